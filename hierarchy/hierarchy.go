@@ -1,0 +1,70 @@
+// Package hierarchy says which endpoint belongs to which policy of a tree.
+//
+// A resolver hands a tree of load-balancing policies one flat list of
+// endpoints. Each endpoint carries the path, from the root of the tree to a
+// leaf, of the children that it is meant for. A policy with several children
+// reads the first element of each path, gives the endpoint to the child of that
+// name, and takes the element off, so that the next policy down finds its own
+// first. This is gRFC A56, "Hierarchical Addresses".
+//
+// All functions are safe for concurrent use: none of them modifies its input.
+package hierarchy
+
+import (
+	"slices"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// pathKey is the key of the path in an endpoint's attributes.
+type pathKey struct{}
+
+// path is the value under pathKey. It has Equal because attributes.Equal panics
+// when it compares values of a type that == cannot compare, such as a slice.
+type path []string
+
+// Equal reports whether other is a path with the same elements.
+func (p path) Equal(other any) bool {
+	o, ok := other.(path)
+	return ok && slices.Equal(p, o)
+}
+
+// Set returns endpoint with the given path, which replaces any it had. Without
+// elements the endpoint has the empty path: it has arrived at its leaf.
+func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
+	p := make(path, len(elements))
+	copy(p, elements)
+	endpoint.Attributes = endpoint.Attributes.WithValue(pathKey{}, p)
+	return endpoint
+}
+
+// Path returns the path of endpoint: nil where Set was never called on it, and
+// an empty slice where its last element has been taken off. The result is a copy.
+func Path(endpoint resolver.Endpoint) []string {
+	p, ok := endpoint.Attributes.Value(pathKey{}).(path)
+	if !ok {
+		return nil
+	}
+	return append([]string{}, p...)
+}
+
+// Group splits endpoints by the first element of their paths and takes that
+// element off, keeping the order of the endpoints within each group:
+//
+//	10.0.0.1 [child0 localityA]      child0: 10.0.0.1 [localityA]
+//	10.0.0.2 [child0 localityB]  ->          10.0.0.2 [localityB]
+//	10.0.0.3 [child1 localityC]      child1: 10.0.0.3 [localityC]
+//
+// Endpoints without a path, and those whose path is empty, are in no group.
+func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
+	groups := make(map[string][]resolver.Endpoint)
+	for _, endpoint := range endpoints {
+		p, _ := endpoint.Attributes.Value(pathKey{}).(path)
+		if len(p) == 0 {
+			continue
+		}
+		endpoint.Attributes = endpoint.Attributes.WithValue(pathKey{}, p[1:])
+		groups[p[0]] = append(groups[p[0]], endpoint)
+	}
+	return groups
+}

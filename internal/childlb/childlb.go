@@ -1,0 +1,157 @@
+// Package childlb owns one child policy on behalf of a policy with children: it
+// builds it, remembers what it last reported, changes its type gracefully, and
+// keeps what it says after it was closed from its parent.
+package childlb
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/serial"
+)
+
+// Parent is what a Child needs of the policy that owns it.
+type Parent struct {
+	// ClientConn is the parent's own; the child's subchannels are made there.
+	ClientConn balancer.ClientConn
+	// Options are those the parent was built with.
+	Options balancer.BuildOptions
+	// Serializer runs the parent's events. Every method of a Child is called, and
+	// Report calls, from inside an event of it.
+	Serializer *serial.Serializer
+}
+
+// Child is one child policy. While its policy is being exchanged for one of
+// another type there are two: the current one, whose state and picker are used,
+// and the pending one, which takes over once it reports a state other than
+// CONNECTING, or once the current one is not READY.
+//
+// All methods are called from events of the parent's serializer, and not after
+// Close.
+type Child struct {
+	parent     Parent
+	report     func(balancer.State)
+	resolveNow func()
+	current    *instance
+	pending    *instance
+}
+
+// New returns a child without a policy; the first Update builds it. The child
+// calls report, from an event of the serializer, with each state that it is to
+// be taken to have; and resolveNow, on the policy's own stack, when the policy
+// asks for re-resolution. It calls neither after Close has returned, but for a
+// resolveNow already under way.
+func New(parent Parent, report func(balancer.State), resolveNow func()) *Child {
+	return &Child{parent: parent, report: report, resolveNow: resolveNow}
+}
+
+// Connecting is the state of a child that has not reported yet.
+func Connecting() balancer.State {
+	return balancer.State{
+		ConnectivityState: connectivity.Connecting,
+		Picker:            base.NewErrPicker(balancer.ErrNoSubConnAvailable),
+	}
+}
+
+// Failed is the state of a child that cannot serve because of err, which must not
+// be a status error: calls fail with UNAVAILABLE, and those that wait for ready
+// wait.
+func Failed(err error) balancer.State {
+	return balancer.State{
+		ConnectivityState: connectivity.TransientFailure,
+		Picker:            base.NewErrPicker(err),
+	}
+}
+
+// Update gives the child its policy, configuration and endpoints, and returns the
+// policy's error. A policy of another type than the last is built anew, and takes
+// over gracefully.
+func (c *Child) Update(policy lbconfig.Policy, state resolver.State) error {
+	if policy.Builder == nil {
+		return errors.New("no child policy configured")
+	}
+	latest := c.latest()
+	if latest == nil || latest.name != policy.Name() {
+		latest = c.switchTo(policy)
+		if latest == nil {
+			return fmt.Errorf("policy %s built no balancer", policy.Name())
+		}
+	}
+	return latest.balancer.UpdateClientConnState(balancer.ClientConnState{
+		ResolverState:  state,
+		BalancerConfig: policy.Config,
+	})
+}
+
+func (c *Child) latest() *instance {
+	if c.pending != nil {
+		return c.pending
+	}
+	return c.current
+}
+
+func (c *Child) switchTo(policy lbconfig.Policy) *instance {
+	c.pending.close()
+	c.pending = nil
+	i := newInstance(c, policy.Builder)
+	if i == nil {
+		return nil
+	}
+	if c.current == nil {
+		c.current = i
+	} else {
+		c.pending = i
+	}
+	return i
+}
+
+// reported handles a state that instance i reported, in an event.
+func (c *Child) reported(i *instance, state balancer.State) {
+	i.state = state
+	switch i {
+	case c.current:
+		if c.pending != nil && state.ConnectivityState != connectivity.Ready {
+			c.swap()
+			return
+		}
+		c.report(state)
+	case c.pending:
+		if state.ConnectivityState != connectivity.Connecting || c.current.state.ConnectivityState != connectivity.Ready {
+			c.swap()
+		}
+	}
+}
+
+func (c *Child) swap() {
+	old := c.current
+	c.current, c.pending = c.pending, nil
+	c.report(c.current.state)
+	old.close()
+}
+
+// ResolverError passes an error of the resolver on to the policy.
+func (c *Child) ResolverError(err error) {
+	if latest := c.latest(); latest != nil {
+		latest.balancer.ResolverError(err)
+	}
+}
+
+// ExitIdle asks the policy to connect.
+func (c *Child) ExitIdle() {
+	if latest := c.latest(); latest != nil {
+		latest.balancer.ExitIdle()
+	}
+}
+
+// Close closes the policy. Close may be called again.
+func (c *Child) Close() {
+	c.current.close()
+	c.pending.close()
+	c.current, c.pending = nil, nil
+}

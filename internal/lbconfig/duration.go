@@ -1,0 +1,38 @@
+package lbconfig
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// Duration is a time.Duration that is a string in JSON, in the form of protobuf's
+// Duration: seconds with up to nine digits after the point, such as "10s" or "0.25s".
+// Go's own forms such as "15m" and "250ms" are accepted, too. Negative ones and
+// those past time.Duration's range (about 292 years) are errors.
+type Duration time.Duration
+
+// MarshalJSON returns the duration in protobuf's form.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return protojson.Marshal(durationpb.New(time.Duration(d)))
+}
+
+// UnmarshalJSON parses a duration.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	var s string
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf(`duration %s: want a string such as "10s"`, data)
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		return fmt.Errorf(`duration %q: want a form such as "10s"`, s)
+	}
+	if v < 0 {
+		return fmt.Errorf("duration %q is negative", s)
+	}
+	*d = Duration(v)
+	return nil
+}

@@ -1,0 +1,134 @@
+// Package lbtest has what tests of load-balancing policies need: a ClientConn and
+// subchannels that record what is asked of them, and a child policy that reports
+// on command. For tests only.
+package lbtest
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	estats "google.golang.org/grpc/experimental/stats"
+	"google.golang.org/grpc/resolver"
+)
+
+// ClientConn is a balancer.ClientConn that records. All methods are safe for
+// concurrent use.
+type ClientConn struct {
+	balancer.ClientConn // nil: implements what grpc-go may add
+
+	// Recorder is what MetricsRecorder returns; nil discards.
+	Recorder estats.MetricsRecorder
+
+	mu          sync.Mutex
+	states      []balancer.State
+	subConns    []*SubConn
+	resolveNows int
+	closed      bool
+	onUpdate    func(balancer.State)
+}
+
+// OnUpdate makes f run, on the policy's stack, with each state it publishes.
+func (c *ClientConn) OnUpdate(f func(balancer.State)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onUpdate = f
+}
+
+// UpdateState records state.
+func (c *ClientConn) UpdateState(state balancer.State) {
+	c.mu.Lock()
+	c.states = append(c.states, state)
+	f := c.onUpdate
+	c.mu.Unlock()
+	if f != nil {
+		f(state)
+	}
+}
+
+// States returns the states published so far, oldest first.
+func (c *ClientConn) States() []balancer.State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.states)
+}
+
+// State returns the state published last; before the first, one that is IDLE and
+// has no picker.
+func (c *ClientConn) State() balancer.State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.states) == 0 {
+		return balancer.State{ConnectivityState: connectivity.Idle}
+	}
+	return c.states[len(c.states)-1]
+}
+
+// NewSubConn records a subchannel.
+func (c *ClientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	if len(addresses) == 0 {
+		return nil, errors.New("lbtest: a subchannel needs an address")
+	}
+	sc := &SubConn{Addresses: addresses, listener: opts.StateListener}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.subConns = append(c.subConns, sc)
+	return sc, nil
+}
+
+// SubConns returns all subchannels made so far, in order, those shut down too.
+func (c *ClientConn) SubConns() []*SubConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.subConns)
+}
+
+// Live returns the subchannels that have not been shut down, in order.
+func (c *ClientConn) Live() []*SubConn {
+	return slices.DeleteFunc(c.SubConns(), (*SubConn).IsShutdown)
+}
+
+// SubConn returns the newest live subchannel to the address, or nil.
+func (c *ClientConn) SubConn(address string) *SubConn {
+	live := c.Live()
+	for i := len(live) - 1; i >= 0; i-- {
+		if live[i].Addresses[0].Addr == address {
+			return live[i]
+		}
+	}
+	return nil
+}
+
+// ResolveNow counts.
+func (c *ClientConn) ResolveNow(resolver.ResolveNowOptions) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resolveNows++
+}
+
+// ResolveNows returns how often ResolveNow was called.
+func (c *ClientConn) ResolveNows() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.resolveNows
+}
+
+// RemoveSubConn shuts sc down.
+func (c *ClientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
+
+// Target returns a fixed target.
+func (c *ClientConn) Target() string { return "lbtest:///target" }
+
+// MetricsRecorder returns Recorder, or one that discards.
+func (c *ClientConn) MetricsRecorder() estats.MetricsRecorder {
+	if c.Recorder != nil {
+		return c.Recorder
+	}
+	return discard{}
+}
+
+type discard struct {
+	estats.UnimplementedMetricsRecorder
+}

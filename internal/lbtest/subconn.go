@@ -1,0 +1,97 @@
+package lbtest
+
+import (
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+)
+
+// SubConn is a balancer.SubConn that records, and reports on command. All methods
+// are safe for concurrent use.
+type SubConn struct {
+	balancer.SubConn // nil: implements what grpc-go may add
+
+	// Addresses are those it was made with.
+	Addresses []resolver.Address
+
+	listener func(balancer.SubConnState)
+
+	mu       sync.Mutex
+	connects int
+	shutdown bool
+	health   func(balancer.SubConnState)
+}
+
+// String returns the first address.
+func (sc *SubConn) String() string { return fmt.Sprintf("SubConn(%s)", sc.Addresses[0].Addr) }
+
+// Connect counts.
+func (sc *SubConn) Connect() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.connects++
+}
+
+// Connects returns how often Connect was called.
+func (sc *SubConn) Connects() int {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.connects
+}
+
+// Shutdown records.
+func (sc *SubConn) Shutdown() {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.shutdown = true
+}
+
+// IsShutdown returns whether Shutdown was called.
+func (sc *SubConn) IsShutdown() bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.shutdown
+}
+
+// UpdateAddresses is not used by policies of today.
+func (sc *SubConn) UpdateAddresses([]resolver.Address) {}
+
+// RegisterHealthListener records the listener.
+func (sc *SubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.health = f
+}
+
+// Report reports a state of the connection to the policy, on this stack, as
+// grpc-go's channel does: any health listener is forgotten first. err goes with
+// TRANSIENT_FAILURE.
+func (sc *SubConn) Report(state connectivity.State, err error) {
+	sc.mu.Lock()
+	sc.health = nil
+	sc.mu.Unlock()
+	if sc.listener != nil {
+		sc.listener(balancer.SubConnState{ConnectivityState: state, ConnectionError: err})
+	}
+}
+
+// HasHealthListener returns whether a health listener is registered.
+func (sc *SubConn) HasHealthListener() bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.health != nil
+}
+
+// ReportHealth reports a state of the server's health, if a health listener is
+// registered.
+func (sc *SubConn) ReportHealth(state connectivity.State, err error) {
+	sc.mu.Lock()
+	f := sc.health
+	sc.mu.Unlock()
+	if f != nil {
+		f(balancer.SubConnState{ConnectivityState: state, ConnectionError: err})
+	}
+}

@@ -1,0 +1,107 @@
+// Package serial runs one event at a time, for a load-balancing policy that is
+// called from above (updates, Close), from below (its children's reports) and by
+// timers, all at once.
+//
+// Calls from below only queue: children, grpc-go's own among them, hold locks
+// while they report, so that running anything on their stack could call back
+// into them and deadlock. Calls from above and timers wait for their turn and
+// return when their event has been applied. No lock is held while an event runs.
+package serial
+
+import "sync"
+
+// Serializer runs events one at a time, in the order in which they were queued.
+// The zero value is ready to use; SetFlush may be called before the first event.
+// Do and Enqueue may be called from any goroutine, also from inside an event,
+// except that an event must not call Do: it would wait for itself.
+type Serializer struct {
+	mu       sync.Mutex
+	queue    []event
+	draining bool
+	flush    func()
+}
+
+type event struct {
+	run  func()
+	done chan struct{} // nil where nobody waits
+}
+
+// SetFlush makes flush run after each batch of events: whenever all the events
+// queued so far have been run, and before Do returns for any of them. It runs as
+// an event does. It is for work that many events cause but one run can do.
+func (s *Serializer) SetFlush(flush func()) { s.flush = flush }
+
+// Enqueue queues f and returns at once. It never runs an event itself: if nobody
+// is running events, a goroutine is started that runs what is queued, and ends.
+func (s *Serializer) Enqueue(f func()) {
+	s.mu.Lock()
+	s.queue = append(s.queue, event{run: f})
+	start := !s.draining
+	s.draining = true
+	s.mu.Unlock()
+	if start {
+		go s.drain(nil)
+	}
+}
+
+// Do queues f and returns when it has been run. It runs the events before it,
+// and f, on its own stack unless another goroutine is already running events.
+func (s *Serializer) Do(f func()) {
+	done := make(chan struct{})
+	s.mu.Lock()
+	s.queue = append(s.queue, event{run: f, done: done})
+	start := !s.draining
+	s.draining = true
+	s.mu.Unlock()
+	if start {
+		s.drain(done)
+	}
+	<-done
+}
+
+// drain runs batches of events until none is left or, where a caller of Do is
+// draining, until its own event is done; a goroutine then takes over the rest, so
+// that the caller is not kept by a steady stream of others' events.
+func (s *Serializer) drain(own chan struct{}) {
+	var batch []event
+	for {
+		s.mu.Lock()
+		if len(s.queue) == 0 {
+			s.draining = false
+			s.mu.Unlock()
+			return
+		}
+		if own != nil && isClosed(own) {
+			s.mu.Unlock()
+			go s.drain(nil)
+			return
+		}
+		batch, s.queue = s.queue, batch[:0]
+		s.mu.Unlock()
+		s.runBatch(batch)
+		clear(batch)
+	}
+}
+
+func (s *Serializer) runBatch(batch []event) {
+	for _, e := range batch {
+		e.run()
+	}
+	if s.flush != nil {
+		s.flush()
+	}
+	for _, e := range batch {
+		if e.done != nil {
+			close(e.done)
+		}
+	}
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,118 @@
+package serial
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+func TestDoReturnsWhenAppliedAndKeepsTheOrder(t *testing.T) {
+	var s Serializer
+	var got []int
+	s.Do(func() {
+		got = append(got, 1)
+		s.Enqueue(func() { got = append(got, 3) })
+		got = append(got, 2)
+	})
+	s.Do(func() { got = append(got, 4) })
+	if want := []int{1, 2, 3, 4}; !slices.Equal(got, want) {
+		t.Errorf("events ran as %v, want %v", got, want)
+	}
+}
+
+// A child that holds a lock while it reports, and that the event calls back into.
+func TestEnqueueNeverRunsOnTheCallersStack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Serializer
+		var child sync.Mutex
+		called := false
+		child.Lock()
+		s.Enqueue(func() {
+			child.Lock()
+			called = true
+			child.Unlock()
+		})
+		child.Unlock()
+		synctest.Wait()
+		if !called {
+			t.Error("the event did not run")
+		}
+	})
+}
+
+func TestDoWaitsForWhoeverIsDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Serializer
+		release := make(chan struct{})
+		var got []string
+		go s.Do(func() { <-release; got = append(got, "first") })
+		synctest.Wait()
+		done := make(chan struct{})
+		go func() {
+			s.Do(func() { got = append(got, "second") })
+			close(done)
+		}()
+		synctest.Wait()
+		if len(got) != 0 {
+			t.Fatalf("ran %v while an event was running", got)
+		}
+		close(release)
+		<-done
+		if want := []string{"first", "second"}; !slices.Equal(got, want) {
+			t.Errorf("ran %v, want %v", got, want)
+		}
+	})
+}
+
+// A caller of Do gets away although each event queues another.
+func TestDoIsNotKeptByOthersEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Serializer
+		stop := false
+		var again func()
+		again = func() {
+			if !stop {
+				s.Enqueue(again)
+			}
+		}
+		s.Do(again)
+		s.Do(func() { stop = true })
+	})
+}
+
+func TestFlushRunsOncePerBatchAndBeforeDoReturns(t *testing.T) {
+	var s Serializer
+	n, flushed := 0, []int{}
+	s.SetFlush(func() { flushed = append(flushed, n) })
+	s.Do(func() {
+		for range 3 {
+			s.Enqueue(func() { n++ })
+		}
+	})
+	s.Do(func() {})
+	if want := []int{0, 3}; !slices.Equal(flushed, want) {
+		t.Errorf("flushed at %v, want %v", flushed, want)
+	}
+}
+
+func TestManyGoroutines(t *testing.T) {
+	var s Serializer
+	var wg sync.WaitGroup
+	n := 0
+	for range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range 1000 {
+				s.Enqueue(func() { n++ })
+				s.Do(func() { n++ })
+			}
+		}()
+	}
+	wg.Wait()
+	s.Do(func() {})
+	if n != 16000 {
+		t.Errorf("ran %d events, want 16000", n)
+	}
+}
