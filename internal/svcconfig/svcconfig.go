@@ -1,0 +1,66 @@
+// Package svcconfig joins the user's service config with the load-balancing
+// configuration that a resolver makes.
+//
+// gRPC merges nothing: a service config that comes from a resolver replaces the
+// user's default one whole, retry policies and health checks included. So each
+// resolver is given the user's, and sends both as one.
+package svcconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The fields that a resolver's own configuration takes the place of.
+var ours = []string{"loadBalancingConfig", "loadBalancingPolicy"}
+
+// Check returns an error that says what is wrong with user, the service config
+// given by the user in JSON: it must be an object, and leave load balancing to the
+// resolver. The empty string is accepted and means none. The other fields are left
+// to gRPC to check.
+func Check(user string) error {
+	_, err := parse(user)
+	return err
+}
+
+// Merge returns the service config, in JSON, with everything in user and with
+// lbConfig, a list of policies, as its loadBalancingConfig. It returns the error of
+// Check.
+func Merge(user string, lbConfig json.RawMessage) (string, error) {
+	fields, err := parse(user)
+	if err != nil {
+		return "", err
+	}
+	fields["loadBalancingConfig"] = lbConfig
+	merged, err := json.Marshal(fields)
+	if err != nil {
+		return "", fmt.Errorf("service config: %w", err)
+	}
+	return string(merged), nil
+}
+
+func parse(user string) (map[string]json.RawMessage, error) {
+	fields := make(map[string]json.RawMessage)
+	if user == "" {
+		return fields, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(user)))
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, fmt.Errorf(`service config: want a JSON object such as {"methodConfig": […]}: %w`, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("service config: more follows after the JSON object")
+	}
+	if fields == nil {
+		return nil, errors.New("service config: want a JSON object, got null")
+	}
+	for _, name := range ours {
+		if _, ok := fields[name]; ok {
+			return nil, fmt.Errorf("service config: %s is set by the resolver and must be left out", name)
+		}
+	}
+	return fields, nil
+}
