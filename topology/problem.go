@@ -1,0 +1,48 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MaxProblems is how many problems an Invalid lists; the others are counted.
+const MaxProblems = 20
+
+// Problem is one thing that is wrong with, or worth saying about, an input.
+type Problem struct {
+	// Path is the place in the protobuf message, in the names of the .proto file:
+	// "endpoints[2].lb_endpoints[0].load_balancing_weight". It is empty for the
+	// message as a whole.
+	Path string
+	// Text says what was found and what is wanted.
+	Text string
+}
+
+// String returns the path and the text.
+func (p Problem) String() string {
+	if p.Path == "" {
+		return p.Text
+	}
+	return p.Path + ": " + p.Text
+}
+
+// Invalid is the error of an input that is rejected as a whole. It lists all that
+// is wrong with it, up to MaxProblems.
+type Invalid struct {
+	// Problems are in the order of the input, at least one.
+	Problems []Problem
+	// More counts the problems that were left out of Problems.
+	More int
+}
+
+// Error returns the problems in one line.
+func (e *Invalid) Error() string {
+	texts := make([]string, 0, len(e.Problems)+1)
+	for _, p := range e.Problems {
+		texts = append(texts, p.String())
+	}
+	if e.More > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", e.More))
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,37 @@
+package topology
+
+import (
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+// Part is one target of a list of targets, each with a resolver of its own.
+type Part struct {
+	// Name is the child's name in understudy_priority: valid UTF-8, stable from
+	// update to update, and different from those of the other parts.
+	Name string
+	// Endpoints are those that the part's resolver answered with. Their attributes,
+	// among them any weight, are kept. The slice is not modified.
+	Endpoints []resolver.Endpoint
+}
+
+// Targets returns the tree over parts in priority order. Each part is one priority
+// with one locality, whose requests for re-resolution are passed on. The same
+// address may be in several parts, or several times in one.
+func Targets(parts []Part) Tree {
+	locality := LocalityName(nil)
+	var tree Tree
+	groups := make([]group, 0, len(parts))
+	for _, part := range parts {
+		groups = append(groups, group{
+			name:       part.Name,
+			localities: map[string]uint32{locality: 1},
+		})
+		for _, endpoint := range part.Endpoints {
+			tree.Endpoints = append(tree.Endpoints, hierarchy.Set(endpoint, part.Name, locality))
+		}
+	}
+	tree.Config = encode(groups)
+	return tree
+}

@@ -1,0 +1,56 @@
+package topology
+
+import (
+	"encoding/json"
+	"testing"
+
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+func endpointAt(address string) resolver.Endpoint {
+	return resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}
+}
+
+// paths describes endpoints in a line each: address, path, weight.
+func paths(endpoints []resolver.Endpoint) string {
+	s := ""
+	for _, e := range endpoints {
+		p, _ := json.Marshal(hierarchy.Path(e))
+		w, _ := json.Marshal(weight.FromEndpoint(e).Weight)
+		s += e.Addresses[0].Addr + " " + string(p) + " " + string(w) + "\n"
+	}
+	return s
+}
+
+func TestTargetsMakeOnePriorityEach(t *testing.T) {
+	heavy := weight.Set(endpointAt("192.0.2.2:1"), weight.EndpointInfo{Weight: 7})
+	given := []resolver.Endpoint{endpointAt("192.0.2.1:1"), heavy}
+	tree := Targets([]Part{{Name: "east", Endpoints: given}, {Name: "west", Endpoints: given[:1]}, {Name: "none"}})
+
+	want := "192.0.2.1:1 [\"east\",\"/\"] 0\n192.0.2.2:1 [\"east\",\"/\"] 7\n192.0.2.1:1 [\"west\",\"/\"] 0\n"
+	if got := paths(tree.Endpoints); got != want {
+		t.Errorf("endpoints:\n%swant:\n%s", got, want)
+	}
+	if hierarchy.Path(given[0]) != nil {
+		t.Error("the given endpoints were modified")
+	}
+	child := `{"config":[{"understudy_drop":{"dropCategories":[],"childPolicy":[{"understudy_weighted_target":` +
+		`{"targets":{"/":{"weight":1,"childPolicy":[{"understudy_weighted_round_robin":{"startPoint":"random"}}]}},` +
+		`"startPoint":"random","removedChildRetention":"0s"}}]}}],"ignoreReresolutionRequests":false}`
+	want = `[{"understudy_priority":{"children":{"east":` + child + `,"none":` + child + `,"west":` + child +
+		`},"priorities":["east","west","none"],"removedChildRetention":"0s"}}]`
+	if got := string(tree.Config); got != want {
+		t.Errorf("config = %s\nwant     %s", got, want)
+	}
+}
+
+func TestTargetsWithoutParts(t *testing.T) {
+	tree := Targets(nil)
+	want := `[{"understudy_priority":{"children":{},"priorities":[],"removedChildRetention":"0s"}}]`
+	if string(tree.Config) != want || len(tree.Endpoints) != 0 {
+		t.Errorf("tree = %s, %v, want %s without endpoints", tree.Config, tree.Endpoints, want)
+	}
+}
