@@ -26,7 +26,6 @@ type ClientConn struct {
 	states      []balancer.State
 	subConns    []*SubConn
 	resolveNows int
-	closed      bool
 	onUpdate    func(balancer.State)
 }
 

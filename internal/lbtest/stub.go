@@ -2,6 +2,7 @@ package lbtest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -223,13 +224,13 @@ func Pick(state balancer.State) string {
 		return "no picker"
 	}
 	result, err := state.Picker.Pick(balancer.PickInfo{})
-	switch e := err.(type) {
-	case nil:
+	var stub PickedStub
+	switch {
+	case err == nil:
 		return result.SubConn.(*SubConn).Addresses[0].Addr
-	case PickedStub:
-		return e.ID
-	}
-	if err == balancer.ErrNoSubConnAvailable {
+	case errors.As(err, &stub):
+		return stub.ID
+	case errors.Is(err, balancer.ErrNoSubConnAvailable):
 		return "queue"
 	}
 	return "fail: " + err.Error()

@@ -1,0 +1,38 @@
+# make help lists what there is. Tools are built from the versions in tools/go.mod.
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.PHONY: demo
+demo: ## watch calls follow the weights, survive a lost priority, and come back
+	go run ./cmd/understudy demo
+
+.PHONY: test
+test: ## all tests of all modules
+	go test work
+
+.PHONY: race
+race: ## all tests under the race detector
+	go test -race work
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	bash .ci/fuzz $(or $(FUZZTIME),10s)
+
+.PHONY: lint
+lint: ## vet and golangci-lint over all modules
+	go vet work
+	bash .ci/lint
+
+.PHONY: tidy
+tidy: ## go mod tidy for all modules
+	GOWORK=off go mod tidy
+	GOWORK=off go -C tools mod tidy
+	bash .ci/tidy cmd/understudy ../..
+	bash .ci/tidy interop ..
+
+.PHONY: ci
+ci: ## all that continuous integration runs
+	bash .ci/run

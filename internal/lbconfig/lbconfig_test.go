@@ -1,0 +1,80 @@
+package lbconfig
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+func init() { balancer.Register(&lbtest.StubBuilder{PolicyName: "lbconfig_stub"}) }
+
+func TestPolicyTakesTheFirstThatIsRegistered(t *testing.T) {
+	var p Policy
+	err := json.Unmarshal([]byte(`[{"not_there":{}},{"lbconfig_stub":{"id":"a"}},{"lbconfig_stub":{"id":"b"}}]`), &p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := p.Config.(*lbtest.StubConfig); !ok || c.ID != "a" || p.Name() != "lbconfig_stub" {
+		t.Errorf("took %s with %+v, want lbconfig_stub with id a", p.Name(), p.Config)
+	}
+}
+
+// grpc-go's cds policy marshals a parsed configuration and parses it again.
+func TestPolicySurvivesRoundTrips(t *testing.T) {
+	var p Policy
+	if err := json.Unmarshal([]byte(`[{"not_there":{}},{"lbconfig_stub":{"id":"a"}}]`), &p); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		data, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = Policy{}
+		if err := json.Unmarshal(data, &p); err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+	}
+	if c := p.Config.(*lbtest.StubConfig); c.ID != "a" {
+		t.Errorf("id = %q after the round trips, want a", c.ID)
+	}
+}
+
+func TestPolicyErrors(t *testing.T) {
+	for in, want := range map[string]string{
+		`{}`:                                  "want a list of policies",
+		`[]`:                                  "names no policy",
+		`[{"a":{},"b":{}}]`:                   "entry 0 names 2 policies",
+		`[{"a":{}},{"b":{}}]`:                 `none of the policies is registered: "a", "b"`,
+		`[{"lbconfig_stub":{"reject":true}}]`: "lbconfig_stub: stub",
+	} {
+		if err := json.Unmarshal([]byte(in), &Policy{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", in, err, want)
+		}
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for in, want := range map[string]time.Duration{`"10s"`: 10 * time.Second, `"0.25s"`: 250 * time.Millisecond, `"15m"`: 15 * time.Minute, `"0s"`: 0} {
+		var d Duration
+		if err := json.Unmarshal([]byte(in), &d); err != nil || time.Duration(d) != want {
+			t.Errorf("%s = %v, %v; want %v", in, time.Duration(d), err, want)
+		}
+		data, err := json.Marshal(d)
+		var again Duration
+		if err != nil || json.Unmarshal(data, &again) != nil || again != d {
+			t.Errorf("%s does not survive as %s", in, data)
+		}
+	}
+	for _, in := range []string{`10`, `"-1s"`, `"ten"`, `"10"`, `null`, `""`} {
+		var d Duration
+		if err := json.Unmarshal([]byte(in), &d); err == nil {
+			t.Errorf("%s was accepted as %v", in, time.Duration(d))
+		}
+	}
+}
