@@ -46,3 +46,25 @@ func (e *Invalid) Error() string {
 	}
 	return strings.Join(texts, "; ")
 }
+
+// problems collects up to MaxProblems and counts the others.
+type problems struct {
+	list []Problem
+	more int
+}
+
+func (p *problems) add(path, format string, args ...any) {
+	if len(p.list) == MaxProblems {
+		p.more++
+		return
+	}
+	p.list = append(p.list, Problem{Path: path, Text: fmt.Sprintf(format, args...)})
+}
+
+// err returns an Invalid, nil if there is no problem.
+func (p *problems) err() error {
+	if len(p.list) == 0 {
+		return nil
+	}
+	return &Invalid{Problems: p.list, More: p.more}
+}

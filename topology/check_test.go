@@ -1,0 +1,127 @@
+package topology
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+)
+
+// at returns a cluster with one endpoint at address.
+func at(address *corev3.Address) *endpointv3.ClusterLoadAssignment {
+	c := cluster(in(0, "us", "host"))
+	c.Endpoints[0].LbEndpoints[0].GetEndpoint().Address = address
+	return c
+}
+
+// with returns a small cluster that change has changed.
+func with(change func(*endpointv3.ClusterLoadAssignment)) *endpointv3.ClusterLoadAssignment {
+	c := cluster(in(0, "us/a", "10.0.0.1"))
+	change(c)
+	return c
+}
+
+// Rows E1 and E2: what is rejected, with the place.
+func TestRejected(t *testing.T) {
+	socketAddress := func(s *corev3.SocketAddress) *corev3.Address {
+		return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: s}}
+	}
+	const first = "endpoints[0].lb_endpoints[0]"
+	const addr = first + ".endpoint.address"
+	for _, test := range []struct {
+		cluster *endpointv3.ClusterLoadAssignment
+		want    string
+	}{
+		{cluster(in(0, "us", "a*0")), first + ".load_balancing_weight: weight is 0, want at least 1"},
+		{cluster(unweighted(in(0, "us", "a*0"))), first + ".load_balancing_weight: weight is 0, want at least 1"},
+		{cluster(in(0, "us", "a*4294967295", "b", "c")), "endpoints[0].lb_endpoints[1].load_balancing_weight: the weights of the endpoints of this locality sum to more than 4294967295"},
+		{cluster(weighing(4294967295, in(0, "a")), in(0, "b"), in(0, "c")), "endpoints[1].load_balancing_weight: the weights of the localities of priority 0 sum to more than 4294967295"},
+		{cluster(in(0, "us/a", "a"), in(0, "us/a", "b")), `endpoints[1].locality: locality "us/a" is in priority 0 already, as endpoints[0]`},
+		{cluster(in(0, "us", "a", "a")), "endpoints[0].lb_endpoints[1].endpoint.address: address a:80 is that of " + first + " already"},
+		{cluster(in(0, "us", "::1"), in(1, "eu", "0:0::0:1")), "endpoints[1].lb_endpoints[0].endpoint.address: address [::1]:80 is that of " + first + " already"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Endpoints[0].LbEndpoints[0].GetEndpoint().AdditionalAddresses = []*endpointv3.Endpoint_AdditionalAddress{{Address: socket("10.0.0.1", 80)}}
+		}), first + ".endpoint.additional_addresses[0].address: address 10.0.0.1:80 is that of " + first + " already"},
+		{cluster(in(1, "us", "a")), "endpoints[0].priority: priority 1 is used, but priority 0 has no locality that gets traffic"},
+		{cluster(in(0, "us", "a"), in(2, "eu", "b"), in(2, "eu/c", "c")), "endpoints[1].priority: priority 2 is used, but priority 1 has no locality that gets traffic"},
+		{cluster(in(0, "us", "a"), weighing(0, in(1, "eu", "b")), in(2, "as", "c")), "endpoints[2].priority: priority 2 is used, but priority 1 has"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) { c.Endpoints[0].Locality = nil }), "endpoints[0]: locality is missing"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) { c.ClusterName = "" }), "cluster_name: value length must be at least 1"},
+		{cluster(in(0, "us", "")), addr + ".socket_address.address: value length must be at least 1"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Endpoints[0].LbConfig = &endpointv3.LocalityLbEndpoints_LoadBalancerEndpoints{LoadBalancerEndpoints: &endpointv3.LocalityLbEndpoints_LbEndpointList{}}
+		}), "endpoints[0]: load_balancer_endpoints and leds_cluster_locality_config are not supported"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) { c.Endpoints[0].LbEndpoints[0].HostIdentifier = nil }), first + ": endpoint is missing"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: []*endpointv3.ClusterLoadAssignment_Policy_DropOverload{{
+				DropPercentage: &typev3.FractionalPercent{Denominator: 9},
+			}}}
+		}), "policy.drop_overloads[0].category: value length must be at least 1 runes; policy.drop_overloads[0].drop_percentage.denominator: value must be one of the defined enum values"},
+		{at(nil), addr + ": address is missing"},
+		{at(&corev3.Address{}), addr + ": one of socket_address, pipe, envoy_internal_address is required"},
+		{at(socketAddress(&corev3.SocketAddress{Address: "a"})), addr + ".socket_address: one of port_value, named_port is required"},
+		{at(socketAddress(&corev3.SocketAddress{Address: "a", Protocol: corev3.SocketAddress_UDP, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 1}})), addr + ": protocol UDP is not supported, want TCP"},
+		{at(socketAddress(&corev3.SocketAddress{Address: "a", PortSpecifier: &corev3.SocketAddress_NamedPort{NamedPort: "http"}})), addr + ": named_port is not supported"},
+		{at(socket("a", 0)), addr + ": port_value is 0, want 1 to 65535"},
+		{at(socket("a", 65536)), addr + ".socket_address.port_value: value must be less than or equal to 65535"},
+		{at(socket("10.0.0.1:80", 80)), addr + `: address "10.0.0.1:80" is neither a host name nor an IP address`},
+		{at(socket("[::1]", 80)), addr + `: address "[::1]" is neither`},
+		{at(socket("a b", 80)), addr + `: address "a b" has " ", which is in no host name`},
+		{at(&corev3.Address{Address: &corev3.Address_EnvoyInternalAddress{}}), addr + ": envoy_internal_address is not supported"},
+	} {
+		_, err := new(Translator).Translate(test.cluster)
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("error = %v\nwant    %s", err, test.want)
+			continue
+		}
+		if invalid, ok := errors.AsType[*Invalid](err); !ok || len(invalid.Problems) > 2 {
+			t.Errorf("problems = %v, want them as an *Invalid, each once", err)
+		}
+	}
+}
+
+// Row E2, second half: the same address may be in a locality without traffic, a
+// locality may be in several priorities, a sum may reach the limit.
+func TestAccepted(t *testing.T) {
+	for _, c := range []*endpointv3.ClusterLoadAssignment{
+		cluster(in(0, "us", "a"), unweighted(in(0, "us", "a", "a"))),
+		cluster(in(0, "us", "a"), in(1, "us", "b")),
+		cluster(weighing(4294967294, in(0, "us", "a*4294967294", "b")), in(0, "eu")),
+		at(socket("fe80::1%eth0", 80)),
+		at(socket("my_host.example.com.", 65535)),
+	} {
+		if _, err := new(Translator).Translate(c); err != nil {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+}
+
+func TestAllProblemsAreCountedAndTheFirstListed(t *testing.T) {
+	l := in(0, "us")
+	for i := range 1000 {
+		l.LbEndpoints = append(l.LbEndpoints, lbEndpoint(fmt.Sprintf("10.0.0.%d*0", i)))
+	}
+	_, err := new(Translator).Translate(cluster(l))
+	invalid, ok := errors.AsType[*Invalid](err)
+	if !ok || len(invalid.Problems) != MaxProblems || invalid.More != 1000-MaxProblems {
+		t.Fatalf("error = %v, want %d problems and %d more", err, MaxProblems, 1000-MaxProblems)
+	}
+	if !strings.HasSuffix(err.Error(), "; and 980 more") {
+		t.Errorf("error = %v, want the number of those left out at the end", err)
+	}
+}
+
+func TestARejectedUpdateLeavesTheNamesAlone(t *testing.T) {
+	var tr Translator
+	translate(t, &tr, cluster(in(0, "us", "a")))
+	if _, err := tr.Translate(cluster(in(0, "eu", "b*0"))); err == nil {
+		t.Fatal("a weight of 0 was accepted")
+	}
+	if got := shape(t, translate(t, &tr, cluster(in(0, "us", "a")))); !strings.HasPrefix(got, "child0 ") {
+		t.Errorf("config: %s, want child0 again", got)
+	}
+}

@@ -1,0 +1,115 @@
+package topology
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// memberLists parses "a b, c": localities a and b in priority 0, c in priority 1.
+func memberLists(text string) [][]member {
+	var priorities [][]member
+	for priority := range strings.SplitSeq(text, ",") {
+		var members []member
+		for locality := range strings.FieldsSeq(priority) {
+			members = append(members, member{"cluster", locality})
+		}
+		priorities = append(priorities, members)
+	}
+	return priorities
+}
+
+func namesOf(children []child) string {
+	var names []string
+	for _, c := range children {
+		names = append(names, c.name)
+	}
+	return strings.Join(names, " ")
+}
+
+// A56, "LB Policy Configuration": "This gives us the ability to move existing
+// children from one priority to another without having to recreate the child policy".
+func TestNamesFollowLocalities(t *testing.T) {
+	for _, test := range []struct{ title, updates, want string }{
+		{"the first names", "a, b, c", "child0 child1 child2"},
+		{"nothing changed", "a b, c; a b, c", "child0 child1"},
+		{"the gRFC's example: priority 1 replaces priority 0", "a, b c; b, c", "child1 child2"},
+		{"all move up", "a, b, c; b, c", "child1 child2"},
+		{"all move down behind a new one", "a, b; new, a, b", "child2 child0 child1"},
+		{"two priorities change places", "a, b; b, a", "child1 child0"},
+		{"a locality joins, first in its list", "a, b c; new a, b c", "child0 child1"},
+		{"a locality leaves", "a b, c; b, c", "child0 child1"},
+		{"a locality is promoted: those that stay keep their connections", "a, b c; b a, c", "child0 child1"},
+		{"most localities decide", "a, b c; a b c", "child1"},
+		{"one locality in two priorities", "a, a; a, a", "child0 child1"},
+		{"a name is used once: the higher priority takes it", "a b; a, b", "child0 child1"},
+		{"gone names are not used again", "a, b; a; a, b", "child0 child2"},
+		{"all are replaced", "a; b; a", "child2"},
+	} {
+		t.Run(test.title, func(t *testing.T) {
+			var names childNames
+			var children []child
+			for update := range strings.SplitSeq(test.updates, ";") {
+				children, names = names.assign(memberLists(update))
+			}
+			if got := namesOf(children); got != test.want {
+				t.Errorf("after %s: %s, want %s", test.updates, got, test.want)
+			}
+		})
+	}
+}
+
+func TestClustersDoNotShareNames(t *testing.T) {
+	var names childNames
+	_, names = names.assign([][]member{{{"first", "a"}}, {{"second", "a"}}})
+	children, _ := names.assign([][]member{{{"second", "a"}}})
+	if got := namesOf(children); got != "child1" {
+		t.Errorf("name = %s, want child1", got)
+	}
+}
+
+// Whatever the updates: names differ within one, a name that is gone stays gone, an
+// update that changes nothing keeps every name, and a locality or a priority that
+// joins takes nobody's name.
+func TestNamesAreStable(t *testing.T) {
+	update := rapid.Custom(func(t *rapid.T) [][]member {
+		locality := rapid.Map(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), func(s string) member { return member{"cluster", s} })
+		return rapid.SliceOfN(rapid.SliceOfNDistinct(locality, 1, 4, rapid.ID), 0, 5).Draw(t, "priorities")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		var names childNames
+		var before []string
+		gone := map[string]bool{}
+		for _, priorities := range rapid.SliceOfN(update, 1, 8).Draw(t, "updates") {
+			var children []child
+			children, names = names.assign(priorities)
+			now := strings.Fields(namesOf(children))
+			for i, name := range now {
+				if gone[name] || slices.Contains(now[:i], name) {
+					t.Fatalf("%s was given again: %s", name, now)
+				}
+			}
+			for _, name := range before {
+				gone[name] = gone[name] || !slices.Contains(now, name)
+			}
+			before = now
+
+			grown := slices.Clone(priorities)
+			at := rapid.IntRange(0, len(grown)).Draw(t, "at")
+			newcomer := member{"cluster", "newcomer"}
+			if at < len(grown) {
+				grown[at] = append([]member{newcomer}, grown[at]...)
+			} else {
+				grown = append(grown, []member{newcomer})
+			}
+			for _, next := range [][][]member{priorities, grown} {
+				after, _ := names.assign(next)
+				if got := strings.Fields(namesOf(after))[:len(now)]; !slices.Equal(got, now) {
+					t.Fatalf("%v became %v with %v", now, got, next)
+				}
+			}
+		}
+	})
+}

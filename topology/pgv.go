@@ -1,0 +1,89 @@
+package topology
+
+import (
+	"errors"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// violation is what the generated validation of Envoy's protos reports about one
+// field of one message.
+type violation interface {
+	error
+	Field() string // the Go name, with the index of a list or the key of a map: "Endpoints[0]"
+	Reason() string
+	Cause() error // of a field that is a message: its own violations
+}
+
+// addViolations adds those of err that weights does not: a weight of zero has its
+// own meaning in gRPC. Path and descriptor are those of the validated message.
+func (c *checker) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
+	if several, ok := errors.AsType[interface {
+		error
+		AllErrors() []error
+	}](err); ok {
+		for _, e := range several.AllErrors() {
+			c.addViolations(e, path, message)
+		}
+		return
+	}
+	v, ok := errors.AsType[violation](err)
+	if !ok {
+		c.problems.add(path, "%v", err)
+		return
+	}
+	goName, index, _ := strings.Cut(v.Field(), "[")
+	if index != "" {
+		index = "[" + index
+	}
+	name, field := protoField(message, goName)
+	switch {
+	case name == "load_balancing_weight":
+	case field == nil:
+		c.problems.add(path, "%s %s", name, trim(v.Reason()))
+	case v.Cause() != nil && field.Message() != nil:
+		c.addViolations(v.Cause(), join(path, name+index), field.Message())
+	default:
+		c.problems.add(join(path, name+index), "%s", v.Reason())
+	}
+}
+
+// protoField returns the name in the .proto file of what protoc-gen-go calls goName
+// in message, and its descriptor. For a oneof it returns the names of its fields and
+// no descriptor.
+func protoField(message protoreflect.MessageDescriptor, goName string) (string, protoreflect.FieldDescriptor) {
+	same := func(name protoreflect.Name) bool {
+		return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), goName)
+	}
+	for i := range message.Fields().Len() {
+		if field := message.Fields().Get(i); same(field.Name()) {
+			if m := field.Message(); field.IsMap() && m != nil {
+				return string(field.Name()), field.MapValue()
+			}
+			return string(field.Name()), field
+		}
+	}
+	for i := range message.Oneofs().Len() {
+		oneof := message.Oneofs().Get(i)
+		if !same(oneof.Name()) {
+			continue
+		}
+		var names []string
+		for j := range oneof.Fields().Len() {
+			names = append(names, string(oneof.Fields().Get(j).Name()))
+		}
+		return "one of " + strings.Join(names, ", "), nil
+	}
+	return goName, nil
+}
+
+// trim makes the reason for a oneof follow its name.
+func trim(reason string) string { return strings.TrimPrefix(reason, "value ") }
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

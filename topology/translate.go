@@ -1,0 +1,186 @@
+package topology
+
+import (
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+// Translator turns clusters into trees, update by update. It remembers the names of
+// the children that it made, so each channel needs its own. The zero value is ready
+// to use. It is not safe for concurrent use.
+type Translator struct {
+	names childNames
+}
+
+// Translate returns the tree over clusters in priority order: all priorities of the
+// first, then those of the second, and so on. A nil cluster counts as empty, and so
+// does one without localities; without any endpoints all calls fail. The clusters
+// are not modified.
+//
+// Localities whose weight is unset or 0 get no traffic and are noted in the tree.
+// Endpoints without a weight have 1. Those whose health status is neither UNKNOWN nor
+// HEALTHY are left out.
+//
+// It returns an *Invalid, and forgets nothing of the update before, if Envoy's rules
+// (those in its .proto files) or gRPC's (gRFC A27) are broken: an endpoint's weight
+// of 0; weights of a priority's localities, or of a locality's endpoints, that sum
+// past 4,294,967,295; an address twice in a cluster; a locality twice in a priority; a
+// gap in the priorities, counted after localities without traffic; an address that
+// gRPC cannot dial. With several clusters the paths of problems begin with the index,
+// as in "[1].endpoints[0]".
+func (t *Translator) Translate(clusters ...*endpointv3.ClusterLoadAssignment) (Tree, error) {
+	var found, notes problems
+	for i, cluster := range clusters {
+		if cluster == nil {
+			continue
+		}
+		prefix := ""
+		if len(clusters) > 1 {
+			prefix = fmt.Sprintf("[%d]", i)
+		}
+		check(cluster, prefix, &found)
+		noteIdle(cluster, prefix, &notes)
+	}
+	if err := found.err(); err != nil {
+		return Tree{}, err
+	}
+	var ranks []rank
+	for _, cluster := range clusters {
+		ranks = append(ranks, split(cluster)...)
+	}
+	tree := t.build(ranks)
+	tree.Notes = notes.list
+	return tree, nil
+}
+
+// rank is one priority of one cluster.
+type rank struct {
+	cluster    *endpointv3.ClusterLoadAssignment
+	localities []*endpointv3.LocalityLbEndpoints // those with traffic, in the order given
+}
+
+// split returns the priorities of cluster, in which check found nothing.
+func split(cluster *endpointv3.ClusterLoadAssignment) []rank {
+	var ranks []rank
+	for _, locality := range cluster.GetEndpoints() {
+		if locality.GetLoadBalancingWeight().GetValue() == 0 {
+			continue
+		}
+		for int(locality.GetPriority()) >= len(ranks) {
+			ranks = append(ranks, rank{cluster: cluster})
+		}
+		r := &ranks[locality.GetPriority()]
+		r.localities = append(r.localities, locality)
+	}
+	return ranks
+}
+
+// noteIdle notes the localities that get no traffic.
+func noteIdle(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) {
+	for i, locality := range cluster.GetEndpoints() {
+		if locality.GetLoadBalancingWeight().GetValue() > 0 {
+			continue
+		}
+		has := "no weight"
+		if locality.GetLoadBalancingWeight() != nil {
+			has = "weight 0"
+		}
+		notes.add(join(prefix, fmt.Sprintf("endpoints[%d]", i)), "locality %q of priority %d has %s and gets no traffic",
+			LocalityName(locality.GetLocality()), locality.GetPriority(), has)
+	}
+}
+
+// build returns the tree over ranks and remembers its names.
+func (t *Translator) build(ranks []rank) Tree {
+	members := make([][]member, len(ranks))
+	for i, r := range ranks {
+		for _, locality := range r.localities {
+			members[i] = append(members[i], member{r.cluster.GetClusterName(), LocalityName(locality.GetLocality())})
+		}
+	}
+	children, names := t.names.assign(members)
+	t.names = names
+
+	var tree Tree
+	groups := make([]group, 0, len(ranks))
+	for i, r := range ranks {
+		g := group{
+			name:               children[i].name,
+			ignoreReresolution: true, // whoever wrote the addresses sends new ones unasked
+			drops:              dropCategories(r.cluster),
+			localities:         make(map[string]uint32, len(r.localities)),
+		}
+		for j, locality := range r.localities {
+			name := members[i][j].locality
+			g.localities[name] = locality.GetLoadBalancingWeight().GetValue()
+			tree.Endpoints = appendEndpoints(tree.Endpoints, locality, g.name, name)
+		}
+		groups = append(groups, g)
+	}
+	tree.Config = encode(groups)
+	return tree
+}
+
+// appendEndpoints appends the endpoints of locality that may get traffic.
+func appendEndpoints(to []resolver.Endpoint, locality *endpointv3.LocalityLbEndpoints, path ...string) []resolver.Endpoint {
+	for _, lb := range locality.GetLbEndpoints() {
+		switch lb.GetHealthStatus() {
+		case corev3.HealthStatus_UNKNOWN, corev3.HealthStatus_HEALTHY:
+		default:
+			continue
+		}
+		var endpoint resolver.Endpoint
+		for _, address := range addressesOf(lb) {
+			dial, _ := dialable(address)
+			endpoint.Addresses = append(endpoint.Addresses, resolver.Address{Addr: dial})
+		}
+		endpoint = weight.Set(endpoint, weight.EndpointInfo{Weight: weightOf(lb)})
+		to = append(to, hierarchy.Set(endpoint, path...))
+	}
+	return to
+}
+
+// addressesOf returns all addresses of an endpoint, the main one first.
+func addressesOf(lb *endpointv3.LbEndpoint) []*corev3.Address {
+	addresses := []*corev3.Address{lb.GetEndpoint().GetAddress()}
+	for _, additional := range lb.GetEndpoint().GetAdditionalAddresses() {
+		addresses = append(addresses, additional.GetAddress())
+	}
+	return addresses
+}
+
+// weightOf returns the weight of an endpoint, 1 where none is given (gRFC A34).
+func weightOf(lb *endpointv3.LbEndpoint) uint32 {
+	if w := lb.GetLoadBalancingWeight(); w != nil {
+		return w.GetValue()
+	}
+	return 1
+}
+
+// million is the unit of a drop category's rate.
+const million = 1_000_000
+
+// dropCategories returns the drops of cluster, each capped at all requests.
+func dropCategories(cluster *endpointv3.ClusterLoadAssignment) []dropCategory {
+	var drops []dropCategory
+	for _, drop := range cluster.GetPolicy().GetDropOverloads() {
+		percentage := drop.GetDropPercentage()
+		rate := uint64(percentage.GetNumerator())
+		switch percentage.GetDenominator() {
+		case typev3.FractionalPercent_HUNDRED:
+			rate *= million / 100
+		case typev3.FractionalPercent_TEN_THOUSAND:
+			rate *= million / 10_000
+		case typev3.FractionalPercent_MILLION:
+		}
+		drops = append(drops, dropCategory{Category: drop.GetCategory(), RequestsPerMillion: uint32(min(rate, million))})
+	}
+	return drops
+}
