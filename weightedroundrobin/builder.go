@@ -1,0 +1,95 @@
+// Package weightedroundrobin provides the load-balancing policy
+// "understudy_weighted_round_robin" (gRFC A34): each endpoint gets a share of the
+// calls in proportion to its weight, in the exact order of earliest deadline
+// first.
+//
+// An endpoint's weight is the attribute of grpc-go's experimental/balancer/weight;
+// an endpoint without one, or with weight 0, has weight 1. There is one child
+// policy, pick_first, for each endpoint. Only children that are READY are picked;
+// the state of the policy is READY if any child is, else CONNECTING if any is,
+// else IDLE if any is, else TRANSIENT_FAILURE, as in round_robin.
+//
+// In JSON, with all of its fields, of which none is required:
+//
+//	{"understudy_weighted_round_robin": {
+//	    "startPoint": "random",
+//	    "slowStart": {"window": "30s", "aggression": 1.0, "minWeightPercent": 10}
+//	}}
+//
+// startPoint says where a new endpoint starts in its interval between two picks:
+// "spec", the default, at the beginning, as in A34, so that a client's first calls
+// all go to the heaviest endpoints; "random" at a random point, so that the first
+// calls of a fleet of clients follow the weights. With "random", connections are
+// also started at a random endpoint of the list instead of the first.
+//
+// slowStart gives an endpoint that has just become READY a share that grows over
+// the window to what its weight says, as Envoy's slow_start does:
+//
+//	weight × max(minWeightPercent/100, (max(seconds since READY, 1)/window)^(1/aggression))
+//
+// window is required and positive; aggression must be positive and defaults to 1;
+// minWeightPercent is from 0 to 100 and defaults to 10. It has an effect only
+// beside endpoints that are past their window.
+//
+// Endpoints keep their place in the sequence from picker to picker, whatever
+// changes: weights, the READY set, the endpoints themselves or their order. So
+// frequent updates do not favour heavy endpoints, although A34's deadlines begin
+// anew with each picker.
+package weightedroundrobin
+
+import (
+	"encoding/json"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/serviceconfig"
+)
+
+// Name is the name under which the policy is registered.
+const Name = "understudy_weighted_round_robin"
+
+var logger = grpclog.Component("understudy")
+
+func init() {
+	balancer.Register(NewBuilder(Name))
+}
+
+// NewBuilder returns the policy's builder under another name. It is for
+// registering the policy under a name of the specification, before any channel is
+// made; under Name it is registered already.
+//
+// The builder is safe for concurrent use. The policies it builds follow the
+// contract of balancer.Balancer: their methods are called one at a time, and none
+// after Close.
+func NewBuilder(name string) balancer.Builder {
+	return &builder{name: name, leaf: defaultLeaf}
+}
+
+type builder struct {
+	name string
+	leaf func() balancer.Builder
+}
+
+// Name returns the name given to NewBuilder.
+func (b *builder) Name() string { return b.name }
+
+// OwnsSubConns says that the policy shuts down all of its subchannels in Close.
+func (b *builder) OwnsSubConns() {}
+
+// ParseConfig parses the policy's configuration; its errors name the field.
+func (b *builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
+	return parseConfig(raw)
+}
+
+// Build builds a policy.
+func (b *builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	p := &policy{
+		cc:       cc,
+		options:  opts,
+		leaf:     b.leaf(),
+		config:   defaultConfig(),
+		children: make(map[key]*child),
+	}
+	p.serializer.SetFlush(p.flush)
+	return p
+}

@@ -1,0 +1,72 @@
+package weightedroundrobin
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+)
+
+func TestParseConfig(t *testing.T) {
+	tests := map[string]*config{
+		`{}`:                       {StartPoint: startSpec},
+		`{"startPoint": "spec"}`:   {StartPoint: startSpec},
+		`{"startPoint": "random"}`: {StartPoint: startRandom},
+		`{"startPoint": null, "slowStart": null, "unknown": [1]}`: {StartPoint: startSpec},
+		`{"slowStart": {"window": "30s", "unknown": 1}}`: {StartPoint: startSpec, SlowStart: &slowStart{
+			Window: lbconfig.Duration(30 * time.Second), Aggression: 1, MinWeightPercent: 10}},
+		`{"slowStart": {"window": "0.5s", "aggression": 2.5, "minWeightPercent": 0}}`: {StartPoint: startSpec, SlowStart: &slowStart{
+			Window: lbconfig.Duration(time.Second / 2), Aggression: 2.5, MinWeightPercent: 0}},
+	}
+	parser := balancer.Get(Name).(balancer.ConfigParser)
+	for raw, want := range tests {
+		got, err := parser.ParseConfig([]byte(raw))
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s parsed as %+v, want %+v", raw, got, want)
+		}
+		again, err := json.Marshal(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parser.ParseConfig(again); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s became %s, which parses as %+v, %v", raw, again, got, err)
+		}
+	}
+}
+
+func TestParseConfigNamesTheField(t *testing.T) {
+	tests := map[string]string{
+		`[]`:                               "JSON object",
+		``:                                 "JSON object",
+		`{"startPoint": "middle"}`:         `startPoint: "middle" given, want "spec" or "random"`,
+		`{"startPoint": 1}`:                `startPoint: 1 given, want a string`,
+		`{"slowStart": true}`:              `slowStart: want a JSON object`,
+		`{"slowStart": {}}`:                `slowStart: window: 0s given, want a positive duration such as "30s"`,
+		`{"slowStart": {"window": 3}}`:     `slowStart: window: duration 3`,
+		`{"slowStart": {"window": "0s"}}`:  `slowStart: window: 0s given`,
+		`{"slowStart": {"window": "-1s"}}`: `slowStart: window: `,
+		`{"slowStart": {"window": "1s", "aggression": 0}}`:            `slowStart: aggression: 0 given, want a number above 0`,
+		`{"slowStart": {"window": "1s", "aggression": "1"}}`:          `slowStart: aggression: "1" given, want a float64`,
+		`{"slowStart": {"window": "1s", "minWeightPercent": 100.5}}`:  `slowStart: minWeightPercent: 100.5 given, want a number from 0 to 100`,
+		`{"slowStart": {"window": "1s", "minWeightPercent": -0.001}}`: `slowStart: minWeightPercent: -0.001 given`,
+	}
+	for raw, want := range tests {
+		c, err := parseConfig([]byte(raw))
+		if err == nil {
+			t.Errorf("%s is accepted as %+v", raw, c)
+			continue
+		}
+		if got := err.Error(); !strings.Contains(got, want) || !strings.HasPrefix(got, "weighted_round_robin: ") || strings.Contains(got, "\n") {
+			t.Errorf("%s: error = %q, want %q in it", raw, got, want)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package weightedroundrobin
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// harness is a policy on a fake channel, in a bubble. Its endpoints have one
+// address, which is their name, unless a test makes them itself.
+type harness struct {
+	t      *testing.T
+	cc     *lbtest.ClientConn
+	policy balancer.Balancer
+}
+
+// run runs f in a bubble with a policy of its own, closed afterwards.
+func run(t *testing.T, f func(h *harness)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		defer h.policy.Close()
+		f(h)
+	})
+}
+
+func newHarness(t *testing.T) *harness {
+	cc := &lbtest.ClientConn{}
+	return &harness{t: t, cc: cc, policy: NewBuilder("wrr").Build(cc, balancer.BuildOptions{})}
+}
+
+// endpoint returns the endpoint "name" or "name:weight".
+func endpoint(s string) resolver.Endpoint {
+	name, w, weighted := strings.Cut(s, ":")
+	e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: name}}}
+	if weighted {
+		var info weight.EndpointInfo
+		if _, err := fmt.Sscan(w, &info.Weight); err != nil {
+			panic(err)
+		}
+		e = weight.Set(e, info)
+	}
+	return e
+}
+
+func endpoints(list string) []resolver.Endpoint {
+	var es []resolver.Endpoint
+	for _, s := range strings.Fields(list) {
+		es = append(es, endpoint(s))
+	}
+	return es
+}
+
+// update gives the policy a configuration, "" for none, and endpoints such as
+// "a:1 b:2".
+func (h *harness) update(config, list string) {
+	h.t.Helper()
+	if err := h.updateWith(config, resolver.State{Endpoints: endpoints(list)}); err != nil {
+		h.t.Fatalf("update to %q failed: %v", list, err)
+	}
+}
+
+func (h *harness) updateWith(config string, state resolver.State) error {
+	h.t.Helper()
+	ccs := balancer.ClientConnState{ResolverState: state}
+	if config != "" {
+		c, err := parseConfig([]byte(config))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		ccs.BalancerConfig = c
+	}
+	err := h.policy.UpdateClientConnState(ccs)
+	synctest.Wait()
+	return err
+}
+
+// report makes the endpoints of the names report a state of their connection, with
+// all that goes before and after it.
+func (h *harness) report(state connectivity.State, names ...string) {
+	h.t.Helper()
+	for _, name := range names {
+		sc := h.cc.SubConn(name)
+		if sc == nil {
+			h.t.Fatalf("no subchannel to %s", name)
+		}
+		switch state {
+		case connectivity.TransientFailure:
+			sc.Report(state, errors.New(name+" is down"))
+		case connectivity.Ready:
+			sc.Report(connectivity.Connecting, nil)
+			sc.Report(state, nil)
+			sc.ReportHealth(state, nil)
+		default:
+			sc.Report(state, nil)
+		}
+	}
+	synctest.Wait()
+}
+
+func (h *harness) ready(names ...string) {
+	h.t.Helper()
+	h.report(connectivity.Ready, names...)
+}
+
+// picks returns the endpoints of n picks, without anything between them.
+func (h *harness) picks(n int) string {
+	var b strings.Builder
+	state := h.cc.State()
+	for range n {
+		b.WriteString(lbtest.Pick(state))
+	}
+	return b.String()
+}
+
+func (h *harness) wantPicks(want string) {
+	h.t.Helper()
+	if got := h.picks(len(want)); got != want {
+		h.t.Errorf("picks = %s, want %s", got, want)
+	}
+}
+
+// wantState checks the state published last, and what its picker answers.
+func (h *harness) wantState(state connectivity.State, pick string) {
+	h.t.Helper()
+	got := h.cc.State()
+	if got.ConnectivityState != state || lbtest.Pick(got) != pick {
+		h.t.Errorf("state = %v, pick = %s; want %v, %s", got.ConnectivityState, lbtest.Pick(got), state, pick)
+	}
+}

@@ -1,0 +1,178 @@
+package weightedroundrobin
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+func addresses(list ...string) resolver.Endpoint {
+	var e resolver.Endpoint
+	for i := 0; i < len(list); i += 2 {
+		e.Addresses = append(e.Addresses, resolver.Address{Addr: list[i], ServerName: list[i+1]})
+	}
+	return e
+}
+
+func TestIdentityIsTheSetOfAddressesAndServerNames(t *testing.T) {
+	base := addresses("a", "x", "b", "y")
+	withAttributes := addresses("a", "x", "b", "y")
+	withAttributes.Addresses[0].Attributes = attributes.New("k", "v")
+	tests := []struct {
+		name  string
+		other resolver.Endpoint
+		same  bool
+	}{
+		{"another order", addresses("b", "y", "a", "x"), true},
+		{"an address twice", addresses("a", "x", "b", "y", "a", "x"), true},
+		{"other attributes", withAttributes, true},
+		{"server names exchanged", addresses("a", "y", "b", "x"), false},
+		{"an address less", addresses("a", "x"), false},
+		{"an address more", addresses("a", "x", "b", "y", "c", ""), false},
+		{"quotes in a name", addresses("a", "x", `b""y`, ""), false},
+	}
+	want, _ := keyOf(base)
+	for _, test := range tests {
+		if got, ok := keyOf(test.other); !ok || (got == want) != test.same {
+			t.Errorf("%s: key %v beside %v, want same = %v", test.name, got, want, test.same)
+		}
+	}
+}
+
+func TestReorderedAddressesKeepTheConnection(t *testing.T) {
+	run(t, func(h *harness) {
+		for _, e := range []resolver.Endpoint{addresses("a", "x", "b", "y"), addresses("b", "y", "a", "x")} {
+			if err := h.updateWith("", resolver.State{Endpoints: []resolver.Endpoint{e}}); err != nil {
+				t.Fatal(err)
+			}
+			if len(h.cc.SubConns()) == 1 {
+				h.ready("a")
+			}
+		}
+		if n := len(h.cc.SubConns()); n != 1 {
+			t.Errorf("%d subchannels were made, want 1", n)
+		}
+		h.wantState(connectivity.Ready, "a")
+	})
+}
+
+// Behind HTTPS_PROXY every endpoint's address is the proxy's, and its attributes
+// are gone, but for what was sealed.
+func TestEndpointsBehindAProxy(t *testing.T) {
+	run(t, func(h *harness) {
+		state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{
+			hierarchy.Set(endpoint("a:1")), hierarchy.Set(endpoint("b:2")),
+		}})
+		state.Endpoints = []resolver.Endpoint{endpoint("proxy"), endpoint("proxy")}
+		if err := h.updateWith("", state); err != nil {
+			t.Fatal(err)
+		}
+		subConns := h.cc.SubConns()
+		if len(subConns) != 2 {
+			t.Fatalf("%d subchannels, want one for each endpoint", len(subConns))
+		}
+		for _, sc := range subConns {
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
+		}
+		synctest.Wait()
+		if w, ok := h.cc.State().Picker.(*weighted); !ok || w.children[0].weight != 1 || w.children[1].weight != 2 {
+			t.Errorf("picker %v is not one of two endpoints with weights 1 and 2", h.cc.State().Picker)
+		}
+	})
+}
+
+// Decision 4: one child at its first place with the weights summed.
+func TestEndpointGivenTwice(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a:1 b:1 a:2")
+		h.ready("a", "b")
+		if n := len(h.cc.SubConns()); n != 2 {
+			t.Errorf("%d subchannels, want 2", n)
+		}
+		h.wantPicks("aaabaaab")
+		h.update("", "b:1 a:1")
+		h.wantPicks("baba")
+	})
+}
+
+func TestWeightsPastTheLimitAreScaledDown(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a:4294967295 b:4294967295 b:9 c:1 d:2147483647")
+		h.ready("a", "b", "c", "d")
+		w := h.cc.State().Picker.(*weighted)
+		var sum uint64
+		for _, c := range w.children {
+			sum += uint64(c.weight)
+		}
+		if sum > math.MaxUint32 || sum < math.MaxUint32-8 {
+			t.Errorf("weights sum to %d, want nearly %d", sum, uint32(math.MaxUint32))
+		}
+		if w.children[2].weight != 1 {
+			t.Errorf("the smallest weight became %d, want 1", w.children[2].weight)
+		}
+		if got := h.picks(5000); strings.Count(got, "a") != 2000 || strings.Count(got, "b") != 2000 || strings.Count(got, "d") != 1000 {
+			t.Errorf("picks are %d a, %d b, %d d of 5000; want 2:2:1", strings.Count(got, "a"), strings.Count(got, "b"), strings.Count(got, "d"))
+		}
+	})
+}
+
+func TestScaleDownKeepsWithinTheLimit(t *testing.T) {
+	for _, weights := range [][]uint32{
+		{math.MaxUint32, 1},
+		{math.MaxUint32, math.MaxUint32, 1},
+		{math.MaxUint32, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+		{math.MaxUint32 - 1, 2},
+	} {
+		var sum, scaled uint64
+		for _, w := range weights {
+			sum += uint64(w)
+		}
+		for _, w := range weights {
+			s := scaleDown(w, sum, len(weights))
+			if s == 0 {
+				t.Errorf("%v: weight %d became 0", weights, w)
+			}
+			scaled += uint64(s)
+		}
+		if scaled > math.MaxUint32 {
+			t.Errorf("%v: scaled weights sum to %d", weights, scaled)
+		}
+	}
+}
+
+func TestChildrenAreUpdatedOnlyIfSomethingButTheWeightChanged(t *testing.T) {
+	e := endpoint("a:1")
+	with := func(value any) resolver.Endpoint {
+		return weight.Set(resolver.Endpoint{Addresses: e.Addresses, Attributes: attributes.New("k", value)}, weight.EndpointInfo{Weight: 1})
+	}
+	incomparable := attributes.New("k", []string{"x"})
+	tests := []struct {
+		name string
+		a, b resolver.Endpoint
+		want bool
+	}{
+		{"the same", e, e, true},
+		{"another weight", e, endpoint("a:2"), true},
+		{"another value", with("v"), with("w"), false},
+		{"the same value", with("v"), with("v"), true},
+		{"another address", e, endpoint("b:1"), false},
+		{"values that cannot be compared", with([]string{"x"}), with([]string{"x"}), false},
+		{"addresses that cannot be compared",
+			resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a", Attributes: incomparable}}},
+			resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a", Attributes: attributes.New("k", []string{"x"})}}}, false},
+	}
+	for _, test := range tests {
+		if got := sameButWeight(test.a, test.b); got != test.want {
+			t.Errorf("%s: same = %v, want %v", test.name, got, test.want)
+		}
+	}
+}

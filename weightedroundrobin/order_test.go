@@ -1,0 +1,106 @@
+package weightedroundrobin
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/connectivity"
+)
+
+// "If all endpoints have the same load_balancing_weight, EDF picker degenerates to
+// round_robin picker. The order of picked subschannel is purely decided by
+// order_offset." (A34; W1)
+func TestEqualWeightsTakeTurnsInTheOrderOfTheEndpoints(t *testing.T) {
+	for _, list := range []string{"a b c", "a:7 b:7 c:7", "a:0 b:1 c"} {
+		run(t, func(h *harness) {
+			h.update("", list)
+			h.ready("a", "b", "c")
+			h.wantPicks("abcabcabc")
+		})
+	}
+}
+
+// "At the very beginning, deadline of an entry e is equal to 1/e.weight." (A34)
+func TestFirstPickerHasTheDeadlinesOfTheSpecification(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a:1 b:3 c:2")
+		h.ready("c", "b", "a")
+		// Deadlines in sixths: a 6, b 2 4 6, c 3 6; ties go to the first.
+		h.wantPicks("bcbabc" + "bcbabc")
+	})
+}
+
+// "Endpoints do not have load_balancing_weight is assigned to 1" (A34)
+func TestMissingAndZeroWeightsCountAsOne(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a b:0 c:2")
+		h.ready("a", "b", "c")
+		h.wantPicks("cabc" + "cabc")
+	})
+}
+
+// W5: with weights 1 and 3, every third pick of the heavier ties with the lighter.
+func TestTiesDoNotDrift(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a:1 b:3")
+		h.ready("a", "b")
+		const n = 100_000
+		if got := h.picks(4 * n); got != strings.Repeat("bbab", n) {
+			t.Error("the sequence is not that of the first four picks for ever")
+		}
+	})
+}
+
+// W3: the heavy endpoint is picked 4,294,967,294 times for the light one's once.
+func TestExtremeWeights(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a:1 b:4294967294")
+		h.ready("a", "b")
+		const n = 100_000
+		if got := h.picks(n); got != strings.Repeat("b", n) {
+			t.Error("the light endpoint was picked")
+		}
+	})
+}
+
+// "We'd like to udpate EDF priority queue so that new weights applied immediately
+// even endpoints list is not changed." (A34; W4)
+func TestChangeOfWeightsAlone(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a:1 b:1")
+		h.ready("a", "b")
+		h.wantPicks("abab")
+		subConns, states := len(h.cc.SubConns()), len(h.cc.States())
+		h.update("", "a:1 b:3")
+		h.wantPicks("bbabbbab")
+		if n := len(h.cc.SubConns()); n != subConns {
+			t.Errorf("%d new connections", n-subConns)
+		}
+		if n := len(h.cc.States()); n != states+1 {
+			t.Errorf("%d states published, want 1", n-states)
+		}
+	})
+}
+
+func TestOnlyReadyEndpointsArePicked(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a b c")
+		h.ready("a", "b", "c")
+		h.wantPicks("abc")
+		h.report(connectivity.Idle, "b")
+		h.wantPicks("acacac")
+		h.report(connectivity.Connecting, "b")
+		h.report(connectivity.TransientFailure, "b")
+		h.wantPicks("acac")
+	})
+}
+
+func TestOrderFollowsTheUpdate(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a b c")
+		h.ready("a", "b", "c")
+		h.wantPicks("abc")
+		h.update("", "c b a")
+		h.wantPicks("cbacba")
+	})
+}

@@ -1,0 +1,140 @@
+package weightedroundrobin
+
+import (
+	"errors"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a b")
+		h.wantState(connectivity.Connecting, "queue")
+		h.report(connectivity.TransientFailure, "a")
+		h.wantState(connectivity.Connecting, "queue")
+		h.report(connectivity.TransientFailure, "b")
+		h.wantState(connectivity.TransientFailure, "fail: b is down")
+		h.report(connectivity.Idle, "a")
+		h.report(connectivity.Connecting, "a")
+		h.wantState(connectivity.TransientFailure, "fail: b is down") // sticky, A62
+		h.ready("a")
+		h.wantState(connectivity.Ready, "a")
+		h.report(connectivity.Idle, "a")
+		h.wantState(connectivity.Connecting, "queue")
+	})
+}
+
+func TestFailureIsThatOfTheChildThatFailedLast(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a b")
+		h.report(connectivity.TransientFailure, "b", "a")
+		h.wantState(connectivity.TransientFailure, "fail: a is down")
+		h.report(connectivity.TransientFailure, "b")
+		h.wantState(connectivity.TransientFailure, "fail: b is down")
+		h.update("", "a")
+		h.wantState(connectivity.TransientFailure, "fail: a is down")
+	})
+}
+
+func TestFirstReadyIsPublishedAtOnce(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a b")
+		h.ready("b")
+		h.wantState(connectivity.Ready, "b")
+		if _, ok := h.cc.State().Picker.(*only); !ok {
+			t.Errorf("the picker of one endpoint is a %T, want no scheduler", h.cc.State().Picker)
+		}
+	})
+}
+
+func TestNoEndpoints(t *testing.T) {
+	const want = "fail: weighted_round_robin: the resolver gave no endpoints"
+	for _, before := range []string{"", "a b"} {
+		run(t, func(h *harness) {
+			if before != "" {
+				h.update("", before)
+				h.ready("a")
+			}
+			if err := h.updateWith("", resolver.State{}); err != balancer.ErrBadResolverState {
+				t.Errorf("error = %v, want ErrBadResolverState", err)
+			}
+			h.wantState(connectivity.TransientFailure, want)
+			if live := h.cc.Live(); len(live) > 0 {
+				t.Errorf("still connected: %v", live)
+			}
+			h.update("", "c")
+			h.wantState(connectivity.Connecting, "queue")
+			h.ready("c")
+			h.wantState(connectivity.Ready, "c")
+		})
+	}
+}
+
+func TestEndpointWithoutAddressesIsLeftOut(t *testing.T) {
+	run(t, func(h *harness) {
+		es := append(endpoints("a"), resolver.Endpoint{})
+		if err := h.updateWith("", resolver.State{Endpoints: es}); err != nil {
+			t.Fatal(err)
+		}
+		h.report(connectivity.TransientFailure, "a")
+		h.wantState(connectivity.TransientFailure, "fail: a is down")
+		if err := h.updateWith("", resolver.State{Endpoints: es[1:]}); err != balancer.ErrBadResolverState {
+			t.Errorf("error = %v, want ErrBadResolverState", err)
+		}
+	})
+}
+
+func TestResolverErrorWithoutChildren(t *testing.T) {
+	const want = "fail: weighted_round_robin: the resolver failed: no such host"
+	run(t, func(h *harness) {
+		h.policy.ResolverError(errors.New("no such host"))
+		h.wantState(connectivity.TransientFailure, want)
+		h.update("", "a")
+		h.wantState(connectivity.Connecting, "queue")
+		h.policy.ResolverError(errors.New("no such host"))
+		h.wantState(connectivity.Connecting, "queue") // the child has an endpoint
+		h.ready("a")
+		h.policy.ResolverError(errors.New("no such host"))
+		h.wantState(connectivity.Ready, "a")
+		h.updateWith("", resolver.State{})
+		h.policy.ResolverError(errors.New("no such host"))
+		h.wantState(connectivity.TransientFailure, want)
+	})
+}
+
+func TestWrongConfigurationIsRefused(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a")
+		h.ready("a")
+		err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: &lbtest.StubConfig{}})
+		if err == nil {
+			t.Error("a configuration of another policy is accepted")
+		}
+		h.wantState(connectivity.Ready, "a")
+	})
+}
+
+func TestNothingIsPublishedAfterClose(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a b")
+		h.ready("a")
+		subConns := h.cc.SubConns()
+		states := len(h.cc.States())
+		h.policy.Close()
+		for _, sc := range subConns {
+			if !sc.IsShutdown() {
+				t.Errorf("%v is left behind", sc)
+			}
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
+		}
+		if n := len(h.cc.States()); n != states {
+			t.Errorf("%d states published after Close", n-states)
+		}
+	})
+}

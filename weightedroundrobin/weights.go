@@ -1,0 +1,28 @@
+package weightedroundrobin
+
+import (
+	"math"
+	"math/bits"
+)
+
+// addSaturating returns the sum of two weights, or the largest weight there is.
+func addSaturating(a, b uint32) uint32 {
+	sum, carry := bits.Add32(a, b, 0)
+	if carry != 0 {
+		return math.MaxUint32
+	}
+	return sum
+}
+
+// scaleDown returns the weight of one of n endpoints whose weights sum to sum,
+// which is past math.MaxUint32, such that the results sum to at most that. It is
+// in proportion to the weight, rounded down, but at least 1:
+//
+//	weights 4294967295 4294967295 1  ->  2147483645 2147483645 1
+func scaleDown(weight uint32, sum uint64, n int) uint32 {
+	// Endpoints that are rounded up to 1 add at most n.
+	room := uint64(math.MaxUint32 - uint32(n))
+	high, low := bits.Mul64(uint64(weight), room)
+	scaled, _ := bits.Div64(high, low, sum)
+	return max(1, uint32(scaled))
+}
