@@ -44,6 +44,21 @@ func (s *Serializer) Enqueue(f func()) {
 	}
 }
 
+// Run queues f and runs what is queued on its own stack, unless events are being
+// run already, be it by another goroutine or further up this stack: then it returns
+// at once and f will be run there. It is for callers that hold no lock which an
+// event may want, as when a subchannel reports to a policy without children.
+func (s *Serializer) Run(f func()) {
+	s.mu.Lock()
+	s.queue = append(s.queue, event{run: f})
+	start := !s.draining
+	s.draining = true
+	s.mu.Unlock()
+	if start {
+		s.drain(nil)
+	}
+}
+
 // Do queues f and returns when it has been run. It runs the events before it,
 // and f, on its own stack unless another goroutine is already running events.
 func (s *Serializer) Do(f func()) {

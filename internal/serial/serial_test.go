@@ -116,3 +116,15 @@ func TestManyGoroutines(t *testing.T) {
 		t.Errorf("ran %d events, want 16000", n)
 	}
 }
+
+func TestRunRunsAtOnceOrLeavesItToWhoeverIsRunning(t *testing.T) {
+	var s Serializer
+	var got []int
+	s.Run(func() {
+		s.Run(func() { got = append(got, 2) })
+		got = append(got, 1)
+	})
+	if want := []int{1, 2}; !slices.Equal(got, want) {
+		t.Errorf("events ran as %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,117 @@
+package pickfirst
+
+import (
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/connect"
+)
+
+// act carries out the core's actions, in an event.
+func (p *policy) act(actions []connect.Action) {
+	for _, a := range actions {
+		switch a.Kind {
+		case connect.Connect:
+			p.connect(a.Index)
+		case connect.Shutdown:
+			p.entries[a.Index].shutdown()
+		case connect.StartTimer:
+			p.startTimer()
+		case connect.StopTimer:
+			p.timer.stop()
+			p.timer = nil
+		case connect.Publish:
+			p.publish(a)
+		case connect.WatchHealth:
+			sub := p.entries[a.Index].sub
+			sub.conn.RegisterHealthListener(sub.healthChanged)
+		case connect.Resolve:
+			p.cc.ResolveNow(resolver.ResolveNowOptions{})
+		}
+	}
+}
+
+func (p *policy) publish(a connect.Action) {
+	switch a.State {
+	case connect.Idle:
+		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Idle, Picker: &idlePicker{policy: p}})
+	case connect.Connecting:
+		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Connecting, Picker: queue})
+	case connect.Ready:
+		picker := &readyPicker{p.entries[a.Index].sub.conn}
+		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
+	case connect.TransientFailure:
+		if logger.V(2) {
+			logger.Infof("pick_first: calls fail: %v", a.Err)
+		}
+		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: failing(a.Err)})
+	}
+}
+
+// connect connects to address i. gRPC makes no subchannel for a channel that is
+// being closed; that counts as a failed attempt.
+func (p *policy) connect(i int) {
+	e := &p.entries[i]
+	if e.sub != nil {
+		e.sub.conn.Connect()
+		return
+	}
+	sub := &subchannel{policy: p, index: i}
+	conn, err := p.cc.NewSubConn([]resolver.Address{e.address}, balancer.NewSubConnOptions{StateListener: sub.changed})
+	if err != nil {
+		p.events.Enqueue(func() { p.report(sub, connect.TransientFailure, err) })
+		return
+	}
+	sub.conn = conn
+	e.sub = sub
+	conn.Connect()
+}
+
+// subchannel is one subchannel of an address that is in the list.
+type subchannel struct {
+	policy *policy
+	conn   balancer.SubConn
+	index  int // of its address; gone once it was shut down. Only used in events
+}
+
+const gone = -1
+
+// shutdown shuts the subchannel of the address down, if there is one.
+func (e *entry) shutdown() {
+	if e.sub != nil {
+		e.sub.index = gone
+		e.sub.conn.Shutdown()
+		e.sub = nil
+	}
+}
+
+// changed is called by gRPC with no lock of ours held, so the event may run here.
+func (s *subchannel) changed(state balancer.SubConnState) {
+	now, known := states[state.ConnectivityState]
+	if !known {
+		return // SHUTDOWN, which was our own doing
+	}
+	s.policy.events.Run(func() { s.policy.report(s, now, state.ConnectionError) })
+}
+
+func (p *policy) report(s *subchannel, now connect.State, err error) {
+	if s.index != gone && !p.closed {
+		p.act(p.core.Report(s.index, now, err))
+	}
+}
+
+// healthChanged is called by gRPC with a lock held that registering a listener
+// wants, too: it only queues.
+func (s *subchannel) healthChanged(state balancer.SubConnState) {
+	now, known := states[state.ConnectivityState]
+	if !known {
+		return
+	}
+	p := s.policy
+	p.events.Enqueue(func() {
+		if s.index != gone && !p.closed {
+			p.act(p.core.Health(s.index, now, state.ConnectionError))
+		}
+	})
+}

@@ -1,0 +1,83 @@
+// Package pickfirst is the load-balancing policy understudy_pick_first: it connects
+// to the first address that works and sends every call there (gRFC A62), trying
+// addresses of both families with overlapping attempts (gRFC A61). It is the leaf
+// of all this project's trees, and stands in for gRPC-Go's pick_first.
+//
+// Importing the package registers the policy. Its configuration is
+//
+//	{"understudy_pick_first": {"shuffleAddressList": false}}
+//
+// TRANSIENT_FAILURE is sticky: from the first pass in which every address failed
+// until a connection is READY, nothing else is published, whatever the subchannels
+// do in between. docs/pick-first.md compares it with gRPC-Go's, and with A62
+// sentence by sentence.
+package pickfirst
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/serviceconfig"
+)
+
+// Name is the name under which the policy is registered.
+const Name = "understudy_pick_first"
+
+func init() { balancer.Register(NewBuilder(Name)) }
+
+// NewBuilder returns the builder of the policy under another name. It is what
+// understudy.RegisterSpecNames registers; others need only the import.
+func NewBuilder(name string) balancer.Builder { return builder{name} }
+
+type builder struct{ name string }
+
+// Name returns the name it was made with.
+func (b builder) Name() string { return b.name }
+
+// OwnsSubConns tells policies of this project that Close shuts down every
+// subchannel.
+func (builder) OwnsSubConns() {}
+
+// Build builds a policy. Its UpdateClientConnState, ResolverError and Close return
+// when what they ask for has been done and published, ExitIdle at once if other
+// events are being handled. All may be called from any goroutine, but Close last;
+// after it nothing is published any more.
+func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+	return &policy{cc: cc}
+}
+
+// config is the policy's configuration.
+type config struct {
+	serviceconfig.LoadBalancingConfig `json:"-"`
+
+	// ShuffleAddressList makes each list of endpoints be tried in a random order,
+	// drawn when the list arrives. Endpoints with more weight tend to the front
+	// (gRFC A113).
+	ShuffleAddressList bool `json:"shuffleAddressList"`
+}
+
+// ParseConfig parses the policy's configuration, a JSON object. Unknown fields are
+// ignored.
+func (b builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
+		return nil, fmt.Errorf(`%s: config %s: want an object such as {"shuffleAddressList": true}`, b.name, excerpt(raw))
+	}
+	c := &config{}
+	if value, ok := fields["shuffleAddressList"]; ok {
+		if err := json.Unmarshal(value, &c.ShuffleAddressList); err != nil {
+			return nil, fmt.Errorf("%s: shuffleAddressList is %s, want true or false", b.name, excerpt(value))
+		}
+	}
+	return c, nil
+}
+
+// excerpt returns raw as the line of an error shows it: on one line, not too long.
+func excerpt(raw json.RawMessage) string {
+	if len(raw) > 80 {
+		return fmt.Sprintf("%.80q…", string(raw))
+	}
+	return strings.Join(strings.Fields(string(raw)), " ")
+}

@@ -1,0 +1,36 @@
+package pickfirst
+
+import (
+	"sync/atomic"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
+)
+
+// queue makes calls wait.
+var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
+
+// failing makes calls fail with err, and those that wait for ready wait.
+func failing(err error) balancer.Picker { return base.NewErrPicker(err) }
+
+// readyPicker picks the one connection.
+type readyPicker struct{ conn balancer.SubConn }
+
+// Pick picks the connection.
+func (r *readyPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	return balancer.PickResult{SubConn: r.conn}, nil
+}
+
+// idlePicker makes calls wait, and the first of them makes the policy connect.
+type idlePicker struct {
+	policy *policy
+	asked  atomic.Bool
+}
+
+// Pick asks for a connection. It only queues: a call is not to wait for that.
+func (i *idlePicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	if !i.asked.Swap(true) {
+		i.policy.events.Enqueue(i.policy.exitIdle)
+	}
+	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
+}

@@ -1,0 +1,147 @@
+package pickfirst
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/connect"
+	"github.com/understudy-lb/understudy/internal/serial"
+)
+
+var logger = grpclog.Component("understudy")
+
+// policy is the shell of connect.Core. There may be tens of thousands of them, one
+// for each endpoint: it is kept small, and has no goroutine.
+type policy struct {
+	cc     balancer.ClientConn
+	events serial.Serializer
+
+	// The rest is only used in events.
+	core    connect.Core
+	entries []entry // the core's list
+	timer   *attemptTimer
+	closed  bool
+}
+
+// entry is an address of the list, and its subchannel while there is one.
+type entry struct {
+	address resolver.Address
+	sub     *subchannel
+}
+
+// UpdateClientConnState takes a new list of addresses. It returns an error for an
+// empty list and for the configuration of another policy; the latter leaves what is
+// there in use.
+func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
+	var shuffle bool
+	switch c := state.BalancerConfig.(type) {
+	case nil:
+	case *config:
+		shuffle = c.ShuffleAddressList
+	default:
+		err := fmt.Errorf("pick_first: configuration is a %T, want one that this policy parsed: %w", c, balancer.ErrBadResolverState)
+		p.ResolverError(err)
+		return err
+	}
+	list := addressesOf(state.ResolverState, shuffle)
+	health := healthEnabled(state.ResolverState)
+	p.events.Do(func() { p.update(list, health) })
+	if len(list) == 0 {
+		return fmt.Errorf("pick_first: %v: %w", connect.ErrNoAddresses, balancer.ErrBadResolverState)
+	}
+	return nil
+}
+
+func (p *policy) update(list []resolver.Address, health bool) {
+	if p.closed {
+		return
+	}
+	places := placesIn(p.entries, list)
+	p.core.SetHealth(health)
+	dropped, actions := p.core.Update(places)
+	for _, i := range dropped {
+		p.entries[i].shutdown()
+	}
+	entries := make([]entry, len(list))
+	for i, place := range places {
+		entries[i].address = list[i]
+		if place >= 0 && p.entries[place].sub != nil {
+			entries[i].sub = p.entries[place].sub
+			entries[i].sub.index = i
+		}
+	}
+	p.entries = entries
+	p.act(actions)
+}
+
+// ResolverError fails calls with err if there is nothing better to do.
+func (p *policy) ResolverError(err error) {
+	p.events.Do(func() {
+		if !p.closed {
+			p.act(p.core.ResolverError(err))
+		}
+	})
+}
+
+// UpdateSubConnState is not called: every subchannel has a listener.
+func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+
+// ExitIdle connects if the policy is idle.
+func (p *policy) ExitIdle() { p.events.Run(p.exitIdle) }
+
+func (p *policy) exitIdle() {
+	if !p.closed {
+		p.act(p.core.ExitIdle())
+	}
+}
+
+// Close shuts everything down.
+func (p *policy) Close() {
+	p.events.Do(func() {
+		p.closed = true
+		p.timer.stop()
+		p.timer = nil
+		for i := range p.entries {
+			p.entries[i].shutdown()
+		}
+		p.entries = nil
+	})
+}
+
+// attemptTimer is one run of the core's timer.
+type attemptTimer struct {
+	timer   *time.Timer
+	stopped bool // only used in events: the timer may have fired already
+}
+
+func (t *attemptTimer) stop() {
+	if t != nil {
+		t.stopped = true
+		t.timer.Stop()
+	}
+}
+
+func (p *policy) startTimer() {
+	p.timer.stop()
+	t := &attemptTimer{}
+	fired := func() {
+		if !t.stopped {
+			p.timer = nil
+			p.act(p.core.TimerFired())
+		}
+	}
+	t.timer = time.AfterFunc(connect.AttemptDelay, func() { p.events.Run(fired) })
+	p.timer = t
+}
+
+var states = map[connectivity.State]connect.State{
+	connectivity.Idle:             connect.Idle,
+	connectivity.Connecting:       connect.Connecting,
+	connectivity.Ready:            connect.Ready,
+	connectivity.TransientFailure: connect.TransientFailure,
+}

@@ -1,0 +1,141 @@
+package pickfirst
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// endpoints returns a state with one endpoint for each address.
+func endpoints(addresses ...string) resolver.State {
+	var s resolver.State
+	for _, a := range addresses {
+		s.Endpoints = append(s.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	return s
+}
+
+func build(t *testing.T) (*lbtest.ClientConn, balancer.Balancer) {
+	t.Helper()
+	cc := &lbtest.ClientConn{}
+	p := balancer.Get(Name).Build(cc, balancer.BuildOptions{})
+	t.Cleanup(p.Close)
+	return cc, p
+}
+
+func update(t *testing.T, p balancer.Balancer, s resolver.State) {
+	t.Helper()
+	if err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: s}); err != nil {
+		t.Fatalf("UpdateClientConnState: %v", err)
+	}
+}
+
+func want(t *testing.T, cc *lbtest.ClientConn, state connectivity.State, pick string) {
+	t.Helper()
+	got := cc.State()
+	if got.ConnectivityState != state || lbtest.Pick(got) != pick {
+		t.Errorf("published %v, a pick gives %q; want %v and %q", got.ConnectivityState, lbtest.Pick(got), state, pick)
+	}
+}
+
+func TestConnectsToTheFirstThatWorks(t *testing.T) {
+	cc, p := build(t)
+	update(t, p, endpoints("a", "b"))
+	want(t, cc, connectivity.Connecting, "queue")
+	cc.SubConn("a").Report(connectivity.Connecting, nil)
+	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))
+	want(t, cc, connectivity.Connecting, "queue")
+	cc.SubConn("b").Report(connectivity.Connecting, nil)
+	cc.SubConn("b").Report(connectivity.Ready, nil)
+	want(t, cc, connectivity.Ready, "b")
+	if live := cc.Live(); len(live) != 1 {
+		t.Errorf("%v are open, want only b", live)
+	}
+}
+
+func TestAllFail(t *testing.T) {
+	cc, p := build(t)
+	update(t, p, endpoints("a", "b"))
+	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))
+	cc.SubConn("b").Report(connectivity.TransientFailure, errors.New("no route"))
+	want(t, cc, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: no route")
+	if n := cc.ResolveNows(); n != 1 {
+		t.Errorf("re-resolution was asked for %d times, want once", n)
+	}
+}
+
+func TestPickFromIdleConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, p := build(t)
+		update(t, p, endpoints("a"))
+		cc.SubConn("a").Report(connectivity.Ready, nil)
+		cc.SubConn("a").Report(connectivity.Idle, nil)
+		idle := cc.State()
+		want(t, cc, connectivity.Idle, "queue")
+		synctest.Wait()
+		want(t, cc, connectivity.Connecting, "queue")
+		lbtest.Pick(idle)
+		synctest.Wait()
+		if n := cc.SubConn("a").Connects(); n != 2 {
+			t.Errorf("connected %d times, want twice", n)
+		}
+	})
+}
+
+func TestNextAttemptAfter250ms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, p := build(t)
+		update(t, p, endpoints("a", "b"))
+		time.Sleep(250*time.Millisecond - 1)
+		synctest.Wait()
+		if cc.SubConn("b") != nil {
+			t.Error("b was tried before its time")
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if b := cc.SubConn("b"); b == nil || b.Connects() != 1 {
+			t.Error("b was not tried after 250 ms")
+		}
+	})
+}
+
+func TestShuffleSpreadsAndKeepsTheStatesSlices(t *testing.T) {
+	config, err := NewBuilder("x").(balancer.ConfigParser).ParseConfig([]byte(`{"shuffleAddressList": true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []resolver.State{
+		endpoints("a", "b", "c"),
+		{Addresses: []resolver.Address{{Addr: "a"}, {Addr: "b"}, {Addr: "c"}}},
+	} {
+		first := map[string]bool{}
+		for range 200 {
+			cc, p := build(t)
+			if err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: s, BalancerConfig: config}); err != nil {
+				t.Fatal(err)
+			}
+			first[cc.SubConns()[0].Addresses[0].Addr] = true
+		}
+		if len(first) != 3 {
+			t.Errorf("only %v were ever tried first", first)
+		}
+	}
+	if got := addressesOf(endpoints("a", "b", "a"), false); !slices.Equal(names(got), []string{"a", "b"}) {
+		t.Errorf("tries %v, want a and b once", names(got))
+	}
+}
+
+func names(list []resolver.Address) (names []string) {
+	for _, a := range list {
+		names = append(names, a.Addr)
+	}
+	return names
+}
