@@ -3,6 +3,8 @@ package weightedroundrobin
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
@@ -116,6 +118,21 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 			t.Error("a configuration of another policy is accepted")
 		}
 		h.wantState(connectivity.Ready, "a")
+	})
+}
+
+// A child that is READY reports again: the picker changes, but slow start goes on.
+func TestReadyAgainIsNotNew(t *testing.T) {
+	leaf, builder := stubLeaf("wrr_again")
+	runWith(t, builder, func(h *harness) {
+		h.update(slow, "a b")
+		a := stubOf(leaf, "a")
+		reportStub(a, connectivity.Ready)
+		reportStub(stubOf(leaf, "b"), connectivity.Ready)
+		wait(time.Minute)
+		reportStub(a, connectivity.Ready)
+		synctest.Wait()
+		h.wantPicks("abab")
 	})
 }
 

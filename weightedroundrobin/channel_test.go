@@ -1,0 +1,200 @@
+package weightedroundrobin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/status"
+)
+
+// backend is a server on loopback whose health can be set.
+type backend struct {
+	address string
+	health  *health.Server
+	server  *grpc.Server
+}
+
+func newBackend(t *testing.T) *backend {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &backend{address: listener.Addr().String(), health: health.NewServer(), server: grpc.NewServer()}
+	healthpb.RegisterHealthServer(b.server, b.health)
+	served := make(chan error, 1)
+	go func() { served <- b.server.Serve(listener) }()
+	t.Cleanup(func() {
+		b.server.Stop()
+		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return b
+}
+
+// client is a real channel to backends.
+type client struct {
+	t        *testing.T
+	resolver *manual.Resolver
+	conn     *grpc.ClientConn
+}
+
+func newClient(t *testing.T, extra string) *client {
+	t.Helper()
+	c := &client{t: t, resolver: manual.NewBuilderWithScheme("test")}
+	conn, err := grpc.NewClient("test:///", grpc.WithResolvers(c.resolver),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"loadBalancingConfig": [{%q: {}}]%s}`, Name, extra)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.conn = conn
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return c
+}
+
+// state returns a resolver state of the backends with weights 1, 2, 3 and so on.
+func stateOf(backends ...*backend) resolver.State {
+	var state resolver.State
+	for i, b := range backends {
+		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: b.address}}}
+		state.Endpoints = append(state.Endpoints, weight.Set(e, weight.EndpointInfo{Weight: uint32(i + 1)}))
+	}
+	return state
+}
+
+// call makes a call and returns the address of the backend that answered it.
+func (c *client) call(opts ...grpc.CallOption) (string, error) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	defer cancel()
+	var p peer.Peer
+	_, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{}, append(opts, grpc.Peer(&p))...)
+	if err != nil {
+		return "", err
+	}
+	return p.Addr.String(), nil
+}
+
+// until calls until the last n calls went to the backends in equal numbers of
+// their weights, and fails the test if they never do.
+func (c *client) until(want map[string]int) {
+	c.t.Helper()
+	n := 0
+	for _, calls := range want {
+		n += calls
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	var got map[string]int
+	for time.Now().Before(deadline) {
+		got = map[string]int{}
+		for range n {
+			address, err := c.call(grpc.WaitForReady(true))
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			got[address]++
+		}
+		if fmt.Sprint(got) == fmt.Sprint(want) {
+			return
+		}
+	}
+	c.t.Fatalf("calls went to %v, want %v", got, want)
+}
+
+func TestCallsFollowTheWeights(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Run("channel", func(t *testing.T) {
+		a, b, c := newBackend(t), newBackend(t), newBackend(t)
+		cl := newClient(t, "")
+		cl.resolver.InitialState(stateOf(a, b, c))
+		cl.until(map[string]int{a.address: 10, b.address: 20, c.address: 30})
+		b.server.GracefulStop() // so that no call breaks
+		cl.until(map[string]int{a.address: 10, c.address: 30})
+	})
+}
+
+// A server that says it is not serving gets no calls, although it is connected.
+func TestHealthChecking(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Run("channel", func(t *testing.T) {
+		a, b := newBackend(t), newBackend(t)
+		a.health.SetServingStatus("s", healthpb.HealthCheckResponse_NOT_SERVING)
+		b.health.SetServingStatus("s", healthpb.HealthCheckResponse_NOT_SERVING)
+		cl := newClient(t, `, "healthCheckConfig": {"serviceName": "s"}`)
+		cl.resolver.InitialState(stateOf(a, b))
+		if _, err := cl.call(); status.Code(err) != codes.Unavailable {
+			t.Errorf("a call without a serving backend: error %v, want UNAVAILABLE", err)
+		}
+		a.health.SetServingStatus("s", healthpb.HealthCheckResponse_SERVING)
+		cl.until(map[string]int{a.address: 30})
+		b.health.SetServingStatus("s", healthpb.HealthCheckResponse_SERVING)
+		cl.until(map[string]int{a.address: 10, b.address: 20})
+		a.health.SetServingStatus("s", healthpb.HealthCheckResponse_NOT_SERVING)
+		cl.until(map[string]int{b.address: 30})
+	})
+}
+
+// Decision 8: calls that wait for ready outlast each failing picker; others fail
+// with UNAVAILABLE.
+func TestWaitForReadyOutlastsFailingPickers(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Run("channel", func(t *testing.T) {
+		a, down := newBackend(t), newBackend(t)
+		down.server.Stop()
+		cl := newClient(t, "")
+		cl.resolver.InitialState(resolver.State{Endpoints: []resolver.Endpoint{}})
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := cl.call(grpc.WaitForReady(true))
+			waiting <- err
+		}()
+		for _, failing := range []struct {
+			name string
+			make func()
+		}{
+			{"no endpoints", func() {}},
+			{"the resolver's error", func() { cl.resolver.CC().ReportError(errors.New("no such host")) }},
+			{"an endpoint that is down", func() { cl.update(stateOf(down)) }},
+		} {
+			failing.make()
+			if _, err := cl.call(); status.Code(err) != codes.Unavailable {
+				t.Errorf("%s: error %v, want UNAVAILABLE", failing.name, err)
+			}
+		}
+		select {
+		case err := <-waiting:
+			t.Fatalf("a call that waits for ready ended: %v", err)
+		default:
+		}
+		cl.update(stateOf(a))
+		if err := <-waiting; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (c *client) update(state resolver.State) {
+	c.t.Helper()
+	if err := c.resolver.CC().UpdateState(state); err != nil {
+		c.t.Fatal(err)
+	}
+}

@@ -1,0 +1,113 @@
+package weightedroundrobin
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+)
+
+// Time stands still in a bubble, so that all endpoints report at one instant,
+// although one after the other: each of the first few is published, then nothing
+// until a picker of all is due.
+func TestManyReportsCauseFewPickers(t *testing.T) {
+	const n = 2000
+	run(t, func(h *harness) {
+		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 0)); err != nil {
+			t.Fatal(err)
+		}
+		subConns := h.cc.SubConns()
+		for i, sc := range subConns {
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
+			synctest.Wait()
+			if i == 0 {
+				h.wantState(connectivity.Ready, sc.Addresses[0].Addr)
+			}
+		}
+		wait(n * pickerInterval)
+		if got := len(h.cc.States()); got > fewChildren+3 {
+			t.Errorf("%d endpoints caused %d pickers", n, got)
+		}
+		if got := len(h.cc.State().Picker.(*weighted).children); got != n {
+			t.Errorf("picker of %d endpoints, want %d", got, n)
+		}
+	})
+}
+
+// A lone report is published at once, however many endpoints there are, and the
+// end of a READY policy, too.
+func TestLoneReportIsNotDelayed(t *testing.T) {
+	const n = 1000
+	run(t, func(h *harness) {
+		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 0)); err != nil {
+			t.Fatal(err)
+		}
+		subConns := h.cc.SubConns()
+		for _, sc := range subConns {
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
+		}
+		wait(time.Second)
+		subConns[0].Report(connectivity.Idle, nil)
+		synctest.Wait()
+		if got := len(h.cc.State().Picker.(*weighted).children); got != n-1 {
+			t.Errorf("picker of %d endpoints, want %d", got, n-1)
+		}
+		for _, sc := range subConns[1:] {
+			sc.Report(connectivity.Idle, nil)
+		}
+		synctest.Wait()
+		h.wantState(connectivity.Connecting, "queue")
+	})
+}
+
+// An update is published before UpdateClientConnState returns, also while a picker
+// is waiting to be made.
+func TestUpdateIsNotDelayed(t *testing.T) {
+	const n = 1000
+	run(t, func(h *harness) {
+		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 0)); err != nil {
+			t.Fatal(err)
+		}
+		for _, sc := range h.cc.SubConns() {
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
+		}
+		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 1)); err != nil {
+			t.Fatal(err)
+		}
+		w := h.cc.State().Picker.(*weighted)
+		if len(w.children) != n || w.children[0].weight != 2 {
+			t.Errorf("picker of %d endpoints, the first with weight %d; want %d and 2", len(w.children), w.children[0].weight, n)
+		}
+	})
+}
+
+// A resolver's new attributes are for every child; without any, only weights
+// having changed, no child hears of the update.
+func TestWeightsAloneReachNoChild(t *testing.T) {
+	leaf, builder := stubLeaf("wrr_weights_alone")
+	runWith(t, builder, func(h *harness) {
+		h.update("", "a:1 b:1")
+		h.update("", "a:5 b:1")
+		wantUpdates(t, leaf, "a 1, b 1")
+		state := resolver.State{Endpoints: endpoints("a:5 b:1")}
+		state.Attributes = state.Attributes.WithValue("k", "v")
+		for range 2 {
+			if err := h.updateWith("", state); err != nil {
+				t.Fatal(err)
+			}
+			wantUpdates(t, leaf, "a 2, b 2")
+		}
+		state.Endpoints = append(endpoints("a:1"), weight.Set(
+			resolver.Endpoint{Addresses: []resolver.Address{{Addr: "b", BalancerAttributes: state.Attributes}}}, weight.EndpointInfo{}))
+		if err := h.updateWith("", state); err != nil {
+			t.Fatal(err)
+		}
+		wantUpdates(t, leaf, "a 2, b 3")
+	})
+}

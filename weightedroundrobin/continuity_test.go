@@ -1,0 +1,221 @@
+package weightedroundrobin
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// fleet is a policy of stubs whose endpoints come, go and change at random.
+type fleet struct {
+	*harness
+	leaf    *lbtest.StubBuilder
+	random  *rand.Rand
+	config  string
+	list    []member // in the order of the update
+	down    map[string]bool
+	stubs   map[string]*lbtest.Stub
+	counted int // of the leaf's stubs, those that are in stubs
+	names   int
+}
+
+type member struct {
+	name   string
+	weight uint32
+}
+
+func newFleet(h *harness, leaf *lbtest.StubBuilder, random *rand.Rand, config string, n int) *fleet {
+	f := &fleet{harness: h, leaf: leaf, random: random, config: config, down: map[string]bool{}, stubs: map[string]*lbtest.Stub{}}
+	for range n {
+		f.join()
+	}
+	f.send()
+	return f
+}
+
+func (f *fleet) join() {
+	f.names++
+	f.list = append(f.list, member{fmt.Sprint("e", f.names), f.randomWeight()})
+}
+
+func (f *fleet) randomWeight() uint32 { return 1 + f.random.Uint32N(100) }
+
+// send updates the policy and makes new endpoints READY.
+func (f *fleet) send() {
+	state := resolver.State{}
+	for _, m := range f.list {
+		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: m.name}}}
+		state.Endpoints = append(state.Endpoints, weight.Set(e, weight.EndpointInfo{Weight: m.weight}))
+	}
+	if err := f.updateWith(f.config, state); err != nil {
+		f.t.Fatal(err)
+	}
+	built := f.leaf.Built()
+	for _, stub := range built[f.counted:] {
+		f.stubs[stub.Addresses()[0]] = stub
+		reportStub(stub, connectivity.Ready)
+	}
+	f.counted = len(built)
+	synctest.Wait()
+}
+
+// flap has a READY endpoint lose its connection, or one that lost it READY again.
+func (f *fleet) flap() {
+	name := f.list[f.random.IntN(len(f.list))].name
+	if f.down[name] {
+		delete(f.down, name)
+		reportStub(f.stubs[name], connectivity.Ready)
+	} else if len(f.down) < len(f.list)-1 {
+		f.down[name] = true
+		reportStub(f.stubs[name], connectivity.Connecting)
+	}
+	synctest.Wait()
+}
+
+// patterns are what may happen between the picks.
+var patterns = map[string]func(*fleet){
+	"the same weights": func(f *fleet) { f.send() },
+	"changed weights": func(f *fleet) {
+		f.list[f.random.IntN(len(f.list))].weight = f.randomWeight()
+		f.send()
+	},
+	"READY flapping": (*fleet).flap,
+	"joiners and leavers": func(f *fleet) {
+		i := f.random.IntN(len(f.list))
+		delete(f.down, f.list[i].name)
+		f.list = append(f.list[:i:i], f.list[i+1:]...)
+		f.join()
+		f.send()
+	},
+	"rotated": func(f *fleet) {
+		f.list = append(f.list[1:len(f.list):len(f.list)], f.list[0])
+		f.send()
+	},
+	"reordered": func(f *fleet) {
+		f.random.Shuffle(len(f.list), func(i, j int) { f.list[i], f.list[j] = f.list[j], f.list[i] })
+		f.send()
+	},
+}
+
+func init() {
+	each := []string{"the same weights", "changed weights", "READY flapping", "joiners and leavers", "rotated", "reordered"}
+	patterns["everything"] = func(f *fleet) { patterns[each[f.random.IntN(len(each))]](f) }
+}
+
+// W2: 10,000 updates with 1 to 5 picks between them; each endpoint's picks are, to
+// half a point of all picks, what its weight says beside those that were READY.
+func TestFrequentUpdatesKeepTheShares(t *testing.T) {
+	for name, change := range patterns {
+		t.Run(name, func(t *testing.T) {
+			leaf, builder := stubLeaf("wrr_shares")
+			runWith(t, builder, func(h *harness) {
+				f := newFleet(h, leaf, rand.New(rand.NewPCG(1, 2)), `{"startPoint": "random"}`, 10)
+				got, want, total := map[string]float64{}, map[string]float64{}, 0.0
+				for range 10_000 {
+					change(f)
+					state := h.cc.State()
+					for range 1 + f.random.IntN(5) {
+						got[lbtest.Pick(state)]++
+						total++
+						f.expect(want)
+					}
+				}
+				for name := range want {
+					if off := math.Abs(got[name]-want[name]) / total * 100; off > 0.5 {
+						t.Errorf("%s has %.0f of %.0f picks, want %.0f: %.2f points off", name, got[name], total, want[name], off)
+					}
+				}
+			})
+		})
+	}
+}
+
+// expect adds to want what the weights say of one pick.
+func (f *fleet) expect(want map[string]float64) {
+	sum := 0.0
+	for _, m := range f.list {
+		if !f.down[m.name] {
+			sum += float64(m.weight)
+		}
+	}
+	for _, m := range f.list {
+		if !f.down[m.name] {
+			want[m.name] += float64(m.weight) / sum
+		}
+	}
+}
+
+// The first picker agrees with the oracle pick by pick, wherever it starts.
+func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
+	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
+		for seed := range uint64(20) {
+			leaf, builder := stubLeaf("wrr_first")
+			runWith(t, builder, func(h *harness) {
+				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 3)), config, 2+int(seed))
+				o := newOracle()
+				o.follow(h.policy.(*policy))
+				state := h.cc.State()
+				for i := range 2000 {
+					if got, want := lbtest.Pick(state), o.pick(); got != want {
+						t.Fatalf("%s: pick %d of %v = %s, want %s", config, i, f.list, got, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A child that is READY alone has no scheduler, but keeps its place.
+func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
+	for picks, want := range map[string]string{"": "abb", "a": "bab", "aaa": "bab"} {
+		run(t, func(h *harness) {
+			h.update("", "a:1 b:2")
+			h.ready("a", "b")
+			h.wantPicks("b") // a has half of its interval left, and b all of it
+			h.report(connectivity.Idle, "b")
+			h.wantPicks(picks)
+			h.ready("b")
+			h.wantPicks(want)
+		})
+	}
+}
+
+// From picker to picker no endpoint is ever more than one pick off the oracle.
+func TestChangesKeepToTheOracle(t *testing.T) {
+	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
+		for seed := range uint64(10) {
+			leaf, builder := stubLeaf("wrr_changes")
+			runWith(t, builder, func(h *harness) {
+				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 4)), config, 2+int(seed))
+				o := newOracle()
+				// The policy publishes when it has applied an event, so that its
+				// children are as they are in the picker.
+				h.cc.OnUpdate(func(s balancer.State) { o.follow(h.policy.(*policy)) })
+				f.send()
+				off := map[string]int{}
+				for i := range 200 {
+					patterns["everything"](f)
+					state := h.cc.State()
+					for range f.random.IntN(6) {
+						off[lbtest.Pick(state)]++
+						off[o.pick()]--
+					}
+					for name, n := range off {
+						if n < -1 || n > 1 {
+							t.Fatalf("%s, seed %d, change %d: %s is %d picks off", config, seed, i, name, n)
+						}
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package weightedroundrobin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// stubLeaf returns a leaf that reports on command, and the builder of a policy that
+// has it under each endpoint.
+func stubLeaf(name string) (*lbtest.StubBuilder, balancer.Builder) {
+	leaf := &lbtest.StubBuilder{PolicyName: name}
+	return leaf, &builder{name: "wrr", leaf: func() balancer.Builder { return leaf }}
+}
+
+// runWith is run with a builder other than that of users.
+func runWith(t *testing.T, builder balancer.Builder, f func(h *harness)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		h := &harness{t: t, cc: cc, policy: builder.Build(cc, balancer.BuildOptions{})}
+		defer h.policy.Close()
+		f(h)
+	})
+}
+
+// stubOf returns the leaf of the endpoint that has the address, newest first.
+func stubOf(leaf *lbtest.StubBuilder, address string) *lbtest.Stub {
+	built := leaf.Built()
+	for i := len(built) - 1; i >= 0; i-- {
+		if built[i].Addresses()[0] == address {
+			return built[i]
+		}
+	}
+	return nil
+}
+
+// reportStub makes the leaf report a state. Its picker picks its address.
+func reportStub(stub *lbtest.Stub, state connectivity.State) {
+	err := error(lbtest.PickedStub{ID: stub.Addresses()[0]})
+	if state != connectivity.Ready {
+		err = fmt.Errorf("%v of %s", state, stub.Addresses()[0])
+	}
+	stub.CC.UpdateState(balancer.State{ConnectivityState: state, Picker: base.NewErrPicker(err)})
+}
+
+// wantUpdates checks how many updates each leaf was given, "a 1, b 2".
+func wantUpdates(t *testing.T, leaf *lbtest.StubBuilder, want string) {
+	t.Helper()
+	var got []string
+	for _, stub := range leaf.Built() {
+		got = append(got, fmt.Sprintf("%s %d", stub.Addresses()[0], stub.Updates()))
+	}
+	if got := strings.Join(got, ", "); got != want {
+		t.Errorf("updates: %s; want %s", got, want)
+	}
+}
+
+func TestIdleChildIsAskedToConnect(t *testing.T) {
+	leaf, builder := stubLeaf("wrr_idle")
+	runWith(t, builder, func(h *harness) {
+		h.update("", "a b")
+		a, b := stubOf(leaf, "a"), stubOf(leaf, "b")
+		reportStub(a, connectivity.Idle)
+		if n := a.ExitIdles(); n != 0 {
+			t.Errorf("asked %d times to connect within its report", n)
+		}
+		synctest.Wait()
+		reportStub(b, connectivity.TransientFailure)
+		synctest.Wait()
+		h.wantState(connectivity.Idle, "queue")
+		h.policy.ExitIdle()
+		if a.ExitIdles() != 2 || b.ExitIdles() != 0 {
+			t.Errorf("asked to connect: the IDLE child %d times, want 2; the other %d times, want 0", a.ExitIdles(), b.ExitIdles())
+		}
+	})
+}
+
+func TestNothingReachesAClosedChild(t *testing.T) {
+	leaf, builder := stubLeaf("wrr_closed")
+	runWith(t, builder, func(h *harness) {
+		h.update("", "a b")
+		a := stubOf(leaf, "a")
+		reportStub(a, connectivity.Ready)
+		synctest.Wait()
+		// The report is on its way while the child is removed.
+		reportStub(a, connectivity.Idle)
+		h.update("", "b")
+		before := a.ExitIdles()
+		reportStub(a, connectivity.Idle)
+		synctest.Wait()
+		h.policy.ExitIdle()
+		h.policy.ResolverError(fmt.Errorf("an error"))
+		reportStub(a, connectivity.Ready)
+		synctest.Wait()
+		if a.Closes() != 1 || a.ExitIdles() != before || len(a.ResolverErrors()) != 0 || a.Updates() != 1 {
+			t.Errorf("closed %d times, then asked %d times to connect, given %d errors and %d updates",
+				a.Closes(), a.ExitIdles()-before, len(a.ResolverErrors()), a.Updates()-1)
+		}
+		if _, err := a.CC.NewSubConn(endpoint("a").Addresses, balancer.NewSubConnOptions{}); err == nil {
+			t.Error("a closed child was given a subchannel")
+		}
+		a.ResolveNow()
+		if n := h.cc.ResolveNows(); n != 0 {
+			t.Errorf("a closed child asked %d times for re-resolution", n)
+		}
+		h.wantState(connectivity.Connecting, "queue")
+	})
+}
+
+// The picker in use must not hold an endpoint that is already closed.
+func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
+	leaf, builder := stubLeaf("wrr_removed")
+	runWith(t, builder, func(h *harness) {
+		h.update("", "a b")
+		a, b := stubOf(leaf, "a"), stubOf(leaf, "b")
+		reportStub(a, connectivity.Ready)
+		reportStub(b, connectivity.Ready)
+		synctest.Wait()
+		h.cc.OnUpdate(func(balancer.State) {
+			if a.IsClosed() {
+				t.Error("closed before the picker without it was published")
+			}
+		})
+		h.update("", "b")
+		if !a.IsClosed() {
+			t.Error("not closed")
+		}
+		h.wantState(connectivity.Ready, "b")
+	})
+}
+
+// Whatever picker a READY child has, it is the one that picks.
+func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
+	leaf, builder := stubLeaf("wrr_new_picker")
+	runWith(t, builder, func(h *harness) {
+		h.update("", "a b")
+		a := stubOf(leaf, "a")
+		reportStub(a, connectivity.Ready)
+		reportStub(stubOf(leaf, "b"), connectivity.Ready)
+		synctest.Wait()
+		a.CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: base.NewErrPicker(lbtest.PickedStub{ID: "A"})})
+		synctest.Wait()
+		h.wantPicks("AbAb")
+	})
+}

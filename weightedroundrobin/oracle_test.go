@@ -1,0 +1,76 @@
+package weightedroundrobin
+
+import (
+	"math/big"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/edf"
+)
+
+// oracle is decision 7 in rationals, as dumb as can be: A34's queue, where each
+// endpoint keeps what is left of its interval from picker to picker.
+type oracle struct {
+	order []*oracleEntry
+	all   map[string]*oracleEntry
+	now   *big.Rat // the deadline of the last pick
+}
+
+type oracleEntry struct {
+	name     string
+	weight   *big.Rat
+	ready    bool
+	left     *big.Rat
+	deadline *big.Rat // nil where it is not in the picker
+}
+
+func newOracle() *oracle {
+	return &oracle{all: map[string]*oracleEntry{}, now: new(big.Rat)}
+}
+
+// follow makes a new picker of the policy's children as they are. Only what is left
+// of the interval of one never seen is taken from the policy.
+func (o *oracle) follow(p *policy) {
+	for _, e := range o.order {
+		if e.deadline != nil {
+			e.left.Sub(e.deadline, o.now)
+			e.left.Mul(e.left, e.weight)
+			e.deadline = nil
+		}
+	}
+	o.now = new(big.Rat)
+	o.order = nil
+	all := map[string]*oracleEntry{}
+	for _, c := range p.order {
+		name := c.endpoint.Addresses[0].Addr
+		e := o.all[name]
+		if e == nil {
+			e = &oracleEntry{name: name, left: ratio(uint64(c.left), uint64(edf.Full))}
+		}
+		all[name] = e
+		o.order = append(o.order, e)
+		e.weight = ratio(uint64(c.weight), 1)
+		if c.state.ConnectivityState == connectivity.Ready {
+			e.deadline = new(big.Rat).Quo(e.left, e.weight)
+		}
+	}
+	o.all = all
+}
+
+// pick returns the name of the entry with the earliest deadline, the first of
+// several.
+func (o *oracle) pick() string {
+	var next *oracleEntry
+	for _, e := range o.order {
+		if e.deadline != nil && (next == nil || e.deadline.Cmp(next.deadline) < 0) {
+			next = e
+		}
+	}
+	o.now = new(big.Rat).Set(next.deadline)
+	next.deadline.Add(next.deadline, new(big.Rat).Inv(next.weight))
+	return next.name
+}
+
+func ratio(a, b uint64) *big.Rat {
+	return new(big.Rat).SetFrac(new(big.Int).SetUint64(a), new(big.Int).SetUint64(b))
+}

@@ -1,0 +1,166 @@
+package weightedroundrobin
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// randomEndpoints returns some of twenty endpoints in any order, now and then none.
+func randomEndpoints() string {
+	var list []string
+	for _, i := range rand.Perm(20)[:rand.IntN(20)] {
+		list = append(list, fmt.Sprintf("e%d:%d", i, 1+rand.IntN(3)))
+	}
+	return strings.Join(list, " ")
+}
+
+// turmoil calls the policy from above, as a channel does, one call at a time.
+func turmoil(t *testing.T, b balancer.Balancer, calls int) {
+	for range calls {
+		switch rand.IntN(5) {
+		case 0:
+			b.ResolverError(errors.New("no such host"))
+		case 1:
+			b.ExitIdle()
+		default:
+			es := endpoints(randomEndpoints())
+			ccs := balancer.ClientConnState{}
+			ccs.ResolverState.Endpoints = es
+			err := b.UpdateClientConnState(ccs)
+			if want := len(es) == 0; want != (err != nil) {
+				t.Errorf("update with %d endpoints: error %v", len(es), err)
+			}
+		}
+	}
+}
+
+// Subchannels report from goroutines of their own, and calls are picked, during
+// updates and during and after Close.
+func TestReportsAndPicksFromEverywhere(t *testing.T) {
+	cc := &lbtest.ClientConn{}
+	b := NewBuilder("wrr").Build(cc, balancer.BuildOptions{})
+	b.UpdateClientConnState(manyEndpoints(3, 0))
+	stop := make(chan struct{})
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for !stopped(stop) {
+				reportAtRandom(cc)
+				if p := cc.State().Picker; p != nil {
+					p.Pick(balancer.PickInfo{})
+				}
+			}
+		})
+	}
+	turmoil(t, b, 300)
+	b.Close()
+	states := len(cc.States())
+	for range 100 {
+		reportAtRandom(cc)
+	}
+	close(stop)
+	workers.Wait()
+	if n := len(cc.States()); n != states {
+		t.Errorf("%d states published after Close", n-states)
+	}
+	if live := cc.Live(); len(live) != 0 {
+		t.Errorf("subchannels left behind: %v", live)
+	}
+}
+
+func stopped(stop chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
+func reportAtRandom(cc *lbtest.ClientConn) {
+	subConns := cc.SubConns()
+	sc := subConns[len(subConns)-1-rand.IntN(min(len(subConns), 30))]
+	states := []connectivity.State{connectivity.Idle, connectivity.Connecting, connectivity.Ready, connectivity.TransientFailure}
+	sc.Report(states[rand.IntN(len(states))], errors.New("an error"))
+	sc.ReportHealth(connectivity.Ready, nil)
+}
+
+// lockingLeaf holds its own lock in each call, and reports within it, as grpc-go's
+// policies do. It also reports from a goroutine of its own, for which that lock is
+// taken.
+type lockingLeaf struct {
+	cc      balancer.ClientConn
+	mu      sync.Mutex
+	closed  bool
+	t       *testing.T
+	running *sync.WaitGroup
+}
+
+func (l *lockingLeaf) report(call string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		l.t.Errorf("%s after Close", call)
+	}
+	l.reportLocked()
+}
+
+func (l *lockingLeaf) reportLocked() {
+	state := []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.TransientFailure}[rand.IntN(3)]
+	l.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: base.NewErrPicker(errors.New("picked"))})
+}
+
+func (l *lockingLeaf) UpdateClientConnState(balancer.ClientConnState) error {
+	l.report("UpdateClientConnState")
+	l.running.Go(func() {
+		for range 5 {
+			l.mu.Lock()
+			l.reportLocked()
+			l.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Idle, Picker: base.NewErrPicker(errors.New("idle"))})
+			l.mu.Unlock()
+		}
+	})
+	return nil
+}
+func (l *lockingLeaf) ResolverError(error)                                        { l.report("ResolverError") }
+func (l *lockingLeaf) ExitIdle()                                                  { l.report("ExitIdle") }
+func (l *lockingLeaf) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+func (l *lockingLeaf) Close() {
+	l.report("Close")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
+type lockingBuilder struct {
+	t       *testing.T
+	running sync.WaitGroup
+}
+
+func (b *lockingBuilder) Name() string { return "locking" }
+func (b *lockingBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+	return &lockingLeaf{cc: cc, t: b.t, running: &b.running}
+}
+
+func TestChildrenThatReportWithTheirLockHeld(t *testing.T) {
+	leaf := &lockingBuilder{t: t}
+	cc := &lbtest.ClientConn{}
+	b := (&builder{name: "wrr", leaf: func() balancer.Builder { return leaf }}).Build(cc, balancer.BuildOptions{})
+	turmoil(t, b, 300)
+	b.Close()
+	states := len(cc.States())
+	leaf.running.Wait()
+	if n := len(cc.States()); n != states {
+		t.Errorf("%d states published after Close", n-states)
+	}
+}

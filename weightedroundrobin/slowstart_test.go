@@ -1,0 +1,134 @@
+package weightedroundrobin
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+)
+
+// Envoy: new weight = weight × max(min weight percent, time factor^(1/aggression)),
+// time factor = max(seconds since start, 1) / window in seconds.
+func TestSlowStartFactor(t *testing.T) {
+	tests := []struct {
+		window              time.Duration
+		aggression, percent float64
+		ready               time.Duration
+		want                float64
+	}{
+		{60 * time.Second, 1, 10, 0, 0.1},
+		{60 * time.Second, 1, 0, 0, 1.0 / 60},
+		{60 * time.Second, 1, 0, 500 * time.Millisecond, 1.0 / 60},
+		{60 * time.Second, 1, 10, 30 * time.Second, 0.5},
+		{60 * time.Second, 2, 10, 15 * time.Second, 0.5},
+		{60 * time.Second, 0.5, 10, 30 * time.Second, 0.25},
+		{60 * time.Second, 0.5, 30, 30 * time.Second, 0.3},
+		{60 * time.Second, 1, 10, 59 * time.Second, 59.0 / 60},
+		{60 * time.Second, 0.5, 10, 60 * time.Second, 1},
+		{60 * time.Second, 1, 100, 0, 1},
+		{time.Second / 2, 1, 10, 0, 1}, // the least second is past the window
+	}
+	for _, test := range tests {
+		s := &slowStart{lbconfig.Duration(test.window), test.aggression, test.percent}
+		if got := s.factor(test.ready); math.Abs(got-test.want) > 1e-12 {
+			t.Errorf("%+v: factor = %v, want %v", test, got, test.want)
+		}
+	}
+}
+
+const slow = `{"slowStart": {"window": "30s"}}`
+
+// wantShare checks which part of many calls goes to b.
+func (h *harness) wantShare(want float64) {
+	h.t.Helper()
+	const n = 10_000
+	if got := float64(strings.Count(h.picks(n), "b")) / n; math.Abs(got-want) > 0.005 {
+		h.t.Errorf("b has %.4f of the calls, want %.4f", got, want)
+	}
+}
+
+func wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestShareGrowsOverTheWindow(t *testing.T) {
+	for _, list := range []string{"a b", "b a", "a:7 b:7", "a:40000000 b:40000000"} {
+		run(t, func(h *harness) {
+			h.update(slow, list)
+			h.ready("a")
+			wait(time.Minute)
+			h.ready("b")
+			h.wantShare(0.1 / 1.1)
+			wait(15 * time.Second)
+			h.wantShare(0.5 / 1.5)
+			wait(9 * time.Second)
+			h.wantShare(0.8 / 1.8)
+			wait(6 * time.Second)
+			h.wantShare(0.5)
+			states := len(h.cc.States())
+			wait(time.Hour)
+			if n := len(h.cc.States()); n != states {
+				t.Errorf("%d states published after the window", n-states)
+			}
+		})
+	}
+}
+
+// Weights such as those that grpc-go's xDS tree sets leave no room to multiply.
+func TestShareOfALargeWeightGrows(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update(slow, "a:2147483647 b:2147483648")
+		h.ready("a")
+		wait(time.Minute)
+		h.ready("b")
+		h.wantShare(0.1 / 1.1)
+	})
+}
+
+func TestSlowStartBeginsWithEachReady(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update(slow, "a b")
+		h.ready("a", "b")
+		h.wantShare(0.5) // all are new
+		wait(time.Minute)
+		h.update(slow, "a b:2 c")
+		h.wantShare(2.0 / 3) // a new weight is no new endpoint
+		h.update(slow, "a b")
+		h.report(connectivity.Idle, "b")
+		h.ready("b")
+		h.wantShare(0.1 / 1.1)
+		h.update("", "a b")
+		h.wantShare(0.5)
+	})
+}
+
+func TestSlowStartIsOffUnlessSet(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a b")
+		h.ready("a")
+		wait(time.Minute)
+		h.ready("b")
+		h.wantShare(0.5)
+	})
+}
+
+func TestCloseStopsTheSteps(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update(slow, "a b")
+		h.ready("a")
+		wait(time.Minute)
+		h.ready("b")
+		h.policy.Close()
+		states := len(h.cc.States())
+		wait(time.Minute)
+		if n := len(h.cc.States()); n != states {
+			t.Errorf("%d states published after Close", n-states)
+		}
+	})
+}
