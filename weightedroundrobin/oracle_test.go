@@ -19,7 +19,6 @@ type oracle struct {
 type oracleEntry struct {
 	name     string
 	weight   *big.Rat
-	ready    bool
 	left     *big.Rat
 	deadline *big.Rat // nil where it is not in the picker
 }

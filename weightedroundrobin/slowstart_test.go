@@ -53,7 +53,7 @@ func (h *harness) wantShare(want float64) {
 }
 
 func wait(d time.Duration) {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// The plot's size and the part of it inside the axes, in pixels.
+const (
+	width, height            = 760, 420
+	left, right, top, bottom = 70, 590, 50, 370
+)
+
+// colours tell the lines apart, also for those who do not see red and green.
+var colours = []string{"#d55e00", "#0072b2", "#777777"}
+
+// axes place a number of calls, and an overload on a logarithmic scale.
+type axes struct {
+	calls int
+	most  float64 // a power of 10
+}
+
+func (a axes) x(calls int) float64 {
+	return left + float64(calls-1)/float64(max(a.calls-1, 1))*(right-left)
+}
+
+func (a axes) y(overload float64) float64 {
+	return bottom - math.Log10(overload)/math.Log10(a.most)*(bottom-top)
+}
+
+// plot returns the overload of each result over the calls, as an SVG image.
+func plot(f fleet, results []result) string {
+	a := axes{calls: f.calls, most: 10}
+	for _, r := range results {
+		for _, o := range r.overload {
+			a.most = max(a.most, math.Pow(10, math.Ceil(math.Log10(o))))
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\">\n",
+		width, height, width, height)
+	fmt.Fprintf(&b, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", width, height)
+	text(&b, left, top-24, "start", "#222222", "the largest load, as a multiple of its fair share")
+	grid(&b, a)
+	for i, r := range results {
+		line(&b, a, r, colours[i%len(colours)])
+	}
+	labels(&b, a, results)
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+func grid(b *strings.Builder, a axes) {
+	for o := 1.0; o <= a.most; o *= 10 {
+		fmt.Fprintf(b, "<path d=\"M%d %.1fH%d\" stroke=\"#dddddd\"/>\n", left, a.y(o), right)
+		text(b, left-10, a.y(o)+4, "end", "#222222", fmt.Sprintf("%.0f×", o))
+	}
+	for _, calls := range shown {
+		if calls <= a.calls {
+			text(b, a.x(calls), bottom+22, "middle", "#222222", fmt.Sprint(calls))
+		}
+	}
+	text(b, (left+right)/2, bottom+42, "middle", "#222222", "calls that each client has made")
+}
+
+func line(b *strings.Builder, a axes, r result, colour string) {
+	var points strings.Builder
+	for k, o := range r.overload {
+		fmt.Fprintf(&points, "%.1f,%.1f ", a.x(k+1), a.y(o))
+	}
+	fmt.Fprintf(b, "<polyline points=%q fill=\"none\" stroke=%q stroke-width=\"2\"/>\n", strings.TrimSpace(points.String()), colour)
+}
+
+// labels names each line at its end, from the lowest up, keeping the names apart.
+func labels(b *strings.Builder, a axes, results []result) {
+	const apart = 16
+	end := func(i int) float64 { return results[i].overload[len(results[i].overload)-1] }
+	order := make([]int, len(results))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(end(i), end(j)) })
+	below := math.Inf(1)
+	for _, i := range order {
+		below = min(a.y(end(i))+4, below-apart)
+		text(b, right+8, below, "start", colours[i%len(colours)], results[i].name)
+	}
+}
+
+func text(b *strings.Builder, x, y float64, anchor, colour, s string) {
+	fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=%q fill=%q>%s</text>\n", x, y, anchor, colour, s)
+}
