@@ -1,0 +1,149 @@
+package eds
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+// The environment variables of the xDS bootstrap (gRFC A27), the file first.
+const (
+	bootstrapFileVar   = "GRPC_XDS_BOOTSTRAP"
+	bootstrapConfigVar = "GRPC_XDS_BOOTSTRAP_CONFIG"
+)
+
+// bootstrap is what is used of an xDS bootstrap.
+type bootstrap struct {
+	node    *corev3.Node // nil: none given
+	servers []bootstrapServer
+}
+
+type bootstrapServer struct {
+	uri   string
+	creds []bootstrapCreds
+}
+
+type bootstrapCreds struct {
+	Type   string          `json:"type"`
+	Config json.RawMessage `json:"config"`
+}
+
+// loadBootstrap reads the bootstrap that the environment names. Without one it
+// returns an empty one.
+func loadBootstrap() (*bootstrap, error) {
+	if path := os.Getenv(bootstrapFileVar); path != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("xDS bootstrap (%s): %w", bootstrapFileVar, err)
+		}
+		b, err := parseBootstrap(text)
+		if err != nil {
+			return nil, fmt.Errorf("xDS bootstrap %s (%s): %w", path, bootstrapFileVar, err)
+		}
+		return b, nil
+	}
+	if text := os.Getenv(bootstrapConfigVar); text != "" {
+		b, err := parseBootstrap([]byte(text))
+		if err != nil {
+			return nil, fmt.Errorf("xDS bootstrap (%s): %w", bootstrapConfigVar, err)
+		}
+		return b, nil
+	}
+	return &bootstrap{}, nil
+}
+
+func parseBootstrap(text []byte) (*bootstrap, error) {
+	var parsed struct {
+		Servers []struct {
+			URI   string           `json:"server_uri"`
+			Creds []bootstrapCreds `json:"channel_creds"`
+		} `json:"xds_servers"`
+		Node json.RawMessage `json:"node"`
+	}
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		return nil, fmt.Errorf("not the JSON of a bootstrap: %w", err)
+	}
+	b := &bootstrap{}
+	for i, s := range parsed.Servers {
+		if s.URI == "" {
+			return nil, fmt.Errorf("xds_servers[%d] has no server_uri", i)
+		}
+		b.servers = append(b.servers, bootstrapServer{s.URI, s.Creds})
+	}
+	if len(parsed.Node) > 0 {
+		b.node = new(corev3.Node)
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(parsed.Node, b.node); err != nil {
+			return nil, fmt.Errorf("node: %w", err)
+		}
+	}
+	return b, nil
+}
+
+// find returns the server that uri names, with or without the scheme "dns", or nil.
+func (b *bootstrap) find(uri string) *bootstrapServer {
+	for i := range b.servers {
+		if strings.TrimPrefix(b.servers[i].uri, "dns:///") == strings.TrimPrefix(uri, "dns:///") {
+			return &b.servers[i]
+		}
+	}
+	return nil
+}
+
+// credentials returns the first of the server's credentials that are known here.
+func (s *bootstrapServer) credentials() (channelCredentials, error) {
+	var unknown []string
+	for _, c := range s.creds {
+		switch c.Type {
+		case "insecure":
+			return channelCredentials{insecure.NewCredentials(), insecureIdentity}, nil
+		case "tls":
+			return tlsCredentials(c.Config)
+		}
+		unknown = append(unknown, fmt.Sprintf("%q", c.Type))
+	}
+	if unknown == nil {
+		return channelCredentials{}, fmt.Errorf("xDS bootstrap: server %s has no channel_creds", s.uri)
+	}
+	return channelCredentials{}, fmt.Errorf(`xDS bootstrap: server %s has channel_creds of type %s, want "tls" or "insecure"`, s.uri, strings.Join(unknown, ", "))
+}
+
+func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
+	var files tlsFiles
+	if len(config) > 0 {
+		if err := json.Unmarshal(config, &files); err != nil {
+			return channelCredentials{}, fmt.Errorf("xDS bootstrap: channel_creds of type tls: %w", err)
+		}
+	}
+	if err := files.check(); err != nil {
+		return channelCredentials{}, fmt.Errorf("xDS bootstrap: channel_creds of type tls: %w", err)
+	}
+	if files == (tlsFiles{}) {
+		return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
+	}
+	return channelCredentials{&fileCredentials{credentials.NewTLS(nil), files}, files}, nil
+}
+
+// nodeOrDefault returns the node to present to servers.
+func (b *bootstrap) nodeOrDefault() *corev3.Node {
+	if b.node != nil {
+		return withAgent(b.node)
+	}
+	id, err := os.Hostname()
+	if err != nil {
+		id = "understudy"
+	}
+	return withAgent(&corev3.Node{Id: id})
+}
+
+// withAgent adds to node what this client is and can do.
+func withAgent(node *corev3.Node) *corev3.Node {
+	node.UserAgentName = "understudy"
+	node.ClientFeatures = append(node.ClientFeatures, "envoy.lb.does_not_support_overprovisioning")
+	return node
+}

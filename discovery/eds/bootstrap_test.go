@@ -1,0 +1,86 @@
+package eds
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/understudy-lb/understudy/internal/adstest"
+)
+
+func bootstrapFile(t *testing.T, text string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bootstrap.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(bootstrapFileVar, path)
+}
+
+func TestBootstrapNamesTheServerAndTheNode(t *testing.T) {
+	nodes := make(chan string, 1)
+	script := func(s *adstest.Stream) error {
+		r, err := s.Recv()
+		if err != nil {
+			return err
+		}
+		nodes <- r.GetNode().GetId() + " " + r.GetNode().GetLocality().GetRegion() + " " + r.GetNode().GetMetadata().GetFields()["k"].GetStringValue()
+		s.Respond("1", "n", adstest.Cluster("c", "10.0.0.1:1"))
+		return s.Drain()
+	}
+	address := serve(t, script)
+	text := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"google_default"},{"type":"insecure"}],"server_features":["xds_v3"]}],
+		"node":{"id":"me","locality":{"region":"r"},"metadata":{"k":"v"},"unheard_of":1},"certificate_providers":{}}`
+	t.Run("file", func(t *testing.T) {
+		bootstrapFile(t, text)
+		t.Setenv(bootstrapConfigVar, "the file comes first")
+		c := build(t, "eds:///c")
+		if got := wait(t, "node", nodes); got != "me r v" {
+			t.Errorf("the node is %q, want that of the bootstrap", got)
+		}
+		wait(t, "state", c.states)
+	})
+	t.Run("content", func(t *testing.T) {
+		t.Setenv(bootstrapConfigVar, text)
+		wait(t, "state", build(t, "eds:///c").states)
+	})
+	t.Run("node for a server it does not name", func(t *testing.T) {
+		t.Setenv(bootstrapConfigVar, strings.Replace(text, address, "other:1", 1))
+		<-nodes
+		c := build(t, "eds://"+address+"/c")
+		if got := wait(t, "node", nodes); got != "me r v" {
+			t.Errorf("the node is %q, want that of the bootstrap", got)
+		}
+		wait(t, "state", c.states)
+	})
+}
+
+func TestBootstrapThatIsWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		`{`:                                      "not the JSON of a bootstrap",
+		`{"xds_servers":[{}]}`:                   "xds_servers[0] has no server_uri",
+		`{"xds_servers":[]}`:                     "names no server",
+		`{"node":{"id":["x"]}}`:                  "node: ",
+		`{"xds_servers":[{"server_uri":"s:1"}]}`: "server s:1 has no channel_creds",
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"google_default"},{"type":"x"}]}]}`:                                   `type "google_default", "x", want "tls" or "insecure"`,
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":[]}]}]}`:                                               "channel_creds of type tls",
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"certificate_file":"x"}}]}]}`:                         "only one is given",
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"ca_certificate_file":"/no/such/file"}}]}]}`:          "ca_certificate_file: open /no/such/file",
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"ca_certificate_file":"bootstrap_test.go"}}]}]}`:      "holds no certificate in PEM",
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"certificate_file":"a","private_key_file":"/b"}}]}]}`: "certificate_file and private_key_file: open a",
+	} {
+		t.Setenv(bootstrapConfigVar, text)
+		if got := buildError(t, "eds:///c"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %q", text, got, want)
+		}
+	}
+	bootstrapFile(t, "{")
+	if got := buildError(t, "eds:///c"); !strings.Contains(got, os.Getenv(bootstrapFileVar)) {
+		t.Errorf("%s, want the path of the file", got)
+	}
+	t.Setenv(bootstrapFileVar, "/no/such/file")
+	if got := buildError(t, "eds:///c"); !strings.Contains(got, "/no/such/file") {
+		t.Errorf("%s, want the path of the file", got)
+	}
+}

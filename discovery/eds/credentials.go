@@ -1,0 +1,100 @@
+package eds
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// channelCredentials are those of a connection to a management server. Equal
+// identities mean that the connection may be shared.
+type channelCredentials struct {
+	transport credentials.TransportCredentials
+	identity  any
+}
+
+// The identities of the credentials that were not made by the user.
+const (
+	insecureIdentity = "insecure"
+	systemIdentity   = "tls"
+)
+
+// credentialsFor returns the credentials for the server that a target calls host
+// ("" where it names none) and that gRPC calls uri.
+func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCredentials, error) {
+	if o.credentials != nil {
+		return *o.credentials, nil
+	}
+	if server := boot.find(uri); server != nil {
+		return server.credentials()
+	}
+	if isLoopback(host) {
+		return channelCredentials{insecure.NewCredentials(), insecureIdentity}, nil
+	}
+	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
+}
+
+// tlsFiles are the files that TLS credentials are made of. It is comparable.
+type tlsFiles struct {
+	CA          string `json:"ca_certificate_file"` // empty: the roots of the system
+	Certificate string `json:"certificate_file"`    // with PrivateKey, or neither
+	PrivateKey  string `json:"private_key_file"`
+}
+
+func (f tlsFiles) check() error {
+	if (f.Certificate == "") != (f.PrivateKey == "") {
+		return errors.New("certificate_file and private_key_file go together: only one is given")
+	}
+	_, err := f.load()
+	return err
+}
+
+func (f tlsFiles) load() (*tls.Config, error) {
+	var config tls.Config
+	if f.CA != "" {
+		pem, err := os.ReadFile(f.CA)
+		if err != nil {
+			return nil, fmt.Errorf("ca_certificate_file: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca_certificate_file: %s holds no certificate in PEM", f.CA)
+		}
+	}
+	if f.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(f.Certificate, f.PrivateKey)
+		if err != nil {
+			return nil, fmt.Errorf("certificate_file and private_key_file: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return &config, nil
+}
+
+// fileCredentials are TLS credentials that read their files anew for each
+// connection, so that renewed certificates are used without a restart.
+type fileCredentials struct {
+	credentials.TransportCredentials // of an empty configuration, for the rest
+	files                            tlsFiles
+}
+
+// ClientHandshake makes one connection secure.
+func (c *fileCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	config, err := c.files.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	return credentials.NewTLS(config).ClientHandshake(ctx, authority, conn)
+}
+
+// Clone returns a copy.
+func (c *fileCredentials) Clone() credentials.TransportCredentials {
+	return &fileCredentials{c.TransportCredentials.Clone(), c.files}
+}

@@ -1,0 +1,100 @@
+package eds
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/understudy-lb/understudy/internal/testcert"
+)
+
+// serveTLS starts a management server with a certificate for 127.0.0.1. It asks for
+// a certificate of the client if clients is not nil.
+func serveTLS(t *testing.T, a *testcert.Authority, clients *x509.CertPool) string {
+	t.Helper()
+	config := &tls.Config{Certificates: []tls.Certificate{a.Pair("server", "127.0.0.1").Load(t)}}
+	if clients != nil {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, clients
+	}
+	return serve(t, constant, grpc.Creds(credentials.NewTLS(config)))
+}
+
+func TestTLS(t *testing.T) {
+	a := testcert.New(t)
+	address := serveTLS(t, a, nil)
+	c := build(t, "eds://"+address+"/c", WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: a.Pool()})))
+	wait(t, "state", c.states)
+
+	c = build(t, "eds://"+address+"/c", WithTransportCredentials(credentials.NewTLS(nil)))
+	if err := wait(t, "error", c.errors); !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("with the roots of the system: %v", err)
+	}
+}
+
+func TestMutualTLS(t *testing.T) {
+	a := testcert.New(t)
+	address := serveTLS(t, a, a.Pool())
+	client := a.Pair("client", "client").Load(t)
+	c := build(t, "eds://"+address+"/c", WithTransportCredentials(credentials.NewTLS(&tls.Config{
+		RootCAs: a.Pool(), Certificates: []tls.Certificate{client},
+	})))
+	wait(t, "state", c.states)
+	c = build(t, "eds://"+address+"/c", WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: a.Pool()})))
+	wait(t, "error", c.errors)
+}
+
+func tlsBootstrap(address, ca string, pair testcert.Pair) string {
+	return fmt.Sprintf(`{"xds_servers":[{"server_uri":"dns:///%s","channel_creds":[{"type":"tls","config":{
+		"ca_certificate_file":%q,"certificate_file":%q,"private_key_file":%q,"refresh_interval":"60s"}}]}]}`,
+		address, ca, pair.Certificate, pair.Key)
+}
+
+// The certificates of a bootstrap are read for each connection: one that was
+// renewed is used without a restart.
+func TestBootstrapWithMutualTLS(t *testing.T) {
+	a, other := testcert.New(t), testcert.New(t)
+	address := serveTLS(t, a, a.Pool())
+	wrong := other.Pair("client", "client")
+	t.Setenv(bootstrapConfigVar, tlsBootstrap(address, a.File(), wrong))
+	c := build(t, "eds://"+address+"/c")
+	wait(t, "error", c.errors)
+	renewed := a.Pair("client", "client")
+	rename(t, renewed.Certificate, wrong.Certificate)
+	rename(t, renewed.Key, wrong.Key)
+	wait(t, "state", c.states)
+}
+
+func TestDefaultCredentials(t *testing.T) {
+	boot, err := parseBootstrap([]byte(`{"xds_servers":[{"server_uri":"dns:///xds:1","channel_creds":[{"type":"insecure"}]},{"server_uri":"tls:1","channel_creds":[{"type":"tls"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked options
+	WithInsecure()(&asked)
+	for _, test := range []struct {
+		host    string
+		options options
+		want    any
+	}{
+		{"127.0.0.1:1", options{}, insecureIdentity},
+		{"192.0.2.1:1", options{}, systemIdentity},
+		{"other:1", options{}, systemIdentity},
+		{"other:1", asked, insecureIdentity},
+		{"xds:1", options{}, insecureIdentity},
+		{"tls:1", options{}, systemIdentity},
+		{"tls:1", asked, insecureIdentity},
+	} {
+		got, err := test.options.credentialsFor(test.host, "dns:///"+test.host, boot)
+		if err != nil || got.identity != test.want {
+			t.Errorf("%s: credentials %v, %v, want %v", test.host, got.identity, err, test.want)
+		}
+		if protocol := got.transport.Info().SecurityProtocol; protocol != test.want {
+			t.Errorf("%s: protocol %s, want %v", test.host, protocol, test.want)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+// Package eds takes the endpoints of a channel from an xDS management server:
+//
+//	eds://server:port/cluster
+//
+// The server is asked for the ClusterLoadAssignment of that cluster, by Envoy's v3
+// aggregated discovery service in its state-of-the-world variant. Its localities,
+// priorities, weights and drops become the tree of policies that package topology
+// describes. The channel's authority is the name of the cluster.
+//
+// # The stream
+//
+// All channels of a process that use one server with the same credentials share one
+// stream to it. It is opened with the first channel and closed with the last. A
+// response with a resource that breaks the rules (gRFC A27) is rejected with the
+// reason; the good resources beside it are used. While the stream is down, or what
+// comes is rejected, calls go on with the last good endpoints. Without any, calls
+// fail with the reason: the server cannot be reached, the resource was rejected, or
+// it did not come within 15 s. A lost stream is opened again with gRPC's backoff,
+// 1 s at first and 120 s at most. A response larger than 64 MiB is not read, unless
+// WithMaxResponseSize says otherwise.
+//
+// # Credentials
+//
+// In this order: those given as an option, by WithTransportCredentials or
+// WithInsecure; those of the xDS bootstrap, if it names the server; no encryption,
+// if the server is on the loopback interface; TLS with the roots of the system.
+//
+// # The bootstrap
+//
+// The environment variable GRPC_XDS_BOOTSTRAP names a file, or else
+// GRPC_XDS_BOOTSTRAP_CONFIG holds what would be in it, in JSON as in gRFC A27. Its
+// node is sent to every server. Its first server is used by a target without a
+// server, eds:///cluster, and its credentials by a target that names the same host
+// and port. Of channel_creds, "insecure" and "tls" (with ca_certificate_file,
+// certificate_file and private_key_file, which are read anew for each connection)
+// are known, and the first known one is used. Other fields are ignored.
+package eds

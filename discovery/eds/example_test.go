@@ -1,0 +1,34 @@
+package eds_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/understudy-lb/understudy/discovery/eds"
+)
+
+// A channel whose endpoints come from a management server, which is verified
+// against the system's roots, and which asks for a certificate.
+func Example() {
+	var certificate tls.Certificate // from tls.LoadX509KeyPair
+	source := eds.NewBuilder(
+		eds.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+			Certificates: []tls.Certificate{certificate},
+		})),
+		eds.WithServiceConfig(`{"methodConfig": [{"name": [{}], "timeout": "2s"}]}`),
+	)
+	conn, err := grpc.NewClient("eds://xds.example.com:18000/payments.example.com",
+		grpc.WithResolvers(source),
+		grpc.WithTransportCredentials(credentials.NewTLS(nil)), // for the endpoints
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Println(conn.Target())
+	// Output: eds://xds.example.com:18000/payments.example.com
+}

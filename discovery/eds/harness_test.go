@@ -1,0 +1,120 @@
+package eds
+
+import (
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/internal/adstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test on real sockets waits for what must come.
+const patience = 30 * time.Second
+
+// channel is a resolver.ClientConn that passes on what it is given.
+type channel struct {
+	resolver.ClientConn
+	states chan resolver.State
+	errors chan error
+}
+
+func newChannel() *channel {
+	return &channel{states: make(chan resolver.State, 100), errors: make(chan error, 100)}
+}
+
+func (c *channel) UpdateState(s resolver.State) error { c.states <- s; return nil }
+func (c *channel) ReportError(err error)              { c.errors <- err }
+
+// rawConfig is a service config that is not parsed.
+type rawConfig struct {
+	serviceconfig.Config
+	text string
+}
+
+func (c *channel) ParseServiceConfig(text string) *serviceconfig.ParseResult {
+	return &serviceconfig.ParseResult{Config: rawConfig{text: text}}
+}
+
+// wait returns the next of what comes from c.
+func wait[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("no %s within %v", what, patience)
+		panic("unreachable")
+	}
+}
+
+// listen returns a listener on loopback.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// serve starts a management server on loopback and returns its address.
+func serve(t *testing.T, script adstest.Script, opts ...grpc.ServerOption) string {
+	t.Helper()
+	l := listen(t)
+	s := adstest.Serve(l, script, opts...)
+	t.Cleanup(s.Stop)
+	return l.Addr().String()
+}
+
+// constant serves cluster "c" with one endpoint.
+func constant(s *adstest.Stream) error {
+	if _, err := s.Recv(); err != nil {
+		return err
+	}
+	if err := s.Respond("1", "n", adstest.Cluster("c", "10.0.0.1:1")); err != nil {
+		return err
+	}
+	return s.Drain()
+}
+
+// build starts a resolver, which ends with the test.
+func build(t *testing.T, text string, opts ...Option) *channel {
+	t.Helper()
+	c := newChannel()
+	r, err := NewBuilder(opts...).Build(target(t, text), c, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return c
+}
+
+// buildError returns the error of a Build that must fail.
+func buildError(t *testing.T, text string, opts ...Option) string {
+	t.Helper()
+	r, err := NewBuilder(opts...).Build(target(t, text), newChannel(), resolver.BuildOptions{})
+	if err == nil {
+		r.Close()
+		t.Fatalf("%s: Build succeeds, want an error", text)
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error has several lines: %v", err)
+	}
+	return err.Error()
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,89 @@
+package eds
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/svcconfig"
+)
+
+// defaultMaxResponse holds 100,000 endpoints several times over.
+const defaultMaxResponse = 64 << 20
+
+// Option is a setting of NewBuilder.
+type Option func(*options)
+
+type options struct {
+	serviceConfig string
+	credentials   *channelCredentials // nil: those of the bootstrap, or the default
+	node          *corev3.Node        // nil: that of the bootstrap, or the default
+	maxResponse   int
+	dialOptions   []grpc.DialOption
+}
+
+// check says what is wrong with the options.
+func (o *options) check() error {
+	if o.maxResponse <= 0 {
+		return fmt.Errorf("a response size of %d bytes, want at least 1", o.maxResponse)
+	}
+	if o.credentials != nil && o.credentials.transport == nil {
+		return errors.New("the transport credentials are nil")
+	}
+	return svcconfig.Check(o.serviceConfig)
+}
+
+// WithTransportCredentials sets the credentials of the connection to the management
+// server: credentials.NewTLS with the roots that it is to be verified against and,
+// for mTLS, the client's certificate. They come before those of the bootstrap.
+// Channels share a stream only if their credentials are the same value.
+//
+// The credentials of the calls are those of the channel.
+func WithTransportCredentials(c credentials.TransportCredentials) Option {
+	// Credentials that == cannot compare are told apart by the option they came in.
+	identity := any(new(byte))
+	if c != nil && reflect.ValueOf(c).Comparable() {
+		identity = c
+	}
+	return func(o *options) { o.credentials = &channelCredentials{c, identity} }
+}
+
+// WithInsecure makes the connection to the management server one without
+// encryption, on any network. Whoever can read or change what it carries decides
+// where the calls go.
+func WithInsecure() Option {
+	return func(o *options) {
+		o.credentials = &channelCredentials{insecure.NewCredentials(), insecureIdentity}
+	}
+}
+
+// WithNode sets what the client says about itself to the management server, before
+// the node of the bootstrap. The default has the name of the host as its id. The
+// node is copied; nil asks for the default.
+func WithNode(node *corev3.Node) Option {
+	if node != nil {
+		node = withAgent(proto.CloneOf(node))
+	}
+	return func(o *options) { o.node = node }
+}
+
+// WithMaxResponseSize sets how large, in bytes, a response of the management server
+// may be. A larger one is not read and ends the stream, as does one that gRPC cannot
+// parse. Default: 64 MiB, which holds 100,000 endpoints several times over. A
+// response takes about ten times its size in memory while it is being applied.
+func WithMaxResponseSize(bytes int) Option {
+	return func(o *options) { o.maxResponse = bytes }
+}
+
+// WithServiceConfig sets the user's part of the channel's service config, in JSON:
+// methodConfig, retryThrottling, healthCheckConfig. gRPC would ignore the one given
+// by grpc.WithDefaultServiceConfig. It must not hold a loadBalancingConfig.
+func WithServiceConfig(json string) Option {
+	return func(o *options) { o.serviceConfig = json }
+}

@@ -1,0 +1,91 @@
+package eds
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/adstest"
+)
+
+func TestClusterBecomesState(t *testing.T) {
+	c := build(t, "eds://"+serve(t, constant)+"/c", WithServiceConfig(`{"methodConfig":[]}`))
+	state := wait(t, "state", c.states)
+	if len(state.Endpoints) != 1 || state.Endpoints[0].Addresses[0].Addr != "10.0.0.1:1" {
+		t.Errorf("endpoints are %v, want 10.0.0.1:1", state.Endpoints)
+	}
+	if path := hierarchy.Path(state.Endpoints[0]); len(path) != 2 {
+		t.Errorf("the path is %q, want a priority and a locality", path)
+	}
+	config := state.ServiceConfig.Config.(rawConfig).text
+	for _, want := range []string{`"methodConfig":[]`, `"understudy_priority"`} {
+		if !strings.Contains(config, want) {
+			t.Errorf("service config %s lacks %s", config, want)
+		}
+	}
+	// Behind a proxy the paths come back from the sealed copy.
+	bare := state
+	bare.Endpoints = []resolver.Endpoint{{Addresses: state.Endpoints[0].Addresses}}
+	if got := hierarchy.Path(hierarchy.Unseal(bare).Endpoints[0]); len(got) != 2 {
+		t.Errorf("the state is not sealed: the path is %q", got)
+	}
+}
+
+func TestReasonReachesTheChannelWhileNothingIsKnown(t *testing.T) {
+	bad := func(s *adstest.Stream) error {
+		cluster := adstest.Cluster("c", "10.0.0.1:1")
+		cluster.Endpoints[0].Priority = 1
+		s.Respond("1", "n", cluster)
+		return s.Drain()
+	}
+	c := build(t, "eds://"+serve(t, bad)+"/c")
+	if err := wait(t, "error", c.errors); !strings.Contains(err.Error(), `eds: no endpoints of cluster "c" from dns:///127.0.0.1`) || !strings.Contains(err.Error(), "priority 1 is used") {
+		t.Errorf("the channel is told %q, want the cluster, the server and what is wrong", err)
+	}
+}
+
+func TestBuildSaysWhatIsWrong(t *testing.T) {
+	disabled := resolver.BuildOptions{DisableServiceConfig: true}
+	if _, err := NewBuilder().Build(target(t, "eds://h:1/c"), newChannel(), disabled); err == nil || !strings.Contains(err.Error(), "WithDisableServiceConfig") {
+		t.Errorf("with service configs disabled: %v, want an error that says so", err)
+	}
+	for _, test := range []struct {
+		target string
+		opts   []Option
+		want   string
+	}{
+		{"eds://h/c", nil, "without a port"},
+		{"eds:///c", nil, "names no server, and neither does an xDS bootstrap (GRPC_XDS_BOOTSTRAP)"},
+		{"eds://h:1/c", []Option{WithServiceConfig(`{"loadBalancingConfig":[]}`)}, "loadBalancingConfig is set by the resolver"},
+		{"eds://h:1/c", []Option{WithMaxResponseSize(0)}, "response size of 0 bytes"},
+		{"eds://h:1/c", []Option{WithTransportCredentials(nil)}, "credentials are nil"},
+	} {
+		if got := buildError(t, test.target, test.opts...); !strings.Contains(got, test.want) {
+			t.Errorf("%s: %s, want %q", test.target, got, test.want)
+		}
+	}
+}
+
+// An update that is being applied when the resolver is closed, and one that
+// nobody will take any more, hold nothing up.
+func TestCloseDuringAnUpdate(t *testing.T) {
+	c := newChannel()
+	c.states = make(chan resolver.State) // UpdateState waits until it is read
+	r, err := NewBuilder().Build(target(t, "eds://"+serve(t, constant)+"/c"), c, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ResolveNow(resolver.ResolveNowOptions{})
+	closed := make(chan struct{})
+	go func() {
+		r.Close()
+		close(closed)
+	}()
+	wait(t, "return of Close", closed)
+	select {
+	case <-c.states:
+	default:
+	}
+}

@@ -1,0 +1,76 @@
+package eds
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// parseTarget returns the host and port of the management server, empty where it is
+// for the bootstrap to say, and the name of the cluster.
+func parseTarget(target resolver.Target) (host, cluster string, err error) {
+	u := target.URL
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("eds: target %q %s; want eds://server:port/cluster, or eds:///cluster with an xDS bootstrap", u.Redacted(), fmt.Sprintf(format, args...))
+	}
+	switch {
+	case u.Opaque != "":
+		return "", "", bad("lacks the slashes after the scheme")
+	case u.User != nil:
+		return "", "", bad("holds a user")
+	case u.RawQuery != "" || u.ForceQuery:
+		return "", "", bad("holds a query (a question mark in a cluster's name is %%3F)")
+	case u.Fragment != "":
+		return "", "", bad("holds a fragment (a # in a cluster's name is %%23)")
+	case clusterOf(target) == "":
+		return "", "", bad("names no cluster")
+	case u.Host == "":
+		return "", clusterOf(target), nil
+	}
+	name, port, err := net.SplitHostPort(u.Host)
+	if err != nil {
+		return "", "", bad("names a server without a port")
+	}
+	if name == "" {
+		return "", "", bad("names a port without a server")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", "", bad("has port %q, which is not from 1 to 65535", port)
+	}
+	return u.Host, clusterOf(target), nil
+}
+
+// clusterOf returns everything after the slash that follows the server: names of
+// clusters may hold slashes.
+func clusterOf(target resolver.Target) string {
+	return strings.TrimPrefix(target.URL.Path, "/")
+}
+
+// isLoopback reports whether host, with its port, is on this machine alone.
+func isLoopback(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// encodeAuthority percent-encodes what must not be in an authority (RFC 3986,
+// section 3.2).
+func encodeAuthority(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
+			strings.IndexByte("-._~!$&'()*+,;=:@[]", c) >= 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}

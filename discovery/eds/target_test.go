@@ -1,0 +1,79 @@
+package eds
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+)
+
+func target(t *testing.T, text string) resolver.Target {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolver.Target{URL: *u}
+}
+
+func TestTargets(t *testing.T) {
+	for text, want := range map[string]struct{ host, cluster, authority string }{
+		"eds://xds.example.com:18000/payments": {"xds.example.com:18000", "payments", "payments"},
+		"eds://[::1]:18000/payments":           {"[::1]:18000", "payments", "payments"},
+		"eds:///payments":                      {"", "payments", "payments"},
+		"eds://h:1/a/b|c%3Fd%2Fe":              {"h:1", "a/b|c?d/e", "a%2Fb%7Cc%3Fd%2Fe"},
+		"eds://h:1/zürich.example.com:443":     {"h:1", "zürich.example.com:443", "z%C3%BCrich.example.com:443"},
+	} {
+		host, cluster, err := parseTarget(target(t, text))
+		if err != nil || host != want.host || cluster != want.cluster {
+			t.Errorf("%s is server %q, cluster %q, %v; want %q and %q", text, host, cluster, err, want.host, want.cluster)
+		}
+		overrider := NewBuilder().(resolver.AuthorityOverrider)
+		if got := overrider.OverrideAuthority(target(t, text)); got != want.authority {
+			t.Errorf("%s has the authority %q, want %q", text, got, want.authority)
+		}
+	}
+}
+
+func TestTargetsThatAreWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		"eds:payments":                "lacks the slashes",
+		"eds://h:1":                   "names no cluster",
+		"eds://h:1/":                  "names no cluster",
+		"eds:///":                     "names no cluster",
+		"eds://payments/":             "names no cluster",
+		"eds://h/payments":            "without a port",
+		"eds://:1/payments":           "without a server",
+		"eds://h:0/payments":          `port "0"`,
+		"eds://h:65536/payments":      `port "65536"`,
+		"eds://h:/payments":           `port ""`,
+		"eds://user:pw@h:1/payments":  "holds a user",
+		"eds://h:1/payments?x=y":      "holds a query (a question mark in a cluster's name is %3F)",
+		"eds://h:1/payments?":         "holds a query",
+		"eds://h:1/payments#fragment": "holds a fragment (a # in a cluster's name is %23)",
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = parseTarget(resolver.Target{URL: *u})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "want eds://server:port/cluster") {
+			t.Errorf("%s: %v, want an error with %q and the right form", text, err, want)
+		}
+		if strings.Contains(err.Error(), "pw") {
+			t.Errorf("%s: the error holds the password: %v", text, err)
+		}
+	}
+}
+
+func TestLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1:1": true, "127.8.9.1:1": true, "[::1]:1": true, "localhost:1": true,
+		"10.0.0.1:1": false, "0.0.0.0:1": false, "[::]:1": false, "localhost.example.com:1": false, "": false,
+	} {
+		if got := isLoopback(host); got != want {
+			t.Errorf("isLoopback(%q) = %v, want %v", host, got, want)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package ads
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestReasonsAreBounded(t *testing.T) {
+	var r reasons
+	for i := range 100_000 {
+		r.add(fmt.Sprintf("c%d", i), errors.New(strings.Repeat("ä", maxReason)))
+	}
+	text := r.String()
+	if !strings.HasSuffix(text, "; and 99980 more") {
+		t.Errorf("the others are not counted: …%s", text[len(text)-40:])
+	}
+	if most := maxReasons*(maxReason+10) + 40; len(text) > most {
+		t.Errorf("%d bytes, want at most %d", len(text), most)
+	}
+	if !utf8.ValidString(text) {
+		t.Error("not UTF-8, so it cannot be sent")
+	}
+}

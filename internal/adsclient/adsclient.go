@@ -1,0 +1,112 @@
+// Package adsclient keeps one stream to each xDS management server that anybody
+// watches endpoints on, shared by all channels of the process. What is said on the
+// stream is decided by package ads; this is its shell: the connection, the backoff,
+// the timers, and the decoding of resources.
+package adsclient
+
+import (
+	"sync"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	estats "google.golang.org/grpc/experimental/stats"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/protobuf/proto"
+)
+
+var logger = grpclog.Component("understudy")
+
+// Server is a management server, and how to talk to it.
+type Server struct {
+	// URI is the gRPC target of the server.
+	URI string
+	// Credentials of the connection. Not nil.
+	Credentials credentials.TransportCredentials
+	// Identity tells Credentials from others: a comparable value. Streams are
+	// shared by those whose URI, Identity, Node and MaxResponse are equal.
+	Identity any
+	// Node says who is asking.
+	Node *corev3.Node
+	// MaxResponse is the size in bytes of the largest response that is read.
+	MaxResponse int
+	// Validate says what is wrong with a resource. It must not modify it.
+	Validate func(*endpointv3.ClusterLoadAssignment) error
+	// DialOptions are added to those of the connection.
+	DialOptions []grpc.DialOption
+}
+
+// Watcher is told about one cluster. Its methods are called one at a time, must
+// return at once and must not call this package. One call may still come after the
+// watch was cancelled.
+type Watcher interface {
+	// Endpoints is called with each good resource that differs from the one
+	// before. The resource is shared and must not be modified.
+	Endpoints(*endpointv3.ClusterLoadAssignment)
+	// Unknown is called, any number of times, while no good resource is known.
+	// The error is one line that names the server and the cluster.
+	Unknown(error)
+}
+
+// Watch asks server for the endpoints of cluster until cancel is called. The
+// stream is opened for the first watcher of a server, whose recorder counts what
+// happens on it, and closed with the last. recorder may be nil.
+func Watch(server Server, cluster string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
+	c := clients.acquire(server, recorder)
+	handle := c.watch(cluster, w)
+	return sync.OnceFunc(func() {
+		c.unwatch(cluster, handle)
+		clients.release(c)
+	})
+}
+
+// key is what streams are shared by.
+type key struct {
+	uri      string
+	identity any
+	node     string
+	max      int
+}
+
+func (s Server) key() key {
+	node, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.Node)
+	if err != nil {
+		logger.Warningf("eds: node of server %s cannot be encoded: %v", s.URI, err)
+	}
+	return key{s.URI, s.Identity, string(node), s.MaxResponse}
+}
+
+// clients holds every client in use in this process.
+var clients = registry{clients: make(map[key]*client)}
+
+type registry struct {
+	mu      sync.Mutex
+	clients map[key]*client
+}
+
+func (r *registry) acquire(server Server, recorder estats.MetricsRecorder) *client {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := server.key()
+	c, ok := r.clients[k]
+	if !ok {
+		c = newClient(server, k, recorder)
+		r.clients[k] = c
+	}
+	c.users++
+	return c
+}
+
+func (r *registry) release(c *client) {
+	r.mu.Lock()
+	c.users--
+	last := c.users == 0
+	if last {
+		delete(r.clients, c.key)
+	}
+	r.mu.Unlock()
+	if last {
+		c.stop()
+	}
+}

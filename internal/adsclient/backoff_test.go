@@ -1,0 +1,84 @@
+package adsclient
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/adstest"
+)
+
+func TestDelayGrowsToItsLimit(t *testing.T) {
+	low, high := time.Hour, time.Duration(0)
+	for range 1000 {
+		low, high = min(low, delay(0)), max(high, delay(0))
+		if d := delay(1000); d < 96*time.Second || d > 144*time.Second {
+			t.Fatalf("the longest delay is %v, want 120 s ± 20 %%", d)
+		}
+	}
+	if low < 800*time.Millisecond || low > 850*time.Millisecond || high < 1150*time.Millisecond || high > 1200*time.Millisecond {
+		t.Errorf("the first delay is from %v to %v, want 1 s ± 20 %%", low, high)
+	}
+}
+
+// RESOURCE_EXHAUSTED for ever, then one answer, then RESOURCE_EXHAUSTED again.
+func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var began []time.Time
+		const answered = 12
+		m := startManager(t, func(s *adstest.Stream) error {
+			began = append(began, time.Now())
+			if s.Number == answered {
+				if err := s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")); err != nil {
+					return err
+				}
+				if _, err := s.Recv(); err != nil {
+					return err
+				}
+			}
+			return status.Error(codes.ResourceExhausted, "too many clients")
+		})
+		a, cancel := m.watch("a")
+		expect(t, "a", a.take(), "too many clients")
+		for m.server.Streams() < answered+2 {
+			time.Sleep(time.Second)
+		}
+		cancel()
+		synctest.Wait()
+		want := 1.0
+		for i := 1; i < len(began); i++ {
+			if i == answered {
+				want = 1
+			}
+			gap := began[i].Sub(began[i-1]).Seconds()
+			if gap < 0.79*want || gap > 1.21*want {
+				t.Errorf("attempt %d came %.2f s after the one before, want %.2f s ± 20 %%", i+1, gap, want)
+			}
+			want = min(want*1.6, 120)
+		}
+	})
+}
+
+// As everywhere in gRPC, the delay counts from the beginning of an attempt.
+func TestLongStreamIsReplacedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManager(t, func(s *adstest.Stream) error {
+			if err := s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")); err != nil {
+				return err
+			}
+			time.Sleep(30 * time.Minute)
+			return nil
+		})
+		_, cancel := m.watch("a")
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		if got := m.server.Streams(); got != 2 {
+			t.Errorf("%d streams right after the first ended, want 2", got)
+		}
+		cancel()
+		time.Sleep(time.Hour)
+	})
+}

@@ -1,0 +1,147 @@
+package adsclient
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/adstest"
+)
+
+func expect(t *testing.T, who string, got []string, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s was told %q, want %q", who, got, want)
+	}
+	for i := range want {
+		if !strings.Contains(got[i], want[i]) {
+			t.Fatalf("%s was told %q, want %q", who, got, want)
+		}
+	}
+}
+
+func TestClusterThatDoesNotComeCountsAsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := make(chan struct{})
+		m := startManager(t, func(s *adstest.Stream) error {
+			<-late
+			return errors.Join(s.Respond("1", "n1", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
+		})
+		a, cancel := m.watch("a")
+		defer cancel()
+		time.Sleep(15*time.Second - 1)
+		expect(t, "a", a.take())
+		time.Sleep(1)
+		expect(t, "a", a.take(), `cluster "a" from passthrough:///TestClusterThatDoesNotComeCountsAsMissing: the server has no such resource`)
+		close(late)
+		expect(t, "a", a.take(), "a:1")
+	})
+}
+
+func TestStreamIsSharedAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked [][]string
+		open := 0
+		m := startManager(t, func(s *adstest.Stream) error {
+			open++
+			defer func() { open-- }()
+			for {
+				r, err := s.Recv()
+				if err != nil {
+					return err
+				}
+				asked = append(asked, r.GetResourceNames())
+				if r.GetResponseNonce() == "" {
+					err = s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1"), adstest.Cluster("b", "10.0.0.1:1", "10.0.0.2:1"))
+				}
+				if err != nil {
+					return err
+				}
+			}
+		})
+		a1, cancelA1 := m.watch("a")
+		expect(t, "a1", a1.take(), "a:1")
+		a2, cancelA2 := m.watch("a")
+		expect(t, "a2", a2.take(), "a:1")
+		expect(t, "a1", a1.take())
+		_, cancelB := m.watch("b")
+		cancelA1()
+		cancelA1() // the second time changes nothing
+		synctest.Wait()
+		cancelA2()
+		synctest.Wait()
+		if open != 1 {
+			t.Errorf("%d streams are open, want 1", open)
+		}
+		want := [][]string{{"a"}, {"a"}, {"a", "b"}, {"b"}}
+		if !slices.EqualFunc(asked, want, slices.Equal) {
+			t.Errorf("asked for %q, want %q", asked, want)
+		}
+		cancelB()
+		synctest.Wait()
+		if open != 0 || len(clients.clients) != 0 {
+			t.Errorf("%d streams and %d clients are left", open, len(clients.clients))
+		}
+	})
+}
+
+func TestOthersDoNotShareTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManager(t, (*adstest.Stream).Drain)
+		for _, identity := range []string{"x", "x", "y"} {
+			server := m.target()
+			server.Identity = identity
+			defer Watch(server, "a", new(notes), nil)()
+		}
+		synctest.Wait()
+		if got := m.server.Streams(); got != 2 {
+			t.Errorf("%d streams for two kinds of credentials, want 2", got)
+		}
+	})
+}
+
+func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := func(s *adstest.Stream) error {
+			r, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			// The version outlives the stream, the nonce does not.
+			version := r.GetVersionInfo() + "+"
+			if r.GetResponseNonce() != "" || r.GetNode().GetId() != "test" {
+				version = "wrong"
+			}
+			addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}[:len(version)]
+			return errors.Join(s.Respond(version, "n", adstest.Cluster("a", addresses...)), s.Drain())
+		}
+		m := startManager(t, script)
+		a, cancel := m.watch("a")
+		defer cancel()
+		expect(t, "a", a.take(), "a:1")
+		time.Sleep(time.Hour)
+		m.stop()
+		time.Sleep(time.Hour)
+		expect(t, "a", a.take())
+		late, cancelLate := m.watch("a")
+		defer cancelLate()
+		expect(t, "late", late.take(), "a:1")
+		m.start()
+		time.Sleep(144 * time.Second) // the longest backoff
+		expect(t, "a", a.take(), "a:2")
+		expect(t, "late", late.take(), "a:2")
+	})
+}
+
+func TestServerThatCannotBeReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManager(t, (*adstest.Stream).Drain)
+		m.stop()
+		a, cancel := m.watch("a")
+		defer cancel()
+		expect(t, "a", a.take(), "connection refused")
+	})
+}

@@ -1,0 +1,90 @@
+package adsclient
+
+import (
+	"errors"
+	"fmt"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/understudy-lb/understudy/internal/ads"
+)
+
+// wrapperURL is the type in which a server may wrap a resource of any type.
+const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
+
+// received takes one response. It returns when the watchers know of it, so that
+// the next one is not read before.
+func (c *client) received(response *discoveryv3.DiscoveryResponse) {
+	if response.GetTypeUrl() != EndpointsURL {
+		// There is nothing to reject: nothing of that type was asked for.
+		logger.Warningf("eds: ignored a response of type %q from %s", response.GetTypeUrl(), c.server.URI)
+		c.recorder.ignored()
+		return
+	}
+	decoded := make(resources)
+	received := make([]ads.Resource, len(response.GetResources()))
+	for i, any := range response.GetResources() {
+		var cla *endpointv3.ClusterLoadAssignment
+		if received[i], cla = c.decode(any); received[i].Err == nil {
+			decoded[cla.GetClusterName()] = cla
+		}
+	}
+	c.serial.Do(func() {
+		if !c.subs.Answered() {
+			c.recorder.connected()
+		}
+		a := c.subs.Received(response.GetVersionInfo(), response.GetNonce(), received)
+		c.recorder.received()
+		if a.Send != nil && a.Send.Reject != "" {
+			c.logRejected(response.GetVersionInfo(), a.Send.Reject)
+			c.recorder.rejected()
+		}
+		c.do(a, decoded, c.watchers)
+	})
+}
+
+// logRejected logs a reason once, however often a server sends the same.
+func (c *client) logRejected(version, reason string) {
+	if reason == c.rejected {
+		return
+	}
+	c.rejected = reason
+	logger.Warningf("eds: rejected version %q from %s: %s", version, c.server.URI, reason)
+}
+
+// decode reads one resource of a response, as far as it can be read.
+func (c *client) decode(any *anypb.Any) (ads.Resource, *endpointv3.ClusterLoadAssignment) {
+	wrapped := ""
+	if any.GetTypeUrl() == wrapperURL {
+		var wrapper discoveryv3.Resource
+		if err := proto.Unmarshal(any.GetValue(), &wrapper); err != nil {
+			return ads.Resource{Err: fmt.Errorf("not a Resource: %w", err)}, nil
+		}
+		any, wrapped = wrapper.GetResource(), wrapper.GetName()
+	}
+	if any.GetTypeUrl() != EndpointsURL {
+		return ads.Resource{Name: wrapped, Err: fmt.Errorf("type %q, want %q", any.GetTypeUrl(), EndpointsURL)}, nil
+	}
+	cla, err := unmarshal(any.GetValue())
+	if err != nil {
+		return ads.Resource{Name: wrapped, Err: err}, nil
+	}
+	r := ads.Resource{Name: cla.GetClusterName(), Body: any.GetValue()}
+	if r.Name == "" {
+		r.Err = errors.New("cluster_name is empty")
+	} else {
+		r.Err = c.server.Validate(cla)
+	}
+	return r, cla
+}
+
+func unmarshal(body []byte) (*endpointv3.ClusterLoadAssignment, error) {
+	cla := new(endpointv3.ClusterLoadAssignment)
+	if err := proto.Unmarshal(body, cla); err != nil {
+		return nil, fmt.Errorf("not a ClusterLoadAssignment: %w", err)
+	}
+	return cla, nil
+}

@@ -1,0 +1,145 @@
+package adsclient
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/internal/adstest"
+)
+
+// answers sends a response and returns the request that answers it.
+func answers(s *adstest.Stream, r *discoveryv3.DiscoveryResponse) *discoveryv3.DiscoveryRequest {
+	if s.Send(r) != nil {
+		return nil
+	}
+	answer, err := s.Recv()
+	if err != nil {
+		return nil
+	}
+	return answer
+}
+
+func response(version string, resources ...*anypb.Any) *discoveryv3.DiscoveryResponse {
+	return &discoveryv3.DiscoveryResponse{TypeUrl: EndpointsURL, VersionInfo: version, Nonce: "nonce " + version, Resources: resources}
+}
+
+func weightless(name string) *endpointv3.ClusterLoadAssignment {
+	c := adstest.Cluster(name, "10.0.0.9:1")
+	c.Endpoints[0].LbEndpoints[0].LoadBalancingWeight = wrapperspb.UInt32(0)
+	return c
+}
+
+func TestRejectedResourceDoesNotRejectItsNeighbours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nack, ack *discoveryv3.DiscoveryRequest
+		m := startManager(t, func(s *adstest.Stream) error {
+			for names := 0; names < 3; {
+				r, err := s.Recv()
+				if err != nil {
+					return err
+				}
+				names = len(r.GetResourceNames())
+			}
+			answers(s, response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1"))))
+			nack = answers(s, response("2",
+				&anypb.Any{TypeUrl: EndpointsURL, Value: []byte("garbage")},
+				adstest.Any(weightless("a")),
+				&anypb.Any{TypeUrl: "type.googleapis.com/unknown"},
+				adstest.Any(weightless("b")),
+				adstest.Any(adstest.Cluster("")),
+				nil,
+				adstest.Any(adstest.Cluster("c", "10.0.0.1:1", "10.0.0.2:1"))))
+			ack = answers(s, response("3", adstest.Any(adstest.Cluster("b", "10.0.0.1:1"))))
+			return s.Drain()
+		})
+		a, cancelA := m.watch("a")
+		b, cancelB := m.watch("b")
+		c, cancelC := m.watch("c")
+		defer cancelA()
+		defer cancelB()
+		defer cancelC()
+		expect(t, "a", a.take(), "a:1")
+		expect(t, "b", b.take(), `cluster "b" from passthrough:///`+t.Name()+`: endpoints[0].lb_endpoints[0].load_balancing_weight: weight is 0`, "b:1")
+		expect(t, "c", c.take(), "c:2")
+		if nack.GetVersionInfo() != "1" || nack.GetResponseNonce() != "nonce 2" || !slices.Equal(nack.GetResourceNames(), []string{"a", "b", "c"}) {
+			t.Errorf("the NACK is %v, want version 1 and nonce 2", nack)
+		}
+		for _, want := range []string{
+			"resource 0: not a ClusterLoadAssignment", "a: endpoints[0].lb_endpoints[0].load_balancing_weight: weight is 0",
+			`resource 2: type "type.googleapis.com/unknown"`, "b: endpoints[0]", "resource 4: cluster_name is empty", `resource 5: type ""`,
+		} {
+			if !strings.Contains(nack.GetErrorDetail().GetMessage(), want) {
+				t.Errorf("the NACK says %q, which lacks %q", nack.GetErrorDetail().GetMessage(), want)
+			}
+		}
+		if ack.GetVersionInfo() != "3" || ack.GetResponseNonce() != "nonce 3" || ack.GetErrorDetail() != nil {
+			t.Errorf("the ACK is %v, want version and nonce 3", ack)
+		}
+	})
+}
+
+func TestResourceInAWrapper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManager(t, func(s *adstest.Stream) error {
+			s.Send(response("1", adstest.Any(&discoveryv3.Resource{Name: "a", Resource: adstest.Any(adstest.Cluster("a", "10.0.0.1:1"))})))
+			return s.Drain()
+		})
+		a, cancel := m.watch("a")
+		defer cancel()
+		expect(t, "a", a.take(), "a:1")
+	})
+}
+
+func TestResponsesThatAreNotForUs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		acks := 0
+		m := startManager(t, func(s *adstest.Stream) error {
+			s.Recv()
+			s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: "type.googleapis.com/unknown", Nonce: "x"})
+			s.Respond("1", "n1", adstest.Cluster("another", "10.0.0.1:1"))
+			for {
+				if _, err := s.Recv(); err != nil {
+					return err
+				}
+				acks++
+			}
+		})
+		a, cancel := m.watch("a")
+		defer cancel()
+		expect(t, "a", a.take())
+		if acks != 1 {
+			t.Errorf("%d responses were answered, want the one with a resource of another name", acks)
+		}
+		time.Sleep(missingAfter)
+		expect(t, "a", a.take(), "no such resource")
+	})
+}
+
+func TestSameVersionAgainIsNoNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nonces []string
+		m := startManager(t, func(s *adstest.Stream) error {
+			s.Recv()
+			for _, nonce := range []string{"n1", "n2", "n3"} {
+				s.Respond("1", nonce, adstest.Cluster("a", "10.0.0.1:1"))
+				r, _ := s.Recv()
+				nonces = append(nonces, r.GetResponseNonce())
+			}
+			return s.Drain()
+		})
+		a, cancel := m.watch("a")
+		defer cancel()
+		expect(t, "a", a.take(), "a:1")
+		if !slices.Equal(nonces, []string{"n1", "n2", "n3"}) {
+			t.Errorf("acknowledged %q, want every one", nonces)
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package adsclient
+
+import (
+	"context"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/understudy-lb/understudy/internal/ads"
+)
+
+// EndpointsURL is the type of the resources that are asked for.
+const EndpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+
+// keepaliveParams finds out that a server is gone for good when nothing says so.
+// Servers allow a ping every 5 minutes unless they are told otherwise.
+var keepaliveParams = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
+
+// run opens one stream after the other until ctx ends. As everywhere in gRPC the
+// backoff counts from the beginning of an attempt, so a stream that held for a
+// while is replaced at once.
+func (c *client) run(ctx context.Context) {
+	attempt := 0
+	for {
+		began := time.Now()
+		if answered := c.ended(ctx, c.stream(ctx)); answered {
+			attempt = 0
+		}
+		wait := time.NewTimer(time.Until(began.Add(delay(attempt))))
+		attempt++
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return
+		case <-wait.C:
+		}
+	}
+}
+
+// ended takes note that the stream ended with err, and reports whether the server
+// had answered on it.
+func (c *client) ended(ctx context.Context, err error) (answered bool) {
+	c.serial.Do(func() {
+		answered = c.subs.Answered()
+		if answered {
+			c.recorder.disconnected()
+		}
+		if ctx.Err() != nil { // closed by us: nobody is left to be told
+			return
+		}
+		c.requests = nil
+		if answered {
+			logger.Infof("eds: stream to %s ended: %v", c.server.URI, err)
+		} else {
+			logger.Warningf("eds: stream to %s failed: %v", c.server.URI, err)
+			c.recorder.failed()
+		}
+		c.do(c.subs.Closed(err), nil, c.watchers)
+	})
+	return answered
+}
+
+// stream makes one attempt: a connection of its own, and one stream on it, until
+// that ends. A connection is not kept from one attempt to the next, because gRPC's
+// backoff for connecting would then add to the one for streams.
+func (c *client) stream(ctx context.Context) error {
+	conn, err := grpc.NewClient(c.server.URI, c.dialOptions()...)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+	if err != nil {
+		return err
+	}
+	requests := newMailbox()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		c.send(ctx, stream, requests)
+	}()
+	c.serial.Do(func() {
+		c.requests = requests
+		c.do(c.subs.Opened(), nil, c.watchers)
+	})
+	for {
+		response, err := stream.Recv()
+		if err != nil {
+			cancel()
+			<-sent
+			return err
+		}
+		c.received(response)
+	}
+}
+
+func (c *client) dialOptions() []grpc.DialOption {
+	return append([]grpc.DialOption{
+		grpc.WithTransportCredentials(c.server.Credentials),
+		grpc.WithKeepaliveParams(keepaliveParams),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithIdleTimeout(0),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.server.MaxResponse)),
+	}, c.server.DialOptions...)
+}
+
+type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
+
+// send sends what comes into the mailbox until ctx ends. It has a goroutine of its
+// own because Send blocks while the server does not read. An error ends the stream
+// for Recv, too, which says more about it.
+func (c *client) send(ctx context.Context, stream adsStream, requests *mailbox) {
+	node := c.server.Node // in the first request only
+	for {
+		r := requests.take(ctx)
+		if r == nil {
+			return
+		}
+		request := &discoveryv3.DiscoveryRequest{
+			Node:          node,
+			TypeUrl:       EndpointsURL,
+			ResourceNames: r.Names,
+			VersionInfo:   r.Version,
+			ResponseNonce: r.Nonce,
+		}
+		if r.Reject != "" {
+			request.ErrorDetail = &status.Status{Code: int32(codes.InvalidArgument), Message: r.Reject}
+		}
+		if stream.Send(request) != nil {
+			return
+		}
+		node = nil
+	}
+}
+
+// mailbox holds the request to be sent next. A newer one replaces one that was not
+// sent: it names everything that is wanted, and answers a later response, so memory
+// stays bounded whatever a server does.
+type mailbox struct{ slot chan *ads.Request }
+
+func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
+
+// put is called by one goroutine at a time.
+func (m *mailbox) put(r *ads.Request) {
+	select {
+	case <-m.slot:
+	default:
+	}
+	m.slot <- r
+}
+
+// take returns the next request, or nil when ctx has ended.
+func (m *mailbox) take(ctx context.Context) *ads.Request {
+	select {
+	case r := <-m.slot:
+		return r
+	case <-ctx.Done():
+		return nil
+	}
+}

@@ -1,0 +1,111 @@
+// Package adstest has a management server that follows a script, and endpoints for
+// it to serve. For tests only.
+package adstest
+
+import (
+	"errors"
+	"net"
+	"sync/atomic"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// EndpointsURL is the type of the resources.
+const EndpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+
+// Script is what a server does on one stream. The stream ends when it returns.
+type Script func(*Stream) error
+
+// Server runs a script on each stream.
+type Server struct {
+	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
+	script  Script
+	grpc    *grpc.Server
+	streams atomic.Int64
+}
+
+// Serve starts a server on listener. The caller calls Stop.
+func Serve(listener net.Listener, script Script, opts ...grpc.ServerOption) *Server {
+	s := &Server{script: script, grpc: grpc.NewServer(opts...)}
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
+	go s.grpc.Serve(listener)
+	return s
+}
+
+// Stop breaks all connections and waits until all streams have ended.
+func (s *Server) Stop() { s.grpc.Stop() }
+
+// Streams returns how many streams were opened so far.
+func (s *Server) Streams() int { return int(s.streams.Load()) }
+
+// StreamAggregatedResources runs the script.
+func (s *Server) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	return s.script(&Stream{stream, int(s.streams.Add(1))})
+}
+
+// Stream is one stream of a client. Number counts from 1.
+type Stream struct {
+	discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
+	Number int
+}
+
+// Respond sends clusters as a response of this version and nonce.
+func (s *Stream) Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error {
+	r := &discoveryv3.DiscoveryResponse{TypeUrl: EndpointsURL, VersionInfo: version, Nonce: nonce}
+	for _, c := range clusters {
+		r.Resources = append(r.Resources, Any(c))
+	}
+	return s.Send(r)
+}
+
+// Drain reads requests until the stream ends.
+func (s *Stream) Drain() error {
+	for {
+		if _, err := s.Recv(); err != nil {
+			return err
+		}
+	}
+}
+
+// Any packs a message whose encoding cannot fail.
+func Any(m proto.Message) *anypb.Any {
+	any, err := anypb.New(m)
+	if err != nil {
+		panic(err)
+	}
+	return any
+}
+
+// Cluster returns a cluster with one locality, of weight 1 in priority 0, in which
+// each address (host:port) has the weight 1.
+func Cluster(name string, addresses ...string) *endpointv3.ClusterLoadAssignment {
+	locality := &endpointv3.LocalityLbEndpoints{
+		Locality:            &corev3.Locality{Region: "region", Zone: "zone"},
+		LoadBalancingWeight: wrapperspb.UInt32(1),
+	}
+	for _, address := range addresses {
+		locality.LbEndpoints = append(locality.LbEndpoints, endpoint(address))
+	}
+	return &endpointv3.ClusterLoadAssignment{ClusterName: name, Endpoints: []*endpointv3.LocalityLbEndpoints{locality}}
+}
+
+func endpoint(address string) *endpointv3.LbEndpoint {
+	tcp, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		panic(errors.Join(errors.New("adstest: want IP:port"), err))
+	}
+	return &endpointv3.LbEndpoint{
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+				Address:       tcp.IP.String(),
+				PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(tcp.Port)},
+			}}},
+		}},
+	}
+}
