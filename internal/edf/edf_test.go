@@ -1,19 +1,14 @@
 package edf_test
 
 import (
+	"math/big"
+	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/understudy-lb/understudy/internal/edf"
 )
-
-func picks(s *edf.Scheduler, n int) []int {
-	got := make([]int, n)
-	for i := range got {
-		got[i] = s.Next()
-	}
-	return got
-}
 
 func TestOrder(t *testing.T) {
 	for _, tc := range []struct {
@@ -30,28 +25,84 @@ func TestOrder(t *testing.T) {
 		{"no entry", nil, []int{-1, -1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var entries []edf.Entry
-			for _, w := range tc.weights {
-				entries = append(entries, edf.Entry{Weight: w})
-			}
-			if got := picks(edf.New(entries), len(tc.want)); !slices.Equal(got, tc.want) {
+			if got := picks(edf.New(entriesOf(tc.weights, nil)), len(tc.want)); !slices.Equal(got, tc.want) {
 				t.Errorf("weights %v: picked %v, want %v", tc.weights, got, tc.want)
 			}
 		})
 	}
 }
 
-func TestGoesOnFromLefts(t *testing.T) {
-	entries := []edf.Entry{{Weight: 3}, {Weight: 7}, {Weight: 7}, {Weight: 1}, {Weight: 10}}
-	want := picks(edf.New(entries), 1000)
-	s := edf.New(entries)
-	for i, w := range want {
-		if got := s.Next(); got != w {
-			t.Fatalf("pick %d is %d, want %d", i, got, w)
+// Row W5 and the definition: pick by pick what A34's queue would pick in exact
+// arithmetic.
+func TestFollowsA34(t *testing.T) {
+	forRandomSets(t, 300, func(t *testing.T, r *rand.Rand, weights []uint32) {
+		n := stretch(r, len(weights))
+		same(t, picks(edf.New(entriesOf(weights, nil)), n), newOracle(weights).picks(n))
+	})
+}
+
+// Periods are up to 2^32 picks long, so their ends are reached by starting shortly
+// before them. What the entries wait for there is exact, and so is the oracle, which
+// starts at the multiples of 1/weight that come next.
+func TestFollowsA34FromAnywhere(t *testing.T) {
+	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
+		n := stretch(r, len(weights))
+		divisor := new(big.Int)
+		for _, w := range weights {
+			divisor.GCD(nil, nil, divisor, big.NewInt(int64(w)))
 		}
-		for j, l := range s.Lefts() {
-			entries[j].Left = l
+		for i := range weights {
+			weights[i] /= uint32(divisor.Uint64())
 		}
-		s = edf.New(entries)
+		now := uint64(edf.Full) - r.Uint64N(uint64(edf.Full)/uint64(1+r.IntN(1<<20)))
+		o := newOracle(weights)
+		lefts := make([]edf.Left, len(weights))
+		for _, e := range o.entries {
+			w := uint64(weights[e.orderOffset])
+			hi, lo := bits.Mul64(now, w)
+			passed := hi<<2 | lo>>62
+			lefts[e.orderOffset] = edf.Full - edf.Left(lo&uint64(edf.Full-1))
+			e.deadline.SetFrac64(int64(passed+1), int64(w))
+		}
+		o.init()
+		same(t, picks(edf.New(entriesOf(weights, lefts)), n), o.picks(n))
+	})
+}
+
+// Rows W1 and W5 far into the sequence: whole periods are the same picks again.
+func TestNeverDrifts(t *testing.T) {
+	for _, weights := range [][]uint32{{3, 3}, {1, 10}, {1, 3}, {7, 5, 3, 100, 99}} {
+		var period int
+		for _, w := range weights {
+			period += int(w)
+		}
+		if weights[0] == weights[1] {
+			period = len(weights)
+		}
+		s := edf.New(entriesOf(weights, nil))
+		want := newOracle(weights).picks(period)
+		for i := range 3_000_000 {
+			if got := s.Next(); got != want[i%period] {
+				t.Fatalf("weights %v: pick %d is %d, want %d", weights, i, got, want[i%period])
+			}
+		}
+	}
+}
+
+// Row W3: the tiny one is picked at its deadline, the end of the period; until then
+// the huge one is.
+func TestTinyBesideHuge(t *testing.T) {
+	const huge = 1<<32 - 2
+	weights := []uint32{1, huge}
+	s := edf.New(entriesOf(weights, nil))
+	for range 1_000_000 {
+		if got := s.Next(); got != 1 {
+			t.Fatalf("the tiny entry was picked before its deadline")
+		}
+	}
+	soon := edf.Full / huge * 100_000 // before the end of the period
+	s = edf.New([]edf.Entry{{Weight: 1, Left: soon}, {Weight: huge}})
+	if at := slices.Index(picks(s, 100_002), 0); at < 99_999 || at > 100_000 {
+		t.Errorf("the tiny entry is pick %d, want about 100,000", at)
 	}
 }

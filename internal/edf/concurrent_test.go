@@ -1,0 +1,99 @@
+package edf_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/understudy-lb/understudy/internal/edf"
+)
+
+// pickTogether has several pickers take n picks in all, and returns how often each
+// of the entries was picked.
+func pickTogether(s *edf.Scheduler, entries, n int) []int {
+	const pickers = 4
+	counts := make([]int, entries)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for p := range pickers {
+		wg.Go(func() {
+			own := make([]int, entries)
+			for range (n + p) / pickers { // sums to n
+				own[s.Next()]++
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i, c := range own {
+				counts[i] += c
+			}
+		})
+	}
+	wg.Wait()
+	return counts
+}
+
+// Whichever picker gets which, together they get the first n of the sequence, and
+// the Lefts are those after these.
+func TestConcurrentPickersShareTheSequence(t *testing.T) {
+	forRandomSets(t, 30, func(t *testing.T, r *rand.Rand, weights []uint32) {
+		var lefts []edf.Left
+		if r.IntN(2) == 0 {
+			lefts = randomLefts(r, len(weights))
+		}
+		n := stretch(r, len(weights))
+		alone, together := edf.New(entriesOf(weights, lefts)), edf.New(entriesOf(weights, lefts))
+		want := make([]int, len(weights))
+		for _, p := range picks(alone, n) {
+			want[p]++
+		}
+		for i, got := range pickTogether(together, len(weights), n) {
+			if got != want[i] {
+				t.Errorf("entry %d was picked %d times, want %d", i, got, want[i])
+				return
+			}
+		}
+		same(t, picks(together, 100), picks(alone, 100))
+	})
+}
+
+// Lefts that are read while others pick are those of one moment of the sequence.
+func TestLeftsWhileOthersPick(t *testing.T) {
+	weights := make([]uint32, 50)
+	for i := range weights {
+		weights[i] = primes[i%len(primes)] + uint32(i)
+	}
+	const n = 100_000
+	sequence := picks(edf.New(entriesOf(weights, nil)), n+1000)
+	s := edf.New(entriesOf(weights, nil))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pickTogether(s, len(weights), n)
+	}()
+	from := 0
+	for reading := true; reading; {
+		select {
+		case <-done:
+			reading = false
+		default:
+		}
+		next := picks(edf.New(entriesOf(weights, s.Lefts())), 500)
+		for ; from <= n && !begins(sequence[from:], next); from++ {
+		}
+		if from > n {
+			t.Fatalf("the Lefts are of no moment after the ones read before")
+		}
+	}
+	if from != n {
+		t.Errorf("the last Lefts are those after %d picks, want %d", from, n)
+	}
+}
+
+func begins(sequence, with []int) bool {
+	for i, p := range with {
+		if sequence[i] != p {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,120 @@
+package edf
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+func randomEntries(n int, weight func(r *rand.Rand) uint32) []Entry {
+	r := rand.New(rand.NewPCG(34, 62))
+	entries := make([]Entry, n)
+	for i := range entries {
+		entries[i].Weight = weight(r)
+	}
+	return entries
+}
+
+func countOf(picks []int, entries int) []int {
+	counts := make([]int, entries)
+	for _, p := range picks {
+		counts[p]++
+	}
+	return counts
+}
+
+// While the next block cannot be made, pickers take what is left of the block and
+// then wait; what they get after that is what comes next.
+func TestPickersWaitForABlock(t *testing.T) {
+	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(1000) })
+	s, alone := New(entries), New(entries)
+	s.Next()
+	left := len(s.current.Load().picks) - 1
+
+	const pickers = 8
+	got := make(chan int, left+pickers)
+	s.mu.Lock()
+	var wg sync.WaitGroup
+	for range pickers {
+		wg.Go(func() {
+			for range left/pickers + 1 {
+				got <- s.Next()
+			}
+		})
+	}
+	for s.current.Load().next.Load() < uint64(left/2) { // until all that can be had is taken
+		<-got
+	}
+	if s.ready != nil {
+		t.Fatal("a block was made under the lock")
+	}
+	s.mu.Unlock()
+	wg.Wait()
+	picked := pickers * (left/pickers + 1)
+	for range 1 + picked {
+		alone.Next()
+	}
+	for range 1000 {
+		if got, want := s.Next(), alone.Next(); got != want {
+			t.Fatalf("after the wait, %d is picked, want %d", got, want)
+		}
+	}
+}
+
+// A block that was put in place and not yet picked from is a position, too.
+func TestLeftsBetweenBlocks(t *testing.T) {
+	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(1000) })
+	s := New(entries)
+	s.Next()
+	for range len(s.current.Load().picks) - 1 {
+		s.Next()
+	}
+	s.mu.Lock()
+	s.current.Store(s.ready)
+	s.ready = nil
+	s.mu.Unlock()
+	for i, l := range s.Lefts() {
+		entries[i].Left = l
+	}
+	goesOn := New(entries)
+	for i := range 1000 {
+		if got, want := goesOn.Next(), s.Next(); got != want {
+			t.Fatalf("pick %d is %d, want %d", i, got, want)
+		}
+	}
+}
+
+// Weights close to each other all wait, and are then all picked at about one time:
+// blocks that would be empty are skipped, and crowds are sorted well.
+func TestCrowdsAndPauses(t *testing.T) {
+	const n = 40_000
+	entries := randomEntries(n, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(100) })
+	s := New(entries)
+	for round := range 3 {
+		got := make([]int, n)
+		for i := range got {
+			got[i] = s.Next()
+		}
+		for i, c := range countOf(got, n) {
+			if c != 1 {
+				t.Fatalf("round %d: entry %d was picked %d times, want once", round, i, c)
+			}
+		}
+		for i := 1; i < n; i++ {
+			a, b := entries[got[i-1]].Weight, entries[got[i]].Weight
+			if a < b || a == b && got[i-1] > got[i] {
+				t.Fatalf("round %d: %d (weight %d) before %d (weight %d)", round, got[i-1], a, got[i], b)
+			}
+		}
+	}
+	lefts := s.Lefts()
+	for i := range entries {
+		entries[i].Left = lefts[i]
+	}
+	goesOn := New(entries)
+	for i := range 2 * n {
+		if got, want := goesOn.Next(), s.Next(); got != want {
+			t.Fatalf("pick %d after the Lefts is %d, want %d", i, got, want)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package edf
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+)
+
+// scratch is what making a stretch or a sequence needs only meanwhile.
+type scratch struct {
+	events []uint64 // collected, then sorted; see extent
+	spare  []uint64
+	counts []uint32
+	marks  []uint64 // a bit for each entry; all 0 between uses
+	seq    sequence
+	table  []uint32
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// extent says how to read the events of a stretch. An event is a deadline of a class:
+// the deadline minus begin, without its shift lowest bits, above the class's number,
+// which has idBits bits. So events in numerical order are in order of deadline, and
+// those that tie in order of first member, unless shift hides a difference.
+type extent struct {
+	begin  uint64
+	shift  int
+	idBits int
+	picks  int // that the events stand for
+}
+
+func (x extent) class(event uint64) uint32 { return uint32(event & (1<<x.idBits - 1)) }
+
+// collect writes the events within length of q.end to s.events and moves the
+// classes' deadlines beyond.
+func (q *sequence) collect(s *scratch, length uint64) extent {
+	x := extent{begin: q.end, idBits: bits.Len(uint(len(q.deadline) - 1))}
+	x.shift = max(0, bits.Len64(length)-(64-x.idBits))
+	events := s.events[:0]
+	for c, d := range q.deadline {
+		if d-x.begin > length {
+			continue
+		}
+		before := len(events)
+		w, step, slack := uint64(q.weight[c]), q.step[c], int64(q.slack[c])
+		rest := int64(uint64(Full) - step*w)
+		for d-x.begin <= length {
+			events = append(events, (d-x.begin)>>x.shift<<x.idBits|uint64(c))
+			slack -= rest
+			borrow := slack >> 63 // -1 or 0
+			slack += int64(w) & borrow
+			d += step - uint64(borrow)
+		}
+		q.deadline[c], q.slack[c] = d, uint32(slack)
+		if q.members != nil {
+			x.picks += (len(events) - before) * int(q.bounds[c+1]-q.bounds[c])
+		}
+	}
+	if q.members == nil {
+		x.picks = len(events)
+	}
+	s.events = events
+	return x
+}
+
+// crowd is how many events of a bucket are still sorted by insertion.
+const crowd = 32
+
+// sort sorts s.events: into about as many buckets as there are events, and those by
+// insertion. Deadlines are spread evenly enough for that to take linear time in
+// general; where they are not, crowded buckets are sorted on their own.
+func (s *scratch) sort() {
+	n := len(s.events)
+	if n < 2 {
+		return
+	}
+	lowest, highest := slices.Min(s.events), slices.Max(s.events)
+	shift := max(0, bits.Len64(highest-lowest)-bits.Len(uint(n)))
+	buckets := int((highest-lowest)>>shift) + 1
+	counts := slices.Grow(s.counts[:0], buckets)[:buckets]
+	clear(counts)
+	for _, e := range s.events {
+		counts[(e-lowest)>>shift]++
+	}
+	crowded, sum := false, uint32(0)
+	for i, count := range counts {
+		crowded = crowded || count > crowd
+		counts[i] = sum
+		sum += count
+	}
+	sorted := slices.Grow(s.spare[:0], n)[:n]
+	for _, e := range s.events {
+		at := &counts[(e-lowest)>>shift]
+		sorted[*at] = e
+		*at++
+	}
+	if crowded {
+		begin := uint32(0)
+		for _, end := range counts {
+			if end-begin > crowd {
+				slices.Sort(sorted[begin:end])
+			}
+			begin = end
+		}
+	}
+	for i := 1; i < n; i++ {
+		e, j := sorted[i], i
+		for ; j > 0 && sorted[j-1] > e; j-- {
+			sorted[j] = sorted[j-1]
+		}
+		sorted[j] = e
+	}
+	s.events, s.spare, s.counts = sorted, s.events, counts
+}

@@ -1,0 +1,97 @@
+package edf
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// expand appends the picks that the sorted s.events stand for.
+func (q *sequence) expand(picks []uint32, x extent, s *scratch) []uint32 {
+	if q.members == nil && x.shift == 0 { // each event is a pick, and ties are in order
+		for _, e := range s.events {
+			picks = append(picks, x.class(e))
+		}
+		return picks
+	}
+	for events := s.events; len(events) > 0; {
+		n := 1
+		for n < len(events) && events[n]>>x.idBits == events[0]>>x.idBits {
+			n++
+		}
+		if n == 1 {
+			picks = q.appendMembers(picks, x.class(events[0]))
+		} else {
+			picks = q.appendClose(picks, x, s, events[:n])
+		}
+		events = events[n:]
+	}
+	return picks
+}
+
+func (q *sequence) appendMembers(picks []uint32, c uint32) []uint32 {
+	if q.members == nil {
+		return append(picks, c)
+	}
+	return append(picks, q.members[q.bounds[c]:q.bounds[c+1]]...)
+}
+
+// appendClose appends the picks of events that are equal as far as they show.
+func (q *sequence) appendClose(picks []uint32, x extent, s *scratch, events []uint64) []uint32 {
+	if x.shift == 0 {
+		return q.appendTied(picks, x, s, events)
+	}
+	exact := func(e uint64) uint64 { // since begin; a class has one so close to another
+		shown := e >> x.idBits << x.shift
+		return q.first(x.class(e), x.begin+shown-1) - x.begin
+	}
+	slices.SortFunc(events, func(a, b uint64) int {
+		return cmp.Or(cmp.Compare(exact(a), exact(b)), cmp.Compare(a, b))
+	})
+	for len(events) > 0 {
+		n := 1
+		for n < len(events) && exact(events[n]) == exact(events[0]) {
+			n++
+		}
+		picks = q.appendTied(picks, x, s, events[:n])
+		events = events[n:]
+	}
+	return picks
+}
+
+// appendTied appends the members of all classes of events at one deadline, in the
+// order of their offsets.
+func (q *sequence) appendTied(picks []uint32, x extent, s *scratch, events []uint64) []uint32 {
+	from := len(picks)
+	for _, e := range events {
+		picks = q.appendMembers(picks, x.class(e))
+	}
+	if tied := picks[from:]; !slices.IsSorted(tied) {
+		s.sortOffsets(tied, len(q.classOf))
+	}
+	return picks
+}
+
+// sortOffsets sorts distinct offsets below size: few by comparison, many by marking
+// each in a set of bits and reading that in order.
+func (s *scratch) sortOffsets(offsets []uint32, size int) {
+	words := (size + 63) / 64
+	if 16*len(offsets) < words {
+		slices.Sort(offsets)
+		return
+	}
+	if len(s.marks) < words {
+		s.marks = make([]uint64, words)
+	}
+	for _, o := range offsets {
+		s.marks[o/64] |= 1 << (o % 64)
+	}
+	n := 0
+	for i, word := range s.marks[:words] {
+		for ; word != 0; word &= word - 1 {
+			offsets[n] = uint32(64*i + bits.TrailingZeros64(word))
+			n++
+		}
+		s.marks[i] = 0
+	}
+}
