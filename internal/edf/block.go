@@ -60,7 +60,6 @@ func (q *sequence) block(size uint64) *block {
 	b := &block{begin: q.end}
 	if b.picks = q.stretch(length); len(b.picks) == 0 { // a pause of all entries
 		q.end = q.earliest() - 1
-		b.begin = q.end
 		b.picks = q.stretch(length)
 	}
 	return b

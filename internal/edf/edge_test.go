@@ -63,7 +63,7 @@ func TestPickersWaitForABlock(t *testing.T) {
 
 // A block that was put in place and not yet picked from is a position, too.
 func TestLeftsBetweenBlocks(t *testing.T) {
-	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(1000) })
+	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 1 + r.Uint32N(100_000) })
 	s := New(entries)
 	s.Next()
 	for range len(s.current.Load().picks) - 1 {
