@@ -68,9 +68,13 @@ func (c *child) ResolveNow(opts resolver.ResolveNowOptions) {
 // updateClientConnState gives the child's policy its endpoint, and the attributes
 // that the parent was given.
 func (c *child) updateClientConnState(attributes *attributes.Attributes) error {
-	return c.balancer.UpdateClientConnState(balancer.ClientConnState{
+	err := c.balancer.UpdateClientConnState(balancer.ClientConnState{
 		ResolverState: resolver.State{Endpoints: []resolver.Endpoint{c.endpoint}, Attributes: attributes},
 	})
+	if err != nil {
+		c.endpoint = resolver.Endpoint{} // given again with the next update
+	}
+	return err
 }
 
 // remove takes the child out of the parent's counts; from now on what it reports
@@ -78,6 +82,9 @@ func (c *child) updateClientConnState(attributes *attributes.Attributes) error {
 func (c *child) remove() {
 	c.removed.Store(true)
 	c.parent.count[c.state.ConnectivityState]--
+	if c.parent.lastFailed == c {
+		c.parent.lastFailed = nil
+	}
 }
 
 // reported handles a state that c reported.

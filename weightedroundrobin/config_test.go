@@ -43,6 +43,30 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
+// What is accepted survives a round trip, whatever is given.
+func FuzzParseConfig(f *testing.F) {
+	f.Add(`{"startPoint": "random", "slowStart": {"window": "30s", "aggression": 1.5, "minWeightPercent": 0}}`)
+	f.Add(`{"slowStart": {"window": "0.000000001s"}}`)
+	f.Fuzz(func(t *testing.T, raw string) {
+		c, err := parseConfig([]byte(raw))
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseConfig(again); err != nil || !reflect.DeepEqual(got, c) {
+			t.Errorf("%s became %s, which parses as %+v, %v", raw, again, got, err)
+		}
+		if s := c.SlowStart; s != nil {
+			if factor := s.factor(0); !(factor >= 0 && factor <= 1) || s.step() <= 0 {
+				t.Errorf("%s: factor %v, step %v", raw, factor, s.step())
+			}
+		}
+	})
+}
+
 func TestParseConfigNamesTheField(t *testing.T) {
 	tests := map[string]string{
 		`[]`:                               "JSON object",

@@ -133,7 +133,14 @@ func (h *harness) wantPicks(want string) {
 func (h *harness) wantState(state connectivity.State, pick string) {
 	h.t.Helper()
 	got := h.cc.State()
-	if got.ConnectivityState != state || lbtest.Pick(got) != pick {
-		h.t.Errorf("state = %v, pick = %s; want %v, %s", got.ConnectivityState, lbtest.Pick(got), state, pick)
+	picked := lbtest.Pick(got)
+	if why, fails := strings.CutPrefix(pick, "fail: "); fails {
+		// What the leaf says around the error is its own affair.
+		if strings.HasPrefix(picked, "fail: ") && strings.HasSuffix(picked, why) {
+			pick = picked
+		}
+	}
+	if got.ConnectivityState != state || picked != pick {
+		h.t.Errorf("state = %v, pick = %s; want %v, %s", got.ConnectivityState, picked, state, pick)
 	}
 }

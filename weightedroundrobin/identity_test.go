@@ -1,7 +1,9 @@
 package weightedroundrobin
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,6 +11,7 @@ import (
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
@@ -123,6 +126,38 @@ func TestWeightsPastTheLimitAreScaledDown(t *testing.T) {
 			t.Errorf("picks are %d a, %d b, %d d of 5000; want 2:2:1", strings.Count(got, "a"), strings.Count(got, "b"), strings.Count(got, "d"))
 		}
 	})
+}
+
+// recorder records warnings.
+type recorder struct {
+	grpclog.DepthLoggerV2
+	warnings []string
+}
+
+func (r *recorder) Warningf(format string, args ...any) {
+	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
+}
+
+func TestWhatIsLoggedIsLoggedOnce(t *testing.T) {
+	r := &recorder{}
+	defer func(l grpclog.DepthLoggerV2) { logger = l }(logger)
+	logger = r
+	run(t, func(h *harness) {
+		es := append(endpoints("a:4294967295 b a c b"), resolver.Endpoint{}, resolver.Endpoint{})
+		for range 2 {
+			if err := h.updateWith("", resolver.State{Endpoints: es}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	want := []string{
+		`weighted_round_robin: endpoint "a" is given twice; its weights are added`,
+		`weighted_round_robin: an endpoint without an address is left out`,
+		`weighted_round_robin: the weights of 3 endpoints sum to 4294967298, past 4294967295; they are scaled down`,
+	}
+	if !slices.Equal(r.warnings, want) {
+		t.Errorf("logged %q\nwant %q", r.warnings, want)
+	}
 }
 
 func TestScaleDownKeepsWithinTheLimit(t *testing.T) {

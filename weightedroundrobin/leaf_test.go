@@ -1,6 +1,7 @@
 package weightedroundrobin
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lbtest"
 )
@@ -134,6 +136,28 @@ func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 			t.Error("not closed")
 		}
 		h.wantState(connectivity.Ready, "b")
+	})
+}
+
+// The first error of a child is returned when all have been updated; a child that
+// returned one is given its endpoint again.
+func TestErrorOfAChild(t *testing.T) {
+	leaf, builder := stubLeaf("wrr_error")
+	bad := errors.New("bad endpoint")
+	leaf.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+		if s.Addresses()[0] == "a" {
+			return bad
+		}
+		return nil
+	}
+	runWith(t, builder, func(h *harness) {
+		state := resolver.State{Endpoints: endpoints("a b")}
+		for _, want := range []string{"a 1, b 1", "a 2, b 1"} {
+			if err := h.updateWith("", state); err != bad {
+				t.Errorf("error = %v, want %v", err, bad)
+			}
+			wantUpdates(t, leaf, want)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package weightedroundrobin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -98,8 +99,8 @@ func (p *policy) update(state resolver.State) (removed []*child, err error) {
 	for i := range p.order {
 		i = (i + first) % len(p.order)
 		if all || changed[i] {
-			if e := p.order[i].updateClientConnState(state.Attributes); e != nil && err == nil {
-				err = e
+			if e := p.order[i].updateClientConnState(state.Attributes); e != nil {
+				err = cmp.Or(err, e)
 			}
 		}
 	}

@@ -62,17 +62,17 @@ func (p *policy) flush() {
 // due returns when the policy is to publish the same state with another picker;
 // zero if it need not.
 func (p *policy) due() time.Time {
-	var due time.Time
-	if p.growing {
-		due = p.at.Add(p.config.SlowStart.step())
+	var interval time.Duration
+	if n := p.count[connectivity.Ready]; n > fewChildren {
+		interval = time.Duration(n) * pickerInterval
 	}
-	if p.stale {
-		due = p.at
-		if n := p.count[connectivity.Ready]; n > fewChildren {
-			due = p.at.Add(time.Duration(n) * pickerInterval)
-		}
+	switch {
+	case p.stale:
+		return p.at.Add(interval)
+	case p.growing:
+		return p.at.Add(max(interval, p.config.SlowStart.step()))
 	}
-	return due
+	return time.Time{}
 }
 
 // wake makes flush run at the given time.
@@ -145,7 +145,7 @@ func (p *policy) failure() balancer.State {
 	if len(p.order) == 0 {
 		return childlb.Failed(p.err)
 	}
-	if c := p.lastFailed; c != nil && !c.removed.Load() && c.state.ConnectivityState == connectivity.TransientFailure {
+	if c := p.lastFailed; c != nil && c.state.ConnectivityState == connectivity.TransientFailure {
 		return c.state
 	}
 	return p.order[0].state // all of them have failed

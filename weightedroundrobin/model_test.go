@@ -1,0 +1,113 @@
+package weightedroundrobin
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// expected returns the state of a policy whose children have the given states, in
+// the words of round_robin.
+func expected(children map[string]connectivity.State) connectivity.State {
+	for _, state := range []connectivity.State{connectivity.Ready, connectivity.Connecting, connectivity.Idle} {
+		for _, s := range children {
+			if s == state {
+				return state
+			}
+		}
+	}
+	return connectivity.TransientFailure
+}
+
+// Whatever children report and however the endpoints change, the state published is
+// the aggregate of those that are left, and only READY ones are picked.
+func TestAggregateAndPicksKeepToTheModel(t *testing.T) {
+	for seed := range uint64(20) {
+		leaf, builder := stubLeaf("wrr_model")
+		runWith(t, builder, func(h *harness) {
+			random := rand.New(rand.NewPCG(seed, 5))
+			children := map[string]connectivity.State{}
+			for range 200 {
+				if len(children) == 0 || random.IntN(10) == 0 {
+					children = change(h, random, children)
+				} else {
+					name := anyOf(random, children)
+					children[name] = connectivity.State(random.IntN(4))
+					reportStub(stubOf(leaf, name), children[name])
+				}
+				synctest.Wait()
+				check(h, children)
+			}
+		})
+	}
+}
+
+// change gives the policy other endpoints, and returns the children it has then.
+func change(h *harness, random *rand.Rand, before map[string]connectivity.State) map[string]connectivity.State {
+	list, after := "", map[string]connectivity.State{}
+	for _, i := range random.Perm(6)[:1+random.IntN(6)] {
+		name := string(rune('a' + i))
+		list += " " + name
+		after[name] = connectivity.Connecting
+		if state, known := before[name]; known {
+			after[name] = state
+		}
+	}
+	h.update("", list)
+	return after
+}
+
+func anyOf(random *rand.Rand, children map[string]connectivity.State) string {
+	for {
+		name := string(rune('a' + random.IntN(6)))
+		if _, known := children[name]; known {
+			return name
+		}
+	}
+}
+
+// check compares what is published with the model.
+func check(h *harness, children map[string]connectivity.State) {
+	h.t.Helper()
+	want := expected(children)
+	state := h.cc.State()
+	if state.ConnectivityState != want {
+		h.t.Fatalf("state = %v with children %v, want %v", state.ConnectivityState, children, want)
+	}
+	switch want {
+	case connectivity.Ready:
+		for range 7 {
+			if name := lbtest.Pick(state); children[name] != connectivity.Ready {
+				h.t.Fatalf("picked %s of %v", name, children)
+			}
+		}
+	case connectivity.TransientFailure:
+		if _, err := state.Picker.Pick(balancer.PickInfo{}); err == nil || err == balancer.ErrNoSubConnAvailable {
+			h.t.Fatalf("a failing policy's pick: %v", err)
+		}
+	default:
+		if got := lbtest.Pick(state); got != "queue" {
+			h.t.Fatalf("pick = %s while %v, want queue", got, want)
+		}
+	}
+}
+
+func TestPicksDoNotAllocate(t *testing.T) {
+	for _, list := range []string{"a", "a:1 b:2 c:3"} {
+		run(t, func(h *harness) {
+			h.update("", list)
+			for _, sc := range h.cc.Live() {
+				h.ready(sc.Addresses[0].Addr)
+			}
+			picker := h.cc.State().Picker
+			if n := testing.AllocsPerRun(1000, func() { picker.Pick(balancer.PickInfo{}) }); n != 0 {
+				t.Errorf("%q: %v allocations a pick", list, n)
+			}
+		})
+	}
+}
