@@ -94,12 +94,12 @@ func TestNextAttemptAfter250ms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)
 		update(t, p, endpoints("a", "b"))
-		time.Sleep(250*time.Millisecond - 1)
+		<-time.After(250*time.Millisecond - 1)
 		synctest.Wait()
 		if cc.SubConn("b") != nil {
 			t.Error("b was tried before its time")
 		}
-		time.Sleep(1)
+		<-time.After(1)
 		synctest.Wait()
 		if b := cc.SubConn("b"); b == nil || b.Connects() != 1 {
 			t.Error("b was not tried after 250 ms")

@@ -95,9 +95,8 @@ type Core struct {
 	subs []subchannel // one for each address, in order
 	out  []Action
 
-	lastErr error // of the attempt that failed last
-	next    int32 // the address whose turn it is in the pass, or len(subs)
-	left    int32 // failures to come until the end of the pass; after it, of the round
+	next int32 // the address whose turn it is in the pass, or len(subs)
+	left int32 // failures to come until the end of the pass; after it, of the round
 
 	phase     Phase
 	published State
@@ -108,7 +107,8 @@ type Core struct {
 
 type subchannel struct {
 	state  State
-	failed bool // in this pass
+	failed bool  // in this pass
+	err    error // of its last failure
 }
 
 // Phase returns the phase.

@@ -30,7 +30,7 @@ func (c *Core) attempt() {
 		return
 	}
 	c.do(StopTimer, 0)
-	c.endIfAllFailed()
+	c.endIfAllFailed(len(c.subs) - 1)
 }
 
 func (c *Core) schedule() {
@@ -57,20 +57,21 @@ func (c *Core) failedInPass(i int) {
 		c.attempt()
 		return
 	}
-	c.endIfAllFailed()
+	c.endIfAllFailed(i)
 }
 
-// endIfAllFailed ends the pass when every address has had its turn and has failed.
+// endIfAllFailed ends the pass when every address has had its turn and has failed,
+// address last as the last one.
 // From then on each subchannel connects again as soon as its own backoff ends, for
 // ever: gRPC-Go gives the backoff to the subchannel, so that the passes that A62
 // describes cannot be kept in step (decision 9 in the project's scenarios).
-func (c *Core) endIfAllFailed() {
+func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.left > 0 {
 		return
 	}
 	c.passing = false
 	c.phase = PhaseRetrying
-	c.endRound()
+	c.endRound(last)
 	for i := range c.subs {
 		if c.subs[i].state == Idle {
 			c.do(Connect, i)
@@ -80,17 +81,17 @@ func (c *Core) endIfAllFailed() {
 
 // endRound publishes the failure and asks for re-resolution, once for as many
 // failures as there are addresses (A61).
-func (c *Core) endRound() {
+func (c *Core) endRound(last int) {
 	c.left = int32(len(c.subs))
-	c.publish(TransientFailure, 0, c.failure())
+	c.publish(TransientFailure, 0, c.failure(c.subs[last].err))
 	c.do(Resolve, 0)
 }
 
 // failure does not wrap the last error: a status in it would end calls that wait
 // for ready.
-func (c *Core) failure() error {
+func (c *Core) failure(last error) error {
 	if len(c.subs) == 1 {
-		return fmt.Errorf("the only address failed: %v", c.lastErr)
+		return fmt.Errorf("the only address failed: %v", last)
 	}
-	return fmt.Errorf("all %d addresses failed, the last with: %v", len(c.subs), c.lastErr)
+	return fmt.Errorf("all %d addresses failed, the last with: %v", len(c.subs), last)
 }

@@ -34,7 +34,7 @@ func (c *Core) Report(i int, now State, err error) []Action {
 	what := changeOf(c.subs[i].state, now)
 	c.subs[i].state = now
 	if now == TransientFailure {
-		c.lastErr = err
+		c.subs[i].err = err
 	}
 	switch c.phase {
 	case PhaseIdle:
@@ -82,7 +82,7 @@ func (c *Core) reportRetrying(i int, what change) {
 		c.failedInPass(i)
 	case what == failed:
 		if c.left--; c.left == 0 {
-			c.endRound()
+			c.endRound(i)
 		}
 	case what == rested && !c.passing:
 		c.do(Connect, i)
@@ -122,11 +122,11 @@ func (c *Core) settle(i int) {
 	c.do(StopTimer, 0)
 	for j := range c.subs {
 		if j != i && c.subs[j].state != None {
-			c.subs[j].state = None
+			c.subs[j] = subchannel{}
 			c.do(Shutdown, j)
 		}
 	}
-	c.passing, c.next, c.lastErr = false, int32(i), nil
+	c.passing, c.next = false, int32(i)
 }
 
 // Health tells the health of the server at address i; err says why for

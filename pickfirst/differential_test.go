@@ -1,0 +1,166 @@
+package pickfirst
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
+	"google.golang.org/grpc/connectivity"
+	"pgregory.net/rapid"
+
+	"github.com/understudy-lb/understudy/internal/connect"
+)
+
+// The differences from gRPC-Go's pick_first that a schedule of events shows. The
+// table in docs/pick-first.md explains them.
+const (
+	resolves      = "asks for re-resolution when all addresses failed"
+	countsInError = "error says how many addresses failed"
+	staysSticky   = "TRANSIENT_FAILURE until READY"
+	resolverError = "resolver error while sticky is published"
+)
+
+// Event for event over fake subchannels, ours does what gRPC-Go's does but for the
+// known differences.
+func TestDifferential(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		schedule := drawSchedule(rt)
+		var verdict error
+		synctest.Test(t, func(*testing.T) { verdict = compare(schedule, map[string]int{}) })
+		if verdict != nil {
+			rt.Fatal(verdict)
+		}
+	})
+}
+
+func network(outcome connect.State, addresses ...string) (steps []step) {
+	for _, a := range addresses {
+		steps = append(steps, step{op: "network", address: a, outcome: outcome})
+	}
+	return steps
+}
+
+// Each of the known differences shows.
+func TestKnownDifferences(t *testing.T) {
+	failedPass := append([]step{{op: "update", list: []string{"a", "b"}}},
+		network(connect.TransientFailure, "a", "a", "b", "b")...)
+	newList := append(slices.Clone(failedPass), step{op: "update", list: []string{"c"}})
+	sticky := append(newList, network(connect.TransientFailure, "c")...)
+	for _, c := range []struct {
+		schedule []step
+		want     map[string]int
+	}{
+		{failedPass, map[string]int{resolves: 1, countsInError: 1}},
+		{sticky, map[string]int{resolves: 1, countsInError: 1, staysSticky: 1}},
+		{append(sticky, step{op: "resolver-error"}), map[string]int{resolves: 1, countsInError: 1, staysSticky: 1, resolverError: 1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			seen := map[string]int{}
+			if err := compare(c.schedule, seen); err != nil {
+				t.Error(err)
+			}
+			if !maps.Equal(seen, c.want) {
+				t.Errorf("after %v: %v, want %v", c.schedule, seen, c.want)
+			}
+		})
+	}
+}
+
+// compare runs the schedule on both, counts the known differences in seen and
+// returns an error that says where another one shows.
+func compare(schedule []step, seen map[string]int) error {
+	ours := newRecorder(balancer.Get(Name), EnableHealthListener)
+	theirs := newRecorder(balancer.Get(grpcpickfirst.Name), grpcpickfirst.EnableHealthListener)
+	defer ours.policy.Close()
+	defer theirs.policy.Close()
+	for i, s := range schedule {
+		<-time.After(s.wait)
+		before := ours.published
+		a, b := ours.take(s), theirs.take(s)
+		if err := sameEvent(before, theirs, a, b, seen); err != nil {
+			return fmt.Errorf("%w\nafter %v\nours:   %q\ntheirs: %q", err, schedule[:i+1], a, b)
+		}
+	}
+	return nil
+}
+
+func sameEvent(before connectivity.State, theirs *recorder, a, b []string, seen map[string]int) error {
+	actsA, statesA, asked := split(a)
+	actsB, statesB, askedB := split(b)
+	if askedB > 0 {
+		return fmt.Errorf("gRPC-Go's asked for re-resolution")
+	}
+	if asked > 0 {
+		seen[resolves]++
+	}
+	if !slices.Equal(actsA, actsB) {
+		return fmt.Errorf("subchannels are treated differently")
+	}
+	return sameStates(before, theirs, statesA, statesB, seen)
+}
+
+// split splits a log into what was done with subchannels, the states published and
+// how often re-resolution was asked for. gRPC-Go goes through its subchannels in the
+// order of a map, so that equal acts are sorted.
+func split(log []string) (acts, states []string, resolve int) {
+	for _, line := range log {
+		if line == "resolve" {
+			resolve++
+		} else if state, ok := strings.CutPrefix(line, "publish "); ok {
+			states = append(states, state)
+		} else {
+			acts = append(acts, line)
+		}
+	}
+	slices.Sort(acts)
+	return acts, states, resolve
+}
+
+// sameStates compares the states published in one event, where before is the state
+// that ours had published before it.
+func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen map[string]int) error {
+	if before == connectivity.TransientFailure && len(b) > 0 && b[0] == "CONNECTING" && !slices.Contains(a, "CONNECTING") {
+		seen[staysSticky]++
+		b = b[1:]
+	}
+	switch {
+	case before == connectivity.TransientFailure && theirs.published == connectivity.Connecting && len(b) == 0 &&
+		slices.Equal(a, []string{"TRANSIENT_FAILURE: name resolver error: nxdomain"}):
+		seen[resolverError]++
+		return nil
+	case len(a) != len(b):
+		return fmt.Errorf("different states are published")
+	}
+	for i := range a {
+		stateA, errA, _ := strings.Cut(a[i], ": ")
+		stateB, errB, _ := strings.Cut(b[i], ": ")
+		if stateA != stateB {
+			return fmt.Errorf("different states are published")
+		}
+		if errA != errB {
+			if err := sameError(errA, errB, seen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func sameError(a, b string, seen map[string]int) error {
+	switch {
+	case strings.Contains(a, "failed") && strings.HasSuffix(a, ": "+b):
+		seen[countsInError]++
+		return nil
+	case a == "health check failed: unwell" && b == "pickfirst: health check failure: unwell":
+		return nil
+	case a == "the name resolver gave no addresses, want at least one" && b == "name resolver error: produced zero addresses":
+		return nil
+	}
+	return fmt.Errorf("calls fail with %q, with gRPC-Go's with %q", a, b)
+}

@@ -1,0 +1,129 @@
+package pickfirst
+
+import (
+	"fmt"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/connect"
+)
+
+// recorder is a channel with fake subchannels that writes down, in order, what a
+// pick_first policy does, in the words of package scenario. It is a
+// scenario.Target in a synctest bubble: what the policy does by itself has been done
+// when Take returns.
+type recorder struct {
+	balancer.ClientConn // nil: what is not recorded is not used
+
+	policy    balancer.Balancer
+	mark      func(resolver.State) resolver.State // switches health listening on
+	subs      map[string]*fakeSubConn             // by address, those not shut down
+	log       []string
+	published connectivity.State
+	picker    balancer.Picker
+}
+
+func newRecorder(b balancer.Builder, mark func(resolver.State) resolver.State) *recorder {
+	r := &recorder{mark: mark, subs: map[string]*fakeSubConn{}}
+	r.policy = b.Build(r, balancer.BuildOptions{})
+	return r
+}
+
+func (r *recorder) write(format string, args ...any) {
+	r.log = append(r.log, fmt.Sprintf(format, args...))
+}
+
+type fakeSubConn struct {
+	balancer.SubConn // nil
+	r                *recorder
+	address          string
+	listener, health func(balancer.SubConnState)
+	state            connect.State // last reported, None before
+	asked            bool          // to connect, since it was last idle
+}
+
+func (s *fakeSubConn) Connect() {
+	s.r.write("connect %s", s.address)
+	s.asked = true
+}
+
+func (s *fakeSubConn) Shutdown() {
+	s.r.write("shutdown %s", s.address)
+	delete(s.r.subs, s.address)
+}
+
+func (s *fakeSubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
+	s.r.write("watch %s", s.address)
+	s.health = f
+}
+
+func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	s := &fakeSubConn{r: r, address: a[0].Addr, listener: opts.StateListener}
+	r.subs[s.address] = s
+	return s, nil
+}
+
+func (r *recorder) ResolveNow(resolver.ResolveNowOptions) { r.write("resolve") }
+
+func (r *recorder) UpdateState(s balancer.State) {
+	r.published, r.picker = s.ConnectivityState, s.Picker
+	text := s.ConnectivityState.String()
+	if s.ConnectivityState != connectivity.Idle { // that picker would connect
+		result, err := s.Picker.Pick(balancer.PickInfo{})
+		switch {
+		case err == balancer.ErrNoSubConnAvailable && s.ConnectivityState == connectivity.Connecting:
+		case err != nil:
+			text += fmt.Sprintf(": %v", err)
+		default:
+			text += " " + result.SubConn.(*fakeSubConn).address
+		}
+	}
+	r.write("publish %s", text)
+}
+
+func (r *recorder) Update(addresses []string, health bool) {
+	s := endpoints(addresses...)
+	if health {
+		s = r.mark(s)
+	}
+	r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: s})
+}
+
+func (r *recorder) ResolverError(err error) { r.policy.ResolverError(err) }
+func (r *recorder) ExitIdle()               { r.policy.ExitIdle() }
+func (r *recorder) Close()                  { r.policy.Close() }
+
+var grpcStates = map[connect.State]connectivity.State{
+	connect.Idle:             connectivity.Idle,
+	connect.Connecting:       connectivity.Connecting,
+	connect.Ready:            connectivity.Ready,
+	connect.TransientFailure: connectivity.TransientFailure,
+}
+
+// Report reports as grpc-go does: any health listener is forgotten first.
+func (r *recorder) Report(address string, s connect.State, err error) {
+	if sub := r.subs[address]; sub != nil {
+		sub.health = nil
+		sub.state, sub.asked = s, sub.asked && s != connect.Connecting
+		sub.listener(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
+	}
+}
+
+func (r *recorder) Health(address string, s connect.State, err error) {
+	if sub := r.subs[address]; sub != nil && sub.health != nil {
+		sub.health(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
+	}
+}
+
+func (r *recorder) Advance(d time.Duration) { <-time.After(d) }
+
+func (r *recorder) Take() []string {
+	synctest.Wait()
+	log := r.log
+	r.log = nil
+	return log
+}

@@ -1,0 +1,32 @@
+package pickfirst
+
+import (
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/connect/scenario"
+)
+
+// The scenarios of the core, run against the real policy, with either mark for
+// health listening.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("../internal/connect/testdata/*/*.txt")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("found %d scenarios, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			for _, mark := range []func(resolver.State) resolver.State{EnableHealthListener, grpcpickfirst.EnableHealthListener} {
+				synctest.Test(t, func(t *testing.T) {
+					scenario.Run(t, file, func() scenario.Target { return newRecorder(balancer.Get(Name), mark) })
+				})
+			}
+		})
+	}
+}

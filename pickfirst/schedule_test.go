@@ -1,0 +1,110 @@
+package pickfirst
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"pgregory.net/rapid"
+
+	"github.com/understudy-lb/understudy/internal/connect"
+)
+
+// step is one event of a drawn schedule. What it means to a subchannel depends on
+// what that was asked for: a schedule is legal for every policy.
+type step struct {
+	op      string
+	list    []string // update
+	health  bool     // update
+	address string   // network, health
+	outcome connect.State
+	wait    time.Duration // advance
+}
+
+func (s step) String() string {
+	switch s.op {
+	case "update":
+		return fmt.Sprintf("update %s health=%t", strings.Join(s.list, " "), s.health)
+	case "network", "health":
+		return fmt.Sprintf("%s %s %v", s.op, s.address, s.outcome)
+	case "advance":
+		return fmt.Sprintf("advance %v", s.wait)
+	}
+	return s.op
+}
+
+var addressNames = []string{"a", "b", "c", "d"}
+
+func drawStep(t *rapid.T) step {
+	address := rapid.SampledFrom(addressNames)
+	outcome := rapid.SampledFrom([]connect.State{connect.TransientFailure, connect.TransientFailure, connect.TransientFailure, connect.TransientFailure, connect.Ready, connect.Idle})
+	switch op := rapid.SampledFrom([]string{"network", "network", "network", "network", "network", "network",
+		"update", "advance", "exit-idle", "pick", "health", "resolver-error"}).Draw(t, "op"); op {
+	case "update":
+		return step{op: op, health: rapid.Bool().Draw(t, "health"), list: rapid.SliceOfN(address, 0, 5).Draw(t, "list")}
+	case "network":
+		return step{op: op, address: address.Draw(t, "address"), outcome: outcome.Draw(t, "outcome")}
+	case "health":
+		now := rapid.SampledFrom([]connect.State{connect.Connecting, connect.Ready, connect.TransientFailure}).Draw(t, "now")
+		return step{op: op, address: address.Draw(t, "address"), outcome: now}
+	case "advance":
+		return step{op: op, wait: rapid.SampledFrom([]time.Duration{100, 150, 250, 1000}).Draw(t, "ms") * time.Millisecond}
+	default:
+		return step{op: op}
+	}
+}
+
+func drawSchedule(t *rapid.T) []step {
+	first := step{op: "update", list: addressNames[:rapid.IntRange(1, 4).Draw(t, "n")]}
+	return append([]step{first}, rapid.SliceOfN(rapid.Custom(drawStep), 1, 200).Draw(t, "schedule")...)
+}
+
+// take carries s out and returns what the policy did. Time is one for all in a
+// bubble: whoever has several recorders lets it pass, before take.
+func (r *recorder) take(s step) []string {
+	switch s.op {
+	case "update":
+		r.Update(s.list, s.health)
+	case "network":
+		r.network(s.address, s.outcome)
+	case "health":
+		r.Health(s.address, s.outcome, errors.New("unwell"))
+	case "exit-idle":
+		r.ExitIdle()
+	case "pick":
+		if r.published == connectivity.Idle && r.picker != nil {
+			r.picker.Pick(balancer.PickInfo{})
+		}
+	case "resolver-error":
+		r.ResolverError(errors.New("nxdomain"))
+	}
+	return r.Take()
+}
+
+// network takes the subchannel of the address one step on: an attempt begins, it
+// ends as outcome says, its backoff ends, or its connection breaks.
+func (r *recorder) network(address string, outcome connect.State) {
+	synctest.Wait()
+	sub := r.subs[address]
+	if sub == nil {
+		return
+	}
+	switch sub.state {
+	case connect.None, connect.Idle:
+		if sub.asked {
+			r.Report(address, connect.Connecting, nil)
+		}
+	case connect.Connecting:
+		var err error
+		if outcome == connect.TransientFailure {
+			err = fmt.Errorf("%s refused", address)
+		}
+		r.Report(address, outcome, err)
+	default:
+		r.Report(address, connect.Idle, nil)
+	}
+}
