@@ -1,0 +1,69 @@
+package failover
+
+import (
+	"crypto/tls"
+	"testing"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/resolver"
+)
+
+func TestTheAuthorityIsTheFirstParts(t *testing.T) {
+	b := NewBuilder(WithResolvers(newFakes())).(resolver.AuthorityOverrider)
+	for text, want := range map[string]string{
+		"failover:///us:443,eu:443":        "us:443",
+		"failover:///:443,eu:443":          "localhost:443",
+		"failover:///unix:/run/a,eu:443":   "localhost",
+		"failover:///fake:///a%2Fb é,eu:1": "a%2Fb%20%C3%A9",
+	} {
+		if got := b.OverrideAuthority(parsed(text)); got != want {
+			t.Errorf("authority of %s = %q, want %q", text, got, want)
+		}
+	}
+	if got := b.OverrideAuthority(parsed("failover:///")); got == "" {
+		t.Error("a target that does not parse has no authority at all")
+	}
+}
+
+type bundle struct {
+	credentials.Bundle
+	creds credentials.TransportCredentials
+}
+
+func (b bundle) TransportCredentials() credentials.TransportCredentials { return b.creds }
+
+func TestServerNames(t *testing.T) {
+	plain, named := credentials.NewTLS(&tls.Config{}), credentials.NewTLS(&tls.Config{ServerName: "pinned"})
+	for _, test := range []struct {
+		what            string
+		opts            resolver.BuildOptions
+		inUpdate, inner string
+	}{
+		{"no credentials", resolver.BuildOptions{}, "state fake:a [1/a] fake:b [2/b]\n", "a b"},
+		{"without a name", resolver.BuildOptions{DialCreds: plain, Authority: "a"}, "state fake:a [1/a] fake:b [2/b]\n", "a b"},
+		{"with a name", resolver.BuildOptions{DialCreds: named, Authority: "pinned"}, "state fake:a [1] fake:b [2]\n", "pinned pinned"},
+		{"empty bundle", resolver.BuildOptions{CredsBundle: bundle{}}, "state fake:a [1/a] fake:b [2/b]\n", "a b"},
+		{"bundle without a name", resolver.BuildOptions{CredsBundle: bundle{creds: plain}}, "state fake:a [1/a] fake:b [2/b]\n", "a b"},
+		{"bundle with a name", resolver.BuildOptions{CredsBundle: bundle{creds: named}}, "state fake:a [1] fake:b [2]\n", "a b"},
+		{"WithAuthority", resolver.BuildOptions{DialCreds: plain, Authority: "given"}, "state fake:a [1/a] fake:b [2/b]\n", "given given"},
+	} {
+		f, cc := newFakes(), &channel{}
+		r, err := NewBuilder(WithResolvers(f)).Build(target("a", "b"), cc, test.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.resolvers["b"].answer("2")
+		f.resolvers["a"].answer("1")
+		if got := cc.take(); got != test.inUpdate {
+			t.Errorf("%s: channel saw %q, want %q", test.what, got, test.inUpdate)
+		}
+		a, b := f.resolvers["a"].opts, f.resolvers["b"].opts
+		if got := a.Authority + " " + b.Authority; got != test.inner {
+			t.Errorf("%s: parts' authorities are %q, want %q", test.what, got, test.inner)
+		}
+		if !a.DisableServiceConfig || !b.DisableServiceConfig {
+			t.Errorf("%s: parts' resolvers may send service configs", test.what)
+		}
+		r.Close()
+	}
+}

@@ -1,0 +1,160 @@
+package failover
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+func TestBuildSaysWhatIsWrong(t *testing.T) {
+	for _, test := range []struct {
+		target resolver.Target
+		opts   resolver.BuildOptions
+		option Option
+		want   string
+	}{
+		{target("a"), resolver.BuildOptions{DisableServiceConfig: true}, nil, "the channel disables service configs"},
+		{target(""), resolver.BuildOptions{}, nil, ""},
+		{target("a", "bad"), resolver.BuildOptions{}, nil, `part 2, "fake:bad": it cannot be built`},
+		{resolver.Target{URL: url.URL{Scheme: Scheme, Opaque: "a:1"}}, resolver.BuildOptions{}, nil, "three slashes"},
+		{target("a"), resolver.BuildOptions{}, WithServiceConfig("{"), "want a JSON object"},
+		{target("a"), resolver.BuildOptions{}, WithServiceConfig(`{"loadBalancingPolicy":"x"}`), "loadBalancingPolicy is set by the resolver"},
+	} {
+		f := newFakes()
+		f.refuse = "bad"
+		f.prepare = func(r *fake) { r.answer("10.0.0.1:1") }
+		options := []Option{WithResolvers(f)}
+		if test.option != nil {
+			options = append(options, test.option)
+		}
+		cc := &channel{}
+		r, err := NewBuilder(options...).Build(test.target, cc, test.opts)
+		if test.want == "" {
+			if err != nil {
+				t.Errorf("Build(%v): %v", test.target, err)
+				continue
+			}
+			r.Close()
+			continue
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), "failover: ") || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("Build(%v) = %v\nwant an error with %q", test.target, err, test.want)
+		}
+		if seen := cc.take(); seen != "" {
+			t.Errorf("Build(%v) failed and told the channel %q", test.target, seen)
+		}
+		if len(f.resolvers) > 0 && f.take() != "closed a\n" {
+			t.Errorf("Build(%v) failed and did not close what it had built", test.target)
+		}
+	}
+}
+
+// A channel that cannot parse the config refuses it once, at the beginning.
+type strict struct{ channel }
+
+func (*strict) ParseServiceConfig(string) *serviceconfig.ParseResult {
+	return &serviceconfig.ParseResult{Err: errors.New("bad retry policy")}
+}
+
+func TestBuildFailsWhereTheServiceConfigDoesNotParse(t *testing.T) {
+	_, err := build(newFakes(), &strict{}, "a")
+	if want := "failover: service config: bad retry policy"; err == nil || err.Error() != want {
+		t.Errorf("Build = %v, want %s", err, want)
+	}
+}
+
+func TestAFailedBuildLeavesNoTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, cc := newFakes(), &channel{}
+		f.refuse = "b"
+		if _, err := build(f, cc, "a", "b"); err == nil {
+			t.Fatal("want an error")
+		}
+		f.resolvers["a"].answer("10.0.0.1:1")
+		time.Sleep(2 * patience)
+		if seen := cc.take(); seen != "" {
+			t.Errorf("the channel was told %q", seen)
+		}
+	})
+}
+
+func TestTheUsersServiceConfigIsInEachUpdate(t *testing.T) {
+	f, cc := newFakes(), &channel{}
+	b := NewBuilder(WithResolvers(f), WithServiceConfig(`{"methodConfig":[{"name":[{}],"timeout":"1s"}]}`))
+	r, err := b.Build(target("a"), cc, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for range 2 {
+		cc.config = ""
+		f.resolvers["a"].answer("10.0.0.1:1")
+		for _, want := range []string{`"methodConfig":[{"name":[{}],"timeout":"1s"}]`, `"loadBalancingConfig":[{"understudy_priority"`} {
+			if !strings.Contains(cc.config, want) {
+				t.Errorf("config %s\nhas no %s", cc.config, want)
+			}
+		}
+	}
+}
+
+func TestAnswersAreNotModifiedAndKeepTheirAttributes(t *testing.T) {
+	type key struct{}
+	given := attributes.New(key{}, "kept")
+	f, cc := newFakes(), &channel{}
+	r, err := build(f, cc, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	state := resolver.State{Endpoints: []resolver.Endpoint{
+		{Addresses: []resolver.Address{{Addr: "10.0.0.1:1", ServerName: "from DNS"}, {Addr: "10.0.0.2:1"}}, Attributes: given},
+		{},
+	}}
+	if err := f.resolvers["a"].cc.UpdateState(state); err != nil {
+		t.Fatal(err)
+	}
+	if a := state.Endpoints[0]; a.Addresses[0].ServerName != "from DNS" || a.Attributes != given {
+		t.Errorf("the resolver's endpoint is now %v", a)
+	}
+	if len(cc.last.Endpoints) != 1 {
+		t.Fatalf("sent %v, want the one endpoint with addresses", cc.last.Endpoints)
+	}
+	sent := cc.last.Endpoints[0]
+	if sent.Attributes.Value(key{}) != "kept" || sent.Addresses[0].ServerName != "a" || sent.Addresses[1].ServerName != "a" {
+		t.Errorf("sent %v, want the endpoint's attribute and the part's server name", sent)
+	}
+	if hierarchy.ResolveNow(cc.last) == nil {
+		t.Error("the state does not say whom to ask for re-resolution")
+	}
+}
+
+// Resolvers that know no endpoints send addresses alone, and old ones by NewAddress.
+func TestAddressesWithoutEndpoints(t *testing.T) {
+	type key struct{}
+	f, cc := newFakes(), &channel{}
+	r, err := build(f, cc, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f.resolvers["a"].cc.NewAddress([]resolver.Address{
+		{Addr: "10.0.0.1:1", BalancerAttributes: attributes.New(key{}, "moved")},
+		{Addr: "10.0.0.2:1"},
+	})
+	if got, want := cc.take(), "state fake:a [10.0.0.1:1/a 10.0.0.2:1/a]\n"; got != want {
+		t.Fatalf("channel saw %q, want %q", got, want)
+	}
+	e := cc.last.Endpoints[0]
+	if e.Attributes.Value(key{}) != "moved" || e.Addresses[0].BalancerAttributes != nil {
+		t.Errorf("endpoint %v, want the balancer attributes of the address as its own", e)
+	}
+}

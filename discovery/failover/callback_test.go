@@ -1,0 +1,176 @@
+package failover
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// E5: a resolver that answers during Build, or closes during an update, does not
+// deadlock. Under synctest a deadlock ends the test.
+
+func TestPartsMayAnswerWhileTheyAreBuilt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, cc := newFakes(), &channel{}
+		f.prepare = func(r *fake) { r.answer("10.0.0.1:" + r.name) }
+		r, err := build(f, cc, "1", "2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		want := "state fake:1 [10.0.0.1:1/1] fake:2 [10.0.0.1:2/2]\n"
+		if got := cc.take(); got != want {
+			t.Errorf("channel saw %q, want one update, after all were built: %q", got, want)
+		}
+	})
+}
+
+func TestPartsMayAnswerWhenAskedFromWithinAnUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, cc := newFakes(), &channel{}
+		r, err := build(f, cc, "a", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		asked := false
+		f.resolvers["a"].onAsk = func() { f.resolvers["a"].answer("10.0.1.2:1") }
+		cc.onUpdate = func(resolver.State) {
+			if !asked {
+				asked = true
+				r.resolveChild("fake:a")
+			}
+		}
+		f.resolvers["a"].answer("10.0.1.1:1")
+		synctest.Wait()
+		want := "state fake:a [10.0.1.1:1/a]\nstate fake:a [10.0.1.2:1/a]\n"
+		if got := cc.take(); got != want {
+			t.Errorf("channel saw %q, want %q", got, want)
+		}
+	})
+}
+
+func TestPartsMayAnswerWhileTheyAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, cc := newFakes(), &channel{}
+		r, err := build(f, cc, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.resolvers["a"].onClose = func() {
+			f.resolvers["a"].answer("10.0.1.1:1")
+			f.resolvers["a"].fail("closed")
+			r.ResolveNow(resolver.ResolveNowOptions{})
+			r.Close()
+		}
+		r.Close()
+		if got := cc.take() + f.take(); got != "closed a\n" {
+			t.Errorf("saw %q, want nothing after close", got)
+		}
+	})
+}
+
+func TestCloseFromWithinAnUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, cc := newFakes(), &channel{}
+		r, err := build(f, cc, "a", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cc.onUpdate = func(resolver.State) {
+			f.resolvers["b"].answer("10.0.2.1:1") // would be sent next
+			r.Close()
+		}
+		f.resolvers["a"].answer("10.0.1.1:1")
+		synctest.Wait()
+		if got := cc.take(); got != "state fake:a [10.0.1.1:1/a]\n" {
+			t.Errorf("channel saw %q, want no update after close", got)
+		}
+		if got := f.take(); got != "closed a\nclosed b\n" {
+			t.Errorf("resolvers saw %q, want each closed once", got)
+		}
+	})
+}
+
+// A part's resolver is never asked after it was closed, nor closed while it is
+// asked.
+func TestCloseWhileAPartIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, cc := newFakes(), &channel{}
+		r, err := build(f, cc, "a", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		release := make(chan struct{})
+		f.resolvers["a"].onAsk = func() { <-release; f.add("answered a") }
+		r.ResolveNow(resolver.ResolveNowOptions{})
+		synctest.Wait()
+		r.Close()
+		close(release)
+		synctest.Wait()
+		if got, want := f.take(), "asked a\nanswered a\nclosed a\nclosed b\n"; got != want {
+			t.Errorf("resolvers saw %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAnswersDuringAnUpdateBecomeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, cc := newFakes(), &channel{}
+		r, err := build(f, cc, "a", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		release := make(chan struct{})
+		first := true
+		cc.onUpdate = func(resolver.State) {
+			if first {
+				first = false
+				<-release
+			}
+		}
+		go f.resolvers["a"].answer("10.0.1.1:1")
+		synctest.Wait()
+		for i := range 9 {
+			go f.resolvers["b"].answer(fmt.Sprintf("10.0.2.%d:1", i+1))
+			synctest.Wait()
+		}
+		close(release)
+		synctest.Wait()
+		want := "state fake:a [10.0.1.1:1/a]\nstate fake:a [10.0.1.1:1/a] fake:b [10.0.2.9:1/b]\n"
+		if got := cc.take(); got != want {
+			t.Errorf("channel saw %q, want %q", got, want)
+		}
+	})
+}
+
+// Whatever the order of many answers at once, one update is under way at a time and
+// the last one has the last answers. Run with -race.
+func TestManyAnswersAtOnce(t *testing.T) {
+	f, cc := newFakes(), &channel{}
+	r, err := build(f, cc, "a", "b", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for _, name := range []string{"a", "b", "c"} {
+		wg.Go(func() {
+			for i := range 200 {
+				f.resolvers[name].answer(fmt.Sprintf("10.0.0.1:%d", i))
+				r.ResolveNow(resolver.ResolveNowOptions{})
+				r.resolveChild("fake:" + name)
+			}
+		})
+	}
+	wg.Wait()
+	want := "state fake:a [10.0.0.1:199/a] fake:b [10.0.0.1:199/b] fake:c [10.0.0.1:199/c]\n"
+	if got := cc.take(); !strings.HasSuffix(got, want) {
+		t.Errorf("the last update is %q, want %q", got[max(0, len(got)-len(want)):], want)
+	}
+	r.Close()
+}

@@ -1,0 +1,69 @@
+// Package failover resolves a list of targets in priority order: calls go to the
+// first one that can be reached, and to the next while it cannot.
+//
+//	conn, err := grpc.NewClient("failover:///us-east.example.com:443,eu-west.example.com:443", …)
+//
+// The targets of the list are called its parts. Each part has a resolver of its
+// own and becomes one priority of understudy_priority (gRFC A56); within a part,
+// calls go to its endpoints by their weights. Importing the package registers the
+// scheme.
+//
+// # Parts
+//
+// Parts are separated by commas. A part is any target that [grpc.NewClient] takes,
+// with these differences:
+//
+//   - it is percent-decoded once, so that a part with a comma or a question mark
+//     is written with %2C and %3F;
+//   - a part with "://" whose scheme nobody registered is an error;
+//   - a part without a registered scheme is looked up by DNS, whatever
+//     [resolver.SetDefaultScheme] says: host:443 means dns:///host:443. As in
+//     NewClient, unix:/path and dns:host are read as targets with a scheme, because
+//     those schemes are registered;
+//   - xds, file and failover are refused: they configure load balancing themselves.
+//
+// There are at most [MaxParts]. The same part may be given twice. The failover
+// target itself has no host, query or fragment. Whatever is wrong is reported by
+// [Validate], and by the first call on the channel, since gRPC builds resolvers
+// when they are needed.
+//
+// Each part's resolver is built with service configs disabled: the channel's is
+// given by [WithServiceConfig].
+//
+// # Starting
+//
+// Nothing is sent to the channel until the first part has answered or failed, or
+// for 10 seconds, so that a slow look-up of the first part does not send the first
+// calls to the second. Within that time nothing is sent either while each answer so
+// far is a failure and another part has not answered. From then on a part joins the
+// list with its first answer or failure, and each later answer replaces the one
+// before. A part that answered once keeps its last addresses when its resolver
+// fails; an answer without addresses counts as a failure, but replaces them.
+//
+// Where no part has an address, calls fail with the errors of the parts. Requests
+// for re-resolution go to the part whose endpoints asked for it.
+//
+// # Authority and TLS
+//
+// The channel's authority is the first part's. Each address carries, as its
+// ServerName, the authority that a channel to its part alone would have, so that
+// each part is verified against its own certificate and is sent its own :authority.
+// This name comes from the target alone: one that a part's resolver puts on an
+// address is replaced. Where the credentials carry a name (tls.Config.ServerName),
+// addresses are left without, and where the channel has [grpc.WithAuthority], gRPC
+// ignores them: then the one name given is used for all parts.
+//
+// # Proxies
+//
+// Where HTTPS_PROXY names a proxy, gRPC hands a name to the proxy as it is, unless
+// it is told to look names up itself. A part looked up by DNS is treated the same:
+// its name goes to the proxy, unless NO_PROXY lists it or [WithLocalDNSResolution]
+// was given. Two things differ from a channel to one target, because gRPC reads the
+// whole list as one host name:
+//
+//   - a NO_PROXY entry that matches the end of the last part, such as .example.com,
+//     makes gRPC use no proxy for any part (a line in the log says so);
+//   - with [grpc.WithNoProxy], which a resolver is not told about, give
+//     WithLocalDNSResolution too; without it a part that the environment would send
+//     through the proxy has one address, its name, looked up when it is dialled.
+package failover

@@ -1,0 +1,172 @@
+package failover
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+// journal is what happened, in order, a line each.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, fmt.Sprintf(format, args...))
+}
+
+// take returns what happened since it was last called.
+func (j *journal) take() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := ""
+	for _, line := range j.lines {
+		s += line + "\n"
+	}
+	j.lines = nil
+	return s
+}
+
+// channel is a fake for the ClientConn that a failover resolver reports to.
+type channel struct {
+	resolver.ClientConn
+	journal
+	refuse   error                // returned by UpdateState
+	onUpdate func(resolver.State) // called by UpdateState
+	last     resolver.State
+	config   string // the last service config
+}
+
+func (c *channel) UpdateState(state resolver.State) error {
+	c.add("state%s", c.describe(state))
+	c.last = state
+	if c.onUpdate != nil {
+		c.onUpdate(state)
+	}
+	return c.refuse
+}
+
+func (c *channel) ReportError(err error) { c.add("error %v", err) }
+
+func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
+	c.config = json
+	return &serviceconfig.ParseResult{}
+}
+
+// describe returns the listed parts and their addresses, with the server names.
+func (c *channel) describe(state resolver.State) string {
+	var config struct {
+		LoadBalancingConfig []map[string]struct{ Priorities []string }
+	}
+	if err := json.Unmarshal([]byte(c.config), &config); err != nil {
+		return err.Error()
+	}
+	groups := hierarchy.Group(state.Endpoints)
+	s := ""
+	for _, child := range config.LoadBalancingConfig[0]["understudy_priority"].Priorities {
+		s += " " + child + " ["
+		for i, e := range groups[child] {
+			if i > 0 {
+				s += " "
+			}
+			s += e.Addresses[0].Addr
+			if name := e.Addresses[0].ServerName; name != "" {
+				s += "/" + name
+			}
+		}
+		s += "]"
+	}
+	return s
+}
+
+// fakes builds fake resolvers for targets fake:///NAME.
+type fakes struct {
+	journal
+	resolvers map[string]*fake
+	prepare   func(*fake) // called in Build
+	refuse    string      // the name whose Build fails
+}
+
+func newFakes() *fakes { return &fakes{resolvers: make(map[string]*fake)} }
+
+func (*fakes) Scheme() string { return "fake" }
+
+func (f *fakes) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+	r := &fake{name: target.Endpoint(), cc: cc, opts: opts, fakes: f}
+	if f.refuse == r.name {
+		return nil, errors.New("it cannot be built")
+	}
+	f.resolvers[r.name] = r
+	if f.prepare != nil {
+		f.prepare(r)
+	}
+	return r, nil
+}
+
+type fake struct {
+	name    string
+	cc      resolver.ClientConn
+	opts    resolver.BuildOptions
+	fakes   *fakes
+	onAsk   func()
+	onClose func()
+}
+
+func (r *fake) ResolveNow(resolver.ResolveNowOptions) {
+	r.fakes.add("asked %s", r.name)
+	if r.onAsk != nil {
+		r.onAsk()
+	}
+}
+
+func (r *fake) Close() {
+	r.fakes.add("closed %s", r.name)
+	if r.onClose != nil {
+		r.onClose()
+	}
+}
+
+// answer sends an endpoint with each of addresses to the channel.
+func (r *fake) answer(addresses ...string) {
+	state := resolver.State{Endpoints: []resolver.Endpoint{}}
+	for _, a := range addresses {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	if err := r.cc.UpdateState(state); err != nil {
+		r.fakes.add("told %s: %v", r.name, err)
+	}
+}
+
+func (r *fake) fail(text string) { r.cc.ReportError(errors.New(text)) }
+
+// target returns the failover target over fakes with the given names.
+func target(names ...string) resolver.Target {
+	return parsed("failover:///fake:" + strings.Join(names, ",fake:"))
+}
+
+func parsed(text string) resolver.Target {
+	u, err := parseURL(text)
+	if err != nil {
+		panic(err)
+	}
+	return resolver.Target{URL: *u}
+}
+
+// build builds a failover resolver over fakes with the given names.
+func build(f *fakes, cc resolver.ClientConn, names ...string) (*multiResolver, error) {
+	r, err := NewBuilder(WithResolvers(f)).Build(target(names...), cc, resolver.BuildOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return r.(*multiResolver), nil
+}

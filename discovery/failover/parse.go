@@ -1,0 +1,233 @@
+package failover
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// MaxParts is how many parts a target may have. Every part costs a resolver, and
+// a list of this length takes over ten minutes to go through at 10 s a part.
+const MaxParts = 64
+
+// form is shown where a target does not have it.
+const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
+
+// refused are the schemes of resolvers that cannot work without a service config
+// of their own.
+var refused = map[string]string{
+	"xds":  "an xds target configures load balancing itself",
+	"file": "a file target configures load balancing itself",
+	Scheme: "the parts of the inner list belong into the outer one",
+}
+
+// part is one target of the list.
+type part struct {
+	name      string // unique in the list, for the tree and the log
+	target    resolver.Target
+	builder   resolver.Builder
+	authority string // of a channel to this target alone
+	// direct is, for a part whose addresses must be dialled without the channel's
+	// proxy, its host:port; otherwise it is empty. See route.
+	direct string
+}
+
+func parseURL(target string) (*url.URL, error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return nil, fmt.Errorf("failover: target %s does not parse: %w; want the form %s", quote(target), cause(err), form)
+	}
+	if u.Scheme != Scheme {
+		return nil, fmt.Errorf("failover: target %s has scheme %s; want the form %s", quote(target), quote(u.Scheme), form)
+	}
+	return u, nil
+}
+
+// parse returns the parts of u in priority order, at least one.
+func (b *builder) parse(u url.URL) ([]part, error) {
+	if err := checkShape(u); err != nil {
+		return nil, err
+	}
+	list := strings.TrimPrefix(u.EscapedPath(), "/")
+	if list == "" {
+		return nil, fmt.Errorf("failover: target has no parts; want the form %s", form)
+	}
+	if n := strings.Count(list, ",") + 1; n > MaxParts {
+		return nil, fmt.Errorf("failover: target has %d parts; want at most %d", n, MaxParts)
+	}
+	var parts []part
+	taken := make(map[string]bool)
+	for i, escaped := range strings.Split(list, ",") {
+		p, err := b.parsePart(escaped)
+		if err != nil {
+			return nil, fmt.Errorf("failover: part %d, %s: %w", i+1, quote(escaped), err)
+		}
+		p.name = uniqueName(p.name, taken)
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// checkShape returns an error where u has something besides its scheme and path.
+func checkShape(u url.URL) error {
+	var what, given string
+	switch {
+	case u.Opaque != "":
+		what, given = "no slashes before its parts", u.Opaque
+	case u.Host != "":
+		what, given = "a host", u.Host
+	case u.User != nil:
+		what, given = "user information", u.User.Username()
+	case u.RawQuery != "" || u.ForceQuery:
+		what, given = "a query (in a part, ? is written %3F)", u.RawQuery
+	case u.Fragment != "":
+		what, given = "a fragment (in a part, # is written %23)", u.Fragment
+	default:
+		return nil
+	}
+	return fmt.Errorf("failover: target has %s: %s; want the form %s, with three slashes", what, quote(given), form)
+}
+
+// parsePart reads one part as it stands in the target. The part's name is the
+// text as given, decoded.
+func (b *builder) parsePart(escaped string) (part, error) {
+	text, err := url.PathUnescape(escaped)
+	switch {
+	case err != nil:
+		return part{}, err
+	case text == "":
+		return part{}, errors.New("it is empty; want a target such as us-east.example.com:443")
+	case !utf8.ValidString(text):
+		return part{}, errors.New("it is not valid UTF-8")
+	case strings.TrimSpace(text) != text:
+		return part{}, errors.New("it begins or ends with a space")
+	}
+	target, inner, err := b.find(text)
+	if err != nil {
+		return part{}, err
+	}
+	return part{name: text, target: target, builder: inner, authority: authority(inner, target)}, nil
+}
+
+// find reads text as grpc.NewClient reads a target, except that it refuses what
+// looks like a scheme but is none.
+func (b *builder) find(text string) (resolver.Target, resolver.Builder, error) {
+	u, err := url.Parse(text)
+	if err == nil {
+		if why, ok := refused[u.Scheme]; ok {
+			return resolver.Target{}, nil, fmt.Errorf("scheme %q is refused: %s", u.Scheme, why)
+		}
+		if inner := b.lookup(u.Scheme); inner != nil {
+			target := resolver.Target{URL: *u}
+			return target, inner, b.checkDNS(target)
+		}
+	}
+	if strings.Contains(text, "://") {
+		if err != nil {
+			return resolver.Target{}, nil, cause(err)
+		}
+		return resolver.Target{}, nil, fmt.Errorf("no resolver is registered for scheme %q; give one by failover.WithResolvers or register it", u.Scheme)
+	}
+	u, err = url.Parse("dns:///" + text)
+	if err != nil {
+		return resolver.Target{}, nil, cause(err)
+	}
+	inner := b.lookup(u.Scheme)
+	if inner == nil {
+		return resolver.Target{}, nil, errors.New("no resolver is registered for scheme \"dns\"")
+	}
+	target := resolver.Target{URL: *u}
+	return target, inner, b.checkDNS(target)
+}
+
+// lookup returns the builder for scheme, or nil.
+func (b *builder) lookup(scheme string) resolver.Builder {
+	if inner := b.own(scheme); inner != nil {
+		return inner
+	}
+	return resolver.Get(scheme)
+}
+
+func (b *builder) own(scheme string) resolver.Builder {
+	for _, inner := range b.resolvers {
+		if inner.Scheme() == scheme {
+			return inner
+		}
+	}
+	return nil
+}
+
+// checkDNS returns an error where target is one for gRPC's own DNS resolver and
+// that would not accept it.
+func (b *builder) checkDNS(target resolver.Target) error {
+	if target.URL.Scheme != "dns" || b.own("dns") != nil {
+		return nil
+	}
+	_, err := hostPort(target.Endpoint())
+	return err
+}
+
+// hostPort returns endpoint, as gRPC's DNS resolver reads it, as host:port: the
+// port is 443 unless given, and the host localhost.
+func hostPort(endpoint string) (string, error) {
+	if endpoint == "" {
+		return "", errors.New("no host is given; want host:port")
+	}
+	if _, err := netip.ParseAddr(endpoint); err == nil {
+		return net.JoinHostPort(endpoint, "443"), nil
+	}
+	host, port, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		host, port, err = net.SplitHostPort(endpoint + ":443")
+	}
+	if err != nil {
+		return "", fmt.Errorf("want host:port: %w", cause(err))
+	}
+	if port == "" {
+		return "", errors.New("no port follows the colon; want host:port")
+	}
+	if host == "" {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// uniqueName returns name, or name with a number where it is taken already: the
+// same part may be given twice. It adds what it returns to taken.
+func uniqueName(name string, taken map[string]bool) string {
+	unique := name
+	for i := 2; taken[unique]; i++ {
+		unique = fmt.Sprintf("%s (%d)", name, i)
+	}
+	taken[unique] = true
+	return unique
+}
+
+// quote quotes text for an error of one line, shortened where it is long.
+func quote(text string) string {
+	const most = 100
+	if len(text) <= most {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", text[:most], len(text))
+}
+
+// cause takes the text that was being parsed off an error of net or net/url, which
+// repeats it in full.
+func cause(err error) error {
+	var inURL *url.Error
+	if errors.As(err, &inURL) {
+		return inURL.Err
+	}
+	var inAddress *net.AddrError
+	if errors.As(err, &inAddress) {
+		return errors.New(inAddress.Err)
+	}
+	return err
+}

@@ -1,0 +1,169 @@
+package failover
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// inner describes how each part of target is resolved: name -> target authority.
+func inner(t *testing.T, target string) string {
+	t.Helper()
+	u, err := parseURL(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := NewBuilder(WithResolvers(newFakes())).(*builder).parse(*u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, p := range parts {
+		lines = append(lines, p.name+" -> "+p.target.String()+" "+p.authority)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestPartsAreTargets(t *testing.T) {
+	for target, want := range map[string]string{
+		"failover:///us.example.com:443,eu.example.com": "us.example.com:443 -> dns:///us.example.com:443 us.example.com:443\n" +
+			"eu.example.com -> dns:///eu.example.com eu.example.com",
+		"failover:///dns:///us.example.com:443": "dns:///us.example.com:443 -> dns:///us.example.com:443 us.example.com:443",
+		"failover:///dns://192.0.2.53/us:443":   "dns://192.0.2.53/us:443 -> dns://192.0.2.53/us:443 us:443",
+		"failover:///passthrough:///us:443":     "passthrough:///us:443 -> passthrough:///us:443 us:443",
+		// As grpc.NewClient: a registered scheme needs no slashes, and what is not
+		// registered is a host.
+		"failover:///dns:us:443":         "dns:us:443 -> dns:///us:443 us:443",
+		"failover:///unix:/run/a.sock":   "unix:/run/a.sock -> unix:///run/a.sock localhost",
+		"failover:///unix:///run/a.sock": "unix:///run/a.sock -> unix:///run/a.sock localhost",
+		"failover:///ipv4:443":           "ipv4:443 -> dns:///ipv4:443 ipv4:443",
+		"failover:///localhost:443":      "localhost:443 -> dns:///localhost:443 localhost:443",
+		"failover:///:443":               ":443 -> dns:///:443 localhost:443",
+		"failover:///[2001:db8::1]:443":  "[2001:db8::1]:443 -> dns:///[2001:db8::1]:443 [2001:db8::1]:443",
+		"failover:///192.0.2.1:443":      "192.0.2.1:443 -> dns:///192.0.2.1:443 192.0.2.1:443",
+		// gRPC takes one slash for three.
+		"failover:/us:443": "us:443 -> dns:///us:443 us:443",
+		// Each part is decoded once, after the list was split.
+		"failover:///fake:///a%2Cb,c:1":     "fake:///a,b -> fake:///a,b a,b\nc:1 -> dns:///c:1 c:1",
+		"failover:///fake:///a%3Fx=1":       "fake:///a?x=1 -> fake:///a a",
+		"failover:///fake:///a%252Cb":       "fake:///a%2Cb -> fake:///a,b a,b",
+		"failover:///fake%3A%2F%2F%2Fa":     "fake:///a -> fake:///a a",
+		"failover:///fake:///a b,fake:///c": "fake:///a b -> fake:///a b a%20b\nfake:///c -> fake:///c c",
+		// The same part may be given twice.
+		"failover:///a:1,a:1,a:1": "a:1 -> dns:///a:1 a:1\na:1 (2) -> dns:///a:1 a:1\na:1 (3) -> dns:///a:1 a:1",
+	} {
+		if got := inner(t, target); got != want {
+			t.Errorf("%s:\n%s\nwant:\n%s", target, got, want)
+		}
+	}
+}
+
+func TestValidateSaysWhatIsWrong(t *testing.T) {
+	for target, want := range map[string]string{
+		"failover:///":                           `target has no parts; want the form failover:///us-east`,
+		"failover:":                              `target has no parts`,
+		"failover://":                            `target has no parts`,
+		"":                                       `has scheme ""; want the form failover:///us-east`,
+		"us:443,eu:443":                          `want the form failover:///us-east`,
+		"dns:///us:443":                          `has scheme "dns"; want the form`,
+		"failover://us/eu:443":                   `has a host: "us"; want the form failover:///us-east.example.com:443,eu-west.example.com:443, with three slashes`,
+		"failover://us:443,eu:443":               `has a host: "us:443,eu:443"`,
+		"failover://[us:443":                     `does not parse: missing ']' in host`,
+		"failover://user@/eu:443":                `has user information: "user"`,
+		"failover:us:443,eu:443":                 `no slashes before its parts: "us:443,eu:443"; want the form failover:///`,
+		"failover:///us:443?x=1":                 `has a query (in a part, ? is written %3F): "x=1"`,
+		"failover:///us:443?":                    `has a query`,
+		"failover:///us:443#x":                   `has a fragment (in a part, # is written %23): "x"`,
+		"failover:///us:443,":                    `part 2, "": it is empty`,
+		"failover:///us:443,,eu:443":             `part 2, "": it is empty`,
+		"failover:///us:443, eu:443":             `begins or ends with a space`,
+		"failover:///us:443,%ff":                 `part 2, "%ff": it is not valid UTF-8`,
+		"failover:///us:443,a:b:c":               `part 2, "a:b:c": want host:port: `,
+		"failover:///us:443/eu:443":              `want host:port`,
+		"failover:///us:":                        `no port follows the colon`,
+		"failover:///dns:///":                    `no host is given`,
+		"failover:///ipv4:192.0.2.1:443":         `want host:port`,
+		"failover:///%25zz":                      `part 1, "%25zz": invalid URL escape "%zz"`,
+		"failover:///nosuch:///x":                `no resolver is registered for scheme "nosuch"; give one by failover.WithResolvers`,
+		"failover:///xds:///x":                   `scheme "xds" is refused`,
+		"failover:///XDS:x":                      `scheme "xds" is refused`,
+		"failover:///file:///x.yaml":             `scheme "file" is refused`,
+		"failover:///a:1,failover:%2F%2F%2Fb%2C": `scheme "failover" is refused`,
+		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1": `target has 10000 parts; want at most 64`,
+		"failover:///" + strings.Repeat("é", 9999) + ":b:1":   `(` + "59998" + ` bytes)`,
+	} {
+		err := Validate(target)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Validate(%.60q) = %v\nwant an error with %q", target, err, want)
+			continue
+		}
+		if text := err.Error(); !strings.HasPrefix(text, "failover: ") || strings.Contains(text, "\n") || len(text) > 600 {
+			t.Errorf("Validate(%.60q) = %v\nwant a line that begins with failover: and is not long", target, err)
+		}
+	}
+}
+
+func TestValidateTakesOptions(t *testing.T) {
+	const target = "failover:///fake:///a,us.example.com:443"
+	if err := Validate(target); err == nil {
+		t.Error("a scheme that nobody registered was taken")
+	}
+	if err := Validate(target, WithResolvers(newFakes())); err != nil {
+		t.Errorf("with its resolver: %v", err)
+	}
+	err := Validate("failover:///a:1", WithServiceConfig(`{"loadBalancingConfig":[]}`))
+	if err == nil || !strings.Contains(err.Error(), "loadBalancingConfig is set by the resolver") {
+		t.Errorf("Validate = %v, want an error about the service config", err)
+	}
+	if err := Validate("failover:///" + strings.Repeat("a:1,", MaxParts-1) + "a:1"); err != nil {
+		t.Errorf("with as many parts as there may be: %v", err)
+	}
+}
+
+func TestTheBuilderIsRegistered(t *testing.T) {
+	if b := resolver.Get(Scheme); b == nil || b.Scheme() != Scheme {
+		t.Errorf("resolver.Get(%q) = %v", Scheme, b)
+	}
+}
+
+// FuzzParseTarget looks for targets that panic, whose error is not a short line, or
+// whose parts do not have different names and authorities that gRPC would take.
+func FuzzParseTarget(f *testing.F) {
+	for _, seed := range []string{
+		form, "failover:///unix:/a,dns:b,fake:///c%2Cd%3Fe", "failover:///a,a,a (2)", "failover://h/a?b#c",
+		"failover:///%25%32%43", "failover:///[::1]:1,:2", "failover:///é,%ff", "failover:a",
+	} {
+		f.Add(seed)
+	}
+	fakes := newFakes()
+	f.Fuzz(func(t *testing.T, target string) {
+		err := Validate(target, WithResolvers(fakes))
+		if err != nil {
+			if text := err.Error(); strings.Contains(text, "\n") || len(text) > 2000 {
+				t.Errorf("error is not a short line: %q", text)
+			}
+			return
+		}
+		u, err := parseURL(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := NewBuilder(WithResolvers(fakes)).(*builder).parse(*u)
+		if err != nil || len(parts) == 0 || len(parts) > MaxParts {
+			t.Fatalf("valid, but %d parts, %v", len(parts), err)
+		}
+		names := make(map[string]bool)
+		for _, p := range parts {
+			if names[p.name] {
+				t.Errorf("name %q is given twice", p.name)
+			}
+			names[p.name] = true
+			for _, c := range []byte(p.authority) {
+				if c <= ' ' || c >= 0x7f {
+					t.Errorf("authority %q of part %q needs encoding", p.authority, p.name)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package failover
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"google.golang.org/grpc/resolver"
+)
+
+// TestScenarios runs the files in testdata. What the channel and the parts'
+// resolvers see is the output of each command:
+//
+//	build a b c          a target with these parts
+//	answer a 10.0.0.1:1  part a's resolver answers
+//	fail a text          part a's resolver reports an error
+//	pass 10s             so much time passes
+//	resolve-now [a]      everything, or what is in the child of part a, asks for it
+//	refuse [text]        the channel returns this error to updates from now on
+//	close
+func TestScenarios(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scenario{fakes: newFakes(), channel: &channel{}}
+			datadriven.RunTest(t, path, s.run)
+			if s.resolver != nil {
+				s.resolver.Close()
+			}
+		})
+	})
+}
+
+type scenario struct {
+	*fakes
+	*channel
+	resolver *multiResolver
+}
+
+func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
+	var args []string
+	for _, a := range d.CmdArgs {
+		args = append(args, a.Key)
+	}
+	switch d.Cmd {
+	case "build":
+		if s.resolver != nil {
+			s.resolver.Close()
+		}
+		s.channel.refuse = nil
+		s.take()
+		r, err := build(s.fakes, s.channel, args...)
+		if err != nil {
+			return err.Error() + "\n"
+		}
+		s.resolver = r
+	case "answer":
+		s.resolvers[args[0]].answer(args[1:]...)
+	case "fail":
+		s.resolvers[args[0]].fail(d.Input)
+	case "pass":
+		duration, err := time.ParseDuration(args[0])
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		time.Sleep(duration)
+	case "resolve-now":
+		if len(args) == 0 {
+			s.resolver.ResolveNow(resolver.ResolveNowOptions{})
+		} else {
+			s.resolver.resolveChild("fake:" + args[0])
+		}
+	case "refuse":
+		s.channel.refuse = nil
+		if d.Input != "" {
+			s.channel.refuse = errors.New(d.Input)
+		}
+	case "close":
+		s.resolver.Close()
+	default:
+		d.Fatalf(t, "unknown command %s", d.Cmd)
+	}
+	synctest.Wait()
+	return s.take()
+}
+
+// take returns what the channel saw, and then what the resolvers saw, which is
+// sorted because it may come from several goroutines.
+func (s *scenario) take() string {
+	lines := strings.SplitAfter(s.fakes.take(), "\n")
+	slices.Sort(lines)
+	if seen := s.channel.take() + strings.Join(lines, ""); seen != "" {
+		return seen
+	}
+	return "nothing\n"
+}
