@@ -30,6 +30,7 @@ type policy struct {
 	children   map[key]*child
 	order      []*child                         // in the order of the endpoints
 	count      [connectivity.Shutdown + 1]int   // of children in each state
+	sum        uint64                           // of the children's weights
 	lastFailed *child                           // that reported TRANSIENT_FAILURE last
 	err        error                            // why there are no children
 	logged     struct{ twice, empty, big bool } // what has been said once

@@ -24,11 +24,10 @@ const fewChildren = 256
 // publication is what the policy needs to know of the states it publishes.
 type publication struct {
 	published connectivity.State // last
-	any       bool               // whether one was
+	begun     bool               // whether any was
 	stale     bool               // what was published last is not what would be now
 	at        time.Time          // when it was
 	position  position           // the picker in use, if a child is READY
-	sum       uint64             // of all children's weights
 	growing   bool               // a READY child is in its slow-start window
 
 	timer   *time.Timer
@@ -41,11 +40,11 @@ func (p *policy) flush() {
 	if p.closed || p.updating {
 		return
 	}
-	if !p.any && len(p.order) == 0 && !p.stale {
+	if !p.begun && len(p.order) == 0 && !p.stale {
 		return // the first update is yet to come
 	}
 	now := time.Now()
-	if !p.any || p.published != p.aggregate() {
+	if !p.begun || p.published != p.aggregate() {
 		p.publish(now)
 		return
 	}
@@ -112,14 +111,11 @@ func (p *policy) aggregate() connectivity.State {
 
 // publish publishes the policy's state.
 func (p *policy) publish(now time.Time) {
-	if p.closed {
-		return
-	}
 	if p.position != nil {
 		p.position.save()
 		p.position = nil
 	}
-	p.published, p.any, p.stale, p.growing, p.at = p.aggregate(), true, false, false, now
+	p.published, p.begun, p.stale, p.growing, p.at = p.aggregate(), true, false, false, now
 	var state balancer.State
 	switch p.published {
 	case connectivity.Ready:
