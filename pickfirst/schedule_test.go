@@ -60,7 +60,8 @@ func drawStep(t *rapid.T) step {
 
 func drawSchedule(t *rapid.T) []step {
 	first := step{op: "update", list: addressNames[:rapid.IntRange(1, 4).Draw(t, "n")]}
-	return append([]step{first}, rapid.SliceOfN(rapid.Custom(drawStep), 1, 200).Draw(t, "schedule")...)
+	length := rapid.IntRange(1, 100).Draw(t, "length")
+	return append([]step{first}, rapid.SliceOfN(rapid.Custom(drawStep), length, length).Draw(t, "schedule")...)
 }
 
 // take carries s out and returns what the policy did. Time is one for all in a
