@@ -50,8 +50,8 @@ func TestRejected(t *testing.T) {
 		{cluster(in(0, "us", "a"), in(2, "eu", "b"), in(2, "eu/c", "c")), "endpoints[1].priority: priority 2 is used, but priority 1 has no locality that gets traffic"},
 		{cluster(in(0, "us", "a"), weighing(0, in(1, "eu", "b")), in(2, "as", "c")), "endpoints[2].priority: priority 2 is used, but priority 1 has"},
 		{with(func(c *endpointv3.ClusterLoadAssignment) { c.Endpoints[0].Locality = nil }), "endpoints[0]: locality is missing"},
-		{with(func(c *endpointv3.ClusterLoadAssignment) { c.ClusterName = "" }), "cluster_name: value length must be at least 1"},
-		{cluster(in(0, "us", "")), addr + ".socket_address.address: value length must be at least 1"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) { c.ClusterName = "" }), "cluster_name: cluster_name length must be at least 1"},
+		{cluster(in(0, "us", "")), addr + ".socket_address.address: address length must be at least 1"},
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Endpoints[0].LbConfig = &endpointv3.LocalityLbEndpoints_LoadBalancerEndpoints{LoadBalancerEndpoints: &endpointv3.LocalityLbEndpoints_LbEndpointList{}}
 		}), "endpoints[0]: load_balancer_endpoints and leds_cluster_locality_config are not supported"},
@@ -60,14 +60,14 @@ func TestRejected(t *testing.T) {
 			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: []*endpointv3.ClusterLoadAssignment_Policy_DropOverload{{
 				DropPercentage: &typev3.FractionalPercent{Denominator: 9},
 			}}}
-		}), "policy.drop_overloads[0].category: value length must be at least 1 runes; policy.drop_overloads[0].drop_percentage.denominator: value must be one of the defined enum values"},
+		}), "policy.drop_overloads[0].category: category length must be at least 1 runes; policy.drop_overloads[0].drop_percentage.denominator: denominator must be one of the defined enum values"},
 		{at(nil), addr + ": address is missing"},
 		{at(&corev3.Address{}), addr + ": one of socket_address, pipe, envoy_internal_address is required"},
 		{at(socketAddress(&corev3.SocketAddress{Address: "a"})), addr + ".socket_address: one of port_value, named_port is required"},
 		{at(socketAddress(&corev3.SocketAddress{Address: "a", Protocol: corev3.SocketAddress_UDP, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 1}})), addr + ": protocol UDP is not supported, want TCP"},
 		{at(socketAddress(&corev3.SocketAddress{Address: "a", PortSpecifier: &corev3.SocketAddress_NamedPort{NamedPort: "http"}})), addr + ": named_port is not supported"},
 		{at(socket("a", 0)), addr + ": port_value is 0, want 1 to 65535"},
-		{at(socket("a", 65536)), addr + ".socket_address.port_value: value must be less than or equal to 65535"},
+		{at(socket("a", 65536)), addr + ".socket_address.port_value: port_value must be less than or equal to 65535"},
 		{at(socket("10.0.0.1:80", 80)), addr + `: address "10.0.0.1:80" is neither a host name nor an IP address`},
 		{at(socket("[::1]", 80)), addr + `: address "[::1]" is neither`},
 		{at(socket("a b", 80)), addr + `: address "a b" has " ", which is in no host name`},

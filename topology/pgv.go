@@ -45,7 +45,7 @@ func (c *checker) addViolations(err error, path string, message protoreflect.Mes
 	case v.Cause() != nil && field.Message() != nil:
 		c.addViolations(v.Cause(), join(path, name+index), field.Message())
 	default:
-		c.problems.add(join(path, name+index), "%s", v.Reason())
+		c.problems.add(join(path, name+index), "%s %s", name, trim(v.Reason()))
 	}
 }
 
@@ -78,7 +78,7 @@ func protoField(message protoreflect.MessageDescriptor, goName string) (string, 
 	return goName, nil
 }
 
-// trim makes the reason for a oneof follow its name.
+// trim makes a reason follow the name of what it is about.
 func trim(reason string) string { return strings.TrimPrefix(reason, "value ") }
 
 func join(path, name string) string {
