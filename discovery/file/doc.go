@@ -1,0 +1,36 @@
+// Package file resolves targets of the form
+//
+//	file:///path/to/endpoints.yaml[?authority=NAME]
+//
+// to the endpoints in a file, and watches it: an edit reaches the calls within a
+// second. Importing the package registers the resolver and the policies it uses.
+//
+// The file is an envoy.config.endpoint.v3.ClusterLoadAssignment, what an xDS control
+// plane sends for a cluster, in YAML or JSON with the names of protobuf's JSON form
+// (lb_endpoints and lbEndpoints alike):
+//
+//	endpoints:
+//	- locality: {region: us-east, zone: a}
+//	  load_balancing_weight: 3
+//	  lb_endpoints:
+//	  - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 443}}}
+//	    load_balancing_weight: 2
+//	- locality: {region: eu-west}
+//	  priority: 1
+//	  load_balancing_weight: 1
+//	  lb_endpoints:
+//	  - endpoint: {address: {socket_address: {address: 198.51.100.1, port_value: 443}}}
+//
+// If no locality of a priority has a weight, each counts as 1; otherwise one without
+// weight, or with 0, gets no traffic, which the log says. The locality may be left
+// out once per priority, and cluster_name, too.
+//
+// A file that is wrong is logged once, with line and column of all that is wrong, and
+// the endpoints before it stay in use. Before there has been a good one, calls fail
+// with the error. Files may be replaced by rename, which is best, by rewriting, or, as
+// Kubernetes does with a ConfigMap, by a change of symbolic links.
+//
+// The channel's authority, which certificates are verified against, is NAME, or else
+// the name of the file without its extension; it never comes from the content. Where
+// file names and certificates do not go together, give NAME.
+package file

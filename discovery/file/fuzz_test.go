@@ -1,0 +1,80 @@
+package file
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// FuzzParse: whatever the bytes, there is either a list of problems in one line, each
+// at a place, or a cluster that becomes a tree and survives being written as JSON.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte(onePort(80)))
+	f.Add([]byte(`{"endpoints": [{"lbEndpoints": []}]}`))
+	seeds, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(seeds) == 0 {
+		f.Fatal("no seeds", err)
+	}
+	for _, path := range seeds {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, scenario := range strings.Split(string(data), "load\n")[1:] {
+			input, _, _ := strings.Cut(scenario, "----\n")
+			f.Add([]byte(input))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		doc, err := parse("endpoints.yaml", data)
+		if err != nil {
+			checkError(t, err)
+			return
+		}
+		tree, err := new(topology.Translator).Translate(doc.cluster)
+		if err != nil {
+			checkError(t, doc.explain(err))
+			return
+		}
+		for _, e := range tree.Endpoints {
+			if len(hierarchy.Path(e)) != 2 || e.Addresses[0].Addr == "" {
+				t.Errorf("endpoint %v has the path %q", e, hierarchy.Path(e))
+			}
+		}
+		encoded, err := protojson.Marshal(doc.cluster)
+		if err != nil {
+			return // a metadata value that JSON does not have
+		}
+		again, err := parse("endpoints.yaml", encoded)
+		if err != nil || !proto.Equal(again.cluster, doc.cluster) {
+			t.Errorf("%s became %v, %v\nwant %v", encoded, again, err, doc.cluster)
+		}
+	})
+}
+
+func checkError(t *testing.T, err error) {
+	problems, ok := errors.AsType[*Error](err)
+	if !ok || len(problems.Problems) == 0 {
+		t.Fatalf("error %v is not a list of problems", err)
+	}
+	if strings.ContainsAny(err.Error(), "\n\r\x00") {
+		t.Errorf("error %q is not one line", err)
+	}
+	for _, p := range problems.Problems {
+		if p.Line < 1 || p.Column < 1 || p.Text == "" {
+			t.Errorf("problem %+v has no place or text", p)
+		}
+	}
+}

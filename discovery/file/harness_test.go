@@ -1,0 +1,188 @@
+package file
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+// logged is what this package has logged.
+var logged = &logRecorder{}
+
+func TestMain(m *testing.M) {
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(logged, io.Discard, io.Discard))
+	goleak.VerifyTestMain(m)
+}
+
+type logRecorder struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logRecorder) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(p))
+	return len(p), nil
+}
+
+// count returns how many lines have text in them.
+func (l *logRecorder) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// fakeChannel is the resolver.ClientConn of a resolver under test.
+type fakeChannel struct {
+	resolver.ClientConn // nil: implements what grpc-go may add
+	states              chan resolver.State
+	errors              chan error
+	rejects             error // of every service config
+}
+
+type config struct {
+	serviceconfig.Config
+	json string
+}
+
+func newFakeChannel() *fakeChannel {
+	return &fakeChannel{states: make(chan resolver.State, 100), errors: make(chan error, 100)}
+}
+
+func (c *fakeChannel) UpdateState(s resolver.State) error { c.states <- s; return nil }
+func (c *fakeChannel) ReportError(err error)              { c.errors <- err }
+func (c *fakeChannel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
+	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.rejects}
+}
+
+// patient is how long a test waits for what must come. It is no measure of speed.
+const patient = 20 * time.Second
+
+// next returns the next state, as the line that describe makes.
+func (c *fakeChannel) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case s := <-c.states:
+		return describeState(s)
+	case <-time.After(patient):
+		t.Fatal("no state was sent")
+		return ""
+	}
+}
+
+func (c *fakeChannel) nextError(t *testing.T) string {
+	t.Helper()
+	select {
+	case err := <-c.errors:
+		return err.Error()
+	case <-time.After(patient):
+		t.Fatal("no error was reported")
+		return ""
+	}
+}
+
+// describeState lists the addresses with their paths.
+func describeState(s resolver.State) string {
+	var parts []string
+	for _, e := range s.Endpoints {
+		parts = append(parts, fmt.Sprintf("%s%q", e.Addresses[0].Addr, hierarchy.Path(e)))
+	}
+	return strings.Join(parts, " ")
+}
+
+func target(t testing.TB, text string) resolver.Target {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolver.Target{URL: *u}
+}
+
+// watch builds a resolver for path, closed at the end of the test.
+func watch(t *testing.T, path string, opts ...Option) *fakeChannel {
+	t.Helper()
+	channel := newFakeChannel()
+	r, err := NewBuilder(opts...).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return channel
+}
+
+// onePort is a file with one endpoint on a port of 192.0.2.1, and one is how a state
+// with it is described.
+func onePort(port int) string {
+	return fmt.Sprintf("endpoints:\n- lb_endpoints:\n  - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: %d}}}\n", port)
+}
+
+func one(port int) string { return fmt.Sprintf(`192.0.2.1:%d["child0" "/"]`, port) }
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replace puts content in the place of the file at path, by rename.
+func replace(t *testing.T, path, content string) {
+	t.Helper()
+	write(t, path+".new", content)
+	rename(t, path+".new", path)
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mkdir(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func symlink(t *testing.T, to, path string) {
+	t.Helper()
+	if err := os.Symlink(to, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect fails the test unless the next state is the one with the port.
+func (c *fakeChannel) expect(t *testing.T, port int) {
+	t.Helper()
+	if got := c.next(t); got != one(port) {
+		t.Fatalf("state = %s, want %s", got, one(port))
+	}
+}
+
+func newPath(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "endpoints.yaml")
+}

@@ -1,0 +1,76 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// MaxSize is how many bytes a file may have: 16 MiB, enough for about 100,000
+// endpoints in YAML.
+const MaxSize = 16 << 20
+
+// Load reads and checks the file at path as the resolver does, all rules of a
+// cluster included, and returns what is in it, with what a file may leave out filled
+// in: it may be served to other clients as it is. The error names the file; what is
+// wrong inside it comes as an *Error with all the places.
+func Load(path string) (*endpointv3.ClusterLoadAssignment, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := topology.Validate(doc.cluster); err != nil {
+		return nil, doc.explain(err)
+	}
+	return doc.cluster, nil
+}
+
+// read returns the content of the file at path. It looks before it opens, because
+// to open a pipe waits for a writer, and never reads more than MaxSize.
+func read(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, reason(err))
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: is a directory, want a file of endpoints", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: is not a regular file", path)
+	case info.Size() > MaxSize:
+		return nil, tooLarge(path, info.Size())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, reason(err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, reason(err))
+	}
+	if len(data) > MaxSize {
+		return nil, tooLarge(path, int64(len(data)))
+	}
+	return data, nil
+}
+
+func tooLarge(path string, size int64) error {
+	return fmt.Errorf("%s: has %d bytes or more, want at most %d (16 MiB)", path, size, MaxSize)
+}
+
+// reason returns err without the path that package os puts into it.
+func reason(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package file
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+func TestTheStateThatIsSent(t *testing.T) {
+	path := newPath(t)
+	write(t, path, small)
+	channel := watch(t, path, WithServiceConfig(`{"methodConfig": []}`))
+	state := <-channel.states
+	want := `192.0.2.1:443["child0" "us-east/a"] unix:/run/b.sock["child0" "us-east/a"]`
+	if got := describeState(state); got != want {
+		t.Errorf("state = %s, want %s", got, want)
+	}
+	if got := weight.FromEndpoint(state.Endpoints[0]).Weight; got != 2 {
+		t.Errorf("weight = %d, want 2", got)
+	}
+	json := state.ServiceConfig.Config.(config).json
+	if !strings.HasPrefix(json, `{"loadBalancingConfig":[{"understudy_priority":{`) || !strings.HasSuffix(json, `],"methodConfig":[]}`) {
+		t.Errorf("service config = %s", json)
+	}
+	for i := range state.Endpoints { // as behind a proxy
+		state.Endpoints[i].Attributes = nil
+	}
+	if got := describeState(hierarchy.Unseal(state)); got != want {
+		t.Errorf("behind a proxy the state is %s, want %s", got, want)
+	}
+}
+
+func TestNamesAreKeptFromEditToEdit(t *testing.T) {
+	path := newPath(t)
+	east := "- locality: {region: east}\n  lb_endpoints: [{endpoint: {address: {pipe: {path: /e}}}}]\n"
+	west := "- locality: {region: west}\n  lb_endpoints: [{endpoint: {address: {pipe: {path: /w}}}}]\n"
+	write(t, path, "endpoints:\n"+east+west+"  priority: 1\n")
+	channel := watch(t, path)
+	if got, want := channel.next(t), `unix:/e["child0" "east"] unix:/w["child1" "west"]`; got != want {
+		t.Fatalf("state = %s, want %s", got, want)
+	}
+	replace(t, path, "endpoints:\n"+west)
+	if got, want := channel.next(t), `unix:/w["child1" "west"]`; got != want {
+		t.Fatalf("state = %s, want %s", got, want)
+	}
+}
+
+func TestLocalitiesWithoutTrafficAreLogged(t *testing.T) {
+	path := newPath(t)
+	idle := onePort(1) + "- locality: {region: idle}\n  load_balancing_weight: 0\n"
+	write(t, path, idle+"- locality: {region: on}\n  load_balancing_weight: 1\n")
+	watch(t, path).next(t)
+	logged.wait(t, path+`:4:3: locality "idle" of priority 0 has weight 0 and gets no traffic`)
+	logged.wait(t, path+`:2:3: locality "/" of priority 0 has no weight and gets no traffic`)
+}
+
+func TestNothingIsSentAfterClose(t *testing.T) {
+	path := newPath(t)
+	write(t, path, onePort(1))
+	channel := newFakeChannel()
+	r := newResolver(channel, path, "")
+	ended := make(chan struct{})
+	go func() { defer close(ended); r.run() }()
+	channel.expect(t, 1)
+	r.ResolveNow(resolver.ResolveNowOptions{})
+	r.Close()
+	r.Close()
+	<-ended
+	write(t, path, onePort(2))
+	if err := r.refresh(); err != nil { // what run would do if it had been reading
+		t.Fatal(err)
+	}
+	r.complain(errors.New("too late"))
+	if len(channel.states) != 0 || len(channel.errors) != 0 {
+		t.Error("the channel was told something after Close")
+	}
+}
+
+func TestBuildSaysWhatIsWrong(t *testing.T) {
+	none := resolver.BuildOptions{}
+	for _, test := range []struct {
+		target  string
+		builder resolver.Builder
+		opts    resolver.BuildOptions
+		want    string
+	}{
+		{"file:endpoints.yaml", NewBuilder(), none, `target "file:endpoints.yaml" has a relative path (an absolute one has three slashes before it), want file:///path/to/endpoints.yaml`},
+		{"file://etc/endpoints.yaml", NewBuilder(), none, `names the host "etc" (three slashes come before a path), want file:///`},
+		{"file://localhost/endpoints.yaml", NewBuilder(), none, `names the host "localhost"`},
+		{"file:///a#b", NewBuilder(), none, `has a fragment, "b"`},
+		{"file:///", NewBuilder(), none, "has no path"},
+		{"file:", NewBuilder(), none, "has no path"},
+		{"file:///a?weight=1", NewBuilder(), none, `has the unknown parameter "weight"`},
+		{"file:///a?authority=", NewBuilder(), none, "has not one authority"},
+		{"file:///a?authority=a&authority=b", NewBuilder(), none, "has not one authority"},
+		{"file:///a?%zz", NewBuilder(), none, "has a query that does not parse"},
+		{"file:///a", NewBuilder(), resolver.BuildOptions{DisableServiceConfig: true}, "in the service config, which this channel disables"},
+		{"file:///a", NewBuilder(WithServiceConfig("[]")), none, "file: service config: want a JSON object"},
+		{"file:///a", NewBuilder(WithServiceConfig(`{"loadBalancingConfig":[]}`)), none, "loadBalancingConfig is set by the resolver"},
+	} {
+		_, err := test.builder.Build(target(t, test.target), newFakeChannel(), test.opts)
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "file: ") {
+			t.Errorf("Build(%s) = %v\nwant … %s", test.target, err, test.want)
+		}
+	}
+	channel := newFakeChannel()
+	channel.rejects = errors.New("gRPC rejects it")
+	_, err := NewBuilder(WithServiceConfig("{}")).Build(target(t, "file:///a"), channel, none)
+	if err == nil || err.Error() != "file: service config: gRPC rejects it" {
+		t.Errorf("Build = %v, want what gRPC says about the service config", err)
+	}
+}
+
+func TestAServiceConfigThatGRPCRejects(t *testing.T) {
+	path := newPath(t)
+	write(t, path, onePort(1))
+	channel := newFakeChannel()
+	channel.rejects = errors.New("gRPC rejects it")
+	r := newResolver(channel, path, "")
+	if err := r.refresh(); err == nil || err.Error() != path+": service config: gRPC rejects it" {
+		t.Errorf("refresh = %v", err)
+	}
+}
+
+func TestAuthority(t *testing.T) {
+	overrider := NewBuilder().(resolver.AuthorityOverrider)
+	for text, want := range map[string]string{
+		"file:///etc/checkout.yaml":                          "checkout",
+		"file:///etc/checkout.example.com.json":              "checkout.example.com",
+		"file:///etc/.yaml":                                  ".yaml",
+		"file:///etc/check%20out":                            "check%20out",
+		"file:///etc/e.yaml?authority=api.example.com:8443":  "api.example.com:8443",
+		"file:///etc/e.yaml?authority=%5B2001:db8::1%5D:443": "[2001:db8::1]:443",
+		"file:///etc/e.yaml?authority=a/b":                   "a%2Fb",
+		"file:relative/e.yaml":                               "e",
+	} {
+		if got := overrider.OverrideAuthority(target(t, text)); got != want {
+			t.Errorf("authority of %s = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestTheResolverIsRegistered(t *testing.T) {
+	if b := resolver.Get(Scheme); b == nil || b.Scheme() != "file" {
+		t.Errorf("resolver for %q = %v", Scheme, b)
+	}
+	if got := nameOf(filepath.Join("a", "b.c.yaml")); got != "b.c" {
+		t.Errorf("name = %q, want b.c", got)
+	}
+}

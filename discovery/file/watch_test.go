@@ -1,0 +1,171 @@
+package file
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEditsInPlaceAndByRename(t *testing.T) {
+	path := newPath(t)
+	write(t, path, onePort(1))
+	channel := watch(t, path)
+	channel.expect(t, 1)
+	write(t, path, onePort(2))
+	channel.expect(t, 2)
+	replace(t, path, onePort(3))
+	channel.expect(t, 3)
+	replace(t, path, onePort(4))
+	channel.expect(t, 4)
+}
+
+// Item 6 of the sources: "an edit reaches the picker within a second".
+func TestAnEditArrivesWithinASecond(t *testing.T) {
+	path := newPath(t)
+	write(t, path, onePort(1))
+	channel := watch(t, path)
+	channel.expect(t, 1)
+	for port := 2; port < 7; port++ {
+		start := time.Now()
+		replace(t, path, onePort(port))
+		channel.expect(t, port)
+		if took := time.Since(start); took >= time.Second {
+			t.Errorf("the edit took %v", took)
+		}
+	}
+}
+
+// Kubernetes mounts a ConfigMap as endpoints.yaml -> ..data/endpoints.yaml, where
+// ..data -> ..2026_11_21 is replaced by rename and the old directory is removed.
+func TestConfigMapSwap(t *testing.T) {
+	path := newPath(t)
+	dir := filepath.Dir(path)
+	swap := func(version string, port int) {
+		mkdir(t, filepath.Join(dir, version))
+		write(t, filepath.Join(dir, version, "endpoints.yaml"), onePort(port))
+		symlink(t, version, filepath.Join(dir, "..data_tmp"))
+		rename(t, filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data"))
+	}
+	swap("..v1", 1)
+	symlink(t, "..data/endpoints.yaml", path)
+	channel := watch(t, path)
+	channel.expect(t, 1)
+	for port, version := range []string{2: "..v2", 3: "..v3"} {
+		if version == "" {
+			continue
+		}
+		before, _ := os.Readlink(filepath.Join(dir, "..data"))
+		swap(version, port)
+		if err := os.RemoveAll(filepath.Join(dir, before)); err != nil {
+			t.Fatal(err)
+		}
+		channel.expect(t, port)
+	}
+}
+
+func TestALinkIntoAnotherDirectory(t *testing.T) {
+	path, real := newPath(t), newPath(t)
+	write(t, real, onePort(1))
+	symlink(t, real, path)
+	channel := watch(t, path)
+	channel.expect(t, 1)
+	write(t, real, onePort(2))
+	channel.expect(t, 2)
+	replace(t, real, onePort(3))
+	channel.expect(t, 3)
+}
+
+func TestAFileThatAppearsLater(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "later", "endpoints.yaml")
+	channel := watch(t, path)
+	if got, want := channel.nextError(t), "file: "+path+": no such file or directory"; got != want {
+		t.Errorf("error = %q, want %q", got, want)
+	}
+	mkdir(t, filepath.Dir(path))
+	write(t, path, onePort(1))
+	channel.expect(t, 1)
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	logged.wait(t, path+": no such file or directory; the endpoints from before stay in use")
+	mkdir(t, filepath.Dir(path))
+	write(t, path, onePort(2))
+	channel.expect(t, 2)
+}
+
+// wait waits until text is in the log.
+func (l *logRecorder) wait(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(patient)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for l.count(text) == 0 {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not logged: %s", text)
+		}
+	}
+}
+
+func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
+	path := newPath(t)
+	write(t, path, onePort(1))
+	channel := watch(t, path)
+	channel.expect(t, 1)
+
+	replace(t, path, "endpoints: [")
+	logged.wait(t, path+":1:1: syntax error")
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(path, later, later); err != nil { // looked at again, no other content
+		t.Fatal(err)
+	}
+	replace(t, path, onePort(1)+"  priority: 1\n")
+	logged.wait(t, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the endpoints from before stay in use")
+	replace(t, path, onePort(1)) // as it was: there is nothing to send
+	replace(t, path, onePort(2))
+	channel.expect(t, 2)
+	if n := logged.count(path + ":1:1: syntax error"); n != 1 {
+		t.Errorf("the syntax error was logged %d times, want once", n)
+	}
+	if len(channel.errors) != 0 {
+		t.Errorf("the channel was told %v although it had endpoints", <-channel.errors)
+	}
+}
+
+func TestContentThatDoesNotChangeIsNotSent(t *testing.T) {
+	path := newPath(t)
+	write(t, path, onePort(1))
+	channel := watch(t, path)
+	channel.expect(t, 1)
+	replace(t, path, onePort(1))
+	write(t, path, onePort(1))
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(path, later, later); err != nil {
+		t.Fatal(err)
+	}
+	replace(t, path, onePort(2))
+	channel.expect(t, 2)
+}
+
+func TestAFileWrittenPieceByPiece(t *testing.T) {
+	path := newPath(t)
+	write(t, path, onePort(1))
+	channel := watch(t, path)
+	channel.expect(t, 1)
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for piece := range strings.SplitAfterSeq(onePort(2), " ") {
+		if _, err := f.WriteString(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	channel.expect(t, 2)
+}
