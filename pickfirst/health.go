@@ -1,6 +1,10 @@
 package pickfirst
 
 import (
+	"sync/atomic"
+	"weak"
+
+	"google.golang.org/grpc/attributes"
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
 	"google.golang.org/grpc/resolver"
 )
@@ -20,15 +24,36 @@ func EnableHealthListener(state resolver.State) resolver.State {
 	return state
 }
 
-// healthEnabled returns whether state was marked. gRPC-Go's key is private, but
-// marking a marked state again changes nothing.
-func healthEnabled(state resolver.State) (enabled bool) {
+// healthEnabled returns whether state was marked.
+func healthEnabled(state resolver.State) bool {
 	if state.Attributes == nil {
 		return false
 	}
 	if state.Attributes.Value(healthKey{}) != nil {
 		return true
 	}
+	of := weak.Make(state.Attributes)
+	if last := lastMark.Load(); last != nil && last.of == of {
+		return last.marked
+	}
+	m := &mark{of: of, marked: markedByGRPC(state)}
+	lastMark.Store(m)
+	return m.marked
+}
+
+// lastMark is the last answer about gRPC-Go's mark. A parent passes the same
+// attributes to each of maybe 10,000 children, and comparing them costs more than
+// the rest of an update, the more so the larger the values in them are.
+var lastMark atomic.Pointer[mark]
+
+type mark struct {
+	of     weak.Pointer[attributes.Attributes]
+	marked bool
+}
+
+// markedByGRPC returns whether gRPC-Go's own function marked state. Its key is
+// private, but marking a marked state again changes nothing.
+func markedByGRPC(state resolver.State) (marked bool) {
 	// Equal panics on a value that cannot be compared: then nobody can tell.
 	defer func() {
 		if recover() != nil {

@@ -2,6 +2,7 @@ package pickfirst
 
 import (
 	"fmt"
+	"sync"
 	"testing/synctest"
 	"time"
 
@@ -19,9 +20,11 @@ import (
 type recorder struct {
 	balancer.ClientConn // nil: what is not recorded is not used
 
-	policy    balancer.Balancer
-	mark      func(resolver.State) resolver.State // switches health listening on
-	subs      map[string]*fakeSubConn             // by address, those not shut down
+	policy balancer.Balancer
+	mark   func(resolver.State) resolver.State // switches health listening on
+
+	mu        sync.Mutex
+	subs      map[string]*fakeSubConn // by address, those not shut down
 	log       []string
 	published connectivity.State
 	picker    balancer.Picker
@@ -34,6 +37,8 @@ func newRecorder(b balancer.Builder, mark func(resolver.State) resolver.State) *
 }
 
 func (r *recorder) write(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.log = append(r.log, fmt.Sprintf(format, args...))
 }
 
@@ -48,21 +53,29 @@ type fakeSubConn struct {
 
 func (s *fakeSubConn) Connect() {
 	s.r.write("connect %s", s.address)
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
 	s.asked = true
 }
 
 func (s *fakeSubConn) Shutdown() {
 	s.r.write("shutdown %s", s.address)
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
 	delete(s.r.subs, s.address)
 }
 
 func (s *fakeSubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 	s.r.write("watch %s", s.address)
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
 	s.health = f
 }
 
 func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	s := &fakeSubConn{r: r, address: a[0].Addr, listener: opts.StateListener}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.subs[s.address] = s
 	return s, nil
 }
@@ -70,7 +83,9 @@ func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOpti
 func (r *recorder) ResolveNow(resolver.ResolveNowOptions) { r.write("resolve") }
 
 func (r *recorder) UpdateState(s balancer.State) {
+	r.mu.Lock()
 	r.published, r.picker = s.ConnectivityState, s.Picker
+	r.mu.Unlock()
 	text := s.ConnectivityState.String()
 	if s.ConnectivityState != connectivity.Idle { // that picker would connect
 		result, err := s.Picker.Pick(balancer.PickInfo{})
@@ -104,17 +119,27 @@ var grpcStates = map[connect.State]connectivity.State{
 	connect.TransientFailure: connectivity.TransientFailure,
 }
 
+func (r *recorder) sub(address string) *fakeSubConn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.subs[address]
+}
+
 // Report reports as grpc-go does: any health listener is forgotten first.
 func (r *recorder) Report(address string, s connect.State, err error) {
-	if sub := r.subs[address]; sub != nil {
-		sub.health = nil
-		sub.state, sub.asked = s, sub.asked && s != connect.Connecting
-		sub.listener(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
+	sub := r.sub(address)
+	if sub == nil {
+		return
 	}
+	r.mu.Lock()
+	sub.health = nil
+	sub.state, sub.asked = s, sub.asked && s != connect.Connecting
+	r.mu.Unlock()
+	sub.listener(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
 }
 
 func (r *recorder) Health(address string, s connect.State, err error) {
-	if sub := r.subs[address]; sub != nil && sub.health != nil {
+	if sub := r.sub(address); sub != nil && sub.health != nil {
 		sub.health(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
 	}
 }
@@ -123,6 +148,8 @@ func (r *recorder) Advance(d time.Duration) { <-time.After(d) }
 
 func (r *recorder) Take() []string {
 	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	log := r.log
 	r.log = nil
 	return log

@@ -90,7 +90,7 @@ func (r *recorder) take(s step) []string {
 // ends as outcome says, its backoff ends, or its connection breaks.
 func (r *recorder) network(address string, outcome connect.State) {
 	synctest.Wait()
-	sub := r.subs[address]
+	sub := r.sub(address)
 	if sub == nil {
 		return
 	}

@@ -114,9 +114,6 @@ type subchannel struct {
 // Phase returns the phase.
 func (c *Core) Phase() Phase { return c.phase }
 
-// Attempts returns how many addresses the list has.
-func (c *Core) Attempts() int { return len(c.subs) }
-
 // take returns the actions of one event. They are not kept: an idle core is small.
 func (c *Core) take() []Action {
 	out := c.out

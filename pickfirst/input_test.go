@@ -1,0 +1,179 @@
+package pickfirst
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/connect"
+)
+
+func TestParseConfig(t *testing.T) {
+	parser := balancer.Get(Name).(balancer.ConfigParser)
+	for _, c := range []struct{ in, want, wantErr string }{
+		{in: `{}`, want: `{"shuffleAddressList":false}`},
+		{in: `{"shuffleAddressList": true, "later": [1]}`, want: `{"shuffleAddressList":true}`},
+		{in: `{"shuffleAddressList": null}`, want: `{"shuffleAddressList":false}`},
+		{in: `{"shuffleAddressList": "yes"}`, wantErr: `understudy_pick_first: shuffleAddressList is "yes", want true or false`},
+		{in: `{"shuffleAddressList": 1}`, wantErr: `understudy_pick_first: shuffleAddressList is 1, want true or false`},
+		{in: `[]`, wantErr: `understudy_pick_first: config []: want an object such as {"shuffleAddressList": true}`},
+		{in: `null`, wantErr: `understudy_pick_first: config null: want an object such as {"shuffleAddressList": true}`},
+		{in: "[\n1\n]", wantErr: `understudy_pick_first: config [ 1 ]: want an object such as {"shuffleAddressList": true}`},
+		{in: ``, wantErr: `understudy_pick_first: config : want an object such as {"shuffleAddressList": true}`},
+	} {
+		got, err := parser.ParseConfig(json.RawMessage(c.in))
+		if c.wantErr != "" {
+			if err == nil || err.Error() != c.wantErr {
+				t.Errorf("%s: error %v, want %s", c.in, err, c.wantErr)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.in, err)
+			continue
+		}
+		// grpc-go's cds policy marshals a parsed configuration and parses it again.
+		again, err := json.Marshal(got)
+		if err != nil || string(again) != c.want {
+			t.Errorf("%s survives as %s, %v; want %s", c.in, again, err, c.want)
+		}
+	}
+	if _, err := parser.ParseConfig(json.RawMessage(`"` + strings.Repeat("x", 10000) + `"`)); len(err.Error()) > 250 {
+		t.Errorf("an error of %d characters", len(err.Error()))
+	}
+}
+
+func TestEmptyListIsAnError(t *testing.T) {
+	for name, s := range map[string]resolver.State{
+		"nothing":                     {},
+		"endpoints without addresses": {Endpoints: make([]resolver.Endpoint, 2)},
+	} {
+		cc, p := build(t)
+		err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: s})
+		if !errors.Is(err, balancer.ErrBadResolverState) {
+			t.Errorf("%s: error %v, want ErrBadResolverState", name, err)
+		}
+		want(t, cc, connectivity.TransientFailure, "fail: the name resolver gave no addresses, want at least one")
+	}
+}
+
+// A configuration that this policy did not parse changes nothing; as the very first
+// thing it is published, because parents rely on a state by then.
+func TestForeignConfig(t *testing.T) {
+	foreign := balancer.ClientConnState{BalancerConfig: struct {
+		serviceconfig.LoadBalancingConfig
+	}{}, ResolverState: endpoints("b")}
+	cc, p := build(t)
+	if err := p.UpdateClientConnState(foreign); !errors.Is(err, balancer.ErrBadResolverState) {
+		t.Errorf("error %v, want ErrBadResolverState", err)
+	}
+	if s := cc.State(); s.ConnectivityState != connectivity.TransientFailure {
+		t.Errorf("published %v, want TRANSIENT_FAILURE", s.ConnectivityState)
+	}
+	update(t, p, endpoints("a"))
+	cc.SubConn("a").Report(connectivity.Ready, nil)
+	p.UpdateClientConnState(foreign)
+	want(t, cc, connectivity.Ready, "a")
+}
+
+// A status in the error of a connection must not reach the call as one: that would
+// end calls that wait for ready.
+func TestFailingPickersReturnPlainErrors(t *testing.T) {
+	cc, p := build(t)
+	update(t, p, EnableHealthListener(endpoints("a")))
+	bad := status.Error(codes.PermissionDenied, "no")
+	check := func(what string) {
+		t.Helper()
+		_, err := cc.State().Picker.Pick(balancer.PickInfo{})
+		if _, is := status.FromError(err); err == nil || is {
+			t.Errorf("%s: a pick gives %v, want an error without a status", what, err)
+		}
+	}
+	cc.SubConn("a").Report(connectivity.TransientFailure, bad)
+	check("failed pass")
+	p.ResolverError(bad)
+	check("resolver error")
+	synctest.Test(t, func(t *testing.T) {
+		cc2, p2 := build(t)
+		cc = cc2
+		update(t, p2, EnableHealthListener(endpoints("a")))
+		cc.SubConn("a").Report(connectivity.Ready, nil)
+		cc.SubConn("a").ReportHealth(connectivity.TransientFailure, bad)
+		synctest.Wait()
+		check("health")
+	})
+}
+
+// An attribute that cannot be compared would panic in gRPC-Go's Attributes.Equal,
+// which is what tells its mark.
+func TestAttributeThatCannotBeCompared(t *testing.T) {
+	type key struct{}
+	s := endpoints("a")
+	s.Attributes = s.Attributes.WithValue(key{}, []string{"x"})
+	if healthEnabled(s) {
+		t.Error("taken for marked")
+	}
+	if !healthEnabled(EnableHealthListener(s)) {
+		t.Error("our own mark is not seen")
+	}
+}
+
+func TestEitherMarkIsSeen(t *testing.T) {
+	type key struct{}
+	other := endpoints("a")
+	other.Attributes = other.Attributes.WithValue(key{}, 1)
+	for _, c := range []struct {
+		state resolver.State
+		want  bool
+	}{
+		{endpoints("a"), false}, {other, false},
+		{EnableHealthListener(endpoints("a")), true}, {EnableHealthListener(other), true},
+		{grpcpickfirst.EnableHealthListener(endpoints("a")), true}, {grpcpickfirst.EnableHealthListener(other), true},
+	} {
+		for range 2 { // the second answer is remembered
+			if got := healthEnabled(c.state); got != c.want {
+				t.Errorf("%v: %t, want %t", c.state.Attributes, got, c.want)
+			}
+		}
+	}
+}
+
+func TestManyAddressesInOneEndpoint(t *testing.T) {
+	for _, families := range [][]string{{"10.0.%d.%d:80"}, {"10.0.%d.%d:80", "[2001:db8::%x:%x]:80", "host-%d-%d"}} {
+		const n = 10_000
+		var e resolver.Endpoint
+		for i := range n {
+			a := fmt.Sprintf(families[i%len(families)], i/256, i%256)
+			e.Addresses = append(e.Addresses, resolver.Address{Addr: a})
+		}
+		r := newRecorder(balancer.Get(Name), EnableHealthListener)
+		r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: []resolver.Endpoint{e}}})
+		tried := 0
+		for n := len(r.log); n > 0; n = len(r.log) {
+			address, ok := strings.CutPrefix(r.log[n-1], "connect ")
+			if !ok {
+				break
+			}
+			tried++
+			r.log = r.log[:0]
+			r.Report(address, connect.TransientFailure, errors.New("refused"))
+		}
+		want := []string{"publish TRANSIENT_FAILURE: all 10000 addresses failed, the last with: refused", "resolve"}
+		if tried != n || !slices.Equal(r.log, want) {
+			t.Errorf("tried %d addresses, then %q", tried, r.log)
+		}
+		r.policy.Close()
+	}
+}

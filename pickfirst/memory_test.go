@@ -1,0 +1,87 @@
+package pickfirst
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+)
+
+// sink is a channel that keeps nothing but the subchannel and the picker.
+type sink struct {
+	balancer.ClientConn
+	conn     quietSubConn
+	listener func(balancer.SubConnState)
+	picker   balancer.Picker
+}
+
+type quietSubConn struct{ balancer.SubConn }
+
+func (*quietSubConn) Connect()  {}
+func (*quietSubConn) Shutdown() {}
+
+func (s *sink) NewSubConn(_ []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	s.listener = opts.StateListener
+	return &s.conn, nil
+}
+func (s *sink) UpdateState(state balancer.State) { s.picker = state.Picker }
+
+// bringUp builds n policies with one address each and makes them READY.
+func bringUp(b balancer.Builder, sinks []sink, states []resolver.State) []balancer.Balancer {
+	policies := make([]balancer.Balancer, len(sinks))
+	for i := range sinks {
+		policies[i] = b.Build(&sinks[i], balancer.BuildOptions{})
+		policies[i].UpdateClientConnState(balancer.ClientConnState{ResolverState: states[i]})
+		sinks[i].listener(balancer.SubConnState{ConnectivityState: connectivity.Connecting})
+		sinks[i].listener(balancer.SubConnState{ConnectivityState: connectivity.Ready})
+	}
+	return policies
+}
+
+func stage(n int) ([]sink, []resolver.State) {
+	states := make([]resolver.State, n)
+	for i := range states {
+		states[i] = endpoints(fmt.Sprintf("10.0.%d.%d:80", i/256, i%256))
+	}
+	return make([]sink, n), states
+}
+
+// bytesEach returns what one policy holds on the heap while it is READY.
+func bytesEach(b balancer.Builder) float64 {
+	const n = 10_000
+	sinks, states := stage(n)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	policies := bringUp(b, sinks, states)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(policies)
+	runtime.KeepAlive(sinks)
+	runtime.KeepAlive(states)
+	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / n
+}
+
+// There is one for each of maybe 10,000 endpoints.
+func TestMemoryOfOneInTenThousand(t *testing.T) {
+	ours, theirs := bytesEach(balancer.Get(Name)), bytesEach(balancer.Get(grpcpickfirst.Name))
+	t.Logf("bytes each: %.0f, gRPC-Go's %.0f", ours, theirs)
+	if ours > theirs/2 {
+		t.Errorf("one holds %.0f bytes, more than half of gRPC-Go's %.0f", ours, theirs)
+	}
+}
+
+func BenchmarkBringUp(b *testing.B) {
+	for _, name := range []string{Name, grpcpickfirst.Name} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			sinks, states := stage(b.N)
+			b.ResetTimer()
+			bringUp(balancer.Get(name), sinks, states)
+		})
+	}
+}
