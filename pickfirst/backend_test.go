@@ -1,0 +1,161 @@
+package pickfirst
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver/manual"
+)
+
+// backend is a server on loopback that can be killed and started again on its port.
+type backend struct {
+	t       *testing.T
+	address string
+	server  *grpc.Server
+	done    chan struct{}
+}
+
+func startBackend(t *testing.T) *backend {
+	b := &backend{t: t, address: "127.0.0.1:0"}
+	b.start()
+	t.Cleanup(b.kill)
+	return b
+}
+
+func (b *backend) start() {
+	b.t.Helper()
+	lis, err := net.Listen("tcp", b.address)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.address = lis.Addr().String()
+	b.server, b.done = serve(lis)
+}
+
+func serve(lis net.Listener) (*grpc.Server, chan struct{}) {
+	s := grpc.NewServer()
+	healthpb.RegisterHealthServer(s, health.NewServer())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Serve(lis)
+	}()
+	return s, done
+}
+
+func (b *backend) kill() {
+	b.server.Stop()
+	<-b.done
+}
+
+// refused returns an address on loopback where nobody listens.
+func refused(t *testing.T) string {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	return lis.Addr().String()
+}
+
+// spy is the policy, and writes down what it publishes.
+type spy struct {
+	mu     sync.Mutex
+	states []string
+	closed int
+}
+
+const spyName = "understudy_pick_first_spied_on"
+
+var spied = make(chan *spy, 1) // the spy of the next policy built
+
+type spyBuilder struct{ balancer.Builder }
+
+func init() { balancer.Register(&spyBuilder{NewBuilder(spyName)}) }
+
+func (b *spyBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	s := <-spied
+	spied <- s
+	return &spyPolicy{b.Builder.Build(&spyClientConn{cc, s}, opts), s}
+}
+
+type spyClientConn struct {
+	balancer.ClientConn
+	spy *spy
+}
+
+func (c *spyClientConn) UpdateState(s balancer.State) {
+	c.spy.mu.Lock()
+	c.spy.states = append(c.spy.states, s.ConnectivityState.String())
+	c.spy.mu.Unlock()
+	c.ClientConn.UpdateState(s)
+}
+
+type spyPolicy struct {
+	balancer.Balancer
+	spy *spy
+}
+
+func (p *spyPolicy) Close() {
+	p.Balancer.Close()
+	p.spy.mu.Lock()
+	defer p.spy.mu.Unlock()
+	p.spy.closed++
+}
+
+// published returns what was published, and how often the policy was closed.
+func (s *spy) published() (string, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.states, " "), s.closed
+}
+
+// dial returns a channel with the policy over the addresses, and a spy on it.
+func dial(t *testing.T, addresses []string, opts ...grpc.DialOption) (*grpc.ClientConn, *spy) {
+	t.Helper()
+	s := &spy{}
+	spied <- s
+	t.Cleanup(func() { <-spied })
+	r := manual.NewBuilderWithScheme("listed")
+	r.InitialState(endpoints(addresses...))
+	cc, err := grpc.NewClient("listed:///backends", append([]grpc.DialOption{
+		grpc.WithResolvers(r),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + spyName + `": {}}]}`),
+	}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc, s
+}
+
+// call makes a call and returns the address of the server that answered.
+func call(cc grpc.ClientConnInterface, opts ...grpc.CallOption) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var p peer.Peer
+	_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{}, append(opts, grpc.Peer(&p))...)
+	if err != nil {
+		return "", err
+	}
+	return p.Addr.String(), nil
+}
+
+func wantCall(t *testing.T, cc grpc.ClientConnInterface, address string, opts ...grpc.CallOption) {
+	t.Helper()
+	got, err := call(cc, opts...)
+	if err != nil || got != address {
+		t.Fatalf("the call was answered by %q, %v; want %s", got, err, address)
+	}
+}

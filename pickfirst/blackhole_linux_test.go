@@ -1,0 +1,54 @@
+package pickfirst
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// blackhole returns an address on loopback that answers nothing: a listener that
+// never accepts, with its backlog full, so that the kernel drops what comes.
+func blackhole(t *testing.T) string {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	for range 10 {
+		conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
+		if err != nil {
+			return address
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+	t.Fatal("the backlog does not fill")
+	return ""
+}
+
+// A blackholed address costs the 250 ms of its turn, and not the 20 s that it takes
+// to give up on it.
+func TestChannelPassesABlackhole(t *testing.T) {
+	good := startBackend(t)
+	cc, s := dial(t, []string{blackhole(t), good.address})
+	start := time.Now()
+	wantCall(t, cc, good.address)
+	if took := time.Since(start); took < 250*time.Millisecond || took > 10*time.Second {
+		t.Errorf("the first call took %v, want a little over 250ms", took)
+	}
+	if got, _ := s.published(); got != "CONNECTING READY" {
+		t.Errorf("published %s, want CONNECTING READY", got)
+	}
+}

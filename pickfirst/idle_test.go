@@ -1,0 +1,153 @@
+package pickfirst
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+// wire is an in-memory network to one server, in a synctest bubble: it writes down
+// when it was dialled.
+type wire struct {
+	mu     sync.Mutex
+	server *bufconn.Listener // nil: refuses
+	dials  []time.Time
+}
+
+func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
+	w.mu.Lock()
+	lis := w.server
+	w.dials = append(w.dials, time.Now())
+	w.mu.Unlock()
+	if lis == nil {
+		return nil, errors.New("wire is cut")
+	}
+	return lis.DialContext(ctx)
+}
+
+func (w *wire) dialled() []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dials
+}
+
+// up starts a server, and returns what stops it.
+func (w *wire) up() (down func()) {
+	lis := bufconn.Listen(1 << 16)
+	server, done := serve(lis)
+	w.mu.Lock()
+	w.server = lis
+	w.mu.Unlock()
+	return func() {
+		server.Stop()
+		<-done
+		w.mu.Lock()
+		w.server = nil
+		w.mu.Unlock()
+	}
+}
+
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// A connection that broke is not made again until a call asks for it.
+func TestChannelStaysIdleUntilAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		down := w.up()
+		cc, _ := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
+		wantCall(t, cc, "bufconn")
+		down()
+		down = w.up()
+		defer down()
+		pass(29 * time.Minute)
+		if n, s := len(w.dialled()), cc.GetState(); n != 1 || s != connectivity.Idle {
+			t.Errorf("dialled %d times, %v; want once, IDLE", n, s)
+		}
+		wantCall(t, cc, "bufconn")
+		cc.Close()
+	})
+}
+
+// Where nobody is reached it is tried again and again, after 1 s, 1.6 s, 2.56 s and so
+// on up to 2 min, each ±20 %, for as long as the channel is in use; calls fail.
+func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		cc, s := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
+		for range 6 * 24 {
+			if _, err := call(cc); err == nil || !strings.Contains(err.Error(), "wire is cut") {
+				t.Fatalf("the call gave %v", err)
+			}
+			pass(10 * time.Minute)
+		}
+		times := w.dialled()
+		want := time.Second
+		for i := 1; i < len(times); i++ {
+			gap := times[i].Sub(times[i-1])
+			if gap < want*79/100 || gap > want*121/100 {
+				t.Fatalf("attempt %d came %v after the last, want %v ±20 %%", i, gap, want)
+			}
+			want = min(want*16/10, 2*time.Minute)
+		}
+		if len(times) < 600 {
+			t.Errorf("tried %d times in a day, want 600 or more", len(times))
+		}
+		defer w.up()()
+		pass(3 * time.Minute)
+		states, _ := s.published()
+		if cc.GetState() != connectivity.Ready || strings.Count(states, "CONNECTING") != 1 {
+			t.Errorf("in the end %v, after %s", cc.GetState(), states)
+		}
+		cc.Close()
+	})
+}
+
+// … until the channel enters idle mode: it shuts the policy down, and nothing is tried
+// any more. The next call builds another one.
+func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		cc, s := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
+		call(cc)
+		pass(time.Hour)
+		n := len(w.dialled())
+		pass(24 * time.Hour)
+		if _, closed := s.published(); closed != 1 || len(w.dialled()) != n || cc.GetState() != connectivity.Idle {
+			t.Errorf("closed %d times, dialled %d times in a day, %v; want once, never, IDLE", closed, len(w.dialled())-n, cc.GetState())
+		}
+		defer w.up()()
+		wantCall(t, cc, "bufconn")
+		cc.Close()
+	})
+}
+
+// The same while it is connected.
+func TestChannelIdleTimeoutAndBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		defer w.up()()
+		cc, s := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
+		wantCall(t, cc, "bufconn")
+		pass(time.Hour)
+		if _, closed := s.published(); closed != 1 || cc.GetState() != connectivity.Idle {
+			t.Errorf("closed %d times, %v; want once, IDLE", closed, cc.GetState())
+		}
+		wantCall(t, cc, "bufconn")
+		if states, _ := s.published(); states != "CONNECTING READY CONNECTING READY" {
+			t.Errorf("published %s", states)
+		}
+		cc.Close()
+	})
+}
