@@ -2,8 +2,9 @@ package weightedroundrobin
 
 import (
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/balancer/pickfirst"
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/pickfirst"
 )
 
 // defaultLeaf returns the builder of the policy under each endpoint. It must be
