@@ -1,0 +1,67 @@
+package understudy
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/weightedtarget"
+)
+
+// gRPC's registry is one for the process and forgets nothing, so that this is one
+// story.
+func TestRegisterSpecNames(t *testing.T) {
+	other := &lbtest.StubBuilder{PolicyName: "weighted_target_experimental"}
+	balancer.Register(other)
+	err := RegisterSpecNames(ReplacePickFirst())
+	if err == nil || !strings.Contains(err.Error(), "weighted_target_experimental (*lbtest.StubBuilder)") {
+		t.Errorf("error = %v, want one that names the policy and who holds it", err)
+	}
+	if balancer.Get("priority_experimental") != nil || isOurs(balancer.Get(grpcpickfirst.Name)) {
+		t.Error("something was registered although not all could be")
+	}
+
+	balancer.Register(weightedtarget.NewBuilder("weighted_target_experimental")) // the other leaves
+	for range 2 {
+		if err := RegisterSpecNames(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"priority_experimental", "weighted_target_experimental"} {
+		if b := balancer.Get(name); b == nil || !isOurs(b) || b.Name() != name {
+			t.Errorf("%s is registered as %v, want ours", name, b)
+		}
+	}
+	if isOurs(balancer.Get(grpcpickfirst.Name)) || balancer.Get("weighted_round_robin") != nil {
+		t.Error("a policy was replaced without its option")
+	}
+
+	if err := RegisterSpecNames(ReplacePickFirst(), ReplaceWeightedRoundRobin()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{grpcpickfirst.Name, "weighted_round_robin"} {
+		if b := balancer.Get(name); b == nil || !isOurs(b) {
+			t.Errorf("%s is registered as %v, want ours", name, b)
+		}
+	}
+}
+
+// A config that was written for the names of the specification.
+func TestSpecConfigsParse(t *testing.T) {
+	if err := RegisterSpecNames(); err != nil {
+		t.Fatal(err)
+	}
+	parser := balancer.Get("priority_experimental").(balancer.ConfigParser)
+	_, err := parser.ParseConfig([]byte(`{
+		"children": {"p0": {"config": [{"weighted_target_experimental": {
+			"targets": {"a": {"weight": 1, "childPolicy": [{"round_robin": {}}]}}
+		}}], "ignoreReresolutionRequests": true}},
+		"priorities": ["p0"]
+	}`))
+	if err != nil {
+		t.Error(err)
+	}
+}
