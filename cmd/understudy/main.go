@@ -1,5 +1,130 @@
-// Command understudy explains endpoints files, and shows failover and weighted
-// load balancing at work.
+// Command understudy shows failover and weighted load balancing of gRPC calls at
+// work, explains endpoints files, and serves them to a fleet.
+//
+// It exits with 0 if all is well, with 1 if something is not as it should be, and
+// with 2 if it was used or fed wrongly.
 package main
 
-func main() {}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/demo"
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/explain"
+)
+
+// failure is an error that was no fault of the arguments or the input.
+type failure struct{ error }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newCommand().ExecuteContext(ctx)
+	stop()
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "understudy:", err)
+	var f failure
+	if errors.As(err, &f) {
+		os.Exit(1)
+	}
+	os.Exit(2)
+}
+
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "understudy",
+		Short:         "Failover and weighted load balancing for gRPC-Go clients, without a mesh",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(demoCommand(), explainCommand(), backendCommand())
+	return root
+}
+
+// outputFlag adds the flag -o to a command, and returns a function that tells
+// whether it asks for JSON.
+func outputFlag(command *cobra.Command) func() (bool, error) {
+	output := command.Flags().StringP("output", "o", "table", "`table` for people, json for machines")
+	return func() (bool, error) {
+		switch *output {
+		case "table":
+			return false, nil
+		case "json":
+			return true, nil
+		}
+		return false, fmt.Errorf("output %q: want table or json", *output)
+	}
+}
+
+func demoCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch calls follow the weights, survive a lost priority, and come back",
+		Long: `Starts five backends on loopback, in three localities and two priorities, and
+sends calls all the while: through the death of one backend, of a whole priority,
+its return, and a change of weights. Exits with 1 if the calls do not go where they
+should.`,
+		Args: cobra.NoArgs,
+	}
+	wantJSON := outputFlag(command)
+	command.RunE = func(cmd *cobra.Command, _ []string) error {
+		asJSON, err := wantJSON()
+		if err != nil {
+			return err
+		}
+		err = demo.Run(cmd.Context(), demo.Options{JSON: asJSON, Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr()})
+		if err != nil {
+			return failure{err}
+		}
+		return nil
+	}
+	return command
+}
+
+func explainCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "explain FILE",
+		Short: "Show the tree that an endpoints file makes, and each endpoint's share of the calls",
+		Long: `Shows the tree that an endpoints file makes, each endpoint's share of the calls, and
+what becomes of it when something is down. The shares are not computed but counted:
+the policies are built, and asked a million times.
+
+A file that no channel would take is an error, with file:line:column and exit code 2.`,
+		Example: `  understudy explain endpoints.yaml
+  understudy explain endpoints.yaml --down 10.0.0.1:443 --down us-east/a
+  understudy explain endpoints.yaml --down priority:0 -o json`,
+		Args: cobra.ExactArgs(1),
+	}
+	down := command.Flags().StringArray("down", nil, "`NAME` of what is down: address:port, region/zone/sub_zone, or priority:N; may be repeated")
+	wantJSON := outputFlag(command)
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		asJSON, err := wantJSON()
+		if err != nil {
+			return err
+		}
+		return explain.Run(cmd.Context(), explain.Options{File: args[0], Down: *down, JSON: asJSON, Out: cmd.OutOrStdout()})
+	}
+	return command
+}
+
+func backendCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "demo-backend ADDRESS",
+		Short:  "One backend of the demo; ends when stdin does",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := demo.RunBackend(args[0], os.Stdin, os.Stdout); err != nil {
+				return failure{err}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,99 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+)
+
+// backendCommand is the hidden verb of the binary that runs one backend.
+const backendCommand = "demo-backend"
+
+// backendServer answers with its own address.
+type backendServer string
+
+func (b backendServer) whoAmI(context.Context) (string, error) { return string(b), nil }
+
+// RunBackend serves on address, which must be on loopback, until stdin ends: when
+// the process that started it dies in whatever way, so does the backend. It prints
+// the address it listens on as one line on stdout.
+func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	if !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		listener.Close()
+		return fmt.Errorf("address %s: want one on loopback", address)
+	}
+	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+		MinTime:             5 * time.Second,
+		PermitWithoutStream: true,
+	}))
+	server.RegisterService(&serviceDesc, backendServer(listener.Addr().String()))
+	healthgrpc.RegisterHealthServer(server, health.NewServer())
+	fmt.Fprintln(stdout, listener.Addr())
+	go func() {
+		io.Copy(io.Discard, stdin) //nolint:errcheck // an error is an end, too
+		server.Stop()
+	}()
+	return server.Serve(listener)
+}
+
+// backend is a backend process as the demo sees it.
+type backend struct {
+	address string
+	command *exec.Cmd
+	stdin   io.Closer
+}
+
+// startBackend starts a process of this very binary that serves on address, and
+// returns when it is listening.
+func startBackend(address string) (*backend, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program's own file: %w", err)
+	}
+	command := exec.Command(self, backendCommand, address)
+	command.Stderr = os.Stderr
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start a backend: %w", err)
+	}
+	b := &backend{command: command, stdin: stdin}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		b.kill()
+		return nil, fmt.Errorf("backend on %s did not come up: %w", address, err)
+	}
+	b.address = strings.TrimSpace(line)
+	return b, nil
+}
+
+// kill ends the process as SIGKILL does, and waits until it is gone.
+func (b *backend) kill() {
+	if err := b.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		fmt.Fprintf(os.Stderr, "kill backend %s: %v\n", b.address, err)
+	}
+	b.stdin.Close()
+	b.command.Wait() //nolint:errcheck // it was killed: that is the error
+}

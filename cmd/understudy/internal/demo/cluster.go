@@ -1,0 +1,149 @@
+package demo
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// spot is the place of one backend in the demo's cluster.
+type spot struct {
+	locality       string // region/zone
+	priority       int
+	localityWeight uint32
+	weight         uint32
+	address        string
+	process        *backend // nil while it is dead
+}
+
+func (s *spot) alive() bool { return s.process != nil }
+
+// cluster is the demo's backends, three localities in two priorities, and the
+// endpoints file that names them.
+type cluster struct {
+	file  string
+	spots []*spot
+}
+
+// startCluster starts all backends on loopback ports of the system's choice, and
+// writes the endpoints file into dir.
+func startCluster(dir string) (*cluster, error) {
+	c := &cluster{
+		file: filepath.Join(dir, "endpoints.yaml"),
+		spots: []*spot{
+			{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 2, address: "127.0.0.1:0"},
+			{locality: "us-east/a", priority: 0, localityWeight: 3, weight: 1, address: "127.0.0.1:0"},
+			{locality: "us-east/b", priority: 0, localityWeight: 1, weight: 1, address: "127.0.0.1:0"},
+			{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 3, address: "127.0.0.1:0"},
+			{locality: "eu-west/a", priority: 1, localityWeight: 1, weight: 1, address: "127.0.0.1:0"},
+		},
+	}
+	for _, s := range c.spots {
+		if err := s.start(); err != nil {
+			c.stop()
+			return nil, err
+		}
+	}
+	if err := c.write(); err != nil {
+		c.stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// start starts the spot's backend: on the address it had, if it had one.
+func (s *spot) start() error {
+	if s.alive() {
+		return nil
+	}
+	process, err := startBackend(s.address)
+	if err != nil {
+		return err
+	}
+	s.process, s.address = process, process.address
+	return nil
+}
+
+func (s *spot) kill() {
+	if s.alive() {
+		s.process.kill()
+		s.process = nil
+	}
+}
+
+// stop kills all backends.
+func (c *cluster) stop() {
+	for _, s := range c.spots {
+		s.kill()
+	}
+}
+
+// write replaces the endpoints file by one with the weights of today, in one step,
+// so that nobody reads half of it.
+func (c *cluster) write() error {
+	temporary := c.file + ".new"
+	if err := os.WriteFile(temporary, []byte(c.yaml()), 0o600); err != nil {
+		return fmt.Errorf("write the endpoints file: %w", err)
+	}
+	if err := os.Rename(temporary, c.file); err != nil {
+		return fmt.Errorf("write the endpoints file: %w", err)
+	}
+	return nil
+}
+
+// yaml returns the cluster as a ClusterLoadAssignment.
+func (c *cluster) yaml() string {
+	var b strings.Builder
+	b.WriteString("cluster_name: demo\nendpoints:\n")
+	last := ""
+	for _, s := range c.spots {
+		if s.locality != last {
+			region, zone, _ := strings.Cut(s.locality, "/")
+			fmt.Fprintf(&b, "- locality: {region: %s, zone: %s}\n  priority: %d\n  load_balancing_weight: %d\n  lb_endpoints:\n",
+				region, zone, s.priority, s.localityWeight)
+			last = s.locality
+		}
+		host, port, _ := strings.Cut(s.address, ":")
+		fmt.Fprintf(&b, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n    load_balancing_weight: %d\n",
+			host, port, s.weight)
+	}
+	return b.String()
+}
+
+// priority returns the priority that calls should go to: the highest with a living
+// backend.
+func (c *cluster) priority() int {
+	for _, s := range c.spots {
+		if s.alive() {
+			return s.priority
+		}
+	}
+	return -1
+}
+
+// expected returns each spot's share of the calls, as the weights have it: a
+// locality gets its weight's part of its priority, as long as one of its backends
+// lives, and each living backend its weight's part of its locality.
+func (c *cluster) expected() []float64 {
+	inUse := c.priority()
+	localities := map[string]float64{} // locality to its living backends' weights
+	weights := map[string]float64{}    // living locality to its own weight
+	for _, s := range c.spots {
+		if s.alive() && s.priority == inUse {
+			localities[s.locality] += float64(s.weight)
+			weights[s.locality] = float64(s.localityWeight)
+		}
+	}
+	total := 0.0
+	for _, w := range weights {
+		total += w
+	}
+	shares := make([]float64, len(c.spots))
+	for i, s := range c.spots {
+		if s.alive() && s.priority == inUse {
+			shares[i] = weights[s.locality] / total * float64(s.weight) / localities[s.locality]
+		}
+	}
+	return shares
+}

@@ -1,0 +1,120 @@
+// Package demo shows a channel at work: backends die and come back, weights change,
+// and calls go on.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/health" // client-side health checks
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/understudy-lb/understudy"
+)
+
+// ErrNotOK is returned by Run where a phase is not as it should be.
+var ErrNotOK = errors.New("a phase is not as it should be")
+
+// Options say how the demo runs.
+type Options struct {
+	// JSON prints the report as JSON, and no table.
+	JSON bool
+	// Out is where the report goes, Progress where a line for each phase goes.
+	Out, Progress io.Writer
+}
+
+// serviceConfig is what the README recommends: calls that a dying backend took
+// along are tried again, and backends that say they do not serve get none.
+const serviceConfig = `{
+	"methodConfig": [{
+		"name": [{}],
+		"retryPolicy": {
+			"maxAttempts": 4,
+			"initialBackoff": "0.02s",
+			"maxBackoff": "0.5s",
+			"backoffMultiplier": 2,
+			"retryableStatusCodes": ["UNAVAILABLE"]
+		}
+	}],
+	"healthCheckConfig": {"serviceName": ""}
+}`
+
+// Run runs the demo, in well under a minute. It stops all processes that it
+// started, also when ctx ends before it does.
+func Run(ctx context.Context, opts Options) error {
+	dir, err := os.MkdirTemp("", "understudy-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory may stay
+	started := time.Now()
+	c, err := startCluster(dir)
+	if err != nil {
+		return err
+	}
+	defer c.stop()
+	fmt.Fprintf(opts.Progress, "%d backends are up, in three localities and two priorities\n", len(c.spots))
+
+	cc, err := dial((&url.URL{Scheme: "file", Path: c.file}).String())
+	if err != nil {
+		return err
+	}
+	defer cc.Close() //nolint:errcheck // nothing to be lost
+	calls := startTraffic(cc)
+	defer calls.close()
+
+	report, err := playAll(ctx, c, calls, opts.Progress)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(opts.Progress, "done after %.0f s\n", time.Since(started).Seconds())
+	if opts.JSON {
+		err = report.printJSON(opts.Out)
+	} else {
+		report.printTable(opts.Out)
+	}
+	if err == nil && !report.OK {
+		err = ErrNotOK
+	}
+	return err
+}
+
+// dial opens the one channel of the demo.
+func dial(target string) (*grpc.ClientConn, error) {
+	return grpc.NewClient(target,
+		understudy.WithServiceConfig(serviceConfig),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // loopback
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second, PermitWithoutStream: true}),
+		// A backend that comes back is found within a second, so that the demo is short.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+	)
+}
+
+func playAll(ctx context.Context, c *cluster, calls *traffic, progress io.Writer) (*Report, error) {
+	report := &Report{OK: true}
+	for i, p := range phases {
+		fmt.Fprintf(progress, "%d/%d %-17s ", i+1, len(phases), p.name)
+		result, err := p.play(ctx, c, calls)
+		if err != nil {
+			fmt.Fprintln(progress)
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		fmt.Fprintf(progress, "%5d calls, %d failed, priority %d in use\n", result.Calls, result.Failed, result.Priority)
+		if len(result.Problems) > 0 {
+			report.OK = false
+		}
+		report.Phases = append(report.Phases, result)
+	}
+	return report, nil
+}

@@ -1,0 +1,208 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// window is how long calls are counted in each phase, once it has settled.
+const window = 3 * time.Second
+
+// settleLimit is how long a phase may take to settle.
+const settleLimit = 20 * time.Second
+
+// reaction is how long after a change that no call can tell, such as a new weight,
+// the shares are expected to follow it: a file's edit reaches the picker within a
+// second.
+const reaction = time.Second
+
+// tolerance is by how much a measured share may differ from the expected one.
+const tolerance = 0.02
+
+// phase is one act of the demo.
+type phase struct {
+	name string
+	// act changes the cluster, and returns the time of the last kill, if any.
+	act func(*cluster) (killed time.Time, err error)
+	// settle waits until the calls should go where the cluster has them go; n calls
+	// had ended when act was called.
+	settle func(ctx context.Context, c *cluster, t *traffic, n int) error
+}
+
+// phases are the acts, in order.
+var phases = []phase{
+	{name: "steady", act: nothing, settle: everyoneAnswers},
+	{name: "endpoint-killed", act: killOne, settle: reacted},
+	{name: "priority-lost", act: killPriority0, settle: everyoneAnswers},
+	{name: "priority-restored", act: restore, settle: everyoneAnswers},
+	{name: "weights-changed", act: changeWeights, settle: reacted},
+}
+
+func nothing(*cluster) (time.Time, error) { return time.Time{}, nil }
+
+func killOne(c *cluster) (time.Time, error) {
+	killed := time.Now()
+	c.spots[0].kill()
+	return killed, nil
+}
+
+func killPriority0(c *cluster) (time.Time, error) {
+	var killed time.Time
+	for _, s := range c.spots {
+		if s.priority == 0 && s.alive() {
+			killed = time.Now()
+			s.kill()
+		}
+	}
+	return killed, nil
+}
+
+func restore(c *cluster) (time.Time, error) {
+	for _, s := range c.spots {
+		if err := s.start(); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return time.Time{}, nil
+}
+
+func changeWeights(c *cluster) (time.Time, error) {
+	for i, weight := range []uint32{1, 4, 1, 1, 1} {
+		c.spots[i].weight = weight
+	}
+	for _, s := range c.spots {
+		if s.locality == "us-east/b" {
+			s.localityWeight = 2
+		}
+	}
+	return time.Time{}, c.write()
+}
+
+// everyoneAnswers waits until each backend that should have a share has answered a
+// call that ended after the nth.
+func everyoneAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
+	var want []string
+	for i, share := range c.expected() {
+		if share > 0 {
+			want = append(want, c.spots[i].address)
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,
+		fmt.Errorf("not all of %v answered within %v", want, settleLimit))
+	defer cancel()
+	return t.await(ctx, n, want)
+}
+
+// reacted waits as long as a change may take to reach the picker.
+func reacted(ctx context.Context, _ *cluster, _ *traffic, _ int) error {
+	return wait(ctx, reaction)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// play runs the phase, and returns what came of it.
+func (p phase) play(ctx context.Context, c *cluster, t *traffic) (PhaseResult, error) {
+	first := t.count()
+	killed, err := p.act(c)
+	if err != nil {
+		return PhaseResult{}, err
+	}
+	settleErr := p.settle(ctx, c, t, first)
+	if ctx.Err() != nil {
+		return PhaseResult{}, context.Cause(ctx)
+	}
+	counted := t.count()
+	if err := wait(ctx, window); err != nil {
+		return PhaseResult{}, err
+	}
+	calls, _ := t.since(first)
+	result := evaluate(p.name, c, calls, calls[counted-first:])
+	if p.name == "priority-lost" {
+		result.failover(c, calls, killed)
+	}
+	if settleErr != nil {
+		result.problem("%v", settleErr)
+	}
+	return result, nil
+}
+
+// evaluate compares the calls that were counted with what the cluster should do.
+// all are those of the whole phase.
+func evaluate(name string, c *cluster, all, counted []call) PhaseResult {
+	r := PhaseResult{Name: name, Calls: len(all), Priority: -1}
+	for _, call := range all {
+		if call.err != nil {
+			r.Failed++
+			r.lastError = call.err
+		}
+	}
+	answers := map[string]int{}
+	answered := 0
+	for _, call := range counted {
+		if call.err == nil {
+			answers[call.address]++
+			answered++
+		} else if name != "priority-lost" {
+			r.problem("a call failed after the phase had settled: %v", call.err)
+		}
+	}
+	for i, expected := range c.expected() {
+		s := c.spots[i]
+		e := EndpointResult{Address: s.address, Locality: s.locality, Priority: s.priority, Expected: expected}
+		if answered > 0 {
+			e.Measured = float64(answers[s.address]) / float64(answered)
+		}
+		if e.Measured > 0 && (r.Priority < 0 || s.priority < r.Priority) {
+			r.Priority = s.priority
+		}
+		if diff := e.Measured - e.Expected; diff > tolerance || diff < -tolerance {
+			r.problem("%s got %.1f %% of the calls, expected %.1f %%", e.Address, 100*e.Measured, 100*e.Expected)
+		}
+		r.Endpoints = append(r.Endpoints, e)
+	}
+	if want := c.priority(); r.Priority != want {
+		r.problem("priority %d is in use, expected %d", r.Priority, want)
+	}
+	return r
+}
+
+// failover notes the time from the last kill to the first answer of the priority
+// that stepped in, and checks that no call failed after that answer.
+func (r *PhaseResult) failover(c *cluster, calls []call, killed time.Time) {
+	inUse := c.priority()
+	first := slices.IndexFunc(calls, func(call call) bool {
+		return call.err == nil && call.end.After(killed) && c.priorityOf(call.address) == inUse
+	})
+	if first < 0 {
+		r.problem("no answer of priority %d", inUse)
+		return
+	}
+	ms := float64(calls[first].end.Sub(killed).Microseconds()) / 1000
+	r.FailoverMS = &ms
+	for _, call := range calls[first:] {
+		if call.err != nil {
+			r.problem("a call failed after the first answer of priority %d: %v", inUse, call.err)
+			return
+		}
+	}
+}
+
+func (c *cluster) priorityOf(address string) int {
+	for _, s := range c.spots {
+		if s.address == address {
+			return s.priority
+		}
+	}
+	return -1
+}

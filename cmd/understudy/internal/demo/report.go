@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+)
+
+// Report is what the demo prints with -o json.
+type Report struct {
+	OK     bool          `json:"ok"`
+	Phases []PhaseResult `json:"phases"`
+}
+
+// PhaseResult is what became of one phase.
+type PhaseResult struct {
+	Name   string `json:"name"`
+	Calls  int    `json:"calls"`
+	Failed int    `json:"failed"`
+	// Priority is the highest that answered, -1 if none did.
+	Priority int `json:"priority"`
+	// FailoverMS is the time from the last kill to the first answer of the next
+	// priority, in milliseconds; nil where the phase has no failover.
+	FailoverMS *float64         `json:"failover_ms"`
+	Endpoints  []EndpointResult `json:"endpoints"`
+	// Problems say what is not as it should be.
+	Problems []string `json:"problems,omitempty"`
+
+	lastError error
+}
+
+// EndpointResult is one endpoint's part in a phase. The shares are fractions of
+// the phase's answered calls.
+type EndpointResult struct {
+	Address  string  `json:"address"`
+	Locality string  `json:"locality"`
+	Priority int     `json:"priority"`
+	Expected float64 `json:"expected"`
+	Measured float64 `json:"measured"`
+}
+
+// maxProblems bounds the problems of a phase: one failed call is news, a hundred
+// are not.
+const maxProblems = 5
+
+func (r *PhaseResult) problem(format string, args ...any) {
+	if len(r.Problems) < maxProblems {
+		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+	}
+}
+
+func (r *Report) printJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+func (r *Report) printTable(w io.Writer) {
+	paint := table.PainterFor(w)
+	t := table.Table{Columns: []table.Column{
+		{Title: "phase"},
+		{Title: "calls", Align: table.Right},
+		{Title: "failed", Align: table.Right},
+		{Title: "priority", Align: table.Right},
+		{Title: "failover", Align: table.Right},
+		{Title: "endpoint"},
+		{Title: "locality"},
+		{Title: "expected", Align: table.Right},
+		{Title: "measured", Align: table.Right},
+	}}
+	for _, p := range r.Phases {
+		failover := ""
+		if p.FailoverMS != nil {
+			failover = fmt.Sprintf("%.1f ms", *p.FailoverMS)
+		}
+		head := []string{p.Name, fmt.Sprint(p.Calls), fmt.Sprint(p.Failed), fmt.Sprint(p.Priority), failover}
+		for _, e := range p.Endpoints {
+			t.Row(append(head, e.Address, fmt.Sprintf("%d %s", e.Priority, e.Locality), percent(e.Expected), percent(e.Measured))...)
+			head = []string{"", "", "", "", ""}
+		}
+	}
+	fmt.Fprintln(w)
+	t.Print(w)
+	fmt.Fprintln(w)
+	if r.OK {
+		fmt.Fprintln(w, paint.Good("ok: every phase is as it should be"))
+		return
+	}
+	for _, p := range r.Phases {
+		for _, problem := range p.Problems {
+			fmt.Fprintf(w, "%s %s: %s\n", paint.Bad("not as it should be:"), p.Name, problem)
+		}
+	}
+}
+
+func percent(share float64) string {
+	if share == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*share)
+}

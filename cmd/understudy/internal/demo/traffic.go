@@ -1,0 +1,118 @@
+package demo
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// call is one finished call.
+type call struct {
+	end     time.Time
+	address string // of the backend that answered
+	err     error
+}
+
+// traffic sends unary calls all the while, and keeps what became of them.
+type traffic struct {
+	cc   grpc.ClientConnInterface
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu    sync.Mutex
+	calls []call
+	heard chan struct{} // closed and replaced at each call's end
+}
+
+// The calls: so many at a time, each sender pausing so long after each of its own.
+const (
+	senders = 8
+	pause   = 4 * time.Millisecond
+)
+
+// startTraffic starts sending.
+func startTraffic(cc grpc.ClientConnInterface) *traffic {
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &traffic{cc: cc, stop: cancel, heard: make(chan struct{})}
+	for range senders {
+		t.done.Go(func() { t.send(ctx) })
+	}
+	return t
+}
+
+func (t *traffic) send(ctx context.Context) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		callCtx, cancel := context.WithTimeout(ctx, 15*time.Second)
+		address, err := callWhoAmI(callCtx, t.cc)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		t.record(call{end: time.Now(), address: address, err: err})
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (t *traffic) record(c call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls = append(t.calls, c)
+	close(t.heard)
+	t.heard = make(chan struct{})
+}
+
+// close stops sending and waits for the senders.
+func (t *traffic) close() {
+	t.stop()
+	t.done.Wait()
+}
+
+// since returns the calls from the nth on, and a channel that is closed when there
+// is another.
+func (t *traffic) since(n int) ([]call, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.calls[n:len(t.calls):len(t.calls)], t.heard
+}
+
+// count returns how many calls have ended.
+func (t *traffic) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.calls)
+}
+
+// await returns when all of want have answered calls that ended after the nth, or
+// when ctx ends, with its error.
+func (t *traffic) await(ctx context.Context, n int, want []string) error {
+	missing := make(map[string]bool, len(want))
+	for _, address := range want {
+		missing[address] = true
+	}
+	for len(missing) > 0 {
+		calls, heard := t.since(n)
+		n += len(calls)
+		for _, c := range calls {
+			if c.err == nil {
+				delete(missing, c.address)
+			}
+		}
+		if len(missing) == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-heard:
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+// Package table prints aligned tables for people, and knows when they are looking
+// at a terminal.
+package table
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Align says on which side of its column a cell stands.
+type Align int
+
+// The sides.
+const (
+	Left Align = iota
+	Right
+)
+
+// Column is one column: its title, and the side its cells stand on.
+type Column struct {
+	Title string
+	Align Align
+}
+
+// Table is a table with a title row. Its cells may not hold newlines.
+type Table struct {
+	Columns []Column
+	rows    [][]string
+}
+
+// Row adds a row, of as many cells as there are columns.
+func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// Print writes the table to w, two spaces between columns.
+func (t *Table) Print(w io.Writer) {
+	titles := make([]string, len(t.Columns))
+	widths := make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		titles[i] = c.Title
+	}
+	rows := append([][]string{titles}, t.rows...)
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			if t.Columns[i].Align == Right {
+				line.WriteString(pad + cell)
+			} else {
+				line.WriteString(cell + pad)
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}
+
+// Painter colours text, where it is printed to a terminal that wants colour.
+type Painter bool
+
+// PainterFor returns a Painter for w: one that colours only if w is a terminal and
+// the environment does not say otherwise (NO_COLOR, TERM=dumb).
+func PainterFor(w io.Writer) Painter {
+	f, ok := w.(*os.File)
+	return Painter(ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
+}
+
+// Good returns s in green.
+func (p Painter) Good(s string) string { return p.paint("32", s) }
+
+// Bad returns s in red.
+func (p Painter) Bad(s string) string { return p.paint("31", s) }
+
+func (p Painter) paint(code, s string) string {
+	if !p {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
