@@ -1,0 +1,188 @@
+// Package e2e has the tests of whole channels on real sockets, with real processes
+// where something is to be stopped or killed.
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	_ "github.com/understudy-lb/understudy" // policies and resolvers
+)
+
+// roles are what this test binary can be started as, besides a test run.
+var roles = map[string]func() error{
+	"backend": runBackendProcess,
+	"proxied": runProxiedClient,
+}
+
+const roleVariable = "UNDERSTUDY_E2E_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := roles[os.Getenv(roleVariable)]; role != nil {
+		if err := role(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// startSelf starts this binary in a role. The process ends with the test.
+func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, stdout *bufio.Reader) {
+	t.Helper()
+	command = exec.Command(os.Args[0])
+	command.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
+	command.Stderr = os.Stderr
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		command.Process.Kill()
+		command.Wait()
+	})
+	return command, bufio.NewReader(out)
+}
+
+// server is a backend: it answers who it is, which authority the call was for, and
+// how healthy it is.
+type server struct {
+	name    string
+	grpc    *grpc.Server
+	health  *health.Server
+	address string
+	// failures is how many of the next calls fail with an error of the server's own.
+	failures atomic.Int64
+	err      error
+}
+
+const whoMethod = "/understudy.e2e.v1.E2E/Who"
+
+func (s *server) who(ctx context.Context, _ any) (any, error) {
+	if s.failures.Add(-1) >= 0 {
+		return nil, s.err
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	return wrapperspb.String(s.name + " " + strings.Join(md[":authority"], ",")), nil
+}
+
+// newServer returns a backend that listens on address.
+func newServer(name, address string, creds credentials.TransportCredentials) (*server, net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &server{name: name, health: health.NewServer(), address: listener.Addr().String()}
+	s.grpc = grpc.NewServer(grpc.Creds(creds))
+	healthgrpc.RegisterHealthServer(s.grpc, s.health)
+	s.grpc.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "understudy.e2e.v1.E2E",
+		HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{
+			MethodName: "Who",
+			Handler: func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				if err := decode(&emptypb.Empty{}); err != nil {
+					return nil, err
+				}
+				return srv.(*server).who(ctx, nil)
+			},
+		}},
+	}, s)
+	return s, listener, nil
+}
+
+// startServer starts a backend in this process, which stops with the test. Without a
+// certificate it speaks plain text.
+func startServer(t *testing.T, name string, certificate *tls.Certificate) *server {
+	t.Helper()
+	return startServerOn(t, name, "127.0.0.1:0", certificate)
+}
+
+func startServerOn(t *testing.T, name, address string, certificate *tls.Certificate) *server {
+	t.Helper()
+	creds := insecure.NewCredentials()
+	if certificate != nil {
+		creds = credentials.NewServerTLSFromCert(certificate)
+	}
+	s, listener, err := newServer(name, address, creds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.grpc.Serve(listener)
+	t.Cleanup(s.grpc.Stop)
+	return s
+}
+
+// runBackendProcess is the role "backend": it prints its address and serves until
+// stdin ends.
+func runBackendProcess() error {
+	s, listener, err := newServer("process", "127.0.0.1:0", insecure.NewCredentials())
+	if err != nil {
+		return err
+	}
+	fmt.Println(s.address)
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		s.grpc.Stop()
+	}()
+	return s.grpc.Serve(listener)
+}
+
+// answer is what a backend said.
+type answer struct {
+	name, authority string
+	peer            string
+}
+
+func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (answer, error) {
+	var value wrapperspb.StringValue
+	var p peer.Peer
+	if err := cc.Invoke(ctx, whoMethod, &emptypb.Empty{}, &value, append(opts, grpc.Peer(&p))...); err != nil {
+		return answer{}, err
+	}
+	name, authority, _ := strings.Cut(value.GetValue(), " ")
+	return answer{name, authority, p.Addr.String()}, nil
+}
+
+// awaitName calls until the backend of the name answers, or ctx ends.
+func awaitName(ctx context.Context, t *testing.T, cc *grpc.ClientConn, name string) {
+	t.Helper()
+	for {
+		got, err := who(ctx, cc, grpc.WaitForReady(true))
+		if ctx.Err() != nil {
+			t.Fatalf("no answer of %s: last answer %+v, %v", name, got, err)
+		}
+		if err == nil && got.name == name {
+			return
+		}
+	}
+}

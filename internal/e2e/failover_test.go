@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy"
+)
+
+// writeEndpoints writes an endpoints file with one locality and one endpoint for each
+// priority, in one step.
+func writeEndpoints(t *testing.T, path string, addresses ...string) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("cluster_name: e2e\nendpoints:\n")
+	for priority, address := range addresses {
+		host, port, _ := strings.Cut(address, ":")
+		fmt.Fprintf(&b, "- {priority: %d, locality: {region: r%d}, load_balancing_weight: 1, lb_endpoints: [{endpoint: {address: {socket_address: {address: %s, port_value: %s}}}}]}\n",
+			priority, priority, host, port)
+	}
+	if err := os.WriteFile(path+".new", []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newClient(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	cc, err := grpc.NewClient(target, append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc
+}
+
+func deadline(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestNotServingFailsOverAndServingComesBack(t *testing.T) {
+	t.Parallel()
+	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
+	cc := newClient(t, "failover:///passthrough:%2F%2F%2F"+first.address+",passthrough:%2F%2F%2F"+second.address,
+		understudy.WithServiceConfig(`{"healthCheckConfig":{"serviceName":""}}`))
+	ctx := deadline(t, 20*time.Second)
+	awaitName(ctx, t, cc, "first")
+	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
+	awaitName(ctx, t, cc, "second")
+	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_SERVING)
+	awaitName(ctx, t, cc, "first")
+}
+
+// A stopped process keeps its connections, so that only keepalive tells; and the
+// kernel accepts new ones for it, so that the attempt to connect again hangs until
+// the failover timer.
+func TestAStoppedProcessFailsOver(t *testing.T) {
+	t.Parallel()
+	const keepaliveTime, keepaliveTimeout, failoverTimer = 10 * time.Second, time.Second, 10 * time.Second
+	process, stdout := startSelf(t, "backend")
+	line, err := stdout.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := startServer(t, "second", nil)
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	writeEndpoints(t, path, strings.TrimSpace(line), second.address)
+	cc := newClient(t, "file://"+path, grpc.WithKeepaliveParams(keepalive.ClientParameters{
+		Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true,
+	}))
+	awaitName(deadline(t, 10*time.Second), t, cc, "process")
+	if err := process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	stopped := time.Now()
+	const bound = keepaliveTime + keepaliveTimeout + failoverTimer
+	awaitName(deadline(t, bound+5*time.Second), t, cc, "second")
+	t.Logf("failed over %v after SIGSTOP", time.Since(stopped))
+}
+
+func TestAKilledTierFailsOverAndComesBack(t *testing.T) {
+	t.Parallel()
+	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	writeEndpoints(t, path, first.address, second.address)
+	cc := newClient(t, "file://"+path)
+	ctx := deadline(t, 30*time.Second)
+	awaitName(ctx, t, cc, "first")
+	first.grpc.Stop()
+	awaitName(ctx, t, cc, "second")
+	startServerOn(t, "first", first.address, nil)
+	awaitName(ctx, t, cc, "first")
+}
+
+// The user's retry policy holds after an update of the endpoints, too.
+func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
+	t.Parallel()
+	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
+	refuse := status.Error(codes.Unavailable, "try again")
+	first.err, second.err = refuse, refuse
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	writeEndpoints(t, path, first.address)
+	cc := newClient(t, "file://"+path, understudy.WithServiceConfig(`{"methodConfig":[{"name":[{}],"retryPolicy":{
+		"maxAttempts":4,"initialBackoff":"0.01s","maxBackoff":"0.1s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`))
+	ctx := deadline(t, 20*time.Second)
+	first.failures.Store(2)
+	if _, err := who(ctx, cc, grpc.WaitForReady(true)); err != nil {
+		t.Fatalf("before the update: %v", err)
+	}
+	writeEndpoints(t, path, second.address)
+	awaitName(ctx, t, cc, "second")
+	second.failures.Store(2)
+	if _, err := who(ctx, cc); err != nil {
+		t.Errorf("after the update: %v", err)
+	}
+}
+
+// A call's own errors are not a reason to fail over: the connection works.
+func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
+	t.Parallel()
+	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	writeEndpoints(t, path, first.address, second.address)
+	cc := newClient(t, "file://"+path)
+	ctx := deadline(t, 20*time.Second)
+	awaitName(ctx, t, cc, "first")
+	first.err = status.Error(codes.Internal, "broken")
+	first.failures.Store(100)
+	for range 100 {
+		if _, err := who(ctx, cc); status.Code(err) != codes.Internal {
+			t.Fatalf("error = %v, want the first tier's own", err)
+		}
+	}
+	awaitName(ctx, t, cc, "first")
+}
+
+// Until the file appears calls fail, and the error names it.
+func TestNoFileAtTheStart(t *testing.T) {
+	t.Parallel()
+	first := startServer(t, "first", nil)
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	cc := newClient(t, "file://"+path)
+	ctx := deadline(t, 20*time.Second)
+	if _, err := who(ctx, cc); err == nil || !strings.Contains(err.Error(), path) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error = %v, want one that names %s", err, path)
+	}
+	writeEndpoints(t, path, first.address)
+	awaitName(ctx, t, cc, "first")
+}
