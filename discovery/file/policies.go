@@ -1,7 +1,10 @@
 package file
 
-// The policies that a generated config names.
+// The policies that a generated config names, and those below them.
 import (
+	_ "github.com/understudy-lb/understudy/drop"
 	_ "github.com/understudy-lb/understudy/pickfirst"
+	_ "github.com/understudy-lb/understudy/priority"
 	_ "github.com/understudy-lb/understudy/weightedroundrobin"
+	_ "github.com/understudy-lb/understudy/weightedtarget"
 )

@@ -43,7 +43,7 @@ func newWatcher(path string) *watcher {
 func (w *watcher) close() {
 	w.ticker.Stop()
 	if w.notify != nil {
-		w.notify.Close()
+		_ = w.notify.Close()
 	}
 }
 
@@ -65,7 +65,8 @@ func (w *watcher) wait(done <-chan struct{}) bool {
 			if !w.concerns(event) {
 				continue
 			}
-		case <-w.errors(): // events may have been lost
+		case err := <-w.errors(): // events may have been lost
+			logger.Infof("file: %s: %v", w.path, err)
 		case <-w.ticker.C:
 			w.watchDirectory()
 			if !w.changed() {

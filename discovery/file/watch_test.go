@@ -66,14 +66,14 @@ func TestConfigMapSwap(t *testing.T) {
 }
 
 func TestALinkIntoAnotherDirectory(t *testing.T) {
-	path, real := newPath(t), newPath(t)
-	write(t, real, onePort(1))
-	symlink(t, real, path)
+	path, other := newPath(t), newPath(t)
+	write(t, other, onePort(1))
+	symlink(t, other, path)
 	channel := watch(t, path)
 	channel.expect(t, 1)
-	write(t, real, onePort(2))
+	write(t, other, onePort(2))
 	channel.expect(t, 2)
-	replace(t, real, onePort(3))
+	replace(t, other, onePort(3))
 	channel.expect(t, 3)
 }
 

@@ -1,0 +1,111 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// backend is a server that refuses each call's first attempt.
+type backend struct {
+	healthpb.UnimplementedHealthServer
+	port      int
+	calls     atomic.Int64
+	authority atomic.Value
+}
+
+func (b *backend) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	b.authority.Store(strings.Join(md[":authority"], ","))
+	if len(md["grpc-previous-rpc-attempts"]) == 0 {
+		return nil, status.Error(codes.Unavailable, "first attempt")
+	}
+	b.calls.Add(1)
+	return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, nil
+}
+
+func startBackend(t *testing.T) *backend {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &backend{port: listener.Addr().(*net.TCPAddr).Port}
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, b)
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	return b
+}
+
+const retries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.001s",
+	"maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+
+// "No file at the start: calls fail with an error that names the file until it appears",
+// and then they follow the file, with the user's service config.
+func TestOnAChannel(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	defer cancel()
+	first, second := startBackend(t), startBackend(t)
+	at := func(b *backend) string {
+		return strings.Replace(onePort(b.port), "192.0.2.1", "127.0.0.1", 1)
+	}
+	path := newPath(t)
+	conn, err := grpc.NewClient(fmt.Sprintf("file://%s?authority=checkout.example.com", path),
+		grpc.WithResolvers(NewBuilder(WithServiceConfig(retries))),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client := healthpb.NewHealthClient(conn)
+	check := func(opts ...grpc.CallOption) error {
+		_, err := client.Check(ctx, &healthpb.HealthCheckRequest{}, opts...)
+		return err
+	}
+
+	err = check()
+	if want := "file: " + path + ": no such file or directory"; status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), want) {
+		t.Fatalf("without the file: %v, want UNAVAILABLE with %q", err, want)
+	}
+	write(t, path, at(first))
+	if err := check(grpc.WaitForReady(true)); err != nil || first.calls.Load() != 1 {
+		t.Fatalf("with the file: %v after %d calls", err, first.calls.Load())
+	}
+	if got := first.authority.Load(); got != "checkout.example.com" {
+		t.Errorf("authority = %v, want that of the target", got)
+	}
+	replace(t, path, at(second))
+	for second.calls.Load() == 0 {
+		if err := check(); err != nil {
+			t.Fatalf("while the file was replaced: %v", err)
+		}
+	}
+}
+
+func TestAChannelWithoutServiceConfig(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	defer cancel()
+	path := newPath(t)
+	write(t, path, onePort(1))
+	conn, err := grpc.NewClient("file://"+path, grpc.WithDisableServiceConfig(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
+	if err == nil || !strings.Contains(err.Error(), "in the service config, which this channel disables") {
+		t.Errorf("call: %v, want why it cannot work", err)
+	}
+}
