@@ -20,7 +20,7 @@
 //     [resolver.SetDefaultScheme] says: host:443 means dns:///host:443. As in
 //     NewClient, unix:/path and dns:host are read as targets with a scheme, because
 //     those schemes are registered;
-//   - xds, file and failover are refused: they configure load balancing themselves.
+//   - xds, eds, file and failover are refused: they configure load balancing themselves.
 //
 // There are at most [MaxParts]. The same part may be given twice. The failover
 // target itself has no host, query or fragment. Whatever is wrong is reported by
@@ -51,7 +51,9 @@
 // This name comes from the target alone: one that a part's resolver puts on an
 // address is replaced. Where the credentials carry a name (tls.Config.ServerName),
 // addresses are left without, and where the channel has [grpc.WithAuthority], gRPC
-// ignores them: then the one name given is used for all parts.
+// ignores them: then the one name given is used for all parts. (In a bundle of
+// credentials gRPC does not look for a name. One that has a name is handed the first
+// part's authority for all parts.)
 //
 // # Proxies
 //

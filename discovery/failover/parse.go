@@ -24,6 +24,7 @@ const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
 var refused = map[string]string{
 	"xds":  "an xds target configures load balancing itself",
 	"file": "a file target configures load balancing itself",
+	"eds":  "an eds target configures load balancing itself",
 	Scheme: "the parts of the inner list belong into the outer one",
 }
 
@@ -112,7 +113,7 @@ func (b *builder) parsePart(escaped string) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	return part{name: text, target: target, builder: inner, authority: authority(inner, target)}, nil
+	return part{name: text, target: target, builder: inner, authority: authorityOf(inner, target)}, nil
 }
 
 // find reads text as grpc.NewClient reads a target, except that it refuses what

@@ -89,6 +89,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"failover:///xds:///x":                   `scheme "xds" is refused`,
 		"failover:///XDS:x":                      `scheme "xds" is refused`,
 		"failover:///file:///x.yaml":             `scheme "file" is refused`,
+		"failover:///eds:///x":                   `scheme "eds" is refused`,
 		"failover:///a:1,failover:%2F%2F%2Fb%2C": `scheme "failover" is refused`,
 		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1": `target has 10000 parts; want at most 64`,
 		"failover:///" + strings.Repeat("é", 9999) + ":b:1":   `(` + "59998" + ` bytes)`,

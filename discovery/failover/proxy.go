@@ -55,9 +55,9 @@ func (b *builder) route(target resolver.Target, parts []part, opts resolver.Buil
 			return err
 		case !channel && viaProxy:
 			logger.Warningf("failover: %s is dialled without the proxy, because gRPC takes the whole target for one host, whose end NO_PROXY lists", p.name)
-		case channel && viaProxy && !b.localDNS:
+		case viaProxy && !b.localDNS:
 			p.builder = unresolved(address)
-		case channel && !viaProxy:
+		case !viaProxy && channel:
 			p.direct = address
 		}
 	}

@@ -70,8 +70,6 @@ func (r *multiResolver) deliver(m message) error {
 	if m.action == send || m.action == both {
 		tree := topology.Targets(m.listed)
 		state := resolver.State{Endpoints: tree.Endpoints, ServiceConfig: r.parse(tree)}
-		// Endpoints must not be nil, or gRPC looks for addresses.
-		state.Endpoints = append([]resolver.Endpoint{}, state.Endpoints...)
 		err = r.cc.UpdateState(hierarchy.Seal(hierarchy.SetResolveNow(state, r.resolveChild)))
 	}
 	if m.action == report || m.action == both {

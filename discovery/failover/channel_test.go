@@ -1,0 +1,121 @@
+package failover_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+func TestCallsGoToTheNextTierAndBack(t *testing.T) {
+	us, eu := startTier(t, "us", insecure.NewCredentials()), startTier(t, "eu", insecure.NewCredentials())
+	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,%s", us.address, eu.address), plaintext)
+	await(t, conn, "us as "+us.address)
+	us.server.Stop()
+	await(t, conn, "eu as "+eu.address)
+	us.start(t)
+	await(t, conn, "us as "+us.address)
+}
+
+// The target's mistakes reach the first call, since NewClient cannot tell.
+func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
+	for target, want := range map[string]string{
+		"failover:///":                                        "failover: target has no parts",
+		"failover:us:443":                                     "with three slashes",
+		"failover://us:443,eu:443":                            "with three slashes",
+		"failover:///us:443,,eu:443":                          `failover: part 2, "": it is empty`,
+		"failover:///us:443,nosuch:///eu":                     `no resolver is registered for scheme "nosuch"`,
+		"failover:///us:443,unix://host/a":                    `failover: part 2, "unix://host/a": invalid (non-empty) authority`,
+		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1": "failover: target has 10000 parts; want at most 64",
+	} {
+		_, err := call(t.Context(), dial(t, target, plaintext))
+		if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), want) {
+			t.Errorf("call to %.50s = %v, want Unavailable with %q", target, err, want)
+		}
+	}
+	_, err := call(t.Context(), dial(t, "failover:///a:1", plaintext, grpc.WithDisableServiceConfig()))
+	if err == nil || !strings.Contains(err.Error(), "failover: the channel disables service configs") {
+		t.Errorf("call with service configs disabled = %v", err)
+	}
+	mistaken := grpc.WithResolvers(failover.NewBuilder(failover.WithServiceConfig(`{"methodConfig":[{"name":[{}],"timeout":"soon"}]}`)))
+	_, err = call(t.Context(), dial(t, "failover:///a:1", plaintext, mistaken))
+	if err == nil || !strings.Contains(err.Error(), "failover: service config: ") {
+		t.Errorf("call with a mistaken service config = %v", err)
+	}
+}
+
+func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
+	n := newNames()
+	n.set("us", errors.New("no such host"))
+	n.set("eu", errors.New("refused"))
+	conn := dial(t, "failover:///lab:///us,lab:///eu", plaintext, grpc.WithResolvers(failover.NewBuilder(failover.WithResolvers(n))))
+	_, err := call(t.Context(), conn)
+	want := "failover: no part has an address: lab:///us: no such host; lab:///eu: refused"
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), want) {
+		t.Errorf("call = %v, want Unavailable with %q", err, want)
+	}
+
+	// A call that waits gets through as soon as there is an address.
+	eu := startTier(t, "eu", insecure.NewCredentials())
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		_, err := call(ctx, conn, grpc.WaitForReady(true))
+		done <- err
+	}()
+	n.set("eu", nil, eu.address)
+	if err := <-done; err != nil {
+		t.Errorf("a call that waits failed: %v", err)
+	}
+
+	// The last address goes away again.
+	n.set("eu", nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	want = "failover: no part has an address: lab:///us: no such host; lab:///eu: its resolver answered without addresses"
+	for {
+		_, err := call(ctx, conn)
+		if status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), want) {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("call = %v, want Unavailable with %q", err, want)
+		}
+	}
+}
+
+// A retry policy given to the builder is in force before and after an update.
+func TestTheRetryPolicySurvivesAnUpdate(t *testing.T) {
+	var calls atomic.Int64
+	everyOther := func() bool { return calls.Add(1)%2 == 1 }
+	first, second := startTier(t, "first", insecure.NewCredentials()), startTier(t, "second", insecure.NewCredentials())
+	first.fails, second.fails = everyOther, everyOther
+	n := newNames()
+	n.set("us", nil, first.address)
+	builder := failover.NewBuilder(failover.WithResolvers(n), failover.WithServiceConfig(`{"methodConfig":[{"name":[{}],
+		"retryPolicy":{"maxAttempts":2,"initialBackoff":"0.01s","maxBackoff":"0.01s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`))
+	conn := dial(t, "failover:///lab:///us,lab:///eu", plaintext, grpc.WithResolvers(builder))
+	for range 4 {
+		if got, err := call(t.Context(), conn); err != nil || got != "first as us" {
+			t.Fatalf("before the update: %q, %v", got, err)
+		}
+	}
+	n.set("us", nil, second.address)
+	await(t, conn, "second as us")
+	for range 4 {
+		if got, err := call(t.Context(), conn); err != nil || got != "second as us" {
+			t.Fatalf("after the update: %q, %v", got, err)
+		}
+	}
+}

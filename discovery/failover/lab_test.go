@@ -1,0 +1,240 @@
+package failover_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+)
+
+// authority is a certificate authority of one test.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{key: newKey(t)}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.cert = sign(t, template, template, &a.key.PublicKey, a.key)
+	return a
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func sign(t *testing.T, template, parent *x509.Certificate, public *ecdsa.PublicKey, key *ecdsa.PrivateKey) *x509.Certificate {
+	t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+// server returns credentials for a server with a certificate for names.
+func (a *authority) server(t *testing.T, names ...string) credentials.TransportCredentials {
+	t.Helper()
+	key := newKey(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: names,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	cert := sign(t, template, a.cert, &key.PublicKey, a.key)
+	return credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key})
+}
+
+// client returns credentials that trust a, with serverName if it is not empty.
+func (a *authority) client(serverName string) credentials.TransportCredentials {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	return credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: serverName})
+}
+
+// tier is one server on a loopback port. It answers health checks, and says in the
+// header of each answer which tier it is and what :authority it was called by.
+type tier struct {
+	name    string
+	creds   credentials.TransportCredentials
+	fails   func() bool // whether the next call does; may be nil
+	address string
+	server  *grpc.Server
+}
+
+func startTier(t *testing.T, name string, creds credentials.TransportCredentials) *tier {
+	t.Helper()
+	s := &tier{name: name, creds: creds, address: "127.0.0.1:0"}
+	s.start(t)
+	t.Cleanup(func() { s.server.Stop() })
+	return s
+}
+
+// start starts the server, on the port that it had if it ran before.
+func (s *tier) start(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = listener.Addr().String()
+	s.server = grpc.NewServer(grpc.Creds(s.creds), grpc.UnaryInterceptor(s.intercept))
+	healthpb.RegisterHealthServer(s.server, health.NewServer())
+	server := s.server
+	go server.Serve(listener)
+}
+
+func (s *tier) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	// A header that was sent before a failure would forbid retries.
+	if s.fails != nil && s.fails() {
+		return nil, status.Error(codes.Unavailable, "made to fail")
+	}
+	given, _ := metadata.FromIncomingContext(ctx)
+	called := append(given.Get(":authority"), "none")[0]
+	if err := grpc.SetHeader(ctx, metadata.Pairs("tier", s.name, "called", called)); err != nil {
+		return nil, err
+	}
+	return handler(ctx, req)
+}
+
+// call makes one call and returns "TIER as AUTHORITY".
+func call(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) (string, error) {
+	var header metadata.MD
+	opts = append(opts, grpc.Header(&header))
+	if _, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, opts...); err != nil {
+		return "", err
+	}
+	return header.Get("tier")[0] + " as " + header.Get("called")[0], nil
+}
+
+// await calls, one call after the other, until one is answered as wanted.
+func await(t *testing.T, conn *grpc.ClientConn, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		got, err := call(ctx, conn, grpc.WaitForReady(true))
+		if got == want {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("calls are answered by %q (%v), want %q", got, err, want)
+		}
+	}
+}
+
+// dial opens a channel to target that is closed after the test.
+func dial(t *testing.T, target string, opts ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(target, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())
+
+// names resolves lab:///NAME to the addresses that are set for NAME.
+type names struct {
+	mu        sync.Mutex
+	addresses map[string][]string
+	failures  map[string]error
+	watchers  map[*watcher]bool
+}
+
+type watcher struct {
+	names *names
+	name  string
+	cc    resolver.ClientConn
+}
+
+func newNames() *names {
+	return &names{addresses: make(map[string][]string), failures: make(map[string]error), watchers: make(map[*watcher]bool)}
+}
+
+// set makes name resolve to addresses, or to an error.
+func (n *names) set(name string, failure error, addresses ...string) {
+	n.mu.Lock()
+	n.addresses[name], n.failures[name] = addresses, failure
+	var affected []*watcher
+	for w := range n.watchers {
+		if w.name == name {
+			affected = append(affected, w)
+		}
+	}
+	n.mu.Unlock()
+	for _, w := range affected {
+		w.ResolveNow(resolver.ResolveNowOptions{})
+	}
+}
+
+func (*names) Scheme() string { return "lab" }
+
+func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	w := &watcher{n, target.Endpoint(), cc}
+	n.mu.Lock()
+	n.watchers[w] = true
+	n.mu.Unlock()
+	w.ResolveNow(resolver.ResolveNowOptions{})
+	return w, nil
+}
+
+// ResolveNow answers at once, if the name was set.
+func (w *watcher) ResolveNow(resolver.ResolveNowOptions) {
+	w.names.mu.Lock()
+	addresses, known := w.names.addresses[w.name]
+	failure := w.names.failures[w.name]
+	w.names.mu.Unlock()
+	if failure != nil {
+		w.cc.ReportError(failure)
+		return
+	}
+	if !known {
+		return
+	}
+	state := resolver.State{Endpoints: []resolver.Endpoint{}}
+	for _, a := range addresses {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	_ = w.cc.UpdateState(state)
+}
+
+func (w *watcher) Close() {
+	w.names.mu.Lock()
+	defer w.names.mu.Unlock()
+	delete(w.names.watchers, w)
+}

@@ -1,0 +1,123 @@
+package failover_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+// twoTiers starts two tiers with a certificate for the given names each, and returns
+// them with a builder that finds them under us.test:443 and eu.test:443.
+func twoTiers(t *testing.T, ca *authority, usName, euName string) (us, eu *tier, found grpc.DialOption) {
+	t.Helper()
+	us, eu = startTier(t, "us", ca.server(t, usName)), startTier(t, "eu", ca.server(t, euName))
+	n := newNames()
+	n.set("us.test:443", nil, us.address)
+	n.set("eu.test:443", nil, eu.address)
+	return us, eu, grpc.WithResolvers(failover.NewBuilder(failover.WithResolvers(n)))
+}
+
+const tlsTarget = "failover:///lab:///us.test:443,lab:///eu.test:443"
+
+func TestEachTierIsVerifiedAgainstItsOwnCertificate(t *testing.T) {
+	ca := newAuthority(t)
+	us, _, found := twoTiers(t, ca, "us.test", "eu.test")
+	conn := dial(t, tlsTarget, found, grpc.WithTransportCredentials(ca.client("")))
+	await(t, conn, "us as us.test:443")
+	us.server.Stop()
+	await(t, conn, "eu as eu.test:443")
+	us.start(t)
+	await(t, conn, "us as us.test:443")
+}
+
+// The first part's certificate does not do for the second.
+func TestATierWithTheCertificateOfAnotherIsRefused(t *testing.T) {
+	ca := newAuthority(t)
+	us, _, found := twoTiers(t, ca, "us.test", "us.test")
+	conn := dial(t, tlsTarget, found, grpc.WithTransportCredentials(ca.client("")))
+	await(t, conn, "us as us.test:443")
+	us.server.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		got, err := call(ctx, conn)
+		if err == nil {
+			t.Fatalf("call was answered by %q", got)
+		}
+		if strings.Contains(err.Error(), "certificate is valid for us.test, not eu.test") {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("calls fail with %v, want an error about the certificate", err)
+		}
+	}
+}
+
+func TestANameInTheCredentialsHoldsForAllTiers(t *testing.T) {
+	ca := newAuthority(t)
+	us, _, found := twoTiers(t, ca, "pinned.test", "pinned.test")
+	conn := dial(t, tlsTarget, found, grpc.WithTransportCredentials(ca.client("pinned.test")))
+	await(t, conn, "us as pinned.test")
+	us.server.Stop()
+	await(t, conn, "eu as pinned.test")
+}
+
+func TestWithAuthorityHoldsForAllTiers(t *testing.T) {
+	ca := newAuthority(t)
+	us, _, found := twoTiers(t, ca, "front.test", "front.test")
+	conn := dial(t, tlsTarget, found, grpc.WithTransportCredentials(ca.client("")), grpc.WithAuthority("front.test:8443"))
+	await(t, conn, "us as front.test:8443")
+	us.server.Stop()
+	await(t, conn, "eu as front.test:8443")
+}
+
+type bundle struct {
+	credentials.Bundle
+	creds credentials.TransportCredentials
+}
+
+func (b bundle) TransportCredentials() credentials.TransportCredentials { return b.creds }
+func (b bundle) PerRPCCredentials() credentials.PerRPCCredentials       { return nil }
+
+func TestCredentialsInABundle(t *testing.T) {
+	ca := newAuthority(t)
+	us, _, found := twoTiers(t, ca, "us.test", "eu.test")
+	conn := dial(t, tlsTarget, found, grpc.WithCredentialsBundle(bundle{creds: ca.client("")}))
+	await(t, conn, "us as us.test:443")
+	us.server.Stop()
+	await(t, conn, "eu as eu.test:443")
+}
+
+// A part's authority is the one that gRPC itself gives a channel to it alone.
+func TestAuthoritiesAreThoseOfChannelsToOnePart(t *testing.T) {
+	n := newNames()
+	server := startTier(t, "x", insecure.NewCredentials())
+	found := grpc.WithResolvers(n, failover.NewBuilder(failover.WithResolvers(n)))
+	for name, part := range map[string]string{
+		"plain.test:443":   "lab:///plain.test:443",
+		":443":             "lab:///:443",
+		"[2001:db8::1]:80": "lab:///[2001:db8::1]:80",
+		"a b/c":            "lab:///a b/c",
+		"é!$&'()*+;=@~":    "lab:///é!$&'()*+;=@~",
+	} {
+		n.set(name, nil, server.address)
+		alone, err := call(t.Context(), dial(t, part, found, plaintext), grpc.WaitForReady(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed, err := call(t.Context(), dial(t, "failover:///"+part, found, plaintext), grpc.WaitForReady(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if listed != alone {
+			t.Errorf("%s: called %q, and alone %q", part, listed, alone)
+		}
+	}
+}
