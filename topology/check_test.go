@@ -61,6 +61,9 @@ func TestRejected(t *testing.T) {
 				DropPercentage: &typev3.FractionalPercent{Denominator: 9},
 			}}}
 		}), "policy.drop_overloads[0].category: category length must be at least 1 runes; policy.drop_overloads[0].drop_percentage.denominator: denominator must be one of the defined enum values"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.NamedEndpoints = map[string]*endpointv3.Endpoint{"a\nb": {HealthCheckConfig: &endpointv3.Endpoint_HealthCheckConfig{PortValue: 70000}}}
+		}), `named_endpoints["a\nb"].health_check_config.port_value: port_value must be less than or equal to 65535`},
 		{at(nil), addr + ": address is missing"},
 		{at(&corev3.Address{}), addr + ": one of socket_address, pipe, envoy_internal_address is required"},
 		{at(socketAddress(&corev3.SocketAddress{Address: "a"})), addr + ".socket_address: one of port_value, named_port is required"},

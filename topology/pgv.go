@@ -2,6 +2,7 @@ package topology
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -33,10 +34,7 @@ func (c *checker) addViolations(err error, path string, message protoreflect.Mes
 		c.problems.add(path, "%v", err)
 		return
 	}
-	goName, index, _ := strings.Cut(v.Field(), "[")
-	if index != "" {
-		index = "[" + index
-	}
+	goName, index := splitIndex(v.Field())
 	name, field := protoField(message, goName)
 	switch {
 	case name == "load_balancing_weight":
@@ -47,6 +45,19 @@ func (c *checker) addViolations(err error, path string, message protoreflect.Mes
 	default:
 		c.problems.add(join(path, name+index), "%s %s", name, trim(v.Reason()))
 	}
+}
+
+// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". The key of a map, which
+// can be any text, is quoted.
+func splitIndex(field string) (name, index string) {
+	name, key, indexed := strings.Cut(strings.TrimSuffix(field, "]"), "[")
+	if !indexed {
+		return name, ""
+	}
+	if _, err := strconv.Atoi(key); err != nil {
+		key = strconv.Quote(key)
+	}
+	return name, "[" + key + "]"
 }
 
 // protoField returns the name in the .proto file of what protoc-gen-go calls goName
