@@ -1,0 +1,230 @@
+package eds
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/understudy-lb/understudy/internal/adstest"
+)
+
+// hostility is what a management server does to a client that has good endpoints.
+type hostility struct {
+	answer func(*adstest.Stream) error // on the first stream, and on each later one
+	bytes  func(net.Conn)              // on each connection but the first, in place of gRPC
+	metric string                      // which says so
+	count  int64
+	log    string // part of the line that names the server
+}
+
+var hostilities = map[string]hostility{
+	"garbage bytes": {
+		bytes:  func(c net.Conn) { c.Write([]byte("what is this\r\n\r\n")); c.Close() },
+		metric: "understudy.eds.stream_failures", count: 1, log: "failed",
+	},
+	"garbage message": {
+		answer: func(s *adstest.Stream) error { return errors.Join(s.SendMsg(raw{[]byte("\xff garbage")}), s.Drain()) },
+		metric: "understudy.eds.stream_failures", count: 1, log: "failed to unmarshal",
+	},
+	"garbage resource": {
+		answer: func(s *adstest.Stream) error {
+			bad := &anypb.Any{TypeUrl: adstest.EndpointsURL, Value: []byte("\xff garbage")}
+			return errors.Join(s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: adstest.EndpointsURL, VersionInfo: "2", Nonce: "n2", Resources: []*anypb.Any{bad}}), s.Drain())
+		},
+		metric: "understudy.eds.nacks", count: 1, log: "resource 0: not a ClusterLoadAssignment",
+	},
+	"broken rules": {
+		answer: func(s *adstest.Stream) error {
+			gap := adstest.Cluster("c", "10.0.0.1:1")
+			gap.Endpoints[0].Priority = 9
+			return errors.Join(s.Respond("2", "n2", gap), s.Drain())
+		},
+		metric: "understudy.eds.nacks", count: 1, log: "c: endpoints[0].priority: priority 9 is used",
+	},
+	"unknown type": {
+		answer: func(s *adstest.Stream) error {
+			return errors.Join(s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: "type.googleapis.com/what", VersionInfo: "2", Nonce: "n2"}), s.Drain())
+		},
+		metric: "understudy.eds.ignored", count: 1, log: `type "type.googleapis.com/what"`,
+	},
+	"another name": {
+		answer: func(s *adstest.Stream) error {
+			return errors.Join(s.Respond("2", "n2", adstest.Cluster("d", "10.0.0.1:1")), s.Drain())
+		},
+		metric: "understudy.eds.responses", count: 2,
+	},
+	"1 GiB": {
+		answer: func(s *adstest.Stream) error { return errors.Join(s.SendMsg(make(raw, 1024)), s.Drain()) },
+		metric: "understudy.eds.stream_failures", count: 1, log: "received message larger than max (1073741824 vs. 67108864)",
+	},
+	"half a response, then a reset": {
+		bytes:  halfAResponse,
+		metric: "understudy.eds.stream_failures", count: 1, log: "reset by peer",
+	},
+	"RESOURCE_EXHAUSTED for ever": {
+		answer: func(*adstest.Stream) error { return status.Error(codes.ResourceExhausted, "too many clients") },
+		metric: "understudy.eds.stream_failures", count: 2, log: "too many clients",
+	},
+	"an end at once, for ever": {
+		answer: func(*adstest.Stream) error { return nil },
+		metric: "understudy.eds.stream_failures", count: 2, log: "EOF",
+	},
+}
+
+// Each server in turn serves one backend, then is hostile: no call fails or goes
+// anywhere else, and the metrics and the log say why. Then it serves another
+// backend, which the client finds.
+func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
+	for name, h := range hostilities {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := backend(t), backend(t)
+			angry, mended := make(chan struct{}), make(chan struct{})
+			gate := &gate{Listener: listen(t), bytes: h.bytes, mended: mended}
+			script := func(s *adstest.Stream) error {
+				s.Recv()
+				switch {
+				case isClosed(mended):
+					return errors.Join(s.Respond("3", "n3", adstest.Cluster("c", b)), s.Drain())
+				case s.Number == 1:
+					if err := s.Respond("1", "n1", adstest.Cluster("c", a)); err != nil {
+						return err
+					}
+					<-angry
+				}
+				if h.answer == nil {
+					return nil
+				}
+				done := make(chan error, 1)
+				go func() { done <- h.answer(s) }()
+				select {
+				case err := <-done:
+					return err
+				case <-mended:
+					return nil
+				}
+			}
+			server := adstest.Serve(gate, script, grpc.ForceServerCodecV2(rawCodec{encoding.GetCodecV2("proto")}))
+			t.Cleanup(server.Stop)
+
+			c := newTraffic(t, "eds://"+gate.Addr().String()+"/c")
+			c.stays(a, 10)
+			close(angry)
+			c.metrics.wait(t, h.metric, h.count)
+			c.stays(a, 100)
+			if h.log != "" && !logged.hasBoth(gate.Addr().String(), h.log) {
+				t.Errorf("no line of the log names %s and says %q", gate.Addr(), h.log)
+			}
+			close(mended)
+			c.until(b)
+		})
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// gate passes the first connection to gRPC, and gives the later ones to bytes, if
+// there is one, until mended is closed.
+type gate struct {
+	net.Listener
+	bytes  func(net.Conn)
+	mended <-chan struct{}
+	first  atomic.Bool
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		c, err := g.Listener.Accept()
+		if err != nil || !g.first.Swap(true) || g.bytes == nil || isClosed(g.mended) {
+			return c, err
+		}
+		go g.bytes(c)
+	}
+}
+
+// raw is a message as it goes over the wire: 1 MiB of zeros for each nil part.
+type raw [][]byte
+
+var zeros = make([]byte, 1<<20)
+
+// rawCodec is the codec for protobuf, and sends raw as it is.
+type rawCodec struct{ encoding.CodecV2 }
+
+func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	parts, ok := v.(raw)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	var all mem.BufferSlice
+	for _, part := range parts {
+		if part == nil {
+			part = zeros
+		}
+		all = append(all, mem.SliceBuffer(part))
+	}
+	return all, nil
+}
+
+// halfAResponse is a server that speaks HTTP/2 just well enough to begin a response
+// of 1000 bytes on the client's first stream, and then breaks the connection.
+func halfAResponse(c net.Conn) {
+	// Until the client's HEADERS have come, there is no stream to answer on.
+	if !readUntilHeaders(c) {
+		return
+	}
+	const stream = 1
+	c.Write(frame(4, 0, 0, nil)) // SETTINGS
+	c.Write(frame(1, 4, stream, append([]byte{0x88, 0x0f, 0x10, 16}, "application/grpc"...)))
+	c.Write(frame(0, 0, stream, append([]byte{0, 0, 0, 3, 0xe8}, "half of it"...)))
+	c.(*net.TCPConn).SetLinger(0) // a reset, not an end
+	c.Close()
+}
+
+// frame returns an HTTP/2 frame.
+func frame(kind, flags byte, stream uint32, payload []byte) []byte {
+	n := len(payload)
+	head := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
+	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
+}
+
+// readUntilHeaders answers what a client begins a connection with, and reports
+// whether it opens a stream.
+func readUntilHeaders(c net.Conn) bool {
+	c.Write(frame(4, 0, 0, nil))
+	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+	if _, err := io.ReadFull(c, preface); err != nil {
+		return false
+	}
+	for {
+		head := make([]byte, 9)
+		if _, err := io.ReadFull(c, head); err != nil {
+			return false
+		}
+		payload := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+		if _, err := io.ReadFull(c, payload); err != nil {
+			return false
+		}
+		if head[3] == 1 {
+			return true
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package eds
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+
+	"github.com/understudy-lb/understudy/internal/adstest"
+)
+
+// many returns a cluster with n endpoints.
+func many(n int) *endpointv3.ClusterLoadAssignment {
+	addresses := make([]string, n)
+	for i := range addresses {
+		addresses[i] = fmt.Sprintf("10.%d.%d.%d:443", i>>16, i>>8&255, i&255)
+	}
+	return adstest.Cluster("c", addresses...)
+}
+
+// allocated returns how many bytes were ever allocated on the heap.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// live returns how many bytes are in use on the heap.
+func live() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestHundredThousandEndpoints(t *testing.T) {
+	const n = 100_000
+	cluster := many(n)
+	before := live()
+	c := build(t, "eds://"+serve(t, func(s *adstest.Stream) error {
+		return errors.Join(s.Respond("1", "n1", cluster), s.Drain())
+	})+"/c")
+	state := wait(t, "state", c.states)
+	if len(state.Endpoints) != n {
+		t.Errorf("%d endpoints, want %d", len(state.Endpoints), n)
+	}
+	used := int64(live()) - int64(before)
+	t.Logf("%d MB for %d endpoints", used>>20, n)
+	if used > 200<<20 {
+		t.Errorf("%d MB for %d endpoints", used>>20, n)
+	}
+	runtime.KeepAlive(state)
+}
+
+// A response of 1 GiB is refused before it is read.
+func TestTooLargeAResponseTakesNoMemory(t *testing.T) {
+	refused := make(chan struct{})
+	l := listen(t)
+	server := adstest.Serve(l, func(s *adstest.Stream) error {
+		defer close(refused)
+		return s.SendMsg(make(raw, 1024))
+	}, grpc.ForceServerCodecV2(rawCodec{encoding.GetCodecV2("proto")}))
+	t.Cleanup(server.Stop)
+	before := allocated()
+	c := build(t, "eds://"+l.Addr().String()+"/c")
+	wait(t, "error", c.errors)
+	wait(t, "end of the stream", refused)
+	if used := allocated() - before; used > 32<<20 {
+		t.Errorf("%d MB were allocated, in both client and server", used>>20)
+	}
+}

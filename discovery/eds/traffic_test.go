@@ -1,0 +1,166 @@
+package eds
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	estats "google.golang.org/grpc/experimental/stats"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+)
+
+// backend starts a server that names itself in the header "backend" of each answer,
+// and returns its address.
+func backend(t *testing.T) string {
+	t.Helper()
+	l := listen(t)
+	address := l.Addr().String()
+	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if err := grpc.SetHeader(ctx, metadata.Pairs("backend", address)); err != nil {
+			return nil, err
+		}
+		return handle(ctx, req)
+	}))
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	return address
+}
+
+// traffic is a channel, and what it does.
+type traffic struct {
+	t       *testing.T
+	conn    *grpc.ClientConn
+	metrics *metrics
+}
+
+func newTraffic(t *testing.T, target string, opts ...Option) *traffic {
+	t.Helper()
+	m := &metrics{counts: make(map[string]int64), more: make(chan struct{}, 1)}
+	conn, err := grpc.NewClient(target, grpc.WithResolvers(NewBuilder(opts...)), grpc.WithStatsHandler(m),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &traffic{t, conn, m}
+}
+
+// call returns which backend answers one call. It must not fail.
+func (c *traffic) call() string {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var header metadata.MD
+	if _, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header)); err != nil {
+		c.t.Fatalf("a call failed: %v", err)
+	}
+	return strings.Join(header.Get("backend"), ",")
+}
+
+// stays makes n calls, all of which must be answered by want.
+func (c *traffic) stays(want string, n int) {
+	c.t.Helper()
+	for range n {
+		if got := c.call(); got != want {
+			c.t.Fatalf("a call was answered by %s, want %s", got, want)
+		}
+	}
+}
+
+// until makes calls until one is answered by want.
+func (c *traffic) until(want string) {
+	c.t.Helper()
+	for end := time.Now().Add(patience); c.call() != want; {
+		if time.Now().After(end) {
+			c.t.Fatalf("no call was answered by %s within %v", want, patience)
+		}
+	}
+}
+
+// metrics keeps the metrics of a channel.
+type metrics struct {
+	estats.UnimplementedMetricsRecorder
+	more chan struct{}
+
+	mu     sync.Mutex
+	counts map[string]int64
+}
+
+func (m *metrics) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (m *metrics) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (m *metrics) HandleRPC(context.Context, stats.RPCStats)                         {}
+func (m *metrics) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (m *metrics) RecordInt64Count(h *estats.Int64CountHandle, n int64, _ ...string) {
+	m.add(h.Descriptor().Name, n)
+}
+
+func (m *metrics) RecordInt64UpDownCount(h *estats.Int64UpDownCountHandle, n int64, _ ...string) {
+	m.add(h.Descriptor().Name, n)
+}
+
+func (m *metrics) add(name string, n int64) {
+	m.mu.Lock()
+	m.counts[name] += n
+	m.mu.Unlock()
+	select {
+	case m.more <- struct{}{}:
+	default:
+	}
+}
+
+func (m *metrics) get(name string) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.counts[name]
+}
+
+// wait waits until the metric is at least n.
+func (m *metrics) wait(t *testing.T, name string, n int64) {
+	t.Helper()
+	deadline := time.After(patience)
+	for m.get(name) < n {
+		select {
+		case <-m.more:
+		case <-deadline:
+			t.Fatalf("%s is %d after %v, want %d", name, m.get(name), patience, n)
+		}
+	}
+}
+
+// logged is everything that was logged in this process.
+var logged lines
+
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// hasBoth reports whether one line holds a and b.
+func (l *lines) hasBoth(a, b string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, a) && strings.Contains(line, b) {
+			return true
+		}
+	}
+	return false
+}
+
+func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(&logged, &logged, &logged)) }
