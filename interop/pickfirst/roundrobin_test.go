@@ -1,0 +1,58 @@
+package pickfirst
+
+import (
+	"testing"
+	"testing/synctest"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// Stock round_robin with client-side health checks: a server that says it is not
+// serving gets no calls, and keeps its connection.
+func TestRoundRobinWithHealthCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backends := startBackends(t, "a", "b", "c")
+		for _, b := range backends {
+			b.health.SetServingStatus("shop", healthpb.HealthCheckResponse_SERVING)
+		}
+		before := built.Load()
+		cc := dial(t, backends, `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": "shop"}}`)
+		callAll(cc, 1)
+		synctest.Wait()
+		wantAnswers(t, cc, "map[a:20 b:20 c:20]")
+
+		backends["b"].health.SetServingStatus("shop", healthpb.HealthCheckResponse_NOT_SERVING)
+		synctest.Wait()
+		wantAnswers(t, cc, "map[a:30 c:30]")
+
+		backends["b"].health.SetServingStatus("shop", healthpb.HealthCheckResponse_SERVING)
+		synctest.Wait()
+		wantAnswers(t, cc, "map[a:20 b:20 c:20]")
+
+		if n := built.Load() - before; n != 3 {
+			t.Errorf("%d of our policies were built, want 3", n)
+		}
+		if n := backends["b"].dials.Load(); n != 1 {
+			t.Errorf("b was dialled %d times, want once", n)
+		}
+	})
+}
+
+// A channel whose servers are all unhealthy fails calls, and recovers.
+func TestRoundRobinWhereNobodyIsHealthy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backends := startBackends(t, "a", "b")
+		for _, b := range backends {
+			b.health.SetServingStatus("shop", healthpb.HealthCheckResponse_NOT_SERVING)
+		}
+		cc := dial(t, backends, `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": "shop"}}`)
+		callAll(cc, 1)
+		synctest.Wait()
+		wantAnswers(t, cc, "map[:60]")
+		for _, b := range backends {
+			b.health.SetServingStatus("shop", healthpb.HealthCheckResponse_SERVING)
+		}
+		synctest.Wait()
+		wantAnswers(t, cc, "map[a:30 b:30]")
+	})
+}
