@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
 // manyEndpoints returns n endpoints with weights from 1 to 100, turned by shift.
@@ -50,12 +51,12 @@ func (c *channel) pick() {
 	defer close(c.picking)
 	for state := range c.published {
 		state.Picker.Pick(balancer.PickInfo{})
-		if w, ok := state.Picker.(*weighted); ok {
+		if w, ok := state.Picker.(*weighted.Picker); ok {
 			select {
 			case <-c.complete:
 			default:
 			}
-			c.complete <- len(w.children)
+			c.complete <- w.Len()
 		}
 	}
 }

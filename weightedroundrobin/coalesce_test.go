@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
 // Time stands still in a bubble, so that all endpoints report at one instant,
@@ -32,7 +34,7 @@ func TestManyReportsCauseFewPickers(t *testing.T) {
 		if got := len(h.cc.States()); got > fewChildren+3 {
 			t.Errorf("%d endpoints caused %d pickers", n, got)
 		}
-		if got := len(h.cc.State().Picker.(*weighted).children); got != n {
+		if got := h.cc.State().Picker.(*weighted.Picker).Len(); got != n {
 			t.Errorf("picker of %d endpoints, want %d", got, n)
 		}
 	})
@@ -54,7 +56,7 @@ func TestLoneReportIsNotDelayed(t *testing.T) {
 		wait(time.Second)
 		subConns[0].Report(connectivity.Idle, nil)
 		synctest.Wait()
-		if got := len(h.cc.State().Picker.(*weighted).children); got != n-1 {
+		if got := h.cc.State().Picker.(*weighted.Picker).Len(); got != n-1 {
 			t.Errorf("picker of %d endpoints, want %d", got, n-1)
 		}
 		for _, sc := range subConns[1:] {
@@ -80,9 +82,9 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 1)); err != nil {
 			t.Fatal(err)
 		}
-		w := h.cc.State().Picker.(*weighted)
-		if len(w.children) != n || w.children[0].weight != 2 {
-			t.Errorf("picker of %d endpoints, the first with weight %d; want %d and 2", len(w.children), w.children[0].weight, n)
+		w, first := h.cc.State().Picker.(*weighted.Picker), h.policy.(*policy).order[0]
+		if w.Len() != n || first.weight != 2 {
+			t.Errorf("picker of %d endpoints, the first with weight %d; want %d and 2", w.Len(), first.weight, n)
 		}
 	})
 }

@@ -87,7 +87,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
 		synctest.Wait()
-		if w, ok := h.cc.State().Picker.(*weighted); !ok || w.children[0].weight != 1 || w.children[1].weight != 2 {
+		if order := h.policy.(*policy).order; order[0].weight != 1 || order[1].weight != 2 {
 			t.Errorf("picker %v is not one of two endpoints with weights 1 and 2", h.cc.State().Picker)
 		}
 	})
@@ -111,16 +111,16 @@ func TestWeightsPastTheLimitAreScaledDown(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:4294967295 b:4294967295 b:9 c:1 d:2147483647")
 		h.ready("a", "b", "c", "d")
-		w := h.cc.State().Picker.(*weighted)
+		order := h.policy.(*policy).order
 		var sum uint64
-		for _, c := range w.children {
+		for _, c := range order {
 			sum += uint64(c.weight)
 		}
 		if sum > math.MaxUint32 || sum < math.MaxUint32-8 {
 			t.Errorf("weights sum to %d, want nearly %d", sum, uint32(math.MaxUint32))
 		}
-		if w.children[2].weight != 1 {
-			t.Errorf("the smallest weight became %d, want 1", w.children[2].weight)
+		if order[2].weight != 1 {
+			t.Errorf("the smallest weight became %d, want 1", order[2].weight)
 		}
 		if got := h.picks(5000); strings.Count(got, "a") != 2000 || strings.Count(got, "b") != 2000 || strings.Count(got, "d") != 1000 {
 			t.Errorf("picks are %d a, %d b, %d d of 5000; want 2:2:1", strings.Count(got, "a"), strings.Count(got, "b"), strings.Count(got, "d"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/childlb"
 	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
 // A picker of many children is made at most once in so much time for each of them,
@@ -27,7 +28,7 @@ type publication struct {
 	begun     bool               // whether any was
 	stale     bool               // what was published last is not what would be now
 	at        time.Time          // when it was
-	position  position           // the picker in use, if a child is READY
+	picker    *weighted.Picker   // in use, if a child is READY
 	growing   bool               // a READY child is in its slow-start window
 
 	timer   *time.Timer
@@ -111,16 +112,16 @@ func (p *policy) aggregate() connectivity.State {
 
 // publish publishes the policy's state.
 func (p *policy) publish(now time.Time) {
-	if p.position != nil {
-		p.position.save()
-		p.position = nil
+	if p.picker != nil {
+		p.picker.Save()
+		p.picker = nil
 	}
 	p.published, p.begun, p.stale, p.growing, p.at = p.aggregate(), true, false, false, now
 	var state balancer.State
 	switch p.published {
 	case connectivity.Ready:
-		p.position = p.newPicker(now)
-		state.Picker = p.position
+		p.picker = p.newPicker(now)
+		state.Picker = p.picker
 	case connectivity.TransientFailure:
 		state.Picker = p.failure().Picker
 	default:
@@ -148,23 +149,24 @@ func (p *policy) failure() balancer.State {
 }
 
 // newPicker returns a picker of the READY children, of which there are some.
-func (p *policy) newPicker(now time.Time) position {
+func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	n := p.count[connectivity.Ready]
-	w := &weighted{pickers: make([]balancer.Picker, 0, n), children: make([]*child, 0, n)}
+	children := make([]*child, 0, n)
+	pickers := make([]balancer.Picker, 0, n)
+	lefts := make([]*edf.Left, 0, n)
 	entries := make([]edf.Entry, 0, n)
 	for _, c := range p.order {
 		if c.state.ConnectivityState == connectivity.Ready {
-			w.children = append(w.children, c)
-			w.pickers = append(w.pickers, c.state.Picker)
+			children = append(children, c)
+			pickers = append(pickers, c.state.Picker)
+			lefts = append(lefts, &c.left)
 			entries = append(entries, edf.Entry{Weight: c.weight, Left: c.left})
 		}
 	}
-	if n == 1 {
-		return &only{picker: w.pickers[0], child: w.children[0]}
+	if n > 1 {
+		p.slowStart(now, children, entries)
 	}
-	p.slowStart(now, w.children, entries)
-	w.scheduler = edf.New(entries)
-	return w
+	return weighted.New(pickers, entries, lefts)
 }
 
 // slowStart lessens the weights of the entries whose children are in their window.

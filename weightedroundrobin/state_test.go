@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
 func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
@@ -48,7 +49,7 @@ func TestFirstReadyIsPublishedAtOnce(t *testing.T) {
 		h.update("", "a b")
 		h.ready("b")
 		h.wantState(connectivity.Ready, "b")
-		if _, ok := h.cc.State().Picker.(*only); !ok {
+		if h.cc.State().Picker.(*weighted.Picker).Len() != 1 {
 			t.Errorf("the picker of one endpoint is a %T, want no scheduler", h.cc.State().Picker)
 		}
 	})
