@@ -98,6 +98,9 @@ func (d *decoder) toScalar(node *yaml.Node) (any, bool) {
 
 // wanted says what a field takes.
 func wanted(field protoreflect.FieldDescriptor) string {
+	if field.IsMap() {
+		return "a mapping to " + wanted(field.MapValue())
+	}
 	switch field.Kind() {
 	case protoreflect.StringKind:
 		return "a string (in quotes where it looks like something else)"
