@@ -84,6 +84,9 @@ func TestRejected(t *testing.T) {
 		if invalid, ok := errors.AsType[*Invalid](err); !ok || len(invalid.Problems) > 2 {
 			t.Errorf("problems = %v, want them as an *Invalid, each once", err)
 		}
+		if got := Validate(test.cluster); got == nil || got.Error() != err.Error() {
+			t.Errorf("Validate = %v, want the error of Translate, %v", got, err)
+		}
 	}
 }
 

@@ -82,6 +82,30 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	}
 }
 
+// closingChannel closes its resolver while it is given an update.
+type closingChannel struct {
+	*fakeChannel
+	resolver *fileResolver
+}
+
+func (c closingChannel) UpdateState(s resolver.State) error {
+	c.resolver.Close()
+	return c.fakeChannel.UpdateState(s)
+}
+
+// Row E5: a resolver that is closed during an update does not deadlock.
+func TestCloseDuringAnUpdate(t *testing.T) {
+	path := newPath(t)
+	write(t, path, onePort(1))
+	channel := closingChannel{fakeChannel: newFakeChannel()}
+	r := newResolver(nil, path, "")
+	channel.resolver, r.cc = r, &channel
+	r.run()
+	if len(channel.states) != 1 {
+		t.Errorf("%d states were sent, want 1", len(channel.states))
+	}
+}
+
 func TestBuildSaysWhatIsWrong(t *testing.T) {
 	none := resolver.BuildOptions{}
 	for _, test := range []struct {
