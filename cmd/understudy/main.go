@@ -17,6 +17,7 @@ import (
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/demo"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/explain"
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 )
 
 // failure is an error that was no fault of the arguments or the input.
@@ -44,7 +45,7 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(demoCommand(), explainCommand(), backendCommand())
+	root.AddCommand(demoCommand(), explainCommand(), serve.Command(), backendCommand())
 	return root
 }
 

@@ -1,0 +1,60 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+)
+
+// Command returns the command "serve". It ends when the context of the command does.
+func Command() *cobra.Command {
+	var o Options
+	var output string
+	command := &cobra.Command{
+		Use:   "serve DIR|FILE...",
+		Short: "Serve endpoints files to a fleet, as an xDS management server",
+		Long: `Serves the endpoints in files by Envoy's v3 aggregated discovery service (ADS). Each
+file is a cluster, named by its cluster_name or else by the file. Clients are
+
+  eds://127.0.0.1:18000/NAME   of this project
+  xds:///NAME                  of any gRPC, with a bootstrap that names this server
+
+Edits are pushed at once. A broken edit is refused, with file:line:column, and the
+last good one is served on. A file that is broken at the start is an error.`,
+		Example: `  understudy serve endpoints/
+  understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.Listen, "listen", DefaultListen, "`address` to serve, host:port; TLS is needed beyond loopback")
+	flags.StringVar(&o.TLS.Certificate, "tls-cert", "", "`file` with the server's certificate, in PEM")
+	flags.StringVar(&o.TLS.Key, "tls-key", "", "`file` with the key of the certificate, in PEM")
+	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", "", "`file` with the roots of the certificates that clients must show (mTLS)")
+	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
+	flags.StringVarP(&output, "output", "o", "text", "form of the log: `text` for people, json for machines")
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		log, err := newLog(output, cmd.OutOrStdout())
+		if err != nil {
+			return err
+		}
+		o.Paths, o.Log = args, log
+		server, err := Start(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		return server.Wait()
+	}
+	return command
+}
+
+func newLog(output string, w io.Writer) (*slog.Logger, error) {
+	switch output {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, nil)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, nil)), nil
+	}
+	return nil, fmt.Errorf("output %q: want text or json", output)
+}

@@ -1,0 +1,148 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// logs keeps what is logged, and says when something is.
+type logs struct {
+	mu    sync.Mutex
+	lines []map[string]any
+	more  chan struct{}
+}
+
+func newLogs() *logs { return &logs{more: make(chan struct{}, 1)} }
+
+func (l *logs) Write(line []byte) (int, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(bytes.TrimSpace(line), &fields); err != nil {
+		panic(err)
+	}
+	l.mu.Lock()
+	l.lines = append(l.lines, fields)
+	l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return len(line), nil
+}
+
+// wait returns the first line since the last call whose message is msg, and forgets
+// what came before it.
+func (l *logs) wait(t *testing.T, msg string) map[string]any {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		l.mu.Lock()
+		for i, line := range l.lines {
+			if line["msg"] == msg {
+				l.lines = l.lines[i+1:]
+				l.mu.Unlock()
+				return line
+			}
+		}
+		l.mu.Unlock()
+		select {
+		case <-l.more:
+		case <-deadline:
+			t.Fatalf("%q was not logged within %v; was: %v", msg, patience, l.lines)
+		}
+	}
+}
+
+// endpoints returns a file with one locality and these ports of 127.0.0.1.
+func endpoints(ports ...string) string {
+	var b strings.Builder
+	b.WriteString("endpoints:\n- lbEndpoints:\n")
+	for _, port := range ports {
+		b.WriteString("  - endpoint: {address: {socketAddress: {address: 127.0.0.1, portValue: " + port + "}}}\n")
+	}
+	return b.String()
+}
+
+// write replaces a file as careful programs do.
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	temporary := filepath.Join(filepath.Dir(path), ".new")
+	if err := os.WriteFile(temporary, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start serves until the test ends.
+func start(t *testing.T, o Options) (*Server, *logs) {
+	t.Helper()
+	l := newLogs()
+	o.Log = slog.New(slog.NewJSONHandler(l, nil))
+	o.Listen = "127.0.0.1:0"
+	s, err := Start(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s, l
+}
+
+type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
+
+// open opens a stream, which ends with the test.
+func open(t *testing.T, s *Server, creds credentials.TransportCredentials) adsStream {
+	t.Helper()
+	if creds == nil {
+		creds = insecure.NewCredentials()
+	}
+	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(creds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(func() {
+		cancel()
+		conn.Close()
+	})
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
+func send(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryRequest) {
+	t.Helper()
+	if err := stream.Send(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func receive(t *testing.T, stream adsStream) *discoveryv3.DiscoveryResponse {
+	t.Helper()
+	r, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

@@ -1,0 +1,222 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+)
+
+// clusters decodes the endpoints in a response: name and number of endpoints.
+func clusters(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
+	t.Helper()
+	all := make(map[string]int)
+	for _, resource := range r.GetResources() {
+		var c endpointv3.ClusterLoadAssignment
+		if err := resource.UnmarshalTo(&c); err != nil {
+			t.Fatal(err)
+		}
+		all[c.GetClusterName()] = count(&c)
+	}
+	return all
+}
+
+// ask asks for the endpoints of a cluster and returns a function that acknowledges
+// the last response and waits for the next.
+func ask(t *testing.T, stream adsStream, name string) (next func() int) {
+	t.Helper()
+	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
+	return func() int {
+		t.Helper()
+		send(t, stream, request)
+		r := receive(t, stream)
+		request = &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
+		return clusters(t, r)[name]
+	}
+}
+
+func TestEditsArePushedAndBrokenOnesRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "payments.yaml")
+	write(t, path, endpoints("1"))
+	s, l := start(t, Options{Paths: []string{dir}})
+	next := ask(t, open(t, s, nil), "payments")
+	if got := next(); got != 1 {
+		t.Errorf("%d endpoints at first, want 1", got)
+	}
+	write(t, path, endpoints("1", "2"))
+	if got := next(); got != 2 {
+		t.Errorf("%d endpoints after the edit, want 2", got)
+	}
+	write(t, path, endpoints("1", "2", "70000"))
+	line := l.wait(t, "edit refused, the last good one is still served")
+	if problem, _ := line["error"].(string); !strings.Contains(problem, path+":5:") {
+		t.Errorf("the log says %q, want the place", problem)
+	}
+	if got := clusters(t, first(t, s, resourcev3.EndpointType, "payments"))["payments"]; got != 2 {
+		t.Errorf("%d endpoints are served after a broken edit, want the last good 2", got)
+	}
+	write(t, path, endpoints("1", "2", "3"))
+	if got := next(); got != 3 {
+		t.Errorf("%d endpoints once it is mended, want 3", got)
+	}
+}
+
+// first returns the response to a first request on a stream of its own.
+func first(t *testing.T, s *Server, typeURL string, names ...string) *discoveryv3.DiscoveryResponse {
+	t.Helper()
+	stream := open(t, s, nil)
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: names, Node: &corev3.Node{Id: "me"}})
+	return receive(t, stream)
+}
+
+func TestFilesComeAndGo(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
+	write(t, filepath.Join(dir, "notes.txt"), "not of endpoints")
+	s, l := start(t, Options{Paths: []string{dir}})
+	next := ask(t, open(t, s, nil), "b")
+	if got := next(); got != 0 {
+		t.Errorf("%d endpoints of a cluster without a file", got)
+	}
+	write(t, filepath.Join(dir, "b.json"), `{"endpoints":[{"lb_endpoints":[{"endpoint":{"address":{"socket_address":{"address":"127.0.0.1","port_value":1}}}}]}]}`)
+	if got := next(); got != 1 {
+		t.Errorf("%d endpoints of a cluster whose file has come, want 1", got)
+	}
+	write(t, filepath.Join(dir, "c.yaml"), "clusterName: a\n"+endpoints("9"))
+	if problem, _ := l.wait(t, "file refused")["error"].(string); !strings.Contains(problem, `c.yaml: cluster "a" is that of `) {
+		t.Errorf("a second file of cluster a: %q", problem)
+	}
+	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	l.wait(t, "cluster removed with its file")
+	for _, typeURL := range []string{resourcev3.ListenerType, resourcev3.ClusterType} {
+		r := first(t, s, typeURL, "b")
+		if len(r.GetResources()) != 1 {
+			t.Errorf("%d resources of type %s for b, want 1", len(r.GetResources()), typeURL)
+		}
+	}
+}
+
+func TestFileNamedAloneKeepsTheLastGood(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, path, "clusterName: x\n"+endpoints("1"))
+	s, l := start(t, Options{Paths: []string{path}})
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	l.wait(t, "edit refused, the last good one is still served")
+	if got := clusters(t, first(t, s, resourcev3.EndpointType, "x"))["x"]; got != 1 {
+		t.Errorf("%d endpoints after the file has gone, want the last good 1", got)
+	}
+	write(t, path, "clusterName: y\n"+endpoints("1", "2"))
+	l.wait(t, "cluster served")
+	if got := clusters(t, first(t, s, resourcev3.EndpointType, "x", "y")); got["y"] != 2 || len(got) != 1 {
+		t.Errorf("clusters %v once the file has another name in it, want y with 2", got)
+	}
+}
+
+func TestClientsAreLogged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, path, endpoints("1"))
+	s, l := start(t, Options{Paths: []string{path}})
+	stream := open(t, s, nil)
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me", UserAgentName: "test"}})
+	if line := l.wait(t, "client connected"); line["node"] != "me" || line["agent"] != "test" {
+		t.Errorf("connected: %v", line)
+	}
+	if line := l.wait(t, "client asks"); line["type"] != "ClusterLoadAssignment" {
+		t.Errorf("asks: %v", line)
+	}
+	r := receive(t, stream)
+	answer := &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: []string{"a"}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
+	send(t, stream, answer)
+	if line := l.wait(t, "client ACK"); line["version"] != r.GetVersionInfo() {
+		t.Errorf("ACK: %v", line)
+	}
+	write(t, path, endpoints("1", "2"))
+	answer.ResponseNonce = receive(t, stream).GetNonce()
+	answer.ErrorDetail = &status.Status{Message: "I do not like it"}
+	send(t, stream, answer)
+	if line := l.wait(t, "client NACK"); line["reason"] != "I do not like it" || line["level"] != "WARN" {
+		t.Errorf("NACK: %v", line)
+	}
+	// A type that is not served does not end the stream.
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.SecretType, ResourceNames: []string{"s"}})
+	if line := l.wait(t, "client asks"); line["type"] != "Secret" {
+		t.Errorf("asks: %v", line)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	l.wait(t, "client disconnected")
+}
+
+func TestStopEndsStreams(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, path, endpoints("1"))
+	s, _ := start(t, Options{Paths: []string{path}})
+	stream := open(t, s, nil)
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}})
+	receive(t, stream)
+	s.Stop()
+	s.Stop()
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("the stream ends with %v, want the status OK", err)
+	}
+	if err := s.Wait(); err != nil {
+		t.Errorf("the server ends with %v", err)
+	}
+}
+
+func TestStartSaysWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	good, bad, twin := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "twin.yaml")
+	write(t, good, endpoints("1"))
+	write(t, bad, endpoints("0"))
+	write(t, twin, "clusterName: good\n"+endpoints("1"))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, test := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{}, "nothing to serve"},
+		{Options{Paths: []string{filepath.Join(dir, "none")}}, "none: no such file"},
+		{Options{Paths: []string{t.TempDir()}}, "no file with the extension"},
+		{Options{Paths: []string{bad}}, "bad.yaml:3:"},
+		{Options{Paths: []string{good, twin}}, `twin.yaml: cluster "good" is that of ` + good + " already"},
+		{Options{Paths: []string{good}, Listen: ":0"}, "not on loopback"},
+		{Options{Paths: []string{good}, Listen: "0.0.0.0:0"}, "want TLS (--tls-cert, --tls-key), or --insecure"},
+		{Options{Paths: []string{good}, Listen: taken.Addr().String()}, "address already in use"},
+		{Options{Paths: []string{good}, TLS: TLS{Certificate: "x"}}, "both a certificate (--tls-cert) and its key"},
+		{Options{Paths: []string{good}, TLS: TLS{Certificate: "x", Key: "y"}}, "certificate: open x"},
+	} {
+		s, err := Start(context.Background(), test.o)
+		if err == nil {
+			s.Stop()
+		}
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: %v, want %q", test.o, err, test.want)
+		}
+	}
+	s, err := Start(context.Background(), Options{Paths: []string{good}, Listen: ":0", Insecure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+}
