@@ -36,3 +36,8 @@ tidy: ## go mod tidy for all modules
 .PHONY: ci
 ci: ## all that continuous integration runs
 	bash .ci/run
+
+.PHONY: interop-node
+interop-node: ## gRPC for Node.js against understudy serve (needs Node.js and npm)
+	npm --prefix interop/grpcjs ci --no-audit --no-fund
+	go test -tags grpcjs -run Node ./interop

@@ -6,6 +6,7 @@
 //
 //	cc, err := grpc.NewClient("failover:///us-east.example.com:443,eu-west.example.com:443", …)
 //	cc, err := grpc.NewClient("file:///etc/endpoints.yaml", …)
+//	cc, err := grpc.NewClient("eds://xds.example.com:18000/payments", …)
 //
 // Targets are documented in the packages below discovery, policies in those of their
 // names. Nothing else happens on import: no listener, no goroutine.
@@ -14,6 +15,7 @@ package understudy
 import (
 	"google.golang.org/grpc"
 
+	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/discovery/file"
 	_ "github.com/understudy-lb/understudy/drop"               // understudy_drop
@@ -36,6 +38,7 @@ import (
 // Of several uses of this option on one channel the last holds.
 func WithServiceConfig(json string) grpc.DialOption {
 	return grpc.WithResolvers(
+		eds.NewBuilder(eds.WithServiceConfig(json)),
 		failover.NewBuilder(failover.WithServiceConfig(json)),
 		file.NewBuilder(file.WithServiceConfig(json)),
 	)

@@ -1,0 +1,158 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	_ "github.com/cncf/xds/go/xds/type/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/serviceconfig"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/internal/adstest"
+	"github.com/understudy-lb/understudy/weightedroundrobin"
+)
+
+func init() { balancer.Register(recording{balancer.Get(weightedroundrobin.Name)}) }
+
+// newest is the picker that weighted_round_robin published last, while READY.
+var newest atomic.Pointer[balancer.Picker]
+
+// recording is weighted_round_robin, which it replaces in this test binary, with a
+// look at what it publishes.
+type recording struct{ balancer.Builder }
+
+func (r recording) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	return r.Builder.Build(recordingConn{cc}, opts)
+}
+
+func (r recording) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
+	return r.Builder.(balancer.ConfigParser).ParseConfig(text)
+}
+
+type recordingConn struct{ balancer.ClientConn }
+
+func (c recordingConn) UpdateState(s balancer.State) {
+	if s.ConnectivityState == connectivity.Ready {
+		newest.Store(&s.Picker)
+	}
+	c.ClientConn.UpdateState(s)
+}
+
+// documented returns the cluster in docs/xds.md.
+func documented(t *testing.T) *clusterv3.Cluster {
+	t.Helper()
+	page, err := os.ReadFile("../docs/xds.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "<!-- tested by interop/custompolicy_test.go -->\n```json\n")
+	snippet, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatal("docs/xds.md has no snippet that says it is tested here")
+	}
+	cluster := new(clusterv3.Cluster)
+	if err := protojson.Unmarshal([]byte(snippet), cluster); err != nil {
+		t.Fatal(err)
+	}
+	return cluster
+}
+
+// listener returns one that sends every call to cluster.
+func listener(t *testing.T, cluster string) *listenerv3.Listener {
+	t.Helper()
+	l := new(listenerv3.Listener)
+	text := fmt.Sprintf(`{"name": %[1]q, "apiListener": {"apiListener": {
+		"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+		"routeConfig": {"name": "r", "virtualHosts": [{"name": "v", "domains": ["*"],
+			"routes": [{"match": {"prefix": ""}, "route": {"cluster": %[1]q}}]}]},
+		"httpFilters": [{"name": "router", "typedConfig": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]
+	}}}`, cluster)
+	if err := protojson.Unmarshal([]byte(text), l); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// linear returns a cache that serves one resource of each of these types.
+func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
+	t.Helper()
+	mux := &cachev3.MuxCache{
+		Classify:      func(r *cachev3.Request) string { return r.GetTypeUrl() },
+		ClassifyDelta: func(r *cachev3.DeltaRequest) string { return r.GetTypeUrl() },
+		Caches:        make(map[string]cachev3.Cache),
+	}
+	for _, r := range resources {
+		typeURL := "type.googleapis.com/" + string(proto.MessageName(r))
+		name := cachev3.GetResourceName(r)
+		mux.Caches[typeURL] = cachev3.NewLinearCache(typeURL, cachev3.WithInitialResources(map[string]types.Resource{name: r}))
+	}
+	return mux
+}
+
+// The policy gives endpoints their shares inside gRPC-Go's own tree. It sees weights
+// in UQ1.31, which is why the shares are those of the file only to 1e-5.
+func TestOurPolicyInAStockChannel(t *testing.T) {
+	weights := [][]uint32{{2, 1}, {5, 3}}          // of the endpoints, by locality
+	localities := []uint32{3, 1}                   // their weights
+	want := []float64{0.09375, 0.15625, 0.25, 0.5} // sorted
+	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}
+	var backends []string
+	for i, ws := range weights {
+		one := adstest.Cluster("", backend(t), backend(t)).GetEndpoints()[0]
+		one.Locality = &corev3.Locality{Zone: fmt.Sprint("z", i)}
+		one.LoadBalancingWeight = wrapperspb.UInt32(localities[i])
+		for j, lb := range one.GetLbEndpoints() {
+			lb.LoadBalancingWeight = wrapperspb.UInt32(ws[j])
+			address := lb.GetEndpoint().GetAddress().GetSocketAddress()
+			backends = append(backends, fmt.Sprintf("%s:%d", address.GetAddress(), address.GetPortValue()))
+		}
+		cluster.Endpoints = append(cluster.Endpoints, one)
+	}
+	address := managementServer(t, linear(t, listener(t, "payments"), documented(t), cluster))
+	conn := stockChannel(t, address, "payments")
+	for _, b := range backends {
+		until(t, conn, b)
+	}
+
+	const picks = 1_000_000
+	counts := make(map[balancer.SubConn]int)
+	picker := *newest.Load()
+	for range picks {
+		r, err := picker.Pick(balancer.PickInfo{Ctx: context.Background()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[r.SubConn]++
+		if r.Done != nil {
+			r.Done(balancer.DoneInfo{})
+		}
+	}
+	var shares []float64
+	for _, n := range counts {
+		shares = append(shares, float64(n)/picks)
+	}
+	slices.Sort(shares)
+	if !slices.EqualFunc(shares, want, func(a, b float64) bool { return math.Abs(a-b) <= 1e-5 }) {
+		t.Errorf("the shares are %v, want %v", shares, want)
+	}
+}

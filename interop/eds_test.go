@@ -1,0 +1,122 @@
+package interop
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	"google.golang.org/grpc"
+
+	"github.com/understudy-lb/understudy/discovery/eds"
+	"github.com/understudy-lb/understudy/internal/adstest"
+)
+
+func TestOurChannelAgainstServe(t *testing.T) {
+	a, b := backend(t), backend(t)
+	path := filepath.Join(t.TempDir(), "payments.yaml")
+	write(t, path, place{a, 3}, place{b, 1})
+	p := serve(t, "127.0.0.1:0", path)
+	conn := dial(t, "eds://"+p.address+"/payments")
+	until(t, conn, a)
+	until(t, conn, b) // both are connected
+	if got := answered(t, conn, 400); got[a] != 300 || got[b] != 100 {
+		t.Errorf("400 calls with the weights 3 and 1 were answered by %v", got)
+	}
+	write(t, path, place{b, 1})
+	until(t, conn, b)
+	for end := time.Now().Add(patience); answered(t, conn, 10)[a] > 0; {
+		if time.Now().After(end) {
+			t.Fatal("calls still go to an endpoint that was removed")
+		}
+	}
+}
+
+// The management server is killed in the middle of the traffic: no call is lost, and
+// once it is back the client catches up.
+func TestManagementServerIsKilled(t *testing.T) {
+	a, b := backend(t), backend(t)
+	path := filepath.Join(t.TempDir(), "payments.yaml")
+	write(t, path, place{a, 0})
+	p := serve(t, "127.0.0.1:0", path)
+	conn := dial(t, "eds://"+p.address+"/payments")
+	until(t, conn, a)
+	p.kill()
+	write(t, path, place{b, 0})
+	if got := answered(t, conn, 1000); got[a] != 1000 {
+		t.Errorf("1000 calls without a management server were answered by %v", got)
+	}
+	back := time.Now()
+	serve(t, p.address, path)
+	until(t, conn, b)
+	// It has been away for less than the first three attempts take, so the next
+	// attempt is due within 1.6² × 1.2 seconds.
+	if took := time.Since(back); took > 10*time.Second {
+		t.Errorf("the client caught up after %v", took)
+	}
+}
+
+// managementServer starts a bare server of go-control-plane over cache.
+func managementServer(t *testing.T, cache cachev3.Cache) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(t.Context(), cache, nil))
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
+func TestOurChannelAgainstASnapshotServer(t *testing.T) {
+	a, b := backend(t), backend(t)
+	cache := cachev3.NewSnapshotCache(false, cachev3.IDHash{}, nil)
+	set := func(version string, cluster *endpointv3.ClusterLoadAssignment) {
+		snapshot, err := cachev3.NewSnapshot(version, map[resourcev3.Type][]types.Resource{
+			resourcev3.EndpointType: {cluster, adstest.Cluster("another", "127.0.0.1:1")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cache.SetSnapshot(t.Context(), "interop", snapshot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("1", adstest.Cluster("payments", a))
+	source := eds.NewBuilder(eds.WithNode(&corev3.Node{Id: "interop"}))
+	conn := dial(t, "eds://"+managementServer(t, cache)+"/payments", grpc.WithResolvers(source))
+	until(t, conn, a)
+	bad := adstest.Cluster("payments", b)
+	bad.Endpoints[0].Priority = 7
+	set("2", bad) // rejected: the first stays
+	if got := answered(t, conn, 100); got[a] != 100 {
+		t.Errorf("100 calls after a bad snapshot were answered by %v, want %s", got, a)
+	}
+	set("3", adstest.Cluster("payments", b))
+	until(t, conn, b)
+}
+
+func TestOurChannelAgainstALinearServer(t *testing.T) {
+	a, b := backend(t), backend(t)
+	cache := cachev3.NewLinearCache(resourcev3.EndpointType)
+	set := func(cluster *endpointv3.ClusterLoadAssignment) {
+		if err := cache.UpdateResource("payments", cluster); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := dial(t, "eds://"+managementServer(t, cache)+"/payments")
+	conn.Connect()
+	set(adstest.Cluster("payments", a)) // perhaps only after it was asked for
+	until(t, conn, a)
+	set(adstest.Cluster("payments", b))
+	until(t, conn, b)
+}

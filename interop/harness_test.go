@@ -1,0 +1,196 @@
+package interop
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+)
+
+// patience is how long a test waits for what must come.
+const patience = time.Minute
+
+var binary string // understudy, built for these tests
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "understudy-interop-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "understudy")
+	build := exec.Command("go", "build", "-o", binary, "github.com/understudy-lb/understudy/cmd/understudy")
+	if output, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building understudy: %v\n%s", err, output)
+		return 1
+	}
+	return m.Run()
+}
+
+// process is a running "understudy serve".
+type process struct {
+	cmd     *exec.Cmd
+	address string
+	lines   chan map[string]any // of its log
+}
+
+// serve starts a management server for the files at path, which is killed with the
+// test. address may have the port 0.
+func serve(t *testing.T, address, path string) *process {
+	t.Helper()
+	cmd := exec.Command(binary, "serve", path, "--listen", address, "-o", "json")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: cmd, lines: make(chan map[string]any, 10_000)}
+	go p.read(bufio.NewScanner(out))
+	t.Cleanup(p.kill)
+	p.address, _ = p.wait(t, "serving")["address"].(string)
+	return p
+}
+
+func (p *process) read(lines *bufio.Scanner) {
+	defer close(p.lines)
+	for lines.Scan() {
+		var fields map[string]any
+		if json.Unmarshal(lines.Bytes(), &fields) == nil {
+			p.lines <- fields
+		}
+	}
+}
+
+// wait returns the next line of the log with the message msg.
+func (p *process) wait(t *testing.T, msg string) map[string]any {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				t.Fatalf("understudy serve ended before %q", msg)
+			}
+			if line["msg"] == msg {
+				return line
+			}
+		case <-deadline:
+			t.Fatalf("understudy serve did not log %q within %v", msg, patience)
+		}
+	}
+}
+
+// kill ends the process at once, as kill -9 does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// backend starts a server that names itself in the header "backend" of each answer,
+// and returns its address.
+func backend(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if err := grpc.SetHeader(ctx, metadata.Pairs("backend", address)); err != nil {
+			return nil, err
+		}
+		return handle(ctx, req)
+	}))
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	return address
+}
+
+// call returns which backend answers one call.
+func call(conn *grpc.ClientConn) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var header metadata.MD
+	if _, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header)); err != nil {
+		return "", err
+	}
+	return strings.Join(header.Get("backend"), ","), nil
+}
+
+// answered makes n calls, none of which may fail, and counts them by backend.
+func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
+	t.Helper()
+	counts := make(map[string]int)
+	for range n {
+		b, err := call(conn)
+		if err != nil {
+			t.Fatalf("after %v: %v", counts, err)
+		}
+		counts[b]++
+	}
+	return counts
+}
+
+// until makes calls, none of which may fail, until one is answered by want.
+func until(t *testing.T, conn *grpc.ClientConn, want string) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		b, err := call(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b == want {
+			return
+		}
+	}
+	t.Fatalf("no call was answered by %s within %v", want, patience)
+}
+
+// place is an endpoint of a file: its address, and its weight (0: none is given).
+type place struct {
+	address string
+	weight  int
+}
+
+// write replaces the file at path by one with these endpoints, in one locality.
+func write(t *testing.T, path string, places ...place) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("endpoints:\n- lbEndpoints:\n")
+	for _, p := range places {
+		host, port, err := net.SplitHostPort(p.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "  - endpoint: {address: {socketAddress: {address: %s, portValue: %s}}}\n", host, port)
+		if p.weight > 0 {
+			fmt.Fprintf(&b, "    loadBalancingWeight: %d\n", p.weight)
+		}
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		t.Fatal(err)
+	}
+}
