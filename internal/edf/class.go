@@ -9,12 +9,12 @@ import (
 // value without locks: one at a time.
 //
 // A class is the entries of one weight and one phase; classes are numbered in the
-// order of their first members. The four slices have an element for each class.
+// order of their first members.
 type sequence struct {
-	deadline []uint64 // the next one not yet in a stretch
-	step     []uint64 // 2^62 / weight, rounded down
-	weight   []uint32 // divided by the greatest common divisor
-	slack    []uint32 // deadline minus its exact value, times weight; below weight
+	// deadlines are, of each class, the next one not yet in a stretch. They are not in
+	// classes because each stretch looks at all of them, and at few of the rest.
+	deadlines []uint64
+	classes   []class
 
 	// Where each class has one member, its number is the member's index and these are
 	// nil. Else the members of class c are members[bounds[c]:bounds[c+1]], in order.
@@ -26,6 +26,12 @@ type sequence struct {
 	end    uint64 // all deadlines up to here are in stretches
 }
 
+type class struct {
+	step   uint64 // 2^62 / weight, rounded down
+	weight uint32 // divided by the greatest common divisor
+	slack  uint32 // deadline minus its exact value, times weight; below weight
+}
+
 // phase returns the Left, in (0, Full], of class c at time 0 and every whole period.
 func (q *sequence) phase(c uint32) uint64 {
 	return q.leftAt(c, 0)
@@ -34,8 +40,8 @@ func (q *sequence) phase(c uint32) uint64 {
 // leftAt returns the Left of class c, in (0, Full], where everything up to now has
 // been picked and nothing after.
 func (q *sequence) leftAt(c uint32, now uint64) uint64 {
-	w := uint64(q.weight[c])
-	return inPeriod((q.deadline[c]-now)*w - uint64(q.slack[c]))
+	k := q.classes[c]
+	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
 }
 
 // inPeriod takes a multiple of Full off a Left so that it is in (0, Full].
@@ -43,14 +49,14 @@ func inPeriod(left uint64) uint64 { return (left-1)&uint64(Full-1) + 1 }
 
 // first returns the first deadline of class c later than now.
 func (q *sequence) first(c uint32, now uint64) uint64 {
-	w := uint64(q.weight[c])
+	w := uint64(q.classes[c].weight)
 	return now + (q.leftAt(c, now)+w-1)/w
 }
 
 // earliest returns the earliest deadline that is not in a stretch yet.
 func (q *sequence) earliest() uint64 {
 	wait := never
-	for _, d := range q.deadline {
+	for _, d := range q.deadlines {
 		wait = min(wait, d-q.end)
 	}
 	return q.end + wait
@@ -89,36 +95,29 @@ func newSequence(entries []Entry) (sequence, position) {
 // add makes a class and returns its number.
 func (q *sequence) add(w uint32, left uint64) uint32 {
 	d := (left + uint64(w) - 1) / uint64(w)
-	q.deadline = append(q.deadline, d)
-	q.step = append(q.step, uint64(Full)/uint64(w))
-	q.weight = append(q.weight, w)
-	q.slack = append(q.slack, uint32(d*uint64(w)-left))
-	return uint32(len(q.deadline) - 1)
+	q.deadlines = append(q.deadlines, d)
+	q.classes = append(q.classes, class{
+		step: uint64(Full) / uint64(w), weight: w, slack: uint32(d*uint64(w) - left),
+	})
+	return uint32(len(q.classes) - 1)
 }
 
 func (q *sequence) reset() {
-	*q = sequence{
-		deadline: q.deadline[:0], step: q.step[:0], weight: q.weight[:0], slack: q.slack[:0],
-		classOf: q.classOf[:0],
-	}
+	*q = sequence{deadlines: q.deadlines[:0], classes: q.classes[:0], classOf: q.classOf[:0]}
 }
 
 // compact returns a copy of q that takes only the memory it needs.
 func (q *sequence) compact() sequence {
-	c := sequence{
-		deadline: slices.Clone(q.deadline), step: slices.Clone(q.step),
-		weight: slices.Clone(q.weight), slack: slices.Clone(q.slack),
-		period: q.period,
-	}
-	if len(q.deadline) == len(q.classOf) {
+	c := sequence{deadlines: slices.Clone(q.deadlines), classes: slices.Clone(q.classes), period: q.period}
+	if len(q.classes) == len(q.classOf) {
 		return c
 	}
 	c.classOf = slices.Clone(q.classOf)
-	c.bounds = make([]uint32, len(q.deadline)+1)
+	c.bounds = make([]uint32, len(q.classes)+1)
 	for _, class := range c.classOf {
 		c.bounds[class+1]++
 	}
-	for i := range q.deadline {
+	for i := range q.classes {
 		c.bounds[i+1] += c.bounds[i]
 	}
 	c.members = make([]uint32, len(c.classOf))
@@ -166,7 +165,7 @@ func (t classTable) class(q *sequence, i, w uint32, left uint64) uint32 {
 			t.slots[at] = q.add(w, left) + 1
 			return t.slots[at] - 1
 		}
-		if c := number - 1; q.weight[c] == w && q.phase(c) == left {
+		if c := number - 1; q.classes[c].weight == w && q.phase(c) == left {
 			return c
 		}
 	}

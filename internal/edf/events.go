@@ -11,6 +11,7 @@ type scratch struct {
 	events []uint64 // collected, then sorted; see extent
 	spare  []uint64
 	counts []uint32
+	due    []uint32
 	marks  []uint64 // a bit for each entry; all 0 between uses
 	seq    sequence
 	table  []uint32
@@ -34,15 +35,13 @@ func (x extent) class(event uint64) uint32 { return uint32(event & (1<<x.idBits 
 // collect writes the events within length of q.end to s.events and moves the
 // classes' deadlines beyond.
 func (q *sequence) collect(s *scratch, length uint64) extent {
-	x := extent{begin: q.end, idBits: bits.Len(uint(len(q.deadline) - 1))}
+	x := extent{begin: q.end, idBits: bits.Len(uint(len(q.classes) - 1))}
 	x.shift = max(0, bits.Len64(length)-(64-x.idBits))
 	events := s.events[:0]
-	for c, d := range q.deadline {
-		if d-x.begin > length {
-			continue
-		}
+	for _, c := range q.due(s, length) {
 		before := len(events)
-		w, step, slack := uint64(q.weight[c]), q.step[c], int64(q.slack[c])
+		d, k := q.deadlines[c], &q.classes[c]
+		w, step, slack := uint64(k.weight), k.step, int64(k.slack)
 		rest := int64(uint64(Full) - step*w)
 		for d-x.begin <= length {
 			events = append(events, (d-x.begin)>>x.shift<<x.idBits|uint64(c))
@@ -51,7 +50,7 @@ func (q *sequence) collect(s *scratch, length uint64) extent {
 			slack += int64(w) & borrow
 			d += step - uint64(borrow)
 		}
-		q.deadline[c], q.slack[c] = d, uint32(slack)
+		q.deadlines[c], k.slack = d, uint32(slack)
 		if q.members != nil {
 			x.picks += (len(events) - before) * int(q.bounds[c+1]-q.bounds[c])
 		}
@@ -61,6 +60,20 @@ func (q *sequence) collect(s *scratch, length uint64) extent {
 	}
 	s.events = events
 	return x
+}
+
+// due returns the classes with a deadline within length of q.end. It has no branch
+// that depends on that, as it could not be predicted.
+func (q *sequence) due(s *scratch, length uint64) []uint32 {
+	n := len(q.deadlines)
+	due, found := slices.Grow(s.due[:0], n)[:n], uint64(0)
+	for c, d := range q.deadlines {
+		due[found] = uint32(c)
+		_, later := bits.Sub64(length, d-q.end, 0)
+		found += 1 - later
+	}
+	s.due = due
+	return due[:found]
 }
 
 // crowd is how many events of a bucket are still sorted by insertion.

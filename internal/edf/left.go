@@ -86,7 +86,7 @@ func (s *Scheduler) Lefts() []Left {
 func (q *sequence) leftOf(i int, p position) Left {
 	c := q.of(i)
 	left := Left(q.leftAt(c, p.now))
-	if i <= p.last && left <= Left(q.weight[c]) {
+	if i <= p.last && left <= Left(q.classes[c].weight) {
 		left += Full
 	}
 	return left
@@ -112,6 +112,6 @@ func (q *sequence) after(b *block, taken uint64) position {
 	// The deadline is first + (times - 1) intervals, rounded up; now is a unit less.
 	hi, lo := bits.Mul64(times-1, uint64(Full))
 	lo, carry := bits.Add64(lo, q.leftAt(c, b.begin)-1, 0)
-	units, _ := bits.Div64(hi+carry, lo, uint64(q.weight[c]))
+	units, _ := bits.Div64(hi+carry, lo, uint64(q.classes[c].weight))
 	return position{now: b.begin + units, last: int(last)}
 }

@@ -108,6 +108,15 @@ func TestLeftsOfFewEntries(t *testing.T) {
 	}
 }
 
+// Entries 0 and 1 tied, 0 was picked, and now they have changed places.
+func TestReorderedWithinATie(t *testing.T) {
+	s := edf.New([]edf.Entry{{Weight: 1}, {Weight: 1}})
+	s.Next()
+	lefts := s.Lefts()
+	s = edf.New([]edf.Entry{{Weight: 1, Left: lefts[1]}, {Weight: 1, Left: lefts[0]}})
+	same(t, picks(s, 3), []int{0, 1, 0})
+}
+
 func TestRandomLeft(t *testing.T) {
 	var sum float64
 	const n = 10_000
