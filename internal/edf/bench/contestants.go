@@ -1,0 +1,150 @@
+package main
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/internal/edf"
+)
+
+// contestant is one way of picking; loop picks n times. Each has a loop of its own,
+// so that calls within it cost what they cost elsewhere.
+type contestant struct {
+	name  string
+	loop  func(n int)
+	close func() // nil: nothing to close
+}
+
+// contestants are the columns of the table, in order. The floor is the first.
+func contestants(weights []uint32) []contestant {
+	return []contestant{
+		floor(),
+		next("edf.Next", entries(weights, false)),
+		next("edf.Next, random start", entries(weights, true)),
+		ourPicker(weights),
+		textbookEDF(weights),
+		randomWRR(weights),
+		roundRobin(weights),
+		weightedRoundRobin(weights),
+	}
+}
+
+func floor() contestant {
+	var counter atomic.Uint64
+	return contestant{name: "floor", loop: func(n int) {
+		for range n {
+			counter.Add(1)
+		}
+	}}
+}
+
+func entries(weights []uint32, randomStart bool) []edf.Entry {
+	entries := make([]edf.Entry, len(weights))
+	for i, w := range weights {
+		entries[i].Weight = w
+		if randomStart {
+			entries[i].Left = edf.RandomLeft()
+		}
+	}
+	return entries
+}
+
+func next(name string, entries []edf.Entry) contestant {
+	s := edf.New(entries)
+	return contestant{name: name, loop: func(n int) {
+		for range n {
+			s.Next()
+		}
+	}}
+}
+
+// scheduled picks as the picker of understudy_weighted_round_robin does, which is
+// what compares with grpc-go's pickers.
+type scheduled struct {
+	scheduler *edf.Scheduler
+	pickers   []balancer.Picker
+}
+
+func (p *scheduled) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	return p.pickers[p.scheduler.Next()].Pick(info)
+}
+
+func ourPicker(weights []uint32) contestant {
+	p := &scheduled{scheduler: edf.New(entries(weights, true))}
+	for range weights {
+		p.pickers = append(p.pickers, stubPicker{})
+	}
+	return contestant{name: "picker, random start", loop: loopOf(p)}
+}
+
+func loopOf(p balancer.Picker) func(int) {
+	return func(n int) {
+		for range n {
+			_, _ = p.Pick(balancer.PickInfo{})
+		}
+	}
+}
+
+// textbook is A34's queue as one writes it down first: a lock, a binary heap, and
+// deadlines in floating point.
+type textbook struct {
+	mu      sync.Mutex
+	entries []textbookEntry
+}
+
+type textbookEntry struct {
+	deadline, weight float64
+	offset           int
+}
+
+func (q *textbook) Len() int { return len(q.entries) }
+func (q *textbook) Less(i, j int) bool {
+	a, b := q.entries[i], q.entries[j]
+	return a.deadline < b.deadline || a.deadline == b.deadline && a.offset < b.offset
+}
+func (q *textbook) Swap(i, j int) { q.entries[i], q.entries[j] = q.entries[j], q.entries[i] }
+func (q *textbook) Push(any)      {}
+func (q *textbook) Pop() any      { return nil }
+
+func (q *textbook) next() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := &q.entries[0]
+	offset := e.offset
+	e.deadline += 1 / e.weight
+	heap.Fix(q, 0)
+	return offset
+}
+
+func textbookEDF(weights []uint32) contestant {
+	q := &textbook{}
+	for i, w := range weights {
+		q.entries = append(q.entries, textbookEntry{1 / float64(w), float64(w), i})
+	}
+	heap.Init(q)
+	return contestant{name: "textbook EDF", loop: func(n int) {
+		for range n {
+			q.next()
+		}
+	}}
+}
+
+// randomWRR draws a point of the cumulated weights.
+func randomWRR(weights []uint32) contestant {
+	cumulated, sum := make([]uint64, len(weights)), uint64(0)
+	for i, w := range weights {
+		sum += uint64(w)
+		cumulated[i] = sum
+	}
+	return contestant{name: "random WRR", loop: func(n int) {
+		for range n {
+			point := rand.Uint64N(sum)
+			sort.Search(len(cumulated), func(i int) bool { return cumulated[i] > point })
+		}
+	}}
+}

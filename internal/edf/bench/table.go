@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	firstOurs   = 1
+	lastNext    = 2
+	ourColumn   = 3
+	textbook34  = 4
+	robinColumn = 6
+)
+
+// table prints rows as they come and remembers the worst of each target.
+type table struct {
+	parallelRatio, serial, allocs, overRobin, buildTime, buildBytes worst
+	overTextbook                                                    worst
+	tail                                                            worst
+}
+
+func (t *table) header() {
+	fmt.Print(`Each cell: ns a pick serial (times the floor) / on all cores (times the floor).
+No allocation unless stated. Building is until the first pick, with random starts; the
+longest picks are those of edf.Next with random starts on all cores, each with its clock.
+
+`)
+	names := []string{"weights", "endpoints"}
+	for _, c := range contestants([]uint32{1, 1}) {
+		names = append(names, c.name)
+		if c.close != nil {
+			c.close()
+		}
+	}
+	names = append(names, "building, an endpoint", "p99.99", "longest")
+	fmt.Println("| " + strings.Join(names, " | ") + " |")
+	fmt.Println("|" + strings.Repeat(" --- |", len(names)))
+}
+
+func (t *table) row(r rowResult) {
+	columns := []string{r.weights, fmt.Sprint(r.endpoints)}
+	for _, c := range r.cells {
+		columns = append(columns, c.String())
+	}
+	columns = append(columns, fmt.Sprintf("%.0f ns, %.0f B", r.build.ns, r.build.bytes),
+		short(r.tail.p9999), short(r.tail.longest))
+	fmt.Println("| " + strings.Join(columns, " | ") + " |")
+	t.remember(r)
+}
+
+func (c cell) String() string {
+	s := fmt.Sprintf("%s (%.1f×) / %s (%.1f×)", digits(c.serial), c.serialRatio, digits(c.parallel), c.parallelRatio)
+	if c.allocs >= 0.01 {
+		s += fmt.Sprintf(", %.0f alloc", max(1, c.allocs))
+	}
+	return s
+}
+
+func digits(ns float64) string {
+	if ns < 100 {
+		return fmt.Sprintf("%.1f", ns)
+	}
+	return fmt.Sprintf("%.0f", ns)
+}
+
+func short(d time.Duration) string {
+	if d < time.Microsecond {
+		return fmt.Sprintf("%d ns", d.Nanoseconds())
+	}
+	return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1000)
+}
+
+// worst is the largest value so far, and where it was.
+type worst struct {
+	value float64
+	where string
+}
+
+func (w *worst) add(value float64, where string) {
+	if w.where == "" || value > w.value {
+		w.value, w.where = value, where
+	}
+}
+
+func (t *table) remember(r rowResult) {
+	where := fmt.Sprintf("%s, %d", r.weights, r.endpoints)
+	for _, c := range r.cells[firstOurs : lastNext+1] {
+		at := where + ", " + c.name
+		t.parallelRatio.add(c.parallelRatio, at)
+		t.serial.add(c.serial, at)
+		t.allocs.add(c.allocs, at)
+		if r.endpoints >= 10_000 {
+			old := r.cells[textbook34]
+			t.overTextbook.add(max(c.serial/old.serial, c.parallel/old.parallel), at)
+		}
+	}
+	if r.endpoints <= 10_000 {
+		t.overRobin.add(r.cells[ourColumn].parallel/r.cells[robinColumn].parallel, where)
+	}
+	if r.endpoints >= 1000 {
+		t.buildTime.add(r.build.ns, where)
+		t.buildBytes.add(r.build.bytes, where)
+	}
+	t.tail.add(float64(r.tail.p9999.Nanoseconds())/1000, where)
+}
+
+func (t *table) footer() {
+	line := func(target, unit string, w worst) {
+		fmt.Printf("- %s: at worst %.2f%s (%s)\n", target, w.value, unit, w.where)
+	}
+	fmt.Println("\nTargets:")
+	line("a pick at most 2.0 times the floor on all cores", "", t.parallelRatio)
+	line("a pick at most 40 ns serial", " ns", t.serial)
+	line("0 allocations a pick", "", t.allocs)
+	line("at most 0.2 of textbook EDF from 10,000 endpoints", "", t.overTextbook)
+	line("our picker at most 1.0 of grpc-go's round_robin on all cores up to 10,000 endpoints", "", t.overRobin)
+	line("building at most 100 ns an endpoint from 1,000", " ns", t.buildTime)
+	line("building at most 100 bytes an endpoint from 1,000", " bytes", t.buildBytes)
+	line("p99.99 of picks", " µs", t.tail)
+}
