@@ -45,7 +45,7 @@ func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 		shuffle = c.ShuffleAddressList
 	default:
 		err := fmt.Errorf("pick_first: configuration is a %T, want one that this policy parsed: %w", c, balancer.ErrBadResolverState)
-		p.ResolverError(err)
+		p.fail(err)
 		return err
 	}
 	list := addressesOf(state.ResolverState, shuffle)
@@ -81,9 +81,13 @@ func (p *policy) update(list []resolver.Address, health bool) {
 
 // ResolverError fails calls with err if there is nothing better to do.
 func (p *policy) ResolverError(err error) {
+	p.fail(fmt.Errorf("name resolver error: %v", err)) // see failing
+}
+
+func (p *policy) fail(err error) {
 	p.events.Do(func() {
 		if !p.closed {
-			p.act(p.core.ResolverError(err))
+			p.act(p.core.Fail(err))
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package pickfirst
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing/synctest"
@@ -20,8 +21,10 @@ import (
 type recorder struct {
 	balancer.ClientConn // nil: what is not recorded is not used
 
-	policy balancer.Balancer
-	mark   func(resolver.State) resolver.State // switches health listening on
+	builder balancer.Builder
+	policy  balancer.Balancer
+	refuse  bool                                // to make subchannels
+	mark    func(resolver.State) resolver.State // switches health listening on
 
 	mu        sync.Mutex
 	subs      map[string]*fakeSubConn // by address, those not shut down
@@ -31,7 +34,7 @@ type recorder struct {
 }
 
 func newRecorder(b balancer.Builder, mark func(resolver.State) resolver.State) *recorder {
-	r := &recorder{mark: mark, subs: map[string]*fakeSubConn{}}
+	r := &recorder{builder: b, mark: mark, subs: map[string]*fakeSubConn{}}
 	r.policy = b.Build(r, balancer.BuildOptions{})
 	return r
 }
@@ -73,6 +76,9 @@ func (s *fakeSubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 }
 
 func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	if r.refuse {
+		return nil, errors.New("closing")
+	}
 	s := &fakeSubConn{r: r, address: a[0].Addr, listener: opts.StateListener}
 	r.mu.Lock()
 	defer r.mu.Unlock()

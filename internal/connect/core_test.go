@@ -95,7 +95,9 @@ func published(a connect.Action, name string) string {
 	return a.State.String()
 }
 
-func (t *target) ResolverError(err error) { t.act(t.core.ResolverError(err)) }
+func (t *target) ResolverError(err error) {
+	t.act(t.core.Fail(fmt.Errorf("name resolver error: %v", err)))
+}
 
 func (t *target) ExitIdle() {
 	if !t.closed {

@@ -1,7 +1,5 @@
 package connect
 
-import "fmt"
-
 // Update gives the core a new list of addresses, as long as from, in the order in
 // which they are to be tried and without duplicates: from[i] is where address i was
 // in the list before, and -1 for a new one. An empty list fails calls with
@@ -107,11 +105,11 @@ func (c *Core) reconnect() {
 	c.connect(true)
 }
 
-// ResolverError handles an error of the name resolver. It does nothing while the
-// addresses that are known still may serve.
-func (c *Core) ResolverError(err error) []Action {
+// Fail makes calls fail with err, which came in place of a list, unless the addresses
+// that are known still may serve.
+func (c *Core) Fail(err error) []Action {
 	if len(c.subs) == 0 || c.published == TransientFailure {
-		c.publish(TransientFailure, 0, fmt.Errorf("name resolver error: %v", err))
+		c.publish(TransientFailure, 0, err)
 	}
 	return c.take()
 }

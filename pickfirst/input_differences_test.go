@@ -1,0 +1,84 @@
+package pickfirst
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+)
+
+// The differences from gRPC-Go's that show with bad input. The second part of the
+// table in docs/pick-first.md explains them.
+func TestDifferencesWithBadInput(t *testing.T) {
+	foreign := balancer.ClientConnState{ResolverState: endpoints("a", "b"),
+		BalancerConfig: struct {
+			serviceconfig.LoadBalancingConfig
+		}{}}
+	for _, c := range []struct {
+		name         string
+		run          func(*recorder) error
+		ours, theirs string
+	}{
+		{
+			"endpoints without addresses",
+			func(r *recorder) error {
+				s := resolver.State{Endpoints: make([]resolver.Endpoint, 1)}
+				return r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: s})
+			},
+			"[publish TRANSIENT_FAILURE: the name resolver gave no addresses, want at least one], error",
+			"[publish CONNECTING], no error",
+		}, {
+			"first update has a foreign configuration",
+			func(r *recorder) error { return r.policy.UpdateClientConnState(foreign) },
+			"[publish TRANSIENT_FAILURE: pick_first: configuration is a struct { serviceconfig.LoadBalancingConfig }, " +
+				"want one that this policy parsed: bad resolver state], error",
+			"[], error",
+		}, {
+			"foreign configuration while connecting",
+			func(r *recorder) error {
+				r.Update([]string{"a", "b"}, false)
+				err := r.policy.UpdateClientConnState(foreign)
+				r.Advance(time.Second)
+				return err
+			},
+			"[publish CONNECTING connect a connect b], error",
+			"[publish CONNECTING connect a], error",
+		}, {
+			"configuration null",
+			func(r *recorder) error {
+				_, err := r.builder.(balancer.ConfigParser).ParseConfig(json.RawMessage(`null`))
+				return err
+			},
+			"[], error", "[], no error",
+		}, {
+			"no subchannel can be made",
+			func(r *recorder) error {
+				r.refuse = true
+				r.Update([]string{"a"}, false)
+				return nil
+			},
+			"[publish CONNECTING publish TRANSIENT_FAILURE: the only address failed: closing resolve], no error",
+			"[publish CONNECTING], no error",
+		},
+	} {
+		for name, want := range map[string]string{Name: c.ours, grpcpickfirst.Name: c.theirs} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRecorder(balancer.Get(name), EnableHealthListener)
+				outcome := "no error"
+				if c.run(r) != nil {
+					outcome = "error"
+				}
+				if got := fmt.Sprintf("%v, %s", r.Take(), outcome); got != want {
+					t.Errorf("%s: %s gives %s, want %s", c.name, name, got, want)
+				}
+				r.Close()
+			})
+		}
+	}
+}
