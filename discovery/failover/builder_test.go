@@ -80,7 +80,7 @@ func TestAFailedBuildLeavesNoTimer(t *testing.T) {
 			t.Fatal("want an error")
 		}
 		f.resolvers["a"].answer("10.0.0.1:1")
-		time.Sleep(2 * patience)
+		<-time.After(2 * patience)
 		if seen := cc.take(); seen != "" {
 			t.Errorf("the channel was told %q", seen)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
@@ -25,6 +26,32 @@ func TestCallsGoToTheNextTierAndBack(t *testing.T) {
 	await(t, conn, "eu as "+eu.address)
 	us.start(t)
 	await(t, conn, "us as "+us.address)
+}
+
+// E2: the same address in two parts is accepted.
+func TestTheSamePartTwice(t *testing.T) {
+	us := startTier(t, "us", insecure.NewCredentials())
+	conn := dial(t, fmt.Sprintf("failover:///passthrough:///%s,passthrough:///%s", us.address, us.address), plaintext)
+	await(t, conn, "us as "+us.address)
+	us.server.Stop()
+	us.start(t)
+	await(t, conn, "us as "+us.address)
+}
+
+// An idle channel closes its resolver, and builds another one for the next call.
+func TestAfterAnIdleTime(t *testing.T) {
+	us := startTier(t, "us", insecure.NewCredentials())
+	conn := dial(t, fmt.Sprintf("failover:///%s,passthrough:///192.0.2.1:1", us.address), plaintext, grpc.WithIdleTimeout(50*time.Millisecond))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for range 3 {
+		await(t, conn, "us as "+us.address)
+		for state := conn.GetState(); state != connectivity.Idle; state = conn.GetState() {
+			if !conn.WaitForStateChange(ctx, state) {
+				t.Fatalf("the channel is %v, want idle", state)
+			}
+		}
+	}
 }
 
 // The target's mistakes reach the first call, since NewClient cannot tell.

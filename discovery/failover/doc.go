@@ -40,8 +40,12 @@
 // before. A part that answered once keeps its last addresses when its resolver
 // fails; an answer without addresses counts as a failure, but replaces them.
 //
-// Where no part has an address, calls fail with the errors of the parts. Requests
-// for re-resolution go to the part whose endpoints asked for it.
+// Where no part has an address, calls fail with the errors of the parts.
+//
+// Requests for re-resolution by a load-balancing policy go to the part whose
+// endpoints it is about. The channel itself, which asks whenever a connection cannot
+// be made or is lost, does not say which: then all parts are asked. The resolver of
+// DNS names looks them up no more than once in 30 seconds, however often it is asked.
 //
 // # Authority and TLS
 //

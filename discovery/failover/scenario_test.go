@@ -66,7 +66,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		time.Sleep(duration)
+		<-time.After(duration)
 	case "resolve-now":
 		if len(args) == 0 {
 			s.resolver.ResolveNow(resolver.ResolveNowOptions{})
