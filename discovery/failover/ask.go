@@ -28,7 +28,7 @@ func (r *multiResolver) ask(i int) {
 	if r.closed || !r.started {
 		return
 	}
-	r.answers[i].ask = true
+	r.words[i].ask = true
 	if !r.asking {
 		r.asking = true
 		go r.askParts()
@@ -60,9 +60,9 @@ func (r *multiResolver) nextToAsk() (inner resolver.Resolver, closed bool) {
 	if r.closed {
 		return nil, true
 	}
-	for i := range r.answers {
-		if r.answers[i].ask {
-			r.answers[i].ask = false
+	for i := range r.words {
+		if r.words[i].ask {
+			r.words[i].ask = false
 			return r.inner[i], false
 		}
 	}

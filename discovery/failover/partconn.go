@@ -21,13 +21,8 @@ type partConn struct {
 // resolver should try again: the answer was empty, or the channel did not take it
 // and no other part explains that.
 func (c *partConn) UpdateState(state resolver.State) error {
-	endpoints := c.r.endpoints(c.r.parts[c.index], state)
-	a, phase := answer{endpoints: endpoints}, answered
-	if len(endpoints) == 0 {
-		a.err, phase = errNoAddresses, failed
-	}
-	c.r.record(c.index, a, phase)
-	return errors.Join(a.err, c.r.publish(c.index))
+	err := c.r.answer(c.index, c.r.endpoints(c.r.parts[c.index], state))
+	return errors.Join(err, c.r.publish(c.index))
 }
 
 // NewAddress implements resolver.ClientConn.
@@ -41,17 +36,24 @@ func (c *partConn) ReportError(err error) {
 	_ = c.r.publish(nobody) // the resolver knows that it failed, and tries again anyway
 }
 
-// record notes part i's answer.
-func (r *multiResolver) record(i int, a answer, to phase) {
+// answer notes that part i's resolver answered with endpoints, each with an address.
+// It returns an error where there are none.
+func (r *multiResolver) answer(i int, endpoints []resolver.Endpoint) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a.told, a.ask = r.answers[i].told, r.answers[i].ask
-	r.answers[i] = a
-	r.progress.phases[i] = to
-	r.changed = true
-	if a.err != nil && !r.closed {
-		logger.Warningf("failover: %s: %v", r.parts[i].name, a.err)
+	if r.closed {
+		return nil
 	}
+	r.changed = true
+	if len(endpoints) == 0 {
+		logger.Warningf("failover: %s: %v", r.parts[i].name, errNoAddresses)
+		r.progress.phases[i] = failed
+		r.words[i].endpoints, r.words[i].err = nil, errNoAddresses
+		return errNoAddresses
+	}
+	r.progress.phases[i] = answered
+	r.words[i].endpoints, r.words[i].err = endpoints, nil
+	return nil
 }
 
 // fail notes that part i's resolver failed with err.
@@ -71,7 +73,7 @@ func (r *multiResolver) fail(i int, err error) {
 		r.changed = true
 	}
 	r.progress.phases[i] = failed
-	r.answers[i].err = err
+	r.words[i].err = err
 }
 
 // endpoints returns those of state that have an address, as gRPC reads them, with

@@ -54,7 +54,7 @@ func (r *multiResolver) message() message {
 		r.progress.sent = true
 		for i, phase := range r.progress.phases {
 			if phase != outstanding {
-				m.listed = append(m.listed, topology.Part{Name: r.parts[i].name, Endpoints: r.answers[i].endpoints})
+				m.listed = append(m.listed, topology.Part{Name: r.parts[i].name, Endpoints: r.words[i].endpoints})
 			}
 		}
 	}
@@ -85,8 +85,8 @@ func (r *multiResolver) deliver(m message) error {
 // only its resolver can help, and that knows already. The lock is held.
 func (r *multiResolver) settle(caller int, err error) error {
 	if err == nil {
-		for i := range r.answers {
-			r.answers[i].told = false
+		for i := range r.words {
+			r.words[i].told = false
 		}
 		return nil
 	}
@@ -97,10 +97,10 @@ func (r *multiResolver) settle(caller int, err error) error {
 	}
 	logger.Warningf("failover: the channel did not take an update: %v", err)
 	for i, phase := range r.progress.phases {
-		if phase == answered && i != caller && !r.answers[i].told {
+		if phase == answered && i != caller && !r.words[i].told {
 			r.ask(i)
 		}
-		r.answers[i].told = true
+		r.words[i].told = true
 	}
 	return err
 }
@@ -134,17 +134,17 @@ func (r *multiResolver) checkServiceConfig() error {
 func (r *multiResolver) whyNone() error {
 	const most = 4 // causes that are worth reading
 	var causes []string
-	for i, answer := range r.answers {
+	for i, word := range r.words {
 		switch {
 		case i >= most:
-		case answer.err != nil:
-			causes = append(causes, fmt.Sprintf("%s: %v", r.parts[i].name, answer.err))
+		case word.err != nil:
+			causes = append(causes, fmt.Sprintf("%s: %v", r.parts[i].name, word.err))
 		default:
 			causes = append(causes, fmt.Sprintf("%s: no answer yet", r.parts[i].name))
 		}
 	}
 	text := "failover: no part has an address: " + strings.Join(causes, "; ")
-	if more := len(r.answers) - most; more > 0 {
+	if more := len(r.words) - most; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return errors.New(text)

@@ -23,7 +23,7 @@ type multiResolver struct {
 
 	mu       sync.Mutex
 	progress progress
-	answers  []answer // one a part
+	words    []word // one a part
 	inner    []resolver.Resolver
 	timer    *time.Timer // sets progress.late
 	started  bool        // every part's resolver is built
@@ -35,8 +35,8 @@ type multiResolver struct {
 	asking bool // a goroutine is in askParts
 }
 
-// answer is the last word of a part's resolver.
-type answer struct {
+// word is the last word of a part's resolver.
+type word struct {
 	endpoints []resolver.Endpoint // none unless the part's phase is answered
 	err       error               // why there are none
 	told      bool                // its resolver knows that the channel did not like an update
@@ -52,7 +52,7 @@ func newMultiResolver(b *builder, parts []part, cc resolver.ClientConn, nameAddr
 		nameAddresses: nameAddresses,
 		proxy:         b.proxy,
 		progress:      progress{phases: make([]phase, len(parts))},
-		answers:       make([]answer, len(parts)),
+		words:         make([]word, len(parts)),
 	}
 	for i, p := range parts {
 		r.index[p.name] = i

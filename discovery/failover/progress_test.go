@@ -1,0 +1,41 @@
+package failover
+
+import (
+	"slices"
+	"testing"
+)
+
+// The rule, sentence by sentence, over every combination of three parts.
+func TestProgressFollowsTheRule(t *testing.T) {
+	all := []phase{outstanding, failed, answered}
+	for i := range 27 * 4 {
+		p := progress{
+			phases: []phase{all[i%3], all[i/3%3], all[i/9%3]},
+			late:   i/27%2 == 1,
+			sent:   i/54%2 == 1,
+		}
+		has := func(phase phase) bool { return slices.Contains(p.phases, phase) }
+		var want action
+		switch {
+		case p.sent && !has(answered):
+			want = both
+		case p.sent:
+			want = send
+		// "No state is sent until the first part has answered or failed, or 10 s have
+		// passed;"
+		case p.phases[0] == outstanding && !p.late:
+			want = wait
+		// "nor while all answers so far failed and one is outstanding within that time."
+		case !has(answered) && has(outstanding) && !p.late:
+			want = wait
+		// A state needs an address, and an error something that failed.
+		case has(answered):
+			want = send
+		case has(failed):
+			want = report
+		}
+		if got := p.next(); got != want {
+			t.Errorf("%+v: %v, want %v", p, got, want)
+		}
+	}
+}
