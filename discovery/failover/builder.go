@@ -59,9 +59,9 @@ func NewBuilder(opts ...Option) resolver.Builder {
 
 // Validate returns an error that says what is wrong with target, which is to be
 // resolved by a builder with the given options; it is the one that the first call on
-// a channel to that target fails with. It looks nothing up. Mistakes that only the
-// resolver of a part can tell, such as a path that a resolver of the user's does not
-// know, are not found.
+// a channel to that target fails with. It looks nothing up. Mistakes that only a
+// channel can tell are left to the first call: those in the fields of the service
+// config, and those that the resolver of a part finds when it is built.
 func Validate(target string, opts ...Option) error {
 	b := NewBuilder(opts...).(*builder)
 	u, err := parseURL(target)
