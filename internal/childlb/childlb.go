@@ -135,6 +135,9 @@ func (c *Child) swap() {
 	old.close()
 }
 
+// Exists reports whether the child has a policy: whether it was ever updated.
+func (c *Child) Exists() bool { return c.current != nil }
+
 // ResolverError passes an error of the resolver on to the policy.
 func (c *Child) ResolverError(err error) {
 	if latest := c.latest(); latest != nil {

@@ -1,0 +1,79 @@
+// Package weightedtarget is the policy understudy_weighted_target: several children,
+// each of which gets calls by its weight (gRFC A28, as weighted_target_experimental).
+// In the trees of this module the children are the localities of a priority.
+//
+// Its configuration in JSON:
+//
+//	{"understudy_weighted_target": {
+//	    "targets": {
+//	        "us-east/a": {"weight": 3, "childPolicy": [{"round_robin": {}}]},
+//	        "us-east/b": {"weight": 1, "childPolicy": [{"round_robin": {}}]}
+//	    },
+//	    "removedChildRetention": "0s",
+//	    "startPoint": "spec"
+//	}}
+//
+// A weight is 1 to 4,294,967,295, and so is the sum of all. Of a childPolicy list the
+// first policy that is registered is taken. No targets are accepted: calls then fail.
+// removedChildRetention, "0s" unless set, is how long a child that an update removes
+// is kept in case another brings it back; it gets no calls meanwhile. startPoint says
+// where a new child starts in its interval between two picks: "spec", the default, at
+// the beginning, so that a client's first calls go to the heaviest child; "random" at
+// a random point, so that the first calls of a fleet follow the weights. Unknown
+// fields are ignored; an error names its field.
+//
+// The policy is READY if any child is, else CONNECTING if any child is, else IDLE if
+// any is, else TRANSIENT_FAILURE. A child that failed counts as failed until it is
+// READY or IDLE. Calls are spread over the READY children in the exact
+// earliest-deadline-first sequence of gRFC A34, where the children stand in the order
+// of their names; a child keeps its place in the sequence from picker to picker. If no
+// child is READY, calls wait while any is CONNECTING; they go to the pickers of IDLE
+// children, which thereby are asked to connect; or they fail with the errors of the
+// failed ones, chosen by weight.
+//
+// Endpoints reach the child that the first element of their path names (package
+// hierarchy), with that element taken off.
+package weightedtarget
+
+import (
+	"encoding/json"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/serviceconfig"
+)
+
+// Name is the name under which the policy is registered.
+const Name = "understudy_weighted_target"
+
+var logger = grpclog.Component("understudy")
+
+func init() { balancer.Register(NewBuilder(Name)) }
+
+// NewBuilder returns the policy's builder under another name. It is for registering
+// the policy under a name of the specification, before any channel is made; under Name
+// it is registered already.
+//
+// The builder is safe for concurrent use. The policies it builds follow the contract
+// of balancer.Balancer: their methods are called one at a time, and none after Close.
+func NewBuilder(name string) balancer.Builder { return builder{name} }
+
+type builder struct{ name string }
+
+// Name returns the name given to NewBuilder.
+func (b builder) Name() string { return b.name }
+
+// OwnsSubConns says that no subchannel is left after Close.
+func (b builder) OwnsSubConns() {}
+
+// ParseConfig parses the policy's configuration; its errors name the field.
+func (b builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
+	return parseConfig(raw)
+}
+
+// Build builds a policy.
+func (b builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	p := &policy{cc: cc, options: opts, children: make(map[string]*child)}
+	p.serializer.SetFlush(p.flush)
+	return p
+}

@@ -1,0 +1,116 @@
+package weightedtarget
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// harness is a policy on a fake channel, with stub children, in a bubble.
+type harness struct {
+	t       *testing.T
+	cc      *lbtest.ClientConn
+	policy  balancer.Balancer
+	weights map[string]string // of the last update
+	builder *lbtest.StubBuilder
+}
+
+func newHarness(t *testing.T) *harness {
+	builder := &lbtest.StubBuilder{PolicyName: fmt.Sprintf("weighted_target_stub_%p", t)}
+	balancer.Register(builder)
+	cc := &lbtest.ClientConn{}
+	return &harness{t: t, cc: cc, policy: NewBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
+}
+
+// configure returns a configuration with the given weights by name, and more fields.
+func (h *harness) configure(weights map[string]string, more string) *config {
+	h.t.Helper()
+	var targets []string
+	for _, name := range slices.Sorted(maps.Keys(weights)) {
+		targets = append(targets, fmt.Sprintf(`%q: {"weight": %s, "childPolicy": [{%q: {"id": %q}}]}`, name, weights[name], h.builder.PolicyName, name))
+	}
+	c, err := parseConfig([]byte(fmt.Sprintf(`{"targets": {%s}%s}`, strings.Join(targets, ","), more)))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// update gives the policy children such as "a=1 b=2", each with one endpoint.
+func (h *harness) update(children, more string) error {
+	h.t.Helper()
+	h.weights = map[string]string{}
+	var state resolver.State
+	for _, child := range strings.Fields(children) {
+		name, weight, _ := strings.Cut(child, "=")
+		h.weights[name] = weight
+		endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "of " + name}}}
+		state.Endpoints = append(state.Endpoints, hierarchy.Set(endpoint, name))
+	}
+	err := h.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: h.configure(h.weights, more)})
+	synctest.Wait()
+	return err
+}
+
+// report makes a child report a state with a picker that says whose it is.
+func (h *harness) report(name string, state connectivity.State) {
+	if stub := h.builder.Get(name); stub != nil {
+		var err error
+		switch state {
+		case connectivity.Idle:
+			err = fmt.Errorf("%s", name)
+		case connectivity.TransientFailure:
+			err = fmt.Errorf("%s", name)
+		}
+		stub.Report(state, err)
+	}
+	synctest.Wait()
+}
+
+// describe returns the state last published, and which children as many picks go to
+// as all weights sum to.
+func (h *harness) describe() string {
+	state := h.cc.State()
+	all := state.ConnectivityState.String()
+	counts := map[string]int{}
+	n := 0
+	for _, weight := range h.weights {
+		var w int
+		fmt.Sscan(weight, &w)
+		n += w
+	}
+	for range max(n, 1) * 2520 { // of any part of them, whole periods
+		answer := strings.TrimPrefix(lbtest.Pick(state), "fail: ")
+		if answer == "queue" {
+			return all + " queue\n"
+		}
+		if answer == errNoTargets.Error() {
+			return all + " no targets\n"
+		}
+		counts[answer]++
+	}
+	smallest := 0
+	for name := range counts {
+		var w int
+		fmt.Sscan(h.weights[name], &w)
+		if smallest == 0 || counts[name]/w < smallest {
+			smallest = counts[name] / w
+		}
+	}
+	var s strings.Builder
+	s.WriteString(all)
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&s, " %s*%d", name, (counts[name]+smallest/2)/smallest)
+	}
+	return s.String() + "\n"
+}

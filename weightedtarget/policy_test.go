@@ -1,0 +1,236 @@
+package weightedtarget
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// inBubble runs f with a policy of its own in a bubble, closed afterwards.
+func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		defer h.policy.Close()
+		f(t, h)
+	})
+}
+
+func TestEndpointsReachTheChildThatTheirPathNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.weights = map[string]string{"a": "1", "b": "1"}
+		endpoint := func(address string, path ...string) resolver.Endpoint {
+			return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
+		}
+		err := h.policy.UpdateClientConnState(balancer.ClientConnState{
+			BalancerConfig: h.configure(h.weights, ""),
+			ResolverState: resolver.State{
+				Addresses: []resolver.Address{{Addr: "of nobody"}},
+				Endpoints: []resolver.Endpoint{
+					endpoint("1", "a", "deeper"), endpoint("2", "b"), endpoint("3", "a"),
+					endpoint("4", "unknown"), {Addresses: []resolver.Address{{Addr: "5"}}},
+				},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := h.builder.Get("a"), h.builder.Get("b")
+		if !slices.Equal(a.Addresses(), []string{"1", "3"}) || !slices.Equal(b.Addresses(), []string{"2"}) {
+			t.Errorf("a has %v, b has %v", a.Addresses(), b.Addresses())
+		}
+		if path := hierarchy.Path(a.Last().ResolverState.Endpoints[0]); !slices.Equal(path, []string{"deeper"}) {
+			t.Errorf("path below a = %q, want [deeper]", path)
+		}
+		if a.Last().ResolverState.Addresses != nil {
+			t.Error("the children were given the addresses of all")
+		}
+	})
+}
+
+// An update causes one publication, also where children report and fail inside it.
+func TestOnePublicationForEachUpdate(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			switch s.ID() {
+			case "bad":
+				return errors.New("no good")
+			case "quick":
+				s.Report(connectivity.Ready, nil)
+			}
+			return nil
+		}
+		err := h.update("bad=1 quick=1 slow=1", "")
+		if err == nil || err.Error() != "no good" {
+			t.Errorf("error = %v, want the child's own", err)
+		}
+		if n := len(h.cc.States()); n != 1 {
+			t.Errorf("published %d states, want 1", n)
+		}
+		if got := h.describe(); got != "READY quick*1\n" {
+			t.Errorf("state = %s", got)
+		}
+	})
+}
+
+// A child that returns an error from its update counts as failed with that error,
+// unless it is READY or IDLE.
+func TestAChildThatFailsItsUpdate(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		fail := true
+		h.builder.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error {
+			if fail {
+				return errors.New("no good")
+			}
+			return nil
+		}
+		h.update("a=1", "")
+		if got := lbtest.Pick(h.cc.State()); got != `fail: weighted_target: target "a": no good` {
+			t.Errorf("calls get %q", got)
+		}
+		fail = false
+		h.update("a=1", "")
+		h.report("a", connectivity.Ready)
+		fail = true
+		h.update("a=1", "")
+		if got := h.describe(); got != "READY a*1\n" {
+			t.Errorf("a READY child that failed its update left %s", got)
+		}
+	})
+}
+
+func TestResolverErrors(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.policy.ResolverError(errors.New("no such host"))
+		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no such host") {
+			t.Errorf("without children calls get %q", got)
+		}
+		h.update("a=1", "")
+		h.policy.ResolverError(errors.New("gone"))
+		if got := h.builder.Get("a").ResolverErrors(); len(got) != 1 || got[0].Error() != "gone" {
+			t.Errorf("the child was given the errors %v, want one", got)
+		}
+		h.builder.Get("a").ResolveNow()
+		if h.cc.ResolveNows() != 1 {
+			t.Errorf("passed on %d requests for re-resolution, want 1", h.cc.ResolveNows())
+		}
+	})
+}
+
+func TestExitIdleReachesTheChildren(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 b=1", `, "removedChildRetention": "60s"`)
+		a := h.builder.Get("a")
+		h.update("b=1", `, "removedChildRetention": "60s"`)
+		h.policy.ExitIdle()
+		if a.ExitIdles() != 0 || h.builder.Get("b").ExitIdles() != 1 {
+			t.Errorf("a was asked %d times, b %d times; want 0 and 1", a.ExitIdles(), h.builder.Get("b").ExitIdles())
+		}
+	})
+}
+
+// Removed children are closed at once, unless they are to be kept for a time.
+func TestRemovedChildren(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 b=1", "")
+		a := h.builder.Get("a")
+		h.update("b=1", "")
+		if !a.IsClosed() {
+			t.Error("the removed child is open, want it closed at once")
+		}
+
+		const keep = `, "removedChildRetention": "60s"`
+		h.update("a=1 b=1", keep)
+		h.report("a", connectivity.Ready)
+		a = h.builder.Get("a")
+		h.update("b=1", keep)
+		h.report("a", connectivity.TransientFailure)
+		h.report("a", connectivity.Ready)
+		if got := h.describe(); got != "CONNECTING queue\n" {
+			t.Errorf("a removed child still has a say: %s", got)
+		}
+		time.Sleep(59 * time.Second) //nolint:forbidigo // in a bubble
+		synctest.Wait()
+		h.update("a=1 b=1", keep)
+		if got := h.describe(); got != "READY a*1\n" || h.builder.Get("a") != a {
+			t.Errorf("the child that came back is new, or not used: %s", got)
+		}
+		h.update("b=1", keep)
+		time.Sleep(60 * time.Second) //nolint:forbidigo // in a bubble
+		synctest.Wait()
+		if !a.IsClosed() {
+			t.Error("the removed child is open after its time")
+		}
+	})
+}
+
+// Row T5: Close closes children that are only retained, too.
+func TestCloseClosesRetainedChildren(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 b=1", "")
+		h.update("b=1", `, "removedChildRetention": "60s"`)
+		h.policy.Close()
+		for _, stub := range h.builder.Built() {
+			if stub.Closes() != 1 {
+				t.Errorf("a child was closed %d times, want once", stub.Closes())
+			}
+			stub.Report(connectivity.Ready, nil)
+		}
+		synctest.Wait()
+		if n := len(h.cc.States()); n != 2 {
+			t.Errorf("published %d states, want 2: none after Close", n)
+		}
+	})
+}
+
+// Reports that change nothing that calls see are not published.
+func TestNoNeedlessPublications(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 b=1", "")
+		h.report("a", connectivity.Ready)
+		before := len(h.cc.States())
+		h.report("b", connectivity.TransientFailure)
+		h.report("b", connectivity.Connecting)
+		h.report("b", connectivity.TransientFailure)
+		if n := len(h.cc.States()) - before; n != 0 {
+			t.Errorf("published %d states, want none", n)
+		}
+		h.report("a", connectivity.Ready)
+		if n := len(h.cc.States()) - before; n != 1 {
+			t.Errorf("published %d states for a new picker, want 1", n)
+		}
+	})
+}
+
+// Decision 7: with one pick between updates calls still follow the weights.
+func TestPlacesAreKeptFromPickerToPicker(t *testing.T) {
+	for _, start := range []string{"spec", "random"} {
+		inBubble(t, func(t *testing.T, h *harness) {
+			more := `, "startPoint": "` + start + `"`
+			h.update("a=1 b=5 c=10", more)
+			for _, name := range []string{"a", "b", "c"} {
+				h.report(name, connectivity.Ready)
+			}
+			counts := map[string]int{}
+			for range 1600 {
+				h.update("a=1 b=5 c=10", more)
+				counts[lbtest.Pick(h.cc.State())]++
+			}
+			for name, want := range map[string]int{"a": 100, "b": 500, "c": 1000} {
+				if diff := counts[name] - want; diff < -1 || diff > 1 {
+					t.Errorf("%s: %s got %d calls, want %d", start, name, counts[name], want)
+				}
+			}
+		})
+	}
+}
