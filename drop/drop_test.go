@@ -1,0 +1,281 @@
+package drop
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	estats "google.golang.org/grpc/experimental/stats"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// recorder counts what is recorded, by its labels.
+type recorder struct {
+	estats.UnimplementedMetricsRecorder
+
+	mu     sync.Mutex
+	counts map[string]int64
+}
+
+func (r *recorder) RecordInt64Count(handle *estats.Int64CountHandle, n int64, labels ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts[handle.Name+" "+strings.Join(labels, " ")] += n
+}
+
+// harness is a policy on a fake channel with a stub for its child, in a bubble.
+type harness struct {
+	t        *testing.T
+	cc       *lbtest.ClientConn
+	recorder *recorder
+	policy   balancer.Balancer
+	builder  *lbtest.StubBuilder
+}
+
+func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		builder := &lbtest.StubBuilder{PolicyName: fmt.Sprintf("drop_stub_%p", t)}
+		balancer.Register(builder)
+		recorder := &recorder{counts: map[string]int64{}}
+		cc := &lbtest.ClientConn{Recorder: recorder}
+		h := &harness{t: t, cc: cc, recorder: recorder, builder: builder, policy: NewBuilder("drop").Build(cc, balancer.BuildOptions{})}
+		defer h.policy.Close()
+		f(t, h)
+	})
+}
+
+// update gives the policy drop categories, in JSON.
+func (h *harness) update(categories string) error {
+	h.t.Helper()
+	c, err := parseConfig([]byte(fmt.Sprintf(`{"dropCategories": %s, "childPolicy": [{%q: {"id": "child"}}]}`, categories, h.builder.PolicyName)))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	err = h.policy.UpdateClientConnState(balancer.ClientConnState{
+		BalancerConfig: c,
+		ResolverState:  resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "a"}}}}},
+	})
+	synctest.Wait()
+	return err
+}
+
+func (h *harness) report(state connectivity.State, err error) {
+	h.builder.Get("child").Report(state, err)
+	synctest.Wait()
+}
+
+func TestWithoutCategoriesEverythingPasses(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update(`[]`)
+		h.report(connectivity.Ready, nil)
+		state := h.cc.State()
+		if _, wrapped := state.Picker.(*picker); wrapped || lbtest.Pick(state) != "child" || state.ConnectivityState != connectivity.Ready {
+			t.Errorf("published %+v, want the child's own picker", state)
+		}
+		if got := h.builder.Get("child").Addresses(); len(got) != 1 || got[0] != "a" {
+			t.Errorf("the child has %v, want the endpoint", got)
+		}
+	})
+}
+
+// A call is tried against each category in turn, so that the second sees what the
+// first left.
+func TestDropsByCategoryInOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update(`[{"category": "lb", "requestsPerMillion": 200000}, {"category": "throttle", "requestsPerMillion": 500000}]`)
+		h.report(connectivity.Ready, nil)
+		const n = 100_000
+		got := map[string]float64{}
+		for range n {
+			_, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
+			if s, ok := status.FromError(err); ok {
+				if s.Code() != codes.Unavailable {
+					t.Fatalf("a dropped call ends with %v, want UNAVAILABLE", s.Code())
+				}
+				got[s.Message()]++
+			} else {
+				got["passed"]++
+			}
+		}
+		for what, share := range map[string]float64{
+			`call dropped by configuration, category "lb"`:       0.2,
+			`call dropped by configuration, category "throttle"`: 0.4,
+			"passed": 0.4,
+		} {
+			// Five standard deviations: fails by chance once in two million runs.
+			if diff := math.Abs(got[what]/n - share); diff > 5*math.Sqrt(share*(1-share)/n) {
+				t.Errorf("%s: %.4f of the calls, want %.2f", what, got[what]/n, share)
+			}
+		}
+		counted := h.recorder.counts
+		for category, message := range map[string]string{"lb": `call dropped by configuration, category "lb"`, "throttle": `call dropped by configuration, category "throttle"`} {
+			found := false
+			for labels, count := range counted {
+				if strings.HasPrefix(labels, "understudy.drop.dropped ") && strings.HasSuffix(labels, " "+category) {
+					found = count == int64(got[message])
+				}
+			}
+			if !found {
+				t.Errorf("metrics %v do not count the %v calls dropped by %s", counted, got[message], category)
+			}
+		}
+	})
+}
+
+// Only while the child is READY: otherwise a lower priority could not step in.
+func TestDropsOnlyWhileReady(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update(`[{"category": "all", "requestsPerMillion": 1000000}]`)
+		for state, want := range map[connectivity.State]string{
+			connectivity.Connecting:       "queue",
+			connectivity.Idle:             "queue",
+			connectivity.TransientFailure: "fail: refused",
+			connectivity.Ready:            `fail: rpc error: code = Unavailable desc = call dropped by configuration, category "all"`,
+		} {
+			var err error
+			if state == connectivity.TransientFailure {
+				err = errors.New("refused")
+			}
+			h.report(state, err)
+			if got := lbtest.Pick(h.cc.State()); got != want || h.cc.State().ConnectivityState != state {
+				t.Errorf("%v: calls get %q in %v, want %q", state, got, h.cc.State().ConnectivityState, want)
+			}
+		}
+	})
+}
+
+// Drops that come and go take effect at once, and cost no connection.
+func TestCategoriesChange(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update(`[]`)
+		h.report(connectivity.Ready, nil)
+		for _, categories := range []string{`[{"category": "all", "requestsPerMillion": 1000000}]`, `[]`, `[{"category": "none", "requestsPerMillion": 0}]`} {
+			before := len(h.cc.States())
+			h.update(categories)
+			if n := len(h.cc.States()) - before; n != 1 {
+				t.Errorf("%s: published %d states, want 1", categories, n)
+			}
+			if dropped := lbtest.Pick(h.cc.State()) != "child"; dropped != strings.Contains(categories, "1000000") {
+				t.Errorf("%s: a call is dropped: %v", categories, dropped)
+			}
+		}
+		if n := len(h.builder.Built()); n != 1 {
+			t.Errorf("built %d children, want 1", n)
+		}
+	})
+}
+
+func TestAChildThatFailsItsUpdate(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.builder.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
+		if err := h.update(`[]`); err == nil || err.Error() != "no good" {
+			t.Errorf("error = %v, want the child's own", err)
+		}
+		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: child: no good" {
+			t.Errorf("calls get %q", got)
+		}
+		h.report(connectivity.Ready, nil)
+		h.update(`[]`)
+		if got := lbtest.Pick(h.cc.State()); got != "child" {
+			t.Errorf("a READY child that failed its update left %q", got)
+		}
+	})
+}
+
+func TestTheRestIsPassedOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.policy.ResolverError(errors.New("no such host"))
+		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no such host") {
+			t.Errorf("without a child calls get %q", got)
+		}
+		h.update(`[]`)
+		h.policy.ResolverError(errors.New("gone"))
+		h.policy.ExitIdle()
+		child := h.builder.Get("child")
+		child.ResolveNow()
+		if len(child.ResolverErrors()) != 1 || child.ExitIdles() != 1 || h.cc.ResolveNows() != 1 {
+			t.Error("a resolver's error, ExitIdle or ResolveNow was not passed on once")
+		}
+		published := len(h.cc.States())
+		h.policy.Close()
+		child.Report(connectivity.Ready, nil)
+		synctest.Wait()
+		if !child.IsClosed() || len(h.cc.States()) != published {
+			t.Error("the child is open, or something was published, after Close")
+		}
+	})
+}
+
+// Reports from inside calls, with a lock held, from goroutines, and during Close.
+func TestAChildThatReportsAtAllTimes(t *testing.T) {
+	for range 20 {
+		inBubble(t, func(t *testing.T, h *harness) {
+			var lock sync.Mutex
+			h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+				lock.Lock()
+				defer lock.Unlock()
+				s.Report(connectivity.Ready, nil)
+				return nil
+			}
+			h.update(`[]`)
+			stub := h.builder.Get("child")
+			var reporting sync.WaitGroup
+			reporting.Go(func() {
+				for range 200 {
+					lock.Lock()
+					stub.Report(connectivity.Ready, nil)
+					lock.Unlock()
+				}
+			})
+			for i := range 20 {
+				h.update(fmt.Sprintf(`[{"category": "x", "requestsPerMillion": %d}]`, i))
+			}
+			h.policy.Close()
+			published := len(h.cc.States())
+			reporting.Wait()
+			synctest.Wait()
+			if n := len(h.cc.States()); n != published {
+				t.Errorf("published %d states after Close", n-published)
+			}
+		})
+	}
+}
+
+func TestParseConfig(t *testing.T) {
+	balancer.Register(&lbtest.StubBuilder{PolicyName: "drop_config_stub"})
+	const child = `"childPolicy": [{"drop_config_stub": {"id": "a"}}]`
+	for raw, want := range map[string]string{
+		`[]`: "cannot unmarshal array",
+		`{}`: "childPolicy: none given",
+		`{"dropCategories": [{"requestsPerMillion": 1000001}], ` + child + `}`: "dropCategories[0].requestsPerMillion: 1000001 given, want 0 to 1000000",
+		`{"dropCategories": [{"requestsPerMillion": "1"}], ` + child + `}`:     "dropCategories.requestsPerMillion: string given, want a uint32",
+		`{"childPolicy": [{"no_such": {}}]}`:                                   "none of the policies is registered",
+	} {
+		if c, err := parseConfig([]byte(raw)); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "drop: ") {
+			t.Errorf("%s: %+v, error %v; want %q", raw, c, err, want)
+		}
+	}
+	c, err := parseConfig([]byte(`{"dropCategories": [{"category": "lb", "requestsPerMillion": 7}], "unknown": 1, ` + child + `}`))
+	for range 8 {
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, _ := json.Marshal(c)
+		c, err = parseConfig(raw)
+	}
+	if c.DropCategories[0] != (category{"lb", 7}) || c.ChildPolicy.Config.(*lbtest.StubConfig).ID != "a" {
+		t.Errorf("after round trips: %+v", c)
+	}
+}

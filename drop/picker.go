@@ -1,0 +1,39 @@
+package drop
+
+import (
+	"math/rand/v2"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	estats "google.golang.org/grpc/experimental/stats"
+	"google.golang.org/grpc/status"
+)
+
+// dropped counts the calls that were dropped.
+var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{
+	Name:        "understudy.drop.dropped",
+	Description: "Number of calls that were dropped, by the category of the configuration that dropped them.",
+	Unit:        "{call}",
+	Labels:      []string{"grpc.target", "understudy.drop.category"},
+	Default:     true,
+})
+
+// picker drops calls, and lets the child's picker pick for the others.
+type picker struct {
+	child      balancer.Picker
+	categories []category
+	recorder   estats.MetricsRecorder
+	target     string
+}
+
+// Pick picks, or drops. A dropped call fails with a status error: it is to end, also
+// if it waits for ready (gRFC A27, "EDS").
+func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	for _, c := range p.categories {
+		if rand.Uint32N(million) < c.RequestsPerMillion {
+			dropped.Record(p.recorder, 1, p.target, c.Category)
+			return balancer.PickResult{}, status.Errorf(codes.Unavailable, "call dropped by configuration, category %q", c.Category)
+		}
+	}
+	return p.child.Pick(info)
+}

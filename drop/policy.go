@@ -1,0 +1,128 @@
+package drop
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/childlb"
+	"github.com/understudy-lb/understudy/internal/serial"
+)
+
+// policy is the load-balancing policy. Everything after the serializer is used in its
+// events only.
+type policy struct {
+	cc         balancer.ClientConn
+	target     string
+	serializer serial.Serializer
+
+	child      *childlb.Child
+	state      balancer.State // the child's, as last reported
+	categories []category
+	updating   bool // the child is being updated: nothing is published
+	stale      bool // what was published last is not what would be now
+	closed     bool
+}
+
+func newPolicy(cc balancer.ClientConn, opts balancer.BuildOptions) *policy {
+	p := &policy{cc: cc, target: opts.Target.String(), state: childlb.Connecting()}
+	p.child = childlb.New(
+		childlb.Parent{ClientConn: cc, Options: opts, Serializer: &p.serializer},
+		p.reported,
+		func() { cc.ResolveNow(resolver.ResolveNowOptions{}) })
+	p.serializer.SetFlush(p.flush)
+	return p
+}
+
+func (p *policy) reported(state balancer.State) {
+	p.state, p.stale = state, true
+}
+
+// UpdateClientConnState gives the child its configuration and endpoints, and returns
+// its error, after the policy has published its state.
+func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
+	cfg, ok := ccs.BalancerConfig.(*config)
+	if !ok {
+		return fmt.Errorf("drop: configuration is a %T, want what ParseConfig returned", ccs.BalancerConfig)
+	}
+	var err error
+	p.serializer.Do(func() {
+		p.updating = true
+		// The new drops are published with the child's next state, or, if it has none
+		// to report, with the old one.
+		if !slices.Equal(p.categories, cfg.DropCategories) {
+			p.categories, p.stale = slices.Clone(cfg.DropCategories), true
+		}
+		err = p.child.Update(cfg.ChildPolicy, ccs.ResolverState)
+		p.failed(err)
+	})
+	p.serializer.Do(func() { p.updating = false })
+	return err
+}
+
+// failed handles an error of the child's update: the child then counts as failed with
+// that error, unless it is READY or IDLE. What it reports inside its update is handled
+// afterwards, so that it has the last word.
+func (p *policy) failed(err error) {
+	if err == nil {
+		return
+	}
+	named := fmt.Errorf("drop: child: %w", err)
+	if !errors.Is(err, balancer.ErrBadResolverState) { // which says nothing; the child's state does
+		logger.Warning(named)
+	}
+	if s := p.state.ConnectivityState; s != connectivity.Ready && s != connectivity.Idle {
+		p.reported(childlb.Failed(named))
+	}
+}
+
+// flush publishes the child's state after a batch of events, if it is a new one.
+func (p *policy) flush() {
+	if !p.stale || p.updating || p.closed {
+		return
+	}
+	p.stale = false
+	state := p.state
+	if state.ConnectivityState == connectivity.Ready && dropsAny(p.categories) {
+		state.Picker = &picker{
+			child:      state.Picker,
+			categories: p.categories,
+			recorder:   p.cc.MetricsRecorder(),
+			target:     p.target,
+		}
+	}
+	p.cc.UpdateState(state)
+}
+
+func dropsAny(categories []category) bool {
+	return slices.ContainsFunc(categories, func(c category) bool { return c.RequestsPerMillion > 0 })
+}
+
+// ResolverError gives the error to the child; without one, calls fail with it.
+func (p *policy) ResolverError(err error) {
+	p.serializer.Do(func() {
+		if !p.child.Exists() {
+			p.reported(childlb.Failed(fmt.Errorf("drop: the resolver failed: %w", err)))
+			return
+		}
+		p.child.ResolverError(err)
+	})
+}
+
+// UpdateSubConnState does nothing: the policy has no subchannels.
+func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+
+// ExitIdle asks the child to connect.
+func (p *policy) ExitIdle() { p.serializer.Do(p.child.ExitIdle) }
+
+// Close closes the child. Nothing is published afterwards.
+func (p *policy) Close() {
+	p.serializer.Do(func() {
+		p.closed = true
+		p.child.Close()
+	})
+}
