@@ -21,11 +21,11 @@ func firstBlock(size int) uint64 { return uint64(min(max(size, 256), 16<<10)) }
 // laterBlock returns how many picks the blocks after the first are to have: enough
 // that looking at each class once per block costs little for each pick, and few
 // enough that making one does not keep a picker for long.
-func laterBlock(size int, period uint64) uint64 {
-	if period <= maxCycle {
-		return period
+func (q *sequence) laterBlock() uint64 {
+	if q.period <= maxCycle {
+		return q.period
 	}
-	return uint64(min(max(4*size, 4<<10), 16<<10))
+	return uint64(min(max(len(q.classes)/2, 4<<10), 32<<10))
 }
 
 // block is a stretch of the sequence. Blocks are never used again once they are

@@ -124,7 +124,7 @@ func (s *Scheduler) following(b *block) *block {
 	if b.cyclic {
 		return b.again()
 	}
-	next := s.seq.block(laterBlock(s.size, s.seq.period))
+	next := s.seq.block(s.seq.laterBlock())
 	next.ahead = uint64(len(next.picks)) / 4
 	return next
 }

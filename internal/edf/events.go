@@ -87,7 +87,10 @@ func (s *scratch) sort() {
 	if n < 2 {
 		return
 	}
-	lowest, highest := slices.Min(s.events), slices.Max(s.events)
+	lowest, highest := never, uint64(0)
+	for _, e := range s.events {
+		lowest, highest = min(lowest, e), max(highest, e)
+	}
 	shift := max(0, bits.Len64(highest-lowest)-bits.Len(uint(n)))
 	buckets := int((highest-lowest)>>shift) + 1
 	counts := slices.Grow(s.counts[:0], buckets)[:buckets]
@@ -116,12 +119,16 @@ func (s *scratch) sort() {
 			begin = end
 		}
 	}
-	for i := 1; i < n; i++ {
-		e, j := sorted[i], i
-		for ; j > 0 && sorted[j-1] > e; j-- {
-			sorted[j] = sorted[j-1]
-		}
-		sorted[j] = e
-	}
+	insertionSort(sorted)
 	s.events, s.spare, s.counts = sorted, s.events, counts
+}
+
+func insertionSort(a []uint64) {
+	for i, e := range a {
+		j := i
+		for ; j > 0 && a[j-1] > e; j-- {
+			a[j] = a[j-1]
+		}
+		a[j] = e
+	}
 }

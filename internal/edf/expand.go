@@ -8,15 +8,15 @@ import (
 
 // expand appends the picks that the sorted s.events stand for.
 func (q *sequence) expand(picks []uint32, x extent, s *scratch) []uint32 {
-	if q.members == nil && x.shift == 0 { // each event is a pick, and ties are in order
-		for _, e := range s.events {
+	if q.members == nil && (x.shift == 0 || !x.anyClose(s.events)) {
+		for _, e := range s.events { // each is a pick, and those that tie are in order
 			picks = append(picks, x.class(e))
 		}
 		return picks
 	}
 	for events := s.events; len(events) > 0; {
 		n := 1
-		for n < len(events) && events[n]>>x.idBits == events[0]>>x.idBits {
+		for n < len(events) && x.close(events[0], events[n]) {
 			n++
 		}
 		if n == 1 {
@@ -27,6 +27,18 @@ func (q *sequence) expand(picks []uint32, x extent, s *scratch) []uint32 {
 		events = events[n:]
 	}
 	return picks
+}
+
+// close returns whether two events are of the same deadline as far as they show.
+func (x extent) close(a, b uint64) bool { return a>>x.idBits == b>>x.idBits }
+
+func (x extent) anyClose(sorted []uint64) bool {
+	for i := 1; i < len(sorted); i++ {
+		if x.close(sorted[i-1], sorted[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 func (q *sequence) appendMembers(picks []uint32, c uint32) []uint32 {
