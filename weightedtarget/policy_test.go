@@ -159,14 +159,14 @@ func TestRemovedChildren(t *testing.T) {
 		if got := h.describe(); got != "CONNECTING queue\n" {
 			t.Errorf("a removed child still has a say: %s", got)
 		}
-		time.Sleep(59 * time.Second) //nolint:forbidigo // in a bubble
+		time.Sleep(59 * time.Second)
 		synctest.Wait()
 		h.update("a=1 b=1", keep)
 		if got := h.describe(); got != "READY a*1\n" || h.builder.Get("a") != a {
 			t.Errorf("the child that came back is new, or not used: %s", got)
 		}
 		h.update("b=1", keep)
-		time.Sleep(60 * time.Second) //nolint:forbidigo // in a bubble
+		time.Sleep(60 * time.Second)
 		synctest.Wait()
 		if !a.IsClosed() {
 			t.Error("the removed child is open after its time")

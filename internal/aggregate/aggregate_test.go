@@ -80,7 +80,7 @@ func oracle(history []step) (State, []string) {
 			}
 		default:
 			last, ok := effective[s.name]
-			if ok && !(last == TransientFailure && s.state == Connecting) {
+			if ok && (last != TransientFailure || s.state != Connecting) {
 				effective[s.name] = s.state
 			}
 		}

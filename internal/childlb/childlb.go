@@ -59,13 +59,14 @@ func Connecting() balancer.State {
 	}
 }
 
-// Failed is the state of a child that cannot serve because of err, which must not
-// be a status error: calls fail with UNAVAILABLE, and those that wait for ready
-// wait.
+// Failed is the state of a child that cannot serve because of err: calls fail with
+// UNAVAILABLE and err's text, and those that wait for ready wait. The picker's error
+// wraps nothing, because one that wraps a status error, say a resolver's, would end
+// the calls that wait.
 func Failed(err error) balancer.State {
 	return balancer.State{
 		ConnectivityState: connectivity.TransientFailure,
-		Picker:            base.NewErrPicker(err),
+		Picker:            base.NewErrPicker(errors.New(err.Error())),
 	}
 }
 

@@ -2,14 +2,18 @@ package childlb
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/lbtest"
@@ -190,5 +194,15 @@ func TestSubchannelsThatAPolicyLeavesAreShutDown(t *testing.T) {
 	sc.Report(connectivity.Idle, nil)
 	if heard != 1 {
 		t.Errorf("the policy heard %d reports, want 1: none after Close", heard)
+	}
+}
+
+// gRPC ends a call that waits for ready where the picker's error is, or wraps, a
+// status error.
+func TestFailedIsNeverAStatusError(t *testing.T) {
+	state := Failed(fmt.Errorf("the resolver failed: %w", status.Error(codes.NotFound, "no such thing")))
+	_, err := state.Picker.Pick(balancer.PickInfo{})
+	if _, ok := status.FromError(err); ok || !strings.Contains(err.Error(), "no such thing") {
+		t.Errorf("calls get %#v, want a plain error with the text", err)
 	}
 }
