@@ -157,7 +157,7 @@ func sameError(a, b string, seen map[string]int) error {
 	case strings.Contains(a, "failed") && strings.HasSuffix(a, ": "+b):
 		seen[countsInError]++
 		return nil
-	case a == "health check failed: unwell" && b == "pickfirst: health check failure: unwell":
+	case a == "the server is not healthy: unwell" && b == "pickfirst: health check failure: unwell":
 		return nil
 	case a == "the name resolver gave no addresses, want at least one" && b == "name resolver error: produced zero addresses":
 		return nil

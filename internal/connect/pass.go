@@ -87,11 +87,18 @@ func (c *Core) endRound(last int) {
 	c.do(Resolve, 0)
 }
 
-// failure does not wrap the last error: a status in it would end calls that wait
-// for ready.
 func (c *Core) failure(last error) error {
 	if len(c.subs) == 1 {
-		return fmt.Errorf("the only address failed: %v", last)
+		return fmt.Errorf("the only address failed: %s", reason(last))
 	}
-	return fmt.Errorf("all %d addresses failed, the last with: %v", len(c.subs), last)
+	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
+}
+
+// reason returns the text of err alone: a status in an error that wraps it would end
+// calls that wait for ready. Outlier detection ejects without giving an error.
+func reason(err error) string {
+	if err == nil {
+		return "no reason was given"
+	}
+	return err.Error()
 }

@@ -139,7 +139,7 @@ func (c *Core) Health(i int, now State, err error) []Action {
 	case Ready:
 		c.ready(i)
 	case TransientFailure:
-		c.publish(TransientFailure, 0, fmt.Errorf("health check failed: %v", err))
+		c.publish(TransientFailure, 0, fmt.Errorf("the server is not healthy: %s", reason(err)))
 	case Connecting:
 		if !c.held {
 			c.publish(Connecting, 0, nil)
