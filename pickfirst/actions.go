@@ -88,9 +88,9 @@ func (e *entry) shutdown() {
 
 // changed is called by gRPC with no lock of ours held, so the event may run here.
 func (s *subchannel) changed(state balancer.SubConnState) {
-	now, known := states[state.ConnectivityState]
-	if !known {
-		return // SHUTDOWN, which was our own doing
+	now := stateOf(state.ConnectivityState)
+	if now == connect.None {
+		return // shut down, which was our own doing
 	}
 	s.policy.events.Run(func() { s.policy.report(s, now, state.ConnectionError) })
 }
@@ -104,10 +104,7 @@ func (p *policy) report(s *subchannel, now connect.State, err error) {
 // healthChanged is called by gRPC with a lock held that registering a listener
 // wants, too: it only queues.
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
-	now, known := states[state.ConnectivityState]
-	if !known {
-		return
-	}
+	now := stateOf(state.ConnectivityState)
 	p := s.policy
 	p.events.Enqueue(func() {
 		if s.index != gone && !p.closed {

@@ -28,6 +28,8 @@ func (s *sink) NewSubConn(_ []resolver.Address, opts balancer.NewSubConnOptions)
 	s.listener = opts.StateListener
 	return &s.conn, nil
 }
+func (*quietSubConn) RegisterHealthListener(func(balancer.SubConnState)) {}
+
 func (s *sink) UpdateState(state balancer.State) { s.picker = state.Picker }
 
 // bringUp builds n policies with one address each and makes them READY.
@@ -82,6 +84,21 @@ func BenchmarkBringUp(b *testing.B) {
 			sinks, states := stage(b.N)
 			b.ResetTimer()
 			bringUp(balancer.Get(name), sinks, states)
+		})
+	}
+}
+
+// An update that changes nothing, which is what most updates are for most endpoints.
+func BenchmarkIdenticalUpdate(b *testing.B) {
+	for _, name := range []string{Name, grpcpickfirst.Name} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			sinks, states := stage(1)
+			states[0] = grpcpickfirst.EnableHealthListener(states[0])
+			policy := bringUp(balancer.Get(name), sinks, states)[0]
+			for b.Loop() {
+				policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: states[0]})
+			}
 		})
 	}
 }

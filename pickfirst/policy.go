@@ -143,9 +143,17 @@ func (p *policy) startTimer() {
 	p.timer = t
 }
 
-var states = map[connectivity.State]connect.State{
+var states = [...]connect.State{
 	connectivity.Idle:             connect.Idle,
 	connectivity.Connecting:       connect.Connecting,
 	connectivity.Ready:            connect.Ready,
 	connectivity.TransientFailure: connect.TransientFailure,
+}
+
+// stateOf returns the core's word for a state, None for SHUTDOWN.
+func stateOf(s connectivity.State) connect.State {
+	if s < 0 || int(s) >= len(states) {
+		return connect.None
+	}
+	return states[s]
 }

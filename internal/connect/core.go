@@ -121,8 +121,13 @@ func (c *Core) take() []Action {
 	return out
 }
 
-func (c *Core) do(kind Kind, index int) {
-	c.out = append(c.out, Action{Kind: kind, Index: index})
+func (c *Core) do(kind Kind, index int) { c.add(Action{Kind: kind, Index: index}) }
+
+func (c *Core) add(a Action) {
+	if c.out == nil {
+		c.out = make([]Action, 0, 4) // more are rare
+	}
+	c.out = append(c.out, a)
 }
 
 // publish publishes a state; TRANSIENT_FAILURE again for its error, and the others
@@ -132,5 +137,5 @@ func (c *Core) publish(s State, index int, err error) {
 		return
 	}
 	c.published = s
-	c.out = append(c.out, Action{Kind: Publish, State: s, Index: index, Err: err})
+	c.add(Action{Kind: Publish, State: s, Index: index, Err: err})
 }
