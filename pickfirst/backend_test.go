@@ -73,6 +73,8 @@ type spy struct {
 	mu     sync.Mutex
 	states []string
 	closed int
+
+	resolver *manual.Resolver // of the channel
 }
 
 const spyName = "understudy_pick_first_spied_on"
@@ -123,10 +125,10 @@ func (s *spy) published() (string, int) {
 // dial returns a channel with the policy over the addresses, and a spy on it.
 func dial(t *testing.T, addresses []string, opts ...grpc.DialOption) (*grpc.ClientConn, *spy) {
 	t.Helper()
-	s := &spy{}
+	r := manual.NewBuilderWithScheme("listed")
+	s := &spy{resolver: r}
 	spied <- s
 	t.Cleanup(func() { <-spied })
-	r := manual.NewBuilderWithScheme("listed")
 	r.InitialState(endpoints(addresses...))
 	cc, err := grpc.NewClient("listed:///backends", append([]grpc.DialOption{
 		grpc.WithResolvers(r),

@@ -90,6 +90,21 @@ func TestChannelAfterGoAway(t *testing.T) {
 	wantCall(t, cc, b.address)
 }
 
+func TestChannelKeepsItsConnectionOverUpdates(t *testing.T) {
+	a, b, c := startBackend(t), startBackend(t), startBackend(t)
+	cc, s := dial(t, []string{a.address, b.address})
+	wantCall(t, cc, a.address)
+	for _, list := range [][]string{{b.address, a.address}, {c.address, b.address, a.address}, {a.address}} {
+		s.resolver.UpdateState(endpoints(list...))
+		wantCall(t, cc, a.address)
+	}
+	s.resolver.UpdateState(endpoints(c.address, b.address))
+	wantCall(t, cc, c.address)
+	if got, _ := s.published(); got != "CONNECTING READY CONNECTING READY" {
+		t.Errorf("published %s", got)
+	}
+}
+
 // A thousand clients that shuffle, each a channel of its own, over ten servers:
 // chi-squared with 9 degrees of freedom is past 50 once in ten million runs.
 func TestThousandClientsSpreadEvenly(t *testing.T) {

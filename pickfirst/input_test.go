@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -53,6 +54,32 @@ func TestParseConfig(t *testing.T) {
 	if _, err := parser.ParseConfig(json.RawMessage(`"` + strings.Repeat("x", 10000) + `"`)); len(err.Error()) > 250 {
 		t.Errorf("an error of %d characters", len(err.Error()))
 	}
+}
+
+// Whatever the configuration is, it is parsed or rejected with one short line, and what
+// was parsed survives.
+func FuzzParseConfig(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"shuffleAddressList": true}`, `{"shuffleAddressList": "\n"}`, `[]`, `null`, ``} {
+		f.Add([]byte(seed))
+	}
+	parser := balancer.Get(Name).(balancer.ConfigParser)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		config, err := parser.ParseConfig(raw)
+		if err != nil {
+			if len(err.Error()) > 500 || strings.ContainsAny(err.Error(), "\n\r") {
+				t.Errorf("the error is %q", err)
+			}
+			return
+		}
+		again, err := json.Marshal(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := parser.ParseConfig(again)
+		if err != nil || !reflect.DeepEqual(config, second) {
+			t.Errorf("%s becomes %v, %v; want %v", again, second, err, config)
+		}
+	})
 }
 
 func TestEmptyListIsAnError(t *testing.T) {
