@@ -1,258 +1,203 @@
 // Package failover decides which priority is in use, as gRFC A56 has it. It is a
-// state machine: no goroutines, no clock, no gRPC types.
+// state machine: no goroutines, no locks, no clock, no gRPC types. Events go in,
+// and the actions that they call for come out:
+//
+//	report p0 TRANSIENT_FAILURE  ->  stop p0's failover timer, create p1,
+//	                                 start p1's failover timer, update p1, publish p1
+//
+// Beyond A56 there is the failback delay; see Config.FailbackDelay.
 package failover
 
-import "slices"
-
-// State is a child's connectivity state.
-type State int
-
-// The states.
-const (
-	Idle State = iota
-	Connecting
-	Ready
-	TransientFailure
+import (
+	"maps"
+	"slices"
+	"time"
 )
 
-// Kind is what an Action asks for.
-type Kind int
-
-// The kinds.
-const (
-	Create            Kind = iota // build the child and give it its update
-	Update                        // give the child its update
-	Destroy                       // close the child
-	StartFailover                 // start the failover timer
-	StopFailover                  // stop it
-	StartDeactivation             // start the deactivation timer
-	StopDeactivation              // stop it
-	Use                           // publish the child's state and picker
-	UseTimedOut                   // publish that the child's failover timer expired
-	Empty                         // publish that there are no priorities
-)
-
-// Action is something the shell is to do.
-type Action struct {
-	Kind  Kind
-	Child string
-	// Removed tells, for StartDeactivation, that the child is not in the config.
-	Removed bool
+// Config is what the core needs to know of the policy's configuration.
+type Config struct {
+	// Children are the names of all children that are configured, in any order.
+	Children []string
+	// Priorities are the names of children, each at most once, the highest priority
+	// first (A56, "LB Policy Configuration").
+	Priorities []string
+	// FailoverTimeout is how long a child is waited for while it connects.
+	FailoverTimeout time.Duration
+	// ChildRetention is how long a child that was deactivated in favour of a higher
+	// priority is kept, and RemovedChildRetention one that is no longer configured.
+	// 0 destroys it at once.
+	ChildRetention        time.Duration
+	RemovedChildRetention time.Duration
+	// FailbackDelay is how long a child must have been READY before it takes over
+	// from one of a lower priority that is in use and READY. 0 is A56's behaviour.
+	FailbackDelay time.Duration
 }
 
-type child struct {
-	reported State
-	timedOut bool // the failover timer fired, and nothing has ended that
-	pending  bool // the failover timer is running
-	failed   bool // reported, or timed out, more recently than READY or IDLE
-	inactive bool
-	removed  bool
-}
-
-// Core is the state of one priority policy.
+// Core is the state of one policy. Its methods are the events; they return the
+// actions to be done. Events about a child that does not exist, and all events
+// after Close, call for nothing.
 type Core struct {
-	priorities []string
-	configured map[string]bool
+	config     Config
+	configured map[string]bool // config.Children
 	children   map[string]*child
-	current    string
-	updating   bool
-	actions    []Action
+	actions    []Action // of the event being handled
+
+	// currentPriority is the index of the priority in use, or none.
+	currentPriority int
+
+	published *child // the child in use, nil before the first and for PublishEmpty
+	stale     bool   // what is published is not what published now has
+	updating  bool   // between BeginUpdate and EndUpdate
+	closed    bool
 }
 
-// New returns a core without a config.
-func New() *Core { return &Core{children: map[string]*child{}} }
+const none = -1
 
-// Current returns the child in use, "" for none.
-func (c *Core) Current() string { return c.current }
+// New returns a core without a configuration.
+func New() *Core {
+	return &Core{children: make(map[string]*child), currentPriority: none}
+}
+
+// InUse returns the name of the child whose picker is published, "" for none.
+func (c *Core) InUse() string {
+	if c.published == nil {
+		return ""
+	}
+	return c.published.name
+}
+
+// State returns the state that a child is taken to be in: the one it last reported,
+// CONNECTING before its first report, TRANSIENT_FAILURE after its failover timer
+// expired; and whether the child exists.
+func (c *Core) State(name string) (State, bool) {
+	child, ok := c.children[name]
+	if !ok {
+		return Idle, false
+	}
+	return child.connectivityState(), true
+}
+
+// BeginUpdate begins an update: children that are no longer configured are
+// deactivated, all others updated (A56, "Configuration Updates"). Until EndUpdate,
+// events change the state of children, but no priority is chosen.
+func (c *Core) BeginUpdate(config Config) []Action {
+	if c.closed {
+		return nil
+	}
+	if !slices.Equal(config.Priorities, c.config.Priorities) {
+		c.forgetFailback()
+	}
+	c.updating = true
+	c.config = config
+	c.configured = make(map[string]bool, len(config.Children))
+	for _, name := range config.Children {
+		c.configured[name] = true
+	}
+	for _, name := range c.names() {
+		if !c.configured[name] {
+			c.deactivate(c.children[name], true)
+		} else {
+			c.children[name].removed = false
+			c.do(Update, name)
+		}
+	}
+	return c.take()
+}
+
+// EndUpdate ends an update with the choice of a priority, which is published even
+// if it is the same as before.
+func (c *Core) EndUpdate() []Action {
+	if c.closed {
+		return nil
+	}
+	c.updating = false
+	c.stale = true
+	return c.choose()
+}
+
+// Reported handles a child's report of its state and picker.
+func (c *Core) Reported(name string, state State) []Action {
+	child, ok := c.children[name]
+	if !ok {
+		return nil
+	}
+	c.track(child, state)
+	return c.choose()
+}
+
+// Rejected handles an error that a child returned from its update. It counts as a
+// report of TRANSIENT_FAILURE unless the child's last report was READY or IDLE,
+// which then stays in use. counts says which it was.
+func (c *Core) Rejected(name string) (counts bool, actions []Action) {
+	child, ok := c.children[name]
+	if !ok || child.reported == Ready || child.reported == Idle {
+		return false, nil
+	}
+	return true, c.Reported(name, TransientFailure)
+}
+
+// FailoverTimerFired handles the end of StartFailover's time.
+func (c *Core) FailoverTimerFired(name string) []Action {
+	child, ok := c.children[name]
+	if !ok || child.failover != running {
+		return nil
+	}
+	c.expire(child)
+	return c.choose()
+}
+
+// DeactivationTimerFired handles the end of StartDeactivation's time.
+func (c *Core) DeactivationTimerFired(name string) []Action {
+	child, ok := c.children[name]
+	if !ok || child.deactivation != running {
+		return nil
+	}
+	child.deactivation = fired
+	c.destroy(child)
+	return c.take()
+}
+
+// FailbackTimerFired handles the end of StartFailback's time.
+func (c *Core) FailbackTimerFired(name string) []Action {
+	child, ok := c.children[name]
+	if !ok || child.failback != running {
+		return nil
+	}
+	child.failback = fired
+	return c.choose()
+}
+
+// Close destroys all children.
+func (c *Core) Close() []Action {
+	for _, name := range c.names() {
+		c.destroy(c.children[name])
+	}
+	c.currentPriority, c.published, c.closed = none, nil, true
+	return c.take()
+}
+
+// choose chooses a priority unless an update is being applied.
+func (c *Core) choose() []Action {
+	if !c.updating {
+		c.choosePriority()
+	}
+	return c.take()
+}
 
 func (c *Core) do(kind Kind, name string) {
 	c.actions = append(c.actions, Action{Kind: kind, Child: name})
 }
 
+func (c *Core) start(kind Kind, child *child, after time.Duration) {
+	c.actions = append(c.actions, Action{Kind: kind, Child: child.name, After: after})
+}
+
 func (c *Core) take() []Action {
-	a := c.actions
+	actions := c.actions
 	c.actions = nil
-	return a
+	return actions
 }
 
-// BeginUpdate applies a config.
-func (c *Core) BeginUpdate(priorities, configured []string) []Action {
-	c.updating = true
-	c.priorities = slices.Clone(priorities)
-	c.configured = map[string]bool{}
-	for _, name := range configured {
-		c.configured[name] = true
-	}
-	names := make([]string, 0, len(c.children))
-	for name := range c.children {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		ch := c.children[name]
-		if !c.configured[name] {
-			c.deactivate(name, true)
-			continue
-		}
-		ch.removed = false
-		c.do(Update, name)
-	}
-	return c.take()
-}
-
-// EndUpdate chooses.
-func (c *Core) EndUpdate() []Action {
-	c.updating = false
-	c.choosePriority()
-	return c.take()
-}
-
-// Reported handles a child's report.
-func (c *Core) Reported(name string, s State) []Action {
-	ch := c.children[name]
-	if ch == nil {
-		return nil
-	}
-	before := ch.reported
-	ch.reported = s
-	switch s {
-	case Ready, Idle:
-		ch.failed, ch.timedOut = false, false
-		c.stopFailover(name)
-	case TransientFailure:
-		ch.failed, ch.timedOut = true, false
-		c.stopFailover(name)
-	case Connecting:
-		if before == TransientFailure {
-			ch.timedOut = false
-		}
-		if before != Connecting && !ch.failed && !ch.pending {
-			c.startFailover(name)
-		}
-	}
-	if !c.updating {
-		c.choosePriority()
-	}
-	return c.take()
-}
-
-// FailoverFired handles the failover timer.
-func (c *Core) FailoverFired(name string) []Action {
-	ch := c.children[name]
-	if ch == nil || !ch.pending {
-		return nil
-	}
-	ch.pending, ch.timedOut, ch.failed = false, true, true
-	if !c.updating {
-		c.choosePriority()
-	}
-	return c.take()
-}
-
-// DeactivationFired handles the deactivation timer.
-func (c *Core) DeactivationFired(name string) []Action {
-	ch := c.children[name]
-	if ch == nil || !ch.inactive {
-		return nil
-	}
-	c.stopFailover(name)
-	delete(c.children, name)
-	c.do(Destroy, name)
-	return c.take()
-}
-
-// Close destroys all children.
-func (c *Core) Close() []Action {
-	for name := range c.children {
-		c.stopFailover(name)
-		if c.children[name].inactive {
-			c.do(StopDeactivation, name)
-		}
-		c.do(Destroy, name)
-	}
-	c.children = map[string]*child{}
-	c.current = ""
-	return c.take()
-}
-
-func (ch *child) state() State {
-	if ch.timedOut {
-		return TransientFailure
-	}
-	return ch.reported
-}
-
-func (c *Core) startFailover(name string) {
-	c.children[name].pending = true
-	c.do(StartFailover, name)
-}
-
-func (c *Core) stopFailover(name string) {
-	if c.children[name].pending {
-		c.children[name].pending = false
-		c.do(StopFailover, name)
-	}
-}
-
-func (c *Core) deactivate(name string, removed bool) {
-	ch := c.children[name]
-	if ch.inactive && ch.removed == removed {
-		return
-	}
-	if ch.inactive {
-		c.do(StopDeactivation, name)
-	}
-	ch.inactive, ch.removed = true, removed
-	c.actions = append(c.actions, Action{Kind: StartDeactivation, Child: name, Removed: removed})
-}
-
-func (c *Core) setCurrentPriority(priority int, deactivateLower bool) {
-	c.current = c.priorities[priority]
-	if deactivateLower {
-		for _, name := range c.priorities[priority+1:] {
-			if c.children[name] != nil {
-				c.deactivate(name, false)
-			}
-		}
-	}
-	if c.children[c.current].timedOut {
-		c.do(UseTimedOut, c.current)
-	} else {
-		c.do(Use, c.current)
-	}
-}
-
-func (c *Core) choosePriority() {
-	if len(c.priorities) == 0 {
-		c.current = ""
-		c.do(Empty, "")
-		return
-	}
-	for priority, name := range c.priorities {
-		ch := c.children[name]
-		if ch == nil {
-			ch = &child{reported: Connecting}
-			c.children[name] = ch
-			c.do(Create, name)
-			c.startFailover(name)
-		} else if ch.inactive {
-			ch.inactive = false
-			c.do(StopDeactivation, name)
-		}
-		if ch.state() == Ready || ch.state() == Idle {
-			c.setCurrentPriority(priority, true)
-			return
-		}
-		if ch.pending {
-			c.setCurrentPriority(priority, false)
-			return
-		}
-	}
-	for priority, name := range c.priorities {
-		if c.children[name].state() == Connecting {
-			c.setCurrentPriority(priority, false)
-			return
-		}
-	}
-	c.setCurrentPriority(len(c.priorities)-1, false)
-}
+// names returns the names of the children that exist, sorted, so that the same
+// events always give the same actions.
+func (c *Core) names() []string { return slices.Sorted(maps.Keys(c.children)) }

@@ -1,0 +1,123 @@
+package priority
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/childlb"
+	"github.com/understudy-lb/understudy/internal/failover"
+	"github.com/understudy-lb/understudy/internal/serial"
+)
+
+// policy is a balancer.Balancer. Its methods may be called from any goroutine and
+// return when they have been applied; after Close they do nothing. Children report
+// at any time, also from inside a call into them: reports are queued, and nothing
+// calls into a child on the stack of its report.
+type policy struct {
+	cc     balancer.ClientConn
+	opts   balancer.BuildOptions
+	serial serial.Serializer
+
+	// reresolution is the one thing that children read on their own stacks.
+	reresolution atomic.Pointer[reresolution]
+
+	// What follows is only used in events of serial.
+
+	core     *failover.Core
+	children map[string]*child
+	config   *config // nil before the first update
+	state    resolver.State
+	groups   map[string][]resolver.Endpoint
+	errors   updateErrors
+	inUse    string // the child whose picker is published, "" for none
+	strays   bool   // the last update had endpoints that belong to no child
+	closed   bool
+}
+
+// UpdateClientConnState applies a configuration, which must come from ParseConfig,
+// and endpoints with paths (package hierarchy). What a child rejects is returned as
+// an error, which is balancer.ErrBadResolverState itself where the children said
+// nothing else; the rest is applied all the same. One of another type is an error
+// that wraps balancer.ErrBadResolverState, and changes nothing.
+func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
+	config, ok := s.BalancerConfig.(*config)
+	if !ok {
+		err := fmt.Errorf("priority: configuration of type %T given, want one that ParseConfig returned: %w", s.BalancerConfig, balancer.ErrBadResolverState)
+		p.serial.Do(func() { p.failWithoutConfig(err) })
+		return err
+	}
+	// Two events: what the children report from inside the first is queued between
+	// them, and so is part of the state on which the second chooses (A56,
+	// "Configuration Updates").
+	p.serial.Do(func() { p.beginUpdate(config, s.ResolverState) })
+	var err error
+	p.serial.Do(func() { err = p.endUpdate() })
+	return err
+}
+
+func (p *policy) beginUpdate(config *config, state resolver.State) {
+	if p.closed {
+		return
+	}
+	resolveNow, state := hierarchy.TakeResolveNow(hierarchy.Unseal(state))
+	p.config, p.state = config, state
+	p.groups = hierarchy.Group(state.Endpoints)
+	p.reresolution.Store(&reresolution{children: config.Children, resolveNow: resolveNow})
+	p.errors = nil
+	p.logStrays()
+	p.apply(p.core.BeginUpdate(config.core()))
+}
+
+func (p *policy) endUpdate() error {
+	p.apply(p.core.EndUpdate())
+	return p.errors.join()
+}
+
+// failWithoutConfig makes calls fail rather than wait where no configuration has
+// been applied that they could wait for.
+func (p *policy) failWithoutConfig(err error) {
+	if !p.closed && p.config == nil {
+		p.cc.UpdateState(childlb.Failed(err))
+	}
+}
+
+// ResolverError passes err on to all children, those too that are deactivated. If
+// there are none, calls fail with it.
+func (p *policy) ResolverError(err error) {
+	p.serial.Do(func() {
+		if p.closed {
+			return
+		}
+		for _, c := range p.children {
+			c.lb.ResolverError(err)
+		}
+		if len(p.children) == 0 {
+			p.cc.UpdateState(childlb.Failed(fmt.Errorf("priority: no child to use, and the resolver reports: %w", err)))
+		}
+	})
+}
+
+// UpdateSubConnState does nothing: subchannels report to the child that made them.
+func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+
+// ExitIdle asks the child in use to connect.
+func (p *policy) ExitIdle() {
+	p.serial.Do(func() {
+		if c, ok := p.children[p.core.InUse()]; ok {
+			c.lb.ExitIdle()
+		}
+	})
+}
+
+// Close closes all children and stops their timers. Nothing is published
+// afterwards.
+func (p *policy) Close() {
+	p.serial.Do(func() {
+		p.closed = true
+		p.apply(p.core.Close())
+	})
+}
