@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,6 +150,38 @@ func answered(t *testing.T, conn *grpc.ClientConn, n int) map[string]int {
 		counts[b]++
 	}
 	return counts
+}
+
+// traffic makes calls from n goroutines until stop is called, which returns how many
+// there were. None may fail.
+func traffic(t *testing.T, conn *grpc.ClientConn, n int) (stop func() int64) {
+	t.Helper()
+	var calls atomic.Int64
+	var callers sync.WaitGroup
+	done := make(chan struct{})
+	for range n {
+		callers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if _, err := call(conn); err != nil {
+					t.Errorf("call %d failed: %v", calls.Load(), err)
+					return
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	stop = sync.OnceValue(func() int64 {
+		close(done)
+		callers.Wait()
+		return calls.Load()
+	})
+	t.Cleanup(func() { stop() })
+	return stop
 }
 
 // until makes calls, none of which may fail, until one is answered by want.

@@ -129,6 +129,9 @@ func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
 			}
 			close(mended)
 			c.until(b)
+			c.metrics.wait(t, "understudy.eds.connected", 1)
+			c.conn.Close()
+			c.metrics.waitFor(t, "understudy.eds.connected", func(n int64) bool { return n == 0 })
 		})
 	}
 }

@@ -127,12 +127,18 @@ func (m *metrics) get(name string) int64 {
 // wait waits until the metric is at least n.
 func (m *metrics) wait(t *testing.T, name string, n int64) {
 	t.Helper()
+	m.waitFor(t, name, func(got int64) bool { return got >= n })
+}
+
+// waitFor waits until the metric is as it should be.
+func (m *metrics) waitFor(t *testing.T, name string, good func(int64) bool) {
+	t.Helper()
 	deadline := time.After(patience)
-	for m.get(name) < n {
+	for !good(m.get(name)) {
 		select {
 		case <-m.more:
 		case <-deadline:
-			t.Fatalf("%s is %d after %v, want %d", name, m.get(name), patience, n)
+			t.Fatalf("%s is %d after %v", name, m.get(name), patience)
 		}
 	}
 }

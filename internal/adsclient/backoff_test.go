@@ -44,7 +44,7 @@ func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 		a, cancel := m.watch("a")
 		expect(t, "a", a.take(), "too many clients")
 		for m.server.Streams() < answered+2 {
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		cancel()
 		synctest.Wait()
@@ -69,16 +69,16 @@ func TestLongStreamIsReplacedAtOnce(t *testing.T) {
 			if err := s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")); err != nil {
 				return err
 			}
-			time.Sleep(30 * time.Minute)
+			pass(30 * time.Minute)
 			return nil
 		})
 		_, cancel := m.watch("a")
-		time.Sleep(30 * time.Minute)
+		pass(30 * time.Minute)
 		synctest.Wait()
 		if got := m.server.Streams(); got != 2 {
 			t.Errorf("%d streams right after the first ended, want 2", got)
 		}
 		cancel()
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 	})
 }

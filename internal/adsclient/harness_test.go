@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -106,3 +107,6 @@ func (m *manager) watch(cluster string) (*notes, func()) {
 	n := new(notes)
 	return n, Watch(m.target(), cluster, n, nil)
 }
+
+// pass lets time pass in a bubble.
+func pass(d time.Duration) { <-time.After(d) }

@@ -26,9 +26,9 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	}
 	decoded := make(resources)
 	received := make([]ads.Resource, len(response.GetResources()))
-	for i, any := range response.GetResources() {
+	for i, resource := range response.GetResources() {
 		var cla *endpointv3.ClusterLoadAssignment
-		if received[i], cla = c.decode(any); received[i].Err == nil {
+		if received[i], cla = c.decode(resource); received[i].Err == nil {
 			decoded[cla.GetClusterName()] = cla
 		}
 	}
@@ -56,23 +56,23 @@ func (c *client) logRejected(version, reason string) {
 }
 
 // decode reads one resource of a response, as far as it can be read.
-func (c *client) decode(any *anypb.Any) (ads.Resource, *endpointv3.ClusterLoadAssignment) {
+func (c *client) decode(packed *anypb.Any) (ads.Resource, *endpointv3.ClusterLoadAssignment) {
 	wrapped := ""
-	if any.GetTypeUrl() == wrapperURL {
+	if packed.GetTypeUrl() == wrapperURL {
 		var wrapper discoveryv3.Resource
-		if err := proto.Unmarshal(any.GetValue(), &wrapper); err != nil {
+		if err := proto.Unmarshal(packed.GetValue(), &wrapper); err != nil {
 			return ads.Resource{Err: fmt.Errorf("not a Resource: %w", err)}, nil
 		}
-		any, wrapped = wrapper.GetResource(), wrapper.GetName()
+		packed, wrapped = wrapper.GetResource(), wrapper.GetName()
 	}
-	if any.GetTypeUrl() != EndpointsURL {
-		return ads.Resource{Name: wrapped, Err: fmt.Errorf("type %q, want %q", any.GetTypeUrl(), EndpointsURL)}, nil
+	if packed.GetTypeUrl() != EndpointsURL {
+		return ads.Resource{Name: wrapped, Err: fmt.Errorf("type %q, want %q", packed.GetTypeUrl(), EndpointsURL)}, nil
 	}
-	cla, err := unmarshal(any.GetValue())
+	cla, err := unmarshal(packed.GetValue())
 	if err != nil {
 		return ads.Resource{Name: wrapped, Err: err}, nil
 	}
-	r := ads.Resource{Name: cla.GetClusterName(), Body: any.GetValue()}
+	r := ads.Resource{Name: cla.GetClusterName(), Body: packed.GetValue()}
 	if r.Name == "" {
 		r.Err = errors.New("cluster_name is empty")
 	} else {

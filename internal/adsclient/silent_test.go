@@ -31,9 +31,9 @@ func TestServerThatSaysNothing(t *testing.T) {
 		})}
 		a := new(notes)
 		defer Watch(server, "a", a, nil)()
-		time.Sleep(19 * time.Second)
+		pass(19 * time.Second)
 		expect(t, "a", a.take())
-		time.Sleep(time.Second) // gRPC's time limit for a connection
+		pass(time.Second) // gRPC's time limit for a connection
 		expect(t, "a", a.take(), "no endpoints of cluster")
 	})
 }

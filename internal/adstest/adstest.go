@@ -34,7 +34,7 @@ type Server struct {
 func Serve(listener net.Listener, script Script, opts ...grpc.ServerOption) *Server {
 	s := &Server{script: script, grpc: grpc.NewServer(opts...)}
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(s.grpc, s)
-	go s.grpc.Serve(listener)
+	go func() { _ = s.grpc.Serve(listener) }() // it ends with Stop
 	return s
 }
 
@@ -75,11 +75,11 @@ func (s *Stream) Drain() error {
 
 // Any packs a message whose encoding cannot fail.
 func Any(m proto.Message) *anypb.Any {
-	any, err := anypb.New(m)
+	packed, err := anypb.New(m)
 	if err != nil {
 		panic(err)
 	}
-	return any
+	return packed
 }
 
 // Cluster returns a cluster with one locality, of weight 1 in priority 0, in which

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -219,4 +220,36 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Stop()
+}
+
+// Kubernetes swaps a symbolic link to the directory of all of a ConfigMap's files.
+func TestConfigMapSwap(t *testing.T) {
+	dir := t.TempDir()
+	link := func(from, to string) {
+		t.Helper()
+		if err := os.Symlink(from, filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, ports := range [][]string{{"1"}, {"1", "2"}} {
+		version := filepath.Join(dir, "..v"+strconv.Itoa(i))
+		if err := os.Mkdir(version, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(version, "a.yaml"), endpoints(ports...))
+	}
+	link("..v0", "..data")
+	link(filepath.Join("..data", "a.yaml"), "a.yaml")
+	s, _ := start(t, Options{Paths: []string{dir}})
+	next := ask(t, open(t, s, nil), "a")
+	if got := next(); got != 1 {
+		t.Errorf("%d endpoints at first, want 1", got)
+	}
+	link("..v1", "..new")
+	if err := os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(); got != 2 {
+		t.Errorf("%d endpoints after the swap, want 2", got)
+	}
 }

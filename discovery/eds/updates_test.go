@@ -1,0 +1,158 @@
+package eds
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/internal/adstest"
+	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/priority"
+)
+
+// A channel that is busy with one update is then given the last, and none between.
+func TestBurstOfUpdatesBecomesOne(t *testing.T) {
+	const last = 200
+	addresses := make([]string, last)
+	for i := range addresses {
+		addresses[i] = fmt.Sprintf("10.0.0.%d:1", i+1)
+	}
+	taken := make(chan struct{})
+	script := func(s *adstest.Stream) error {
+		for i := 1; i <= last; i++ {
+			if err := s.Respond(strconv.Itoa(i), strconv.Itoa(i), adstest.Cluster("c", addresses[:i]...)); err != nil {
+				return err
+			}
+		}
+		for {
+			r, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			if r.GetVersionInfo() == strconv.Itoa(last) {
+				close(taken)
+				return s.Drain()
+			}
+		}
+	}
+	c := newChannel()
+	c.states = make(chan resolver.State) // UpdateState waits until it is read
+	r, err := NewBuilder().Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	wait(t, "ACK of the last", taken)
+	states := 1
+	for len(wait(t, "state", c.states).Endpoints) != last {
+		states++
+	}
+	if states > 2 {
+		t.Errorf("%d updates became %d states, want one that was being applied, and the last", last, states)
+	}
+}
+
+// tenThousand returns a cluster of ten localities with 1000 endpoints each.
+func tenThousand() *endpointv3.ClusterLoadAssignment {
+	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "c"}
+	for l := range 10 {
+		addresses := make([]string, 1000)
+		for i := range addresses {
+			addresses[i] = fmt.Sprintf("10.%d.%d.%d:443", l, i>>8, i&255)
+		}
+		locality := adstest.Cluster("", addresses...).GetEndpoints()[0]
+		locality.Locality = &corev3.Locality{Zone: strconv.Itoa(l)}
+		cluster.Endpoints = append(cluster.Endpoints, locality)
+	}
+	return cluster
+}
+
+// A new weight among 10,000 endpoints reaches the picker without a new connection.
+func TestWeightAmongTenThousandEndpoints(t *testing.T) {
+	before := tenThousand()
+	after := proto.CloneOf(before)
+	after.Endpoints[3].LbEndpoints[7].LoadBalancingWeight = wrapperspb.UInt32(999)
+	const heavy = "10.3.0.7:443" // half of its locality's tenth
+	next := make(chan struct{})
+	c := build(t, "eds://"+serve(t, func(s *adstest.Stream) error {
+		if err := s.Respond("1", "n1", before); err != nil {
+			return err
+		}
+		<-next
+		return errors.Join(s.Respond("2", "n2", after), s.Drain())
+	})+"/c")
+	first := wait(t, "state", c.states)
+	close(next)
+	second := wait(t, "state", c.states)
+
+	synctest.Test(t, func(t *testing.T) {
+		cc := new(lbtest.ClientConn)
+		b := balancer.Get(priority.Name)
+		p := b.Build(cc, balancer.BuildOptions{})
+		defer p.Close()
+		apply(t, b, p, first)
+		for _, sc := range cc.SubConns() {
+			sc.Report(connectivity.Connecting, nil)
+			sc.Report(connectivity.Ready, nil)
+		}
+		synctest.Wait()
+		for _, sc := range cc.SubConns() {
+			sc.ReportHealth(connectivity.Ready, nil)
+		}
+		<-time.After(time.Second) // pickers of many endpoints are not made at once
+		synctest.Wait()
+		if got := shareOf(cc, heavy); got != 1 {
+			t.Errorf("%d of 10,000 picks before the update, want 1", got)
+		}
+		apply(t, b, p, second)
+		synctest.Wait()
+		if got := shareOf(cc, heavy); got < 475 || got > 525 {
+			t.Errorf("%d of 10,000 picks after the update, want about 500", got)
+		}
+		if all, live := len(cc.SubConns()), len(cc.Live()); all != 10_000 || live != 10_000 {
+			t.Errorf("%d connections were made and %d are left, want the first 10,000", all, live)
+		}
+	})
+}
+
+// apply gives state to a policy as a channel does.
+func apply(t *testing.T, b balancer.Builder, p balancer.Balancer, state resolver.State) {
+	t.Helper()
+	var serviceConfig struct {
+		LoadBalancingConfig []map[string]json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(state.ServiceConfig.Config.(rawConfig).text), &serviceConfig); err != nil {
+		t.Fatal(err)
+	}
+	config, err := b.(balancer.ConfigParser).ParseConfig(serviceConfig.LoadBalancingConfig[0][priority.Name])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// shareOf returns how many of 10,000 picks go to address.
+func shareOf(cc *lbtest.ClientConn, address string) int {
+	n := 0
+	for range 10_000 {
+		if lbtest.Pick(cc.State()) == address {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,55 @@
+package adsclient
+
+import (
+	"testing"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/adstest"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// Whatever bytes a server sends, a response is answered, and what is delivered can
+// be decoded again and translated.
+func FuzzResponse(f *testing.F) {
+	for _, r := range []*discoveryv3.DiscoveryResponse{
+		response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1")), adstest.Any(weightless("a"))),
+		response("2", adstest.Any(&discoveryv3.Resource{Name: "a", Resource: adstest.Any(adstest.Cluster("a"))})),
+	} {
+		bytes, err := proto.Marshal(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes)
+	}
+	f.Fuzz(func(t *testing.T, bytes []byte) {
+		var r discoveryv3.DiscoveryResponse
+		if proto.Unmarshal(bytes, &r) != nil {
+			return
+		}
+		c := &client{server: Server{Validate: topology.Validate}}
+		subs := ads.New()
+		subs.Watch("a")
+		subs.Opened()
+		var received []ads.Resource
+		for _, packed := range r.GetResources() {
+			one, _ := c.decode(packed)
+			received = append(received, one)
+		}
+		a := subs.Received(r.GetVersionInfo(), r.GetNonce(), received)
+		if a.Send == nil || a.Send.Nonce != r.GetNonce() {
+			t.Fatalf("answered by %+v", a.Send)
+		}
+		for _, d := range a.Deliver {
+			cluster, err := unmarshal(d.Body)
+			if err == nil {
+				_, err = new(topology.Translator).Translate(cluster)
+			}
+			if err != nil {
+				t.Fatalf("delivered what cannot be used: %v", err)
+			}
+		}
+	})
+}
