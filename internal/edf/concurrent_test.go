@@ -35,7 +35,7 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 // Whichever picker gets which, together they get the first n of the sequence, and
 // the Lefts are those after these.
 func TestConcurrentPickersShareTheSequence(t *testing.T) {
-	forRandomSets(t, 30, func(t *testing.T, r *rand.Rand, weights []uint32) {
+	forRandomSets(t, 100*oracleShare, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
 		if r.IntN(2) == 0 {
 			lefts = randomLefts(r, len(weights))
