@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asDemo makes this test binary the understudy binary.
+const asDemo = "UNDERSTUDY_TEST_AS_BINARY"
+
+// However the demo ends, no backend is left.
+func TestNoBackendOutlivesTheDemo(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			demo := exec.Command(os.Args[0], "demo")
+			demo.Env = append(os.Environ(), asDemo+"=1")
+			progress, err := demo.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := demo.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(progress)
+			if line, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, "5 backends are up") {
+				t.Fatalf("the demo began with %q, %v", line, err)
+			}
+			backends := childrenOf(t, demo.Process.Pid)
+			if len(backends) != 5 {
+				t.Fatalf("the demo has the children %v, want 5", backends)
+			}
+			if err := demo.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			err = demo.Wait()
+			if err == nil {
+				t.Error("the demo ended well, want a failure")
+			}
+			for _, pid := range backends {
+				awaitEnd(t, pid)
+			}
+		})
+	}
+}
+
+func childrenOf(t *testing.T, pid int) []int {
+	t.Helper()
+	// Any thread of the process may have started them.
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var children []int
+	for _, task := range tasks {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", pid, task.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range strings.Fields(string(data)) {
+			child, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			children = append(children, child)
+		}
+	}
+	return children
+}
+
+// awaitEnd returns when the process is gone, or a zombie that its new parent has yet
+// to collect.
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	timeout := time.After(10 * time.Second)
+	for {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if strings.HasPrefix(rest, "Z") {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-timeout:
+			t.Fatalf("backend %d is still there: %s", pid, stat)
+		}
+	}
+}

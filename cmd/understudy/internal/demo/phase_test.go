@@ -1,0 +1,115 @@
+package demo
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testCluster has two priorities, all alive unless dead names them.
+func testCluster(dead ...string) *cluster {
+	c := &cluster{spots: []*spot{
+		{locality: "east/a", priority: 0, localityWeight: 3, weight: 2, address: "a1"},
+		{locality: "east/a", priority: 0, localityWeight: 3, weight: 1, address: "a2"},
+		{locality: "east/b", priority: 0, localityWeight: 1, weight: 1, address: "b"},
+		{locality: "west/a", priority: 1, localityWeight: 1, weight: 1, address: "w"},
+	}}
+	for _, s := range c.spots {
+		if !strings.Contains(strings.Join(dead, " "), s.address) {
+			s.process = &backend{}
+		}
+	}
+	return c
+}
+
+func TestExpected(t *testing.T) {
+	for dead, want := range map[string][]float64{
+		"":          {0.5, 0.25, 0.25, 0},
+		"a1":        {0, 0.75, 0.25, 0},
+		"a1 a2":     {0, 0, 1, 0},
+		"a1 a2 b":   {0, 0, 0, 1},
+		"a1 a2 b w": {0, 0, 0, 0},
+	} {
+		got := testCluster(strings.Fields(dead)...).expected()
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("%q dead: shares %v, want %v", dead, got, want)
+				break
+			}
+		}
+	}
+}
+
+// calls returns as many calls of each address as its count says; "" is a call that
+// failed.
+func calls(at time.Time, counts ...any) []call {
+	var all []call
+	for i := 0; i < len(counts); i += 2 {
+		for range counts[i+1].(int) {
+			c := call{end: at, address: counts[i].(string)}
+			if c.address == "" {
+				c.err = errors.New("lost")
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func TestEvaluateFindsWhatIsWrong(t *testing.T) {
+	now := time.Now()
+	for name, test := range map[string]struct {
+		counted []call
+		want    string // in the problems; "" for none
+	}{
+		"as it should be":   {calls(now, "a1", 50, "a2", 25, "b", 25), ""},
+		"within two points": {calls(now, "a1", 485, "a2", 260, "b", 255), ""},
+		"off by three":      {calls(now, "a1", 47, "a2", 28, "b", 25), "a1 got 47.0 % of the calls, expected 50.0 %"},
+		"a failed call":     {calls(now, "a1", 50, "a2", 25, "b", 25, "", 1), "a call failed after the phase had settled: lost"},
+		"wrong priority":    {calls(now, "w", 100), "priority 1 is in use, expected 0"},
+		"nobody answered":   {nil, "priority -1 is in use, expected 0"},
+	} {
+		r := evaluate("steady", testCluster(), test.counted, test.counted)
+		problems := strings.Join(r.Problems, "; ")
+		if test.want == "" && problems != "" || !strings.Contains(problems, test.want) {
+			t.Errorf("%s: problems %q, want %q", name, problems, test.want)
+		}
+	}
+}
+
+func TestFailoverIsTimedFromTheLastKill(t *testing.T) {
+	killed := time.Now()
+	c := testCluster("a1", "a2", "b")
+	history := append(calls(killed.Add(-time.Millisecond), "a1", 3), calls(killed.Add(time.Millisecond), "", 2)...)
+	history = append(history, calls(killed.Add(5*time.Millisecond), "w", 2)...)
+	var r PhaseResult
+	r.failover(c, history, killed)
+	if r.FailoverMS == nil || *r.FailoverMS != 5 || len(r.Problems) != 0 {
+		t.Errorf("failover %v, problems %q; want 5 ms and none", r.FailoverMS, r.Problems)
+	}
+	r = PhaseResult{}
+	r.failover(c, append(history, calls(killed.Add(6*time.Millisecond), "", 1)...), killed)
+	if !strings.Contains(strings.Join(r.Problems, ""), "a call failed after the first answer of priority 1") {
+		t.Errorf("problems %q, want the failed call", r.Problems)
+	}
+	r = PhaseResult{}
+	r.failover(c, history[:3], killed)
+	if len(r.Problems) != 1 {
+		t.Errorf("problems %q, want that nobody answered", r.Problems)
+	}
+}
+
+func TestReportsSayWhatIsWrong(t *testing.T) {
+	r := Report{Phases: []PhaseResult{{Name: "steady", Problems: []string{"all is lost"}}}}
+	var out bytes.Buffer
+	r.printTable(&out)
+	if !strings.Contains(out.String(), "not as it should be: steady: all is lost\n") {
+		t.Errorf("printed %s", out.String())
+	}
+	out.Reset()
+	if err := r.printJSON(&out); err != nil || !strings.Contains(out.String(), `"failover_ms": null`) || !strings.Contains(out.String(), `"ok": false`) {
+		t.Errorf("printed %s, %v", out.String(), err)
+	}
+}
