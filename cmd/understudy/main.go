@@ -74,13 +74,17 @@ its return, and a change of weights. Exits with 1 if the calls do not go where t
 should.`,
 		Args: cobra.NoArgs,
 	}
+	source := command.Flags().String("source", demo.SourceFile, "where the channel's endpoints come from: file, or eds for a management server on that file")
 	wantJSON := outputFlag(command)
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
 		asJSON, err := wantJSON()
 		if err != nil {
 			return err
 		}
-		err = demo.Run(cmd.Context(), demo.Options{JSON: asJSON, Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr()})
+		if *source != demo.SourceFile && *source != demo.SourceEDS {
+			return fmt.Errorf("source %q: want %s or %s", *source, demo.SourceFile, demo.SourceEDS)
+		}
+		err = demo.Run(cmd.Context(), demo.Options{Source: *source, JSON: asJSON, Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr()})
 		if err != nil {
 			return failure{err}
 		}

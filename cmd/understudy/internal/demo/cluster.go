@@ -19,6 +19,9 @@ type spot struct {
 
 func (s *spot) alive() bool { return s.process != nil }
 
+// clusterName is the cluster's name in its file.
+const clusterName = "demo"
+
 // cluster is the demo's backends, three localities in two priorities, and the
 // endpoints file that names them.
 type cluster struct {
@@ -95,7 +98,7 @@ func (c *cluster) write() error {
 // yaml returns the cluster as a ClusterLoadAssignment.
 func (c *cluster) yaml() string {
 	var b strings.Builder
-	b.WriteString("cluster_name: demo\nendpoints:\n")
+	b.WriteString("cluster_name: " + clusterName + "\nendpoints:\n")
 	last := ""
 	for _, s := range c.spots {
 		if s.locality != last {

@@ -18,13 +18,22 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 )
 
 // ErrNotOK is returned by Run where a phase is not as it should be.
 var ErrNotOK = errors.New("a phase is not as it should be")
 
+// The sources of endpoints.
+const (
+	SourceFile = "file" // the endpoints file itself
+	SourceEDS  = "eds"  // a management server that serves the file
+)
+
 // Options say how the demo runs.
 type Options struct {
+	// Source is where the channel's endpoints come from: SourceFile, or SourceEDS.
+	Source string
 	// JSON prints the report as JSON, and no table.
 	JSON bool
 	// Out is where the report goes, Progress where a line for each phase goes.
@@ -63,7 +72,12 @@ func Run(ctx context.Context, opts Options) error {
 	defer c.stop()
 	fmt.Fprintf(opts.Progress, "%d backends are up, in three localities and two priorities\n", len(c.spots))
 
-	cc, err := dial((&url.URL{Scheme: "file", Path: c.file}).String())
+	target, stop, err := startSource(ctx, opts.Source, c.file)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	cc, err := dial(target)
 	if err != nil {
 		return err
 	}
@@ -85,6 +99,19 @@ func Run(ctx context.Context, opts Options) error {
 		err = ErrNotOK
 	}
 	return err
+}
+
+// startSource returns the target that has the endpoints in file as its own, and a
+// function that stops what serves them.
+func startSource(ctx context.Context, source, file string) (target string, stop func(), err error) {
+	if source != SourceEDS {
+		return (&url.URL{Scheme: "file", Path: file}).String(), func() {}, nil
+	}
+	server, err := serve.Start(ctx, serve.Options{Paths: []string{file}, Listen: "127.0.0.1:0"})
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("eds://%s/%s", server.Addr(), clusterName), server.Stop, nil
 }
 
 // dial opens the one channel of the demo.
