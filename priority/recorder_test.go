@@ -1,0 +1,227 @@
+package priority
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/failover"
+	"github.com/understudy-lb/understudy/internal/failover/scenario"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// recorder is a channel with a priority policy whose children do as they are told.
+// It writes down what the policy does, in the words of package scenario, and is a
+// scenario.Target in a synctest bubble.
+type recorder struct {
+	lbtest.ClientConn
+
+	policy balancer.Balancer
+
+	mu       sync.Mutex
+	children map[string]*scriptedChild
+	script   map[string][]scenario.Reaction
+	log      []string
+}
+
+func newRecorder() *recorder {
+	r := &recorder{children: map[string]*scriptedChild{}}
+	r.policy = NewBuilder(Name).Build(r, balancer.BuildOptions{})
+	return r
+}
+
+func (r *recorder) write(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = append(r.log, strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// Name and Build make the recorder the builder of its policy's children.
+func (r *recorder) Name() string { return "scripted" }
+
+func (r *recorder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+	return &scriptedChild{r: r, cc: cc}
+}
+
+// scriptedChild is a child. Its name is the id in its configuration.
+type scriptedChild struct {
+	r    *recorder
+	cc   balancer.ClientConn
+	name string
+}
+
+func (c *scriptedChild) UpdateClientConnState(s balancer.ClientConnState) error {
+	verb := "update"
+	if c.name == "" {
+		verb, c.name = "create", s.BalancerConfig.(*lbtest.StubConfig).ID
+	}
+	var endpoints []string
+	for _, e := range s.ResolverState.Endpoints {
+		endpoints = append(endpoints, fmt.Sprintf("%s%v", e.Addresses[0].Addr, hierarchy.Path(e)))
+	}
+	c.r.write("%s %s %s", verb, c.name, strings.Join(endpoints, " "))
+	c.r.mu.Lock()
+	c.r.children[c.name] = c
+	script := c.r.script[c.name]
+	c.r.mu.Unlock()
+	for _, reaction := range script {
+		if reaction.Err != nil {
+			return reaction.Err
+		}
+		c.report(reaction.Report)
+	}
+	return nil
+}
+
+func (c *scriptedChild) report(report scenario.Report) {
+	c.cc.UpdateState(balancer.State{ConnectivityState: grpcStates[report.State], Picker: picker{c.name, report}})
+}
+
+func (c *scriptedChild) ResolverError(err error)                                    { c.r.write("resolver-error %s %v", c.name, err) }
+func (c *scriptedChild) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+func (c *scriptedChild) ExitIdle()                                                  { c.r.write("exit-idle %s", c.name) }
+
+func (c *scriptedChild) Close() {
+	c.r.write("destroy %s", c.name)
+	c.r.mu.Lock()
+	defer c.r.mu.Unlock()
+	delete(c.r.children, c.name)
+}
+
+// picker is what a scriptedChild reports: it tells what the policy publishes apart.
+type picker struct {
+	child  string
+	report scenario.Report
+}
+
+func (p picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	switch p.report.State {
+	case failover.Ready:
+		return balancer.PickResult{}, nil
+	case failover.TransientFailure:
+		return balancer.PickResult{}, p.report.Err()
+	}
+	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
+}
+
+var grpcStates = map[failover.State]connectivity.State{
+	failover.Idle:             connectivity.Idle,
+	failover.Connecting:       connectivity.Connecting,
+	failover.Ready:            connectivity.Ready,
+	failover.TransientFailure: connectivity.TransientFailure,
+}
+
+// UpdateState writes down what the policy publishes.
+func (r *recorder) UpdateState(s balancer.State) {
+	if p, ok := s.Picker.(picker); ok {
+		if line := p.report.Line(p.child); grpcStates[p.report.State] == s.ConnectivityState {
+			r.write("%s", line)
+			return
+		}
+		r.write("publish %v with the picker of %v", s.ConnectivityState, p)
+		return
+	}
+	_, err := s.Picker.Pick(balancer.PickInfo{})
+	if errors.Is(err, balancer.ErrNoSubConnAvailable) {
+		r.write("publish %v", s.ConnectivityState)
+		return
+	}
+	r.write("publish %v: %v", s.ConnectivityState, err)
+}
+
+func (r *recorder) ResolveNow(resolver.ResolveNowOptions) { r.write("resolve") }
+
+func (r *recorder) Script(s map[string][]scenario.Reaction) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.script = s
+}
+
+func (r *recorder) Update(u scenario.Update) {
+	err := r.policy.UpdateClientConnState(r.state(u))
+	synctest.Wait() // for what children reported from inside the updates that created them
+	if err != nil {
+		r.write("error: %v", err)
+	}
+}
+
+// state returns the update as gRPC would pass it.
+func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
+	c := &config{
+		Children:              map[string]childConfig{},
+		Priorities:            u.Config.Priorities,
+		FailoverTimeout:       lbconfig.Duration(u.Config.FailoverTimeout),
+		ChildRetention:        lbconfig.Duration(u.Config.ChildRetention),
+		RemovedChildRetention: lbconfig.Duration(u.Config.RemovedChildRetention),
+		FailbackDelay:         lbconfig.Duration(u.Config.FailbackDelay),
+	}
+	for _, name := range u.Config.Children {
+		c.Children[name] = childConfig{
+			Config:                     lbconfig.Policy{Builder: r, Config: &lbtest.StubConfig{ID: name}},
+			IgnoreReresolutionRequests: slices.Contains(u.Ignore, name),
+		}
+	}
+	var state resolver.State
+	for _, e := range u.Endpoints {
+		endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: e.Address}}}
+		if len(e.Path) > 0 {
+			endpoint = hierarchy.Set(endpoint, e.Path...)
+		}
+		state.Endpoints = append(state.Endpoints, endpoint)
+	}
+	return balancer.ClientConnState{ResolverState: state, BalancerConfig: c}
+}
+
+// child returns the child of the name, nil where there is none.
+func (r *recorder) child(name string) *scriptedChild {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.children[name]
+}
+
+func (r *recorder) Report(name string, report scenario.Report) {
+	if c := r.child(name); c != nil {
+		c.report(report)
+	}
+}
+
+func (r *recorder) Resolve(name string) {
+	if c := r.child(name); c != nil {
+		c.cc.ResolveNow(resolver.ResolveNowOptions{})
+	}
+}
+
+func (r *recorder) Advance(d time.Duration) { <-time.After(d) }
+func (r *recorder) ExitIdle()               { r.policy.ExitIdle() }
+func (r *recorder) ResolverError(err error) { r.policy.ResolverError(err) }
+func (r *recorder) Close()                  { r.policy.Close() }
+
+// Take returns what was written since it was last called.
+func (r *recorder) Take() []string {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	log := r.log
+	r.log = nil
+	return log
+}
+
+// parse parses a configuration that must be good.
+func parse(raw string) *config {
+	c, err := parseConfig(json.RawMessage(raw))
+	if err != nil {
+		panic(err)
+	}
+	return c
+}

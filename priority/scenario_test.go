@@ -1,0 +1,25 @@
+package priority
+
+import (
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/understudy-lb/understudy/internal/failover/scenario"
+)
+
+// The same scenarios as those of the core, with the real policy and the real 10 s
+// and 15 min.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("../internal/failover/testdata/*/*.txt")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("found %d files of scenarios, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				scenario.Run(t, file, func() scenario.Target { return newRecorder() })
+			})
+		})
+	}
+}
