@@ -38,7 +38,7 @@ func judge(n *network, before string, lines []string) error {
 		return nil
 	}
 	for _, rule := range []func(*network, string, []string) error{
-		sticky, idleWaits, keepsConnection, oneConnection, retriesForEver, resolvesOnce, neverStuck,
+		sticky, idleWaits, sameListChangesNothing, keepsConnection, oneConnection, retriesForEver, resolvesOnce, neverStuck,
 	} {
 		if err := rule(n, before, lines); err != nil {
 			return err
@@ -72,6 +72,24 @@ func idleWaits(_ *network, before string, lines []string) error {
 	for _, line := range lines[1:] {
 		if strings.HasPrefix(line, "connect") {
 			return fmt.Errorf("idle, but %s", line)
+		}
+	}
+	return nil
+}
+
+// sameListChangesNothing: unless it is empty.
+func sameListChangesNothing(n *network, _ string, lines []string) error {
+	list := lines[0]
+	if !strings.HasPrefix(list, "update") || len(n.names) == 0 || len(lines) == 1 {
+		return nil
+	}
+	earlier := n.history[:len(n.history)-len(lines)]
+	for _, line := range slices.Backward(earlier) {
+		if line == list {
+			return fmt.Errorf("the same list again, but %v", lines[1:])
+		}
+		if strings.HasPrefix(line, "update") {
+			break
 		}
 	}
 	return nil

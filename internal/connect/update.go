@@ -3,11 +3,14 @@ package connect
 // Update gives the core a new list of addresses, as long as from, in the order in
 // which they are to be tried and without duplicates: from[i] is where address i was
 // in the list before, and -1 for a new one. An empty list fails calls with
-// ErrNoAddresses.
+// ErrNoAddresses, and the same list again changes nothing.
 //
 // The subchannels of the old list's addresses in dropped are to be shut down, which
 // comes before the actions.
 func (c *Core) Update(from []int) (dropped []int, actions []Action) {
+	if c.isSame(from) {
+		return nil, nil
+	}
 	connected := c.phase == PhaseReady && c.keeps(from)
 	had := len(c.subs) > 0
 	dropped = c.replace(from)
@@ -30,6 +33,22 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 		c.begin()
 	}
 	return dropped, c.take()
+}
+
+// isSame returns whether the list is the one it has. Then a pass goes on where it is:
+// where many endpoints share a resolver, updates on account of others may come more
+// often than every AttemptDelay, and an address that does not answer would hold up
+// the next one for ever.
+func (c *Core) isSame(from []int) bool {
+	if len(from) != len(c.subs) {
+		return false
+	}
+	for i, f := range from {
+		if f != i {
+			return false
+		}
+	}
+	return len(from) > 0
 }
 
 // keeps returns whether the list still has the connected address, which c.next is.

@@ -3,6 +3,7 @@ package pickfirst
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,11 +12,14 @@ import (
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/internal/connect"
 )
 
-// The differences from gRPC-Go's that show with bad input. The second part of the
-// table in docs/pick-first.md explains them.
-func TestDifferencesWithBadInput(t *testing.T) {
+// The differences from gRPC-Go's that show with bad input, or that would part the two
+// for the rest of a schedule. The second part of the table in docs/pick-first.md
+// explains them.
+func TestDifferencesByHand(t *testing.T) {
 	foreign := balancer.ClientConnState{ResolverState: endpoints("a", "b"),
 		BalancerConfig: struct {
 			serviceconfig.LoadBalancingConfig
@@ -26,6 +30,18 @@ func TestDifferencesWithBadInput(t *testing.T) {
 		ours, theirs string
 	}{
 		{
+			"same list again, every 200 ms",
+			func(r *recorder) error {
+				for range 10 {
+					r.Update([]string{"a", "b"}, false)
+					r.Report("a", connect.Connecting, nil)
+					r.Advance(200 * time.Millisecond)
+				}
+				return nil
+			},
+			"[publish CONNECTING connect a connect b], no error",
+			"[publish CONNECTING connect a" + strings.Repeat(" publish CONNECTING", 9) + "], no error",
+		}, {
 			"endpoints without addresses",
 			func(r *recorder) error {
 				s := resolver.State{Endpoints: make([]resolver.Endpoint, 1)}
