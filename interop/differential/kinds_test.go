@@ -1,0 +1,55 @@
+package differential
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/balancer/weightedtarget"
+	_ "google.golang.org/grpc/xds" // registers grpc-go's priority_experimental
+
+	"github.com/understudy-lb/understudy/priority"
+	ourweightedtarget "github.com/understudy-lb/understudy/weightedtarget"
+)
+
+// priorities are the two priority policies. Their children are given as names, first
+// the highest: "a b". "a:other" is a child of another type. Removed children are
+// closed at once, as grpc-go does, unless the last word is "retain".
+var priorities = kind{ours: priority.Name, theirs: "priority_experimental", configure: configurePriority}
+
+func configurePriority(s *side, children []string) string {
+	retention := `, "removedChildRetention": "0s"`
+	var configs, names []string
+	for _, child := range children {
+		if child == "retain" {
+			retention = ""
+			continue
+		}
+		name, policy := s.childPolicy(child)
+		configs = append(configs, fmt.Sprintf(`%q: {"config": %s}`, name, policy))
+		names = append(names, fmt.Sprintf("%q", name))
+	}
+	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]%s}`, strings.Join(configs, ","), strings.Join(names, ","), retention)
+}
+
+// targets are the two weighted_target policies. Their children are given with their
+// weights, "a=1 b:other=2".
+var targets = kind{ours: ourweightedtarget.Name, theirs: weightedtarget.Name, configure: configureTargets}
+
+func configureTargets(s *side, children []string) string {
+	var configs []string
+	for _, child := range children {
+		child, weight, _ := strings.Cut(child, "=")
+		name, policy := s.childPolicy(child)
+		configs = append(configs, fmt.Sprintf(`%q: {"weight": %s, "childPolicy": %s}`, name, weight, policy))
+	}
+	return fmt.Sprintf(`{"targets": {%s}}`, strings.Join(configs, ","))
+}
+
+// childPolicy returns the name of a child such as "a" or "a:other", and its policy.
+func (s *side) childPolicy(child string) (name, policy string) {
+	name, stub, other := strings.Cut(child, ":")
+	if !other {
+		stub = "stub"
+	}
+	return name, fmt.Sprintf(`[{"%s_%s": {"id": %q}}]`, s.prefix, stub, name)
+}

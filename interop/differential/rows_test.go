@@ -1,0 +1,92 @@
+package differential
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+	"testing/synctest"
+)
+
+// row is a row of docs/differences.md: a schedule in which the two policies differ,
+// in the steps that say so and in no others.
+type row struct {
+	id    string // as in the document
+	kind  kind
+	steps []step
+}
+
+// step is a command and what is seen after it: the same on both sides where theirs
+// is empty. Where ours is empty, too, it must be the same, whatever it is.
+type step struct {
+	command      string
+	ours, theirs string
+}
+
+func TestRows(t *testing.T) {
+	for _, r := range slices.Concat(priorityRows, targetRows) {
+		t.Run(r.id, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { r.run(t) })
+		})
+	}
+}
+
+func (r row) run(t *testing.T) {
+	ours, theirs := both(r.kind)
+	defer ours.policy.Close()
+	defer theirs.policy.Close()
+	differs := false
+	for _, s := range r.steps {
+		// The clock is one for both.
+		gotOurs, gotTheirs := doBoth(ours, theirs, s.command)
+		wantOurs, wantTheirs := s.ours, s.theirs
+		if wantOurs == "" {
+			wantOurs = gotOurs
+		}
+		if wantTheirs == "" {
+			wantTheirs = wantOurs
+		}
+		if gotOurs != wantOurs {
+			t.Errorf("%s\nours:   %s\nwant:   %s", s.command, gotOurs, wantOurs)
+		}
+		if gotTheirs != wantTheirs {
+			t.Errorf("%s\ntheirs: %s\nwant:   %s", s.command, gotTheirs, wantTheirs)
+		}
+		differs = differs || gotOurs != gotTheirs
+	}
+	if !differs {
+		t.Error("the two do not differ: the row is not needed any more")
+	}
+}
+
+// doBoth carries out a command on both sides, at the same time by the bubble's clock.
+func doBoth(ours, theirs *side, command string) (seenOurs, seenTheirs string) {
+	if len(command) > 5 && command[:5] == "wait " {
+		return ours.do(command), theirs.do("wait 0s")
+	}
+	return ours.do(command), theirs.do(command)
+}
+
+// The document and the tests have the same rows.
+func TestDocumentHasTheseRows(t *testing.T) {
+	text, err := os.ReadFile("../../docs/differences.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented, tested []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([pw]-[a-z-]+)` \\|").FindAllSubmatch(text, -1) {
+		documented = append(documented, string(m[1]))
+	}
+	for _, r := range slices.Concat(priorityRows, targetRows) {
+		tested = append(tested, r.id)
+	}
+	tested = append(tested, testedApart...)
+	slices.Sort(documented)
+	slices.Sort(tested)
+	if !slices.Equal(documented, tested) {
+		t.Errorf("docs/differences.md has the rows\n%q, the tests\n%q", documented, tested)
+	}
+}
+
+// testedApart are the rows that have tests of their own.
+var testedApart = []string{"w-shares"}

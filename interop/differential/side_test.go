@@ -1,0 +1,204 @@
+package differential
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// side is one of the two policies that are compared, on a channel and over children
+// of its own. It is used in a bubble.
+type side struct {
+	kind     kind
+	prefix   string // of the names of its children's policies
+	cc       *lbtest.ClientConn
+	policy   balancer.Balancer
+	stubs    []*lbtest.StubBuilder
+	rejected map[string]bool // children that reject their updates
+}
+
+// kind is a kind of policy: how it is called here and there, and how it is told its
+// children.
+type kind struct {
+	ours, theirs string
+	configure    func(s *side, children []string) string
+}
+
+// newSide builds a policy. The stubs' policies are registered anew each time, so that
+// a side knows its own children only.
+func newSide(k kind, policy, prefix string) *side {
+	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, rejected: map[string]bool{}}
+	for _, name := range []string{"stub", "other"} {
+		b := &lbtest.StubBuilder{PolicyName: prefix + "_" + name, OnUpdate: s.onUpdate}
+		balancer.Register(b)
+		s.stubs = append(s.stubs, b)
+	}
+	s.policy = balancer.Get(policy).Build(s.cc, balancer.BuildOptions{})
+	return s
+}
+
+// both returns the two sides of a comparison.
+func both(k kind) (ours, theirs *side) {
+	return newSide(k, k.ours, "ours"), newSide(k, k.theirs, "theirs")
+}
+
+var errRejected = errors.New("no good")
+
+func (s *side) onUpdate(stub *lbtest.Stub, _ balancer.ClientConnState) error {
+	if s.rejected[stub.ID()] {
+		return errRejected
+	}
+	return nil
+}
+
+// child returns a child that is not closed, or nil; the newest, if there are two.
+func (s *side) child(id string) *lbtest.Stub {
+	var found *lbtest.Stub
+	for _, b := range s.stubs {
+		if stub := b.Get(id); stub != nil {
+			found = stub
+		}
+	}
+	return found
+}
+
+var states = map[string]connectivity.State{
+	"READY":             connectivity.Ready,
+	"CONNECTING":        connectivity.Connecting,
+	"IDLE":              connectivity.Idle,
+	"TRANSIENT_FAILURE": connectivity.TransientFailure,
+}
+
+// do carries out a command, lets everything settle, and returns what there is to see.
+func (s *side) do(command string) string {
+	words := strings.Fields(command)
+	result := ""
+	switch args := words[1:]; words[0] {
+	case "update":
+		if err := s.update(args); err != nil {
+			result = "; update fails"
+		}
+	case "report":
+		s.report(args[0], args[1])
+	case "reject":
+		s.rejected[args[0]] = true
+	case "wait":
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			panic(err)
+		}
+		time.Sleep(d) //nolint:forbidigo // in a bubble
+	case "exit-idle":
+		s.policy.ExitIdle()
+	case "resolver-error":
+		s.policy.ResolverError(errors.New("no such host"))
+	case "parse":
+		return s.parse(strings.TrimPrefix(command, "parse "))
+	case "ask": // what a child has been told
+		stub := s.child(args[0])
+		return fmt.Sprintf("%s: %d updates, %d to exit idle, %d errors", args[0], stub.Updates(), stub.ExitIdles(), len(stub.ResolverErrors()))
+	default:
+		panic("unknown command " + words[0])
+	}
+	synctest.Wait()
+	return s.describe() + result
+}
+
+func (s *side) update(children []string) error {
+	config, err := balancer.Get(s.name()).(balancer.ConfigParser).ParseConfig(json.RawMessage(s.kind.configure(s, children)))
+	if err != nil {
+		panic(err)
+	}
+	return s.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config})
+}
+
+func (s *side) name() string {
+	if s.prefix == "ours" {
+		return s.kind.ours
+	}
+	return s.kind.theirs
+}
+
+// parse says whether a configuration is accepted. STUB stands for a child's policy.
+func (s *side) parse(config string) string {
+	config = strings.ReplaceAll(config, "STUB", s.prefix+"_stub")
+	if _, err := balancer.Get(s.name()).(balancer.ConfigParser).ParseConfig(json.RawMessage(config)); err != nil {
+		return "rejected"
+	}
+	return "accepted"
+}
+
+// report makes a child report; one that does not exist cannot.
+func (s *side) report(id, state string) {
+	stub := s.child(id)
+	if stub == nil {
+		return
+	}
+	var err error
+	switch state {
+	case "TRANSIENT_FAILURE":
+		err = errors.New(id + " refused")
+	case "IDLE":
+		err = errors.New(id + " idle")
+	}
+	stub.Report(states[state], err)
+}
+
+// describe returns the state that the policy published last, what calls get, and
+// which children there are, such as "READY a b; children a b c".
+func (s *side) describe() string {
+	state := s.cc.State()
+	var answers []string
+	for range 200 { // enough for a random picker to pick every child
+		if a := answer(state); !slices.Contains(answers, a) {
+			answers = append(answers, a)
+		}
+	}
+	slices.Sort(answers)
+	return fmt.Sprintf("%v %s; children %s", state.ConnectivityState, strings.Join(answers, ", "), strings.Join(s.live(), " "))
+}
+
+// texts is what parts of errors are about.
+var texts = map[string]string{
+	errRejected.Error():          "no good",
+	"no such host":               "no such host",
+	"no targets":                 "no targets",
+	"did not connect":            "did not connect",
+	"empty priority list":        "no priorities",
+	"all priorities are removed": "no priorities",
+}
+
+// answer returns what a call gets, with texts that each side words for itself cut
+// down to what they are about.
+func answer(state balancer.State) string {
+	a := lbtest.Pick(state)
+	for text, about := range texts {
+		if strings.Contains(a, text) {
+			return "fail: " + about
+		}
+	}
+	return a
+}
+
+// live returns the ids of the children that are not closed, sorted, each once.
+func (s *side) live() []string {
+	var ids []string
+	for _, b := range s.stubs {
+		for _, stub := range b.Built() {
+			if !stub.IsClosed() {
+				ids = append(ids, stub.ID())
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

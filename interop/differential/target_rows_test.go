@@ -1,0 +1,97 @@
+package differential
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+var targetRows = []row{
+	{"w-sticky", targets, []step{
+		{command: "update a=1 b=1"},
+		{command: "report a TRANSIENT_FAILURE"},
+		{command: "report b TRANSIENT_FAILURE", ours: "TRANSIENT_FAILURE fail: a refused, fail: b refused; children a b"},
+		{command: "report a CONNECTING",
+			ours:   "TRANSIENT_FAILURE fail: a refused, fail: b refused; children a b",
+			theirs: "TRANSIENT_FAILURE fail: b refused, queue; children a b"},
+		{command: "report a CONNECTING",
+			ours:   "TRANSIENT_FAILURE fail: a refused, fail: b refused; children a b",
+			theirs: "CONNECTING queue; children a b"},
+		{command: "report a READY", ours: "READY a; children a b"},
+	}},
+	{"w-idle", targets, []step{
+		{command: "update a=1 b=1"},
+		{command: "report a IDLE"},
+		{"report b IDLE", "IDLE fail: a idle, fail: b idle; children a b", "IDLE queue; children a b"},
+		{"report b TRANSIENT_FAILURE", "IDLE fail: a idle; children a b", "IDLE queue; children a b"},
+	}},
+	{"w-type", targets, []step{
+		{command: "update a=1"},
+		{command: "report a READY"},
+		{"update a:other=1", "READY a; children a", "CONNECTING queue; children a"},
+		{command: "report a READY", ours: "READY a; children a"},
+	}},
+	{"w-rejected", targets, []step{
+		{command: "reject a"},
+		{"update a=1", "TRANSIENT_FAILURE fail: no good; children a; update fails", "CONNECTING queue; children a"},
+	}},
+	{"w-no-child", targets, []step{
+		{"resolver-error", "TRANSIENT_FAILURE fail: no such host; children ", "IDLE no picker; children "},
+	}},
+	{"w-config", targets, []step{
+		{`parse {"targets": {"a": {"weight": 0, "childPolicy": [{"STUB": {}}]}}}`, "rejected", "accepted"},
+		{`parse {"targets": {"a": {"weight": 1}}}`, "rejected", "accepted"},
+		{`parse {"targets": {"a": {"weight": 4294967295, "childPolicy": [{"STUB": {}}]}, "b": {"weight": 1, "childPolicy": [{"STUB": {}}]}}}`, "rejected", "accepted"},
+		{command: `parse {"targets": {"a": {"weight": 4294967296, "childPolicy": [{"STUB": {}}]}}}`, ours: "rejected"},
+		{command: `parse {}`, ours: "accepted"},
+	}},
+}
+
+// Row w-shares: the exact sequence here, chance there; and here a change of weights
+// alone takes effect at once, there with the next report of a child.
+func TestShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := both(targets)
+		defer ours.policy.Close()
+		defer theirs.policy.Close()
+		for _, command := range []string{"update a=1 b=1", "report a READY", "report b READY", "update a=1 b=3"} {
+			doBoth(ours, theirs, command)
+		}
+		const windows, calls = 20, 400
+		for range windows {
+			if n := share(ours, "b", calls); n != 300 {
+				t.Errorf("ours: b got %d of %d calls, want exactly 300", n, calls)
+			}
+		}
+		// 8,000 calls at one half: five standard deviations are 224.
+		if n := share(theirs, "b", windows*calls); n < 3776 || n > 4224 {
+			t.Errorf("theirs: b got %d of %d calls before the next report, want about half", n, windows*calls)
+		}
+		doBoth(ours, theirs, "report a READY")
+		exact := 0
+		for range windows {
+			n := share(theirs, "b", calls)
+			if n < 257 || n > 343 { // five standard deviations
+				t.Errorf("theirs: b got %d of %d calls, want about 300", n, calls)
+			}
+			if n == 300 {
+				exact++
+			}
+		}
+		if exact == windows { // by chance once in 10^26
+			t.Error("theirs: every share was exact: the row is not needed any more")
+		}
+	})
+}
+
+// share returns how many of n calls a child gets.
+func share(s *side, id string, n int) int {
+	got, state := 0, s.cc.State()
+	for range n {
+		if lbtest.Pick(state) == id {
+			got++
+		}
+	}
+	return got
+}
