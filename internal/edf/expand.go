@@ -45,7 +45,11 @@ func (q *sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 	if q.members == nil {
 		return append(picks, c)
 	}
-	return append(picks, q.members[q.bounds[c]:q.bounds[c+1]]...)
+	members := q.members[q.bounds[c]:q.bounds[c+1]]
+	if len(members) == 1 { // the heaviest weights, and so most picks, are often so
+		return append(picks, members[0])
+	}
+	return append(picks, members...)
 }
 
 // appendClose appends the picks of events that are equal as far as they show.

@@ -38,29 +38,40 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	}
 }
 
-// tail is how long the longest of many picks on all cores take, clock included.
+// tail is how long the longest of many picks on all cores take, clock included:
+// medians of some counts.
 type tail struct{ p9999, longest time.Duration }
 
-func measureTail(s *edf.Scheduler) tail {
+func measureTail(entries []edf.Entry, counts int) tail {
+	var samples []tail
+	for range counts {
+		samples = append(samples, tailOf(edf.New(entries)))
+	}
+	return tail{
+		p9999:   time.Duration(medianOf(samples, func(t tail) float64 { return float64(t.p9999) })),
+		longest: time.Duration(medianOf(samples, func(t tail) float64 { return float64(t.longest) })),
+	}
+}
+
+func tailOf(s *edf.Scheduler) tail {
 	const picks = 300_000 // of each core
+	took := make([][]time.Duration, runtime.GOMAXPROCS(0))
+	for i := range took {
+		took[i] = make([]time.Duration, picks)
+	}
 	runtime.GC()
-	var mu sync.Mutex
-	var all []time.Duration
 	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
+	for _, own := range took {
 		wg.Go(func() {
-			own := make([]time.Duration, picks)
 			for i := range own {
 				start := time.Now()
 				s.Next()
 				own[i] = time.Since(start)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, own...)
 		})
 	}
 	wg.Wait()
+	all := slices.Concat(took...)
 	slices.Sort(all)
 	return tail{p9999: all[len(all)-len(all)/10_000], longest: all[len(all)-1]}
 }

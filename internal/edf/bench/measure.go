@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/understudy-lb/understudy/internal/edf"
 )
 
 // cell is what was measured of one contestant, medians.
@@ -61,7 +59,7 @@ func measureRow(d distribution, n, counts int, span time.Duration) rowResult {
 		}
 	}
 	row.build = measureBuild(entries(weights, true), counts)
-	row.tail = measureTail(edf.New(entries(weights, true)))
+	row.tail = measureTail(entries(weights, true), counts)
 	return row
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -19,12 +20,15 @@ type table struct {
 	parallelRatio, serial, allocs, overRobin, buildTime, buildBytes worst
 	overTextbook                                                    worst
 	tail                                                            worst
+
+	rows, busy int // busy: those measured while other work had a core
 }
 
 func (t *table) header() {
 	fmt.Print(`Each cell: ns a pick serial (times the floor) / on all cores (times the floor).
 No allocation unless stated. Building is until the first pick, with random starts; the
-longest picks are those of edf.Next with random starts on all cores, each with its clock.
+longest picks are those of edf.Next with random starts on all cores, each with its
+clock; they include what the system does meanwhile.
 
 `)
 	names := []string{"weights", "endpoints"}
@@ -86,6 +90,10 @@ func (w *worst) add(value float64, where string) {
 
 func (t *table) remember(r rowResult) {
 	where := fmt.Sprintf("%s, %d", r.weights, r.endpoints)
+	t.rows++
+	if f := r.cells[0]; f.parallel < 1.3*f.serial {
+		t.busy++
+	}
 	for _, c := range r.cells[firstOurs : lastNext+1] {
 		at := where + ", " + c.name
 		t.parallelRatio.add(c.parallelRatio, at)
@@ -109,6 +117,10 @@ func (t *table) remember(r rowResult) {
 func (t *table) footer() {
 	line := func(target, unit string, w worst) {
 		fmt.Printf("- %s: at worst %.2f%s (%s)\n", target, w.value, unit, w.where)
+	}
+	if t.busy > 0 && runtime.GOMAXPROCS(0) > 1 {
+		fmt.Printf("\nIn %d of %d rows the floor was as fast on all cores as on one, so no other core was\n"+
+			"free: their ratios on all cores say nothing. Run this on an idle machine.\n", t.busy, t.rows)
 	}
 	fmt.Println("\nTargets:")
 	line("a pick at most 2.0 times the floor on all cores", "", t.parallelRatio)
