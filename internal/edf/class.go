@@ -22,8 +22,9 @@ type sequence struct {
 	bounds  []uint32
 	classOf []uint32 // of each entry
 
-	period uint64 // in picks
-	end    uint64 // all deadlines up to here are in stretches
+	period uint64   // in picks
+	end    uint64   // all deadlines up to here are in stretches
+	cycle  []uint32 // what was made of the period, where that is to be kept
 }
 
 type class struct {

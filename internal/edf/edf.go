@@ -18,8 +18,8 @@
 // class, with one progression of deadlines; the deadlines of all classes within a
 // stretch of time are sorted, and each becomes the members of its class. The picker
 // that takes a certain pick of a block makes the next block; one that finds no block
-// ready waits until there is one or makes it itself. Short periods are made once and
-// used again.
+// ready waits until there is one or makes it itself. A short period is kept and used
+// again.
 package edf
 
 import (

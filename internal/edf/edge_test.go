@@ -118,3 +118,28 @@ func TestCrowdsAndPauses(t *testing.T) {
 		}
 	}
 }
+
+// A period that is one pick longer than some blocks may have no pick after these.
+func TestPeriodEndsWithAPause(t *testing.T) {
+	size := int(firstBlock(2)) + 4<<10 + 1
+	r := rand.New(rand.NewPCG(1, 0))
+	for range 100 {
+		entries := []Entry{{Weight: uint32(size / 2)}, {Weight: uint32(size - size/2)}}
+		for i := range entries {
+			entries[i].Left = 1 + Left(r.Uint64N(uint64(Full)))
+		}
+		s := New(entries)
+		period := make([]int, size)
+		for i := range 3 * size {
+			p := s.Next()
+			if i < size {
+				period[i] = p
+			} else if p != period[i%size] {
+				t.Fatalf("pick %d is %d, unlike the one a period before (lefts %v)", i, p, entries)
+			}
+		}
+		if counts := countOf(period, 2); counts[0] != size/2 {
+			t.Fatalf("a period has %v picks, want %d and %d", counts, size/2, size-size/2)
+		}
+	}
+}
