@@ -79,6 +79,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 			sc.Report(connectivity.Ready, nil)
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
+		synctest.Wait() // all have reported; the picker waits for time to pass
 		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 1)); err != nil {
 			t.Fatal(err)
 		}
