@@ -77,6 +77,29 @@ func TestMemoryOfOneInTenThousand(t *testing.T) {
 	}
 }
 
+// Not while it has a connection, and not while it waits for the next turn.
+func TestNoGoroutineOfItsOwn(t *testing.T) {
+	const n = 1000
+	before := runtime.NumGoroutine()
+	sinks, states := stage(n)
+	for i := range states {
+		states[i].Endpoints[0].Addresses = append(states[i].Endpoints[0].Addresses, resolver.Address{Addr: "second"})
+	}
+	connecting := make([]sink, n)
+	policies := bringUp(balancer.Get(Name), sinks, states)
+	for i := range connecting {
+		p := balancer.Get(Name).Build(&connecting[i], balancer.BuildOptions{})
+		p.UpdateClientConnState(balancer.ClientConnState{ResolverState: states[i]})
+		policies = append(policies, p)
+	}
+	if now := runtime.NumGoroutine(); now > before+10 {
+		t.Errorf("%d policies run %d goroutines", len(policies), now-before)
+	}
+	for _, p := range policies {
+		p.Close()
+	}
+}
+
 func BenchmarkBringUp(b *testing.B) {
 	for _, name := range []string{Name, grpcpickfirst.Name} {
 		b.Run(name, func(b *testing.B) {

@@ -46,6 +46,7 @@ type backend struct {
 	health *health.Server
 	broken atomic.Bool // answers UNAVAILABLE
 	dials  atomic.Int64
+	stop   func()
 }
 
 // startBackends starts servers that name themselves in their answers.
@@ -57,7 +58,8 @@ func startBackends(t *testing.T, names ...string) map[string]*backend {
 		healthpb.RegisterHealthServer(s, b.health)
 		var served sync.WaitGroup
 		served.Go(func() { s.Serve(b.lis) })
-		t.Cleanup(func() { s.Stop(); served.Wait() })
+		b.stop = func() { s.Stop(); served.Wait() }
+		t.Cleanup(b.stop)
 		backends[name] = b
 	}
 	return backends

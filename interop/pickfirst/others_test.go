@@ -1,0 +1,42 @@
+package pickfirst
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	_ "google.golang.org/grpc/balancer/leastrequest"
+	_ "google.golang.org/grpc/balancer/ringhash"
+	_ "google.golang.org/grpc/balancer/weightedroundrobin"
+)
+
+// The other stock policies with pick_first leaves: every call is answered, and after
+// one server is gone still every call.
+func TestOtherStockPolicies(t *testing.T) {
+	for policy, config := range map[string]string{
+		"weighted_round_robin":       `{}`,
+		"least_request_experimental": `{"choiceCount": 2}`,
+		"ring_hash_experimental":     `{"minRingSize": 10, "maxRingSize": 100, "requestHashHeader": "shop"}`,
+		"pick_first":                 `{"shuffleAddressList": true}`,
+	} {
+		t.Run(policy, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				backends := startBackends(t, "a", "b", "c")
+				before := built.Load()
+				cc := dial(t, backends, fmt.Sprintf(`{"loadBalancingConfig": [{%q: %s}]}`, policy, config))
+				answers := callAll(cc, 60)
+				if answers[""] > 0 || built.Load() == before {
+					t.Errorf("60 calls were answered by %v, %d of our policies were built", answers, built.Load()-before)
+				}
+				for name := range answers {
+					backends[name].stop()
+					break
+				}
+				synctest.Wait()
+				if answers := callAll(cc, 60); answers[""] > 0 {
+					t.Errorf("with one server gone 60 calls were answered by %v", answers)
+				}
+			})
+		})
+	}
+}
