@@ -60,6 +60,7 @@ func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 }
 
 func (p *policy) beginUpdate(config *config, state resolver.State) {
+	p.errors = nil
 	if p.closed {
 		return
 	}
@@ -67,7 +68,6 @@ func (p *policy) beginUpdate(config *config, state resolver.State) {
 	p.config, p.state = config, state
 	p.groups = hierarchy.Group(state.Endpoints)
 	p.reresolution.Store(&reresolution{children: config.Children, resolveNow: resolveNow})
-	p.errors = nil
 	p.logStrays()
 	p.apply(p.core.BeginUpdate(config.core()))
 }

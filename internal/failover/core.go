@@ -107,9 +107,6 @@ func (c *Core) BeginUpdate(config Config) []Action {
 // EndUpdate ends an update with the choice of a priority, which is published even
 // if it is the same as before.
 func (c *Core) EndUpdate() []Action {
-	if c.closed {
-		return nil
-	}
 	c.updating = false
 	c.stale = true
 	return c.choose()
@@ -178,7 +175,7 @@ func (c *Core) Close() []Action {
 
 // choose chooses a priority unless an update is being applied.
 func (c *Core) choose() []Action {
-	if !c.updating {
+	if !c.updating && !c.closed {
 		c.choosePriority()
 	}
 	return c.take()

@@ -26,6 +26,9 @@ type target struct {
 
 	log    []string
 	closed bool
+
+	inUpdate bool                  // between BeginUpdate and EndUpdate
+	observe  func(failover.Action) // with each action, where set
 }
 
 type fakeChild struct {
@@ -69,11 +72,12 @@ func (t *target) Script(s map[string][]scenario.Reaction) { t.script = s }
 func (t *target) Update(u scenario.Update) {
 	t.errors = nil
 	t.event(func() {
-		t.update = u
+		t.update, t.inUpdate = u, true
 		t.act(t.core.BeginUpdate(u.Config))
 	})
 	var errors []string
 	t.event(func() {
+		t.inUpdate = false
 		t.act(t.core.EndUpdate())
 		errors = t.errors
 	})
@@ -101,6 +105,9 @@ func (t *target) Report(child string, r scenario.Report) {
 func (t *target) reject(child string, err error) {
 	t.event(func() {
 		c := t.children[child]
+		if c == nil {
+			return
+		}
 		text := fmt.Sprintf("priority: child %q rejected its update: %v", child, err)
 		c.last = fmt.Errorf("%s", text)
 		counts, actions := t.core.Rejected(child)
@@ -131,11 +138,15 @@ func (t *target) updateChild(name string) {
 		}
 		t.errors = append(t.errors, fmt.Sprintf("priority: child %q rejected its update: %v", name, r.Err))
 		t.reject(name, r.Err)
+		return
 	}
 }
 
 func (t *target) act(actions []failover.Action) {
 	for _, a := range actions {
+		if t.observe != nil {
+			t.observe(a)
+		}
 		c := t.children[a.Child]
 		switch a.Kind {
 		case failover.Create:

@@ -1,0 +1,34 @@
+package priority
+
+import (
+	"flag"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/understudy-lb/understudy/internal/failover/scenario"
+)
+
+func TestMain(m *testing.M) {
+	flag.Set("rapid.checks", "300")
+	goleak.VerifyTestMain(m)
+}
+
+// The real policy does what the pseudo-code does, whatever happens. The schedule is
+// drawn first and fails outside of the bubble, where rapid's failures would kill the
+// process.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := scenario.Steps().Draw(rt, "steps")
+		var got [][]string
+		synctest.Test(t, func(*testing.T) {
+			got = scenario.Apply(newRecorder(), steps, nil)
+		})
+		want := scenario.Apply(scenario.NewOracle(), steps, nil)
+		if diff := scenario.Compare(steps, got, want); diff != "" {
+			rt.Fatal(diff)
+		}
+	})
+}
