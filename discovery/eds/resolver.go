@@ -31,11 +31,10 @@ type edsResolver struct {
 
 	// Used by the goroutine alone.
 	translator topology.Translator
-	sent       bool
 	noted      string
 }
 
-// news is what was heard last: a cluster or, while there is none, why.
+// news is what was heard last: a cluster or, while no good one is known, why.
 type news struct {
 	cluster *endpointv3.ClusterLoadAssignment
 	err     error
@@ -94,7 +93,7 @@ func (r *edsResolver) run() {
 		switch {
 		case n.cluster != nil:
 			r.send(n.cluster)
-		case n.err != nil && !r.sent:
+		case n.err != nil:
 			r.cc.ReportError(n.err)
 		}
 	}
@@ -105,12 +104,9 @@ func (r *edsResolver) send(cluster *endpointv3.ClusterLoadAssignment) {
 	state, err := r.translate(cluster)
 	if err != nil {
 		logger.Errorf("eds: cluster %q: %v", r.cluster, err)
-		if !r.sent {
-			r.cc.ReportError(fmt.Errorf("eds: cluster %q: %w", r.cluster, err))
-		}
+		r.cc.ReportError(fmt.Errorf("eds: cluster %q: %w", r.cluster, err))
 		return
 	}
-	r.sent = true
 	if err := r.cc.UpdateState(state); err != nil {
 		logger.Warningf("eds: cluster %q: the channel does not take the endpoints: %v", r.cluster, err)
 	}

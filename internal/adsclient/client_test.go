@@ -4,9 +4,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	estats "google.golang.org/grpc/experimental/stats"
 
 	"github.com/understudy-lb/understudy/internal/adstest"
 )
@@ -85,6 +88,58 @@ func TestStreamIsSharedAndCounted(t *testing.T) {
 		if open != 0 || len(clients.clients) != 0 {
 			t.Errorf("%d streams and %d clients are left", open, len(clients.clients))
 		}
+	})
+}
+
+// The goroutine that runs a stream never counts its end twice.
+func TestConnectedIsCountedOnce(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			m := startManager(t, func(s *adstest.Stream) error {
+				return errors.Join(s.Respond("1", "n1", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
+			})
+			g := new(gauge)
+			cancel := Watch(m.target(), "a", new(notes), g)
+			pass(time.Minute) // the next attempt would be due at once
+			if got := g.value.Load(); got != 1 {
+				t.Errorf("%d streams are connected, want 1", got)
+			}
+			cancel()
+			synctest.Wait()
+			if got := g.value.Load(); got != 0 {
+				t.Errorf("%d streams are connected after the end, want 0", got)
+			}
+		})
+	}
+}
+
+// gauge keeps understudy.eds.connected.
+type gauge struct {
+	estats.UnimplementedMetricsRecorder
+	value atomic.Int64
+}
+
+func (g *gauge) RecordInt64UpDownCount(_ *estats.Int64UpDownCountHandle, n int64, _ ...string) {
+	g.value.Add(n)
+}
+
+func TestCancelledWatcherIsToldNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := make(chan struct{})
+		m := startManager(t, func(s *adstest.Stream) error {
+			s.Respond("1", "n1", adstest.Cluster("a", "10.0.0.1:1"))
+			<-next
+			return errors.Join(s.Respond("2", "n2", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1")), s.Drain())
+		})
+		gone, cancel := m.watch("a")
+		stays, cancelStays := m.watch("a")
+		defer cancelStays()
+		expect(t, "gone", gone.take(), "a:1")
+		expect(t, "stays", stays.take(), "a:1")
+		cancel()
+		close(next)
+		expect(t, "stays", stays.take(), "a:2")
+		expect(t, "gone", gone.take())
 	})
 }
 

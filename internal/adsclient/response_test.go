@@ -1,6 +1,7 @@
 package adsclient
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/understudy-lb/understudy/internal/ads"
 	"github.com/understudy-lb/understudy/internal/adstest"
 )
 
@@ -79,6 +81,9 @@ func TestRejectedResourceDoesNotRejectItsNeighbours(t *testing.T) {
 				t.Errorf("the NACK says %q, which lacks %q", nack.GetErrorDetail().GetMessage(), want)
 			}
 		}
+		if nack.GetNode() != nil || ack.GetNode() != nil {
+			t.Error("the node is sent again after the first request")
+		}
 		if ack.GetVersionInfo() != "3" || ack.GetResponseNonce() != "nonce 3" || ack.GetErrorDetail() != nil {
 			t.Errorf("the ACK is %v, want version and nonce 3", ack)
 		}
@@ -141,4 +146,21 @@ func TestSameVersionAgainIsNoNews(t *testing.T) {
 			t.Errorf("acknowledged %q, want every one", nonces)
 		}
 	})
+}
+
+// A request that was not sent gives way to the next, so a server that never reads
+// costs one.
+func TestMailboxHoldsTheLastRequest(t *testing.T) {
+	m := newMailbox()
+	for _, nonce := range []string{"1", "2", "3"} {
+		m.put(&ads.Request{Nonce: nonce})
+	}
+	if got := m.take(t.Context()); got.Nonce != "3" {
+		t.Errorf("the request for nonce %s is sent, want the last", got.Nonce)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := m.take(ctx); got != nil {
+		t.Errorf("a request is sent twice: %v", got)
+	}
 }

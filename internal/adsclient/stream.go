@@ -25,7 +25,7 @@ var keepaliveParams = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout:
 // while is replaced at once.
 func (c *client) run(ctx context.Context) {
 	attempt := 0
-	for {
+	for ctx.Err() == nil {
 		began := time.Now()
 		if answered := c.ended(ctx, c.stream(ctx)); answered {
 			attempt = 0
@@ -35,7 +35,6 @@ func (c *client) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			wait.Stop()
-			return
 		case <-wait.C:
 		}
 	}
