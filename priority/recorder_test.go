@@ -59,6 +59,7 @@ type scriptedChild struct {
 	r    *recorder
 	cc   balancer.ClientConn
 	name string
+	last balancer.ClientConnState
 }
 
 func (c *scriptedChild) UpdateClientConnState(s balancer.ClientConnState) error {
@@ -66,6 +67,7 @@ func (c *scriptedChild) UpdateClientConnState(s balancer.ClientConnState) error 
 	if c.name == "" {
 		verb, c.name = "create", s.BalancerConfig.(*lbtest.StubConfig).ID
 	}
+	c.last = s
 	var endpoints []string
 	for _, e := range s.ResolverState.Endpoints {
 		endpoints = append(endpoints, fmt.Sprintf("%s%v", e.Addresses[0].Addr, hierarchy.Path(e)))

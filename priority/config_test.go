@@ -1,0 +1,147 @@
+package priority
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	_ "google.golang.org/grpc/balancer/roundrobin" // for configurations that name it
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+func init() { balancer.Register(&lbtest.StubBuilder{PolicyName: "priority_test_stub"}) }
+
+const stub = `{"config": [{"not_registered": {}}, {"priority_test_stub": {"id": "x"}}]}`
+
+func TestParseConfigDefaults(t *testing.T) {
+	c := parse(`{}`)
+	if len(c.Children) != 0 || len(c.Priorities) != 0 {
+		t.Errorf("config = %+v, want no children", c)
+	}
+	got := []lbconfig.Duration{c.FailoverTimeout, c.ChildRetention, c.RemovedChildRetention, c.FailbackDelay}
+	want := []lbconfig.Duration{lbconfig.Duration(10 * time.Second), lbconfig.Duration(15 * time.Minute), lbconfig.Duration(15 * time.Minute), 0}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("durations = %v, want %v", got, want)
+	}
+}
+
+// A child that no priority names, and unknown fields, are accepted.
+func TestParseConfig(t *testing.T) {
+	c := parse(`{"children": {"a": ` + stub + `, "b": {"config": [{"priority_test_stub": {"id": "y"}}], "ignoreReresolutionRequests": true, "new": 1}, "spare": ` + stub + `},
+		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "childRetention": "0s", "removedChildRetention": "60s", "failbackDelay": "30s", "new": {}}`)
+	if got := c.Children["a"].Config; got.Name() != "priority_test_stub" || got.Config.(*lbtest.StubConfig).ID != "x" {
+		t.Errorf("child a has %s with %+v", got.Name(), got.Config)
+	}
+	if c.Children["a"].IgnoreReresolutionRequests || !c.Children["b"].IgnoreReresolutionRequests {
+		t.Error("ignoreReresolutionRequests is not that of the child")
+	}
+	if !reflect.DeepEqual(c.Priorities, []string{"b", "a"}) {
+		t.Errorf("priorities = %q", c.Priorities)
+	}
+	core := c.core()
+	if core.FailoverTimeout != 2500*time.Millisecond || core.ChildRetention != 0 || core.RemovedChildRetention != time.Minute || core.FailbackDelay != 30*time.Second || len(core.Children) != 3 {
+		t.Errorf("the core gets %+v", core)
+	}
+}
+
+// grpc-go's cds policy marshals and parses configurations again, several times.
+func TestConfigSurvivesRoundTrips(t *testing.T) {
+	want := parse(`{"children": {"a": {"config": [{"priority_test_stub": {"id": "x"}}], "ignoreReresolutionRequests": true}, "b": {"config": [{"round_robin": {}}]}},
+		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "failbackDelay": "30s"}`)
+	got := want
+	for range 8 {
+		raw, err := json.Marshal(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = parse(string(raw))
+	}
+	if !reflect.DeepEqual(got.Priorities, want.Priorities) || got.FailoverTimeout != want.FailoverTimeout || got.FailbackDelay != want.FailbackDelay || len(got.Children) != 2 {
+		t.Errorf("after 8 round trips: %+v, want %+v", got, want)
+	}
+	for name, child := range want.Children {
+		if g := got.Children[name]; g.Config.Name() != child.Config.Name() || !reflect.DeepEqual(g.Config.Config, child.Config.Config) || g.IgnoreReresolutionRequests != child.IgnoreReresolutionRequests {
+			t.Errorf("child %s after 8 round trips: %+v, want %+v", name, g, child)
+		}
+	}
+}
+
+func TestParseConfigNamesTheField(t *testing.T) {
+	one := `"children": {"a": ` + stub + `}`
+	for raw, want := range map[string]string{
+		``:                                      `want a JSON object`,
+		`[]`:                                    `want a JSON object`,
+		`null`:                                  `want a JSON object`,
+		`{"children": []}`:                      `children: a JSON array given, want an object`,
+		`{"children": {"a": 1}}`:                `children["a"]: want a JSON object`,
+		`{"children": {"a": null}}`:             `children["a"]: want a JSON object`,
+		`{"children": {"": ` + stub + `}}`:      `children: a child has an empty name`,
+		`{"children": {"a": {}}}`:               `children["a"]: config: none given`,
+		`{"children": {"a": {"config": null}}}`: `children["a"]: config: none given`,
+		`{"children": {"a": {"config": []}}}`:   `children["a"]: config: names no policy`,
+		`{"children": {"a": {"config": {}}}}`:   `children["a"]: config: a JSON object given, want a list of policies`,
+		`{"children": {"a": {"config": [{"nobody": {}}]}}}`:                                                  `children["a"]: config: none of the policies is registered: "nobody"`,
+		`{"children": {"a": {"config": [{"b": {}, "c": {}}]}}}`:                                              `children["a"]: config: entry 0 names 2 policies`,
+		`{"children": {"a": {"config": [{"priority_test_stub": {"reject": true}}]}}}`:                        `children["a"]: config: priority_test_stub: stub "" rejects`,
+		`{"children": {"a": {"config": [{"priority_test_stub": {}}], "ignoreReresolutionRequests": "yes"}}}`: `children["a"]: ignoreReresolutionRequests: a JSON string given, want true or false`,
+		`{` + one + `, "priorities": "a"}`:                                                                   `priorities: a JSON string given, want a list of names`,
+		`{` + one + `, "priorities": ["a", "b"]}`:                                                            `priorities[1]: "b" given, which is not in children`,
+		`{` + one + `, "priorities": ["a", "a"]}`:                                                            `priorities[1]: "a" given again, is priorities[0] already`,
+		`{` + one + `, "priorities": [""]}`:                                                                  `priorities[0]: an empty name given`,
+		`{"failoverTimeout": 10}`:                                                                            `failoverTimeout: duration 10: want a string`,
+		`{"failoverTimeout": "soon"}`:                                                                        `failoverTimeout: duration "soon"`,
+		`{"failoverTimeout": "0s"}`:                                                                          `failoverTimeout: 0s given, want a positive duration`,
+		`{"childRetention": "-1s"}`:                                                                          `childRetention: duration "-1s" is negative`,
+		`{"removedChildRetention": {}}`:                                                                      `removedChildRetention: duration {}`,
+		`{"failbackDelay": "9999999999999999999h"}`:                                                          `failbackDelay: duration`,
+	} {
+		c, err := balancer.Get(Name).(balancer.ConfigParser).ParseConfig(json.RawMessage(raw))
+		if err == nil {
+			t.Errorf("%s is accepted as %+v", raw, c)
+			continue
+		}
+		if got := err.Error(); !strings.HasPrefix(got, "priority: "+want) || strings.Contains(got, "\n") {
+			t.Errorf("%s:\n  error %q\n  want  %q at its beginning", raw, got, "priority: "+want)
+		}
+		if c != nil {
+			t.Errorf("%s: a configuration of %v beside the error", raw, c)
+		}
+	}
+}
+
+// What is accepted survives a round trip, whatever is given.
+func FuzzParseConfig(f *testing.F) {
+	f.Add(`{"children": {"a": ` + stub + `}, "priorities": ["a"], "failbackDelay": "0.000000001s"}`)
+	f.Add(`{"priorities": [], "children": null, "childRetention": "292y"}`)
+	f.Fuzz(func(t *testing.T, raw string) {
+		c, err := parseConfig([]byte(raw))
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := parseConfig(again)
+		if err != nil {
+			t.Fatalf("%s became %s: %v", raw, again, err)
+		}
+		if third, _ := json.Marshal(got); string(third) != string(again) {
+			t.Errorf("%s became %s and then %s", raw, again, third)
+		}
+	})
+}
+
+func TestNewBuilderKeepsTheName(t *testing.T) {
+	if got := NewBuilder("priority_experimental").Name(); got != "priority_experimental" {
+		t.Errorf("name = %q", got)
+	}
+	if balancer.Get(Name) == nil {
+		t.Error("not registered")
+	}
+}

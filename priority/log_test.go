@@ -1,0 +1,215 @@
+package priority
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	estats "google.golang.org/grpc/experimental/stats"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/failover"
+	"github.com/understudy-lb/understudy/internal/failover/scenario"
+)
+
+// logs collects what the process logs.
+type logs struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+var logged logs
+
+func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(&logged, io.Discard, io.Discard)) }
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// take returns the lines of this policy since the last call, each with its severity.
+func (l *logs) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var lines []string
+	for line := range strings.Lines(l.buf.String()) {
+		head, text, ok := strings.Cut(line, ": [understudy] priority: ")
+		if ok {
+			lines = append(lines, head[strings.LastIndex(head, " ")+1:]+" "+strings.TrimSpace(text))
+		}
+	}
+	l.buf.Reset()
+	return lines
+}
+
+func wantLog(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got := logged.take(); !slices.Equal(got, want) {
+		t.Errorf("logged\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+// metrics counts failovers by their labels.
+type metrics struct {
+	estats.UnimplementedMetricsRecorder
+	mu    sync.Mutex
+	count map[string]int64
+}
+
+func (m *metrics) RecordInt64Count(h *estats.Int64CountHandle, n int64, labels ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count[h.Descriptor().Name+" "+strings.Join(labels, " ")] += n
+}
+
+func update(priorities ...string) scenario.Update {
+	return scenario.Update{Config: scenario.DefaultConfig(priorities...)}
+}
+
+var (
+	ready      = scenario.Report{State: failover.Ready}
+	idle       = scenario.Report{State: failover.Idle}
+	connecting = scenario.Report{State: failover.Connecting}
+	failed     = scenario.Report{State: failover.TransientFailure, Tag: "refused"}
+)
+
+func TestFailoversAreLoggedAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged.take()
+		r := newRecorder()
+		m := &metrics{count: map[string]int64{}}
+		r.Recorder = m
+		r.Update(update("p0", "p1", "p2"))
+		wantLog(t)
+		r.Report("p0", failed)
+		wantLog(t, `WARNING lbtest:///target: down from "p0" to "p1", which is CONNECTING: "p0" failed: refused`)
+		r.Report("p1", ready)
+		wantLog(t)
+		r.Report("p0", ready)
+		wantLog(t, `INFO lbtest:///target: back up from "p1" to "p0", which is READY: "p1" is READY`)
+		r.Report("p0", connecting)
+		r.Advance(10 * time.Second)
+		wantLog(t, `WARNING lbtest:///target: down from "p0" to "p1", which is READY: "p0" did not connect in time`)
+		r.Update(update("p2"))
+		wantLog(t, `INFO lbtest:///target: from "p1" to "p2", which is CONNECTING: "p1" is not configured any more`)
+		r.Update(update())
+		r.Update(update("p2"))
+		wantLog(t)
+		r.Close()
+		want := map[string]int64{
+			"understudy.priority.failovers lbtest:///target p0 p1": 2,
+			"understudy.priority.failovers lbtest:///target p1 p0": 1,
+			"understudy.priority.failovers lbtest:///target p1 p2": 1,
+		}
+		if fmt.Sprint(m.count) != fmt.Sprint(want) {
+			t.Errorf("counted %v, want %v", m.count, want)
+		}
+	})
+}
+
+// Row P13.
+func TestRejectedUpdatesAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		r.Script(map[string][]scenario.Reaction{"p0": {{Err: errors.New("bad")}}})
+		logged.take()
+		r.Update(update("p0"))
+		wantLog(t, `WARNING child "p0" rejected its update and counts as failed: bad`)
+		r.Report("p0", idle)
+		r.Update(update("p0"))
+		wantLog(t, `WARNING child "p0" rejected its update and stays IDLE: bad`)
+	})
+}
+
+// Row P15.
+func TestEndpointsOfNoChildAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		u := update("p0")
+		u.Endpoints = []scenario.Endpoint{{Address: "10.0.0.1:80", Path: []string{"p0"}}, {Address: "10.0.0.2:80"}, {Address: "10.0.0.3:80", Path: []string{"p1"}}}
+		want := `WARNING lbtest:///target: 2 of 3 endpoints belong to no child and get no calls, the first is [{Addr: "10.0.0.2:80", ServerName: "", }] with the path []`
+		logged.take()
+		r.Update(u)
+		wantLog(t, want)
+		r.Update(u)
+		wantLog(t)
+		good := u
+		good.Endpoints = u.Endpoints[:1]
+		r.Update(good)
+		wantLog(t)
+		r.Update(u)
+		wantLog(t, want)
+	})
+}
+
+// What children return comes back as one error, in one line.
+func TestUpdateReturnsChildrensErrors(t *testing.T) {
+	bad := errors.New("no good")
+	for name, test := range map[string]struct {
+		p0, p1 error
+		want   string
+		is     error
+	}{
+		"one":            {p0: bad, want: `priority: child "p0" rejected its update: no good`, is: bad},
+		"two":            {p0: bad, p1: bad, want: `priority: child "p0" rejected its update: no good (and 1 more)`, is: bad},
+		"another first":  {p0: balancer.ErrBadResolverState, p1: bad, want: `priority: child "p1" rejected its update: no good (and 1 more)`, is: bad},
+		"resolver state": {p0: balancer.ErrBadResolverState, p1: balancer.ErrBadResolverState, want: balancer.ErrBadResolverState.Error(), is: balancer.ErrBadResolverState},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRecorder()
+			defer r.Close()
+			r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}, "p1": {{Report: ready}}})
+			r.Update(update("p0", "p1"))
+			synctest.Wait()
+			r.Script(map[string][]scenario.Reaction{"p0": {{Err: test.p0}}, "p1": {{Err: test.p1}}})
+			err := r.policy.UpdateClientConnState(r.state(update("p0", "p1")))
+			if err == nil || err.Error() != test.want || !errors.Is(err, test.is) {
+				t.Errorf("%s: error = %v, want %s", name, err, test.want)
+			}
+			if (err == balancer.ErrBadResolverState) != (test.is == balancer.ErrBadResolverState) {
+				t.Errorf("%s: error = %v itself, which gRPC compares", name, err)
+			}
+		})
+	}
+}
+
+// A configuration of another type changes nothing, but calls are not left waiting
+// for a first one.
+func TestUpdateWithoutAConfiguration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		want := "priority: configuration of type <nil> given, want one that ParseConfig returned: bad resolver state"
+		for range 2 {
+			err := r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{}})
+			if !errors.Is(err, balancer.ErrBadResolverState) || err.Error() != want {
+				t.Errorf("error = %v, want %s", err, want)
+			}
+		}
+		if got := r.Take(); !slices.Equal(got, []string{"publish TRANSIENT_FAILURE: " + want, "publish TRANSIENT_FAILURE: " + want}) {
+			t.Errorf("policy did %q", got)
+		}
+		r.Update(update("p0"))
+		r.Report("p0", ready)
+		r.Take()
+		if err := r.policy.UpdateClientConnState(balancer.ClientConnState{}); err == nil {
+			t.Error("no error")
+		}
+		if got := r.Take(); len(got) > 0 {
+			t.Errorf("policy did %q after a good update, want nothing", got)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package priority
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/failover/scenario"
+)
+
+// A resolver that put a function into the state is asked by the name of the child,
+// and the ClientConn is not asked at all.
+func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		var mu sync.Mutex
+		var asked []string
+		u := update("p0", "p1")
+		u.Ignore = []string{"p1"}
+		r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}})
+		state := r.state(u)
+		state.ResolverState = hierarchy.SetResolveNow(state.ResolverState, func(child string) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, child)
+		})
+		if err := r.policy.UpdateClientConnState(state); err != nil {
+			t.Fatal(err)
+		}
+		r.Take()
+		r.Resolve("p0")
+		r.Resolve("p1")
+		if got := r.Take(); len(got) > 0 || !slices.Equal(asked, []string{"p0"}) {
+			t.Errorf("policy did %q, and asked for %q, want only p0", got, asked)
+		}
+		// The next state has none.
+		r.Update(u)
+		r.Take()
+		r.Resolve("p0")
+		r.Resolve("p1")
+		if got := r.Take(); !slices.Equal(got, []string{"resolve"}) || len(asked) != 1 {
+			t.Errorf("policy did %q, want one resolve", got)
+		}
+	})
+}
+
+// The function knows the names of one level only, so children do not see it.
+func TestChildrenDoNotSeeTheFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		state := r.state(update("p0"))
+		state.ResolverState = hierarchy.Seal(hierarchy.SetResolveNow(state.ResolverState, func(string) {}))
+		if err := r.policy.UpdateClientConnState(state); err != nil {
+			t.Fatal(err)
+		}
+		if hierarchy.ResolveNow(r.child("p0").last.ResolverState) != nil {
+			t.Error("the child sees the function")
+		}
+	})
+}
+
+// Paths that a proxy's address took the place of are restored (decision 10), and
+// children of either generation find their addresses.
+func TestEndpointsBehindAProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		u := update("p0")
+		u.Endpoints = []scenario.Endpoint{{Address: "10.0.0.1:80", Path: []string{"p0"}}, {Address: "10.0.0.2:80", Path: []string{"p1"}}}
+		state := r.state(u)
+		state.ResolverState = hierarchy.Seal(state.ResolverState)
+		for i := range state.ResolverState.Endpoints {
+			state.ResolverState.Endpoints[i] = resolver.Endpoint{Addresses: []resolver.Address{{Addr: "proxy"}}}
+		}
+		if err := r.policy.UpdateClientConnState(state); err != nil {
+			t.Fatal(err)
+		}
+		got := r.child("p0").last.ResolverState
+		if len(got.Endpoints) != 1 || hierarchy.Addresses(got.Endpoints[0])[0].Addr != "10.0.0.1:80" {
+			t.Errorf("the child got %v, want the proxy for 10.0.0.1:80 alone", got.Endpoints)
+		}
+		if len(got.Addresses) != 1 || got.Addresses[0].Addr != "proxy" {
+			t.Errorf("the child got the addresses %v", got.Addresses)
+		}
+	})
+}
+
+// An error of the resolver goes to all children, those deactivated too.
+func TestResolverErrorReachesAllChildren(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		r.ResolverError(errors.New("no such host"))
+		want := []string{"publish TRANSIENT_FAILURE: priority: no child to use, and the resolver reports: no such host"}
+		if got := r.Take(); !slices.Equal(got, want) {
+			t.Errorf("without children: %q, want %q", got, want)
+		}
+		r.Update(update("p0", "p1", "p2"))
+		r.Report("p0", failed)
+		r.Report("p0", ready)
+		r.Take()
+		r.ResolverError(errors.New("no such host"))
+		got := r.Take()
+		scenario.SortSimultaneous(got)
+		if !slices.Equal(got, []string{"resolver-error p0 no such host", "resolver-error p1 no such host"}) {
+			t.Errorf("policy did %q, want p0 and p1 told", got)
+		}
+	})
+}
