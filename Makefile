@@ -3,7 +3,7 @@
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: demo
 demo: ## watch calls follow the weights, survive a lost priority, and come back
@@ -25,6 +25,18 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 lint: ## vet and golangci-lint over all modules
 	go vet work
 	bash .ci/lint
+
+.PHONY: bench
+bench: ## the scheduler beside a bare counter, textbook EDF and gRPC-Go's policies; four minutes
+	go run ./internal/edf/bench
+
+.PHONY: bench-updates
+bench-updates: ## bring-up and updates of 1,000 to 10,000 endpoints, beside gRPC-Go's round_robin
+	go test -run '^$$' -bench 'BringUp|Update' -benchtime 1x ./weightedroundrobin
+
+.PHONY: fleet
+fleet: ## how calls of a fleet of clients spread when it starts; writes docs/fleet
+	go run ./docs/fleet
 
 .PHONY: tidy
 tidy: ## go mod tidy for all modules
