@@ -43,8 +43,14 @@ func (p *policy) newChild(name string) *child {
 func (p *policy) reported(c *child, state balancer.State) {
 	c.reported = state.ConnectivityState
 	if c.retained != nil {
-		// It is not in the configuration: what it would count as is kept.
-		c.counts = state
+		// It is not in the configuration, and so not in p.states: what it counts as
+		// when it comes back is kept here, by the same rule.
+		var alone aggregate.Children
+		alone.Add(c.name)
+		alone.Report(c.name, stateOf(c.counts.ConnectivityState))
+		if alone.Report(c.name, stateOf(state.ConnectivityState)) {
+			c.counts = state
+		}
 		return
 	}
 	before, now := stateOf(c.counts.ConnectivityState), stateOf(state.ConnectivityState)

@@ -42,8 +42,10 @@ type policy struct {
 var errNoTargets = errors.New("weighted_target: no targets to pick from")
 
 // UpdateClientConnState gives each child its configuration and endpoints. It returns
-// after the policy has published its state, with the first error of a child, in the
-// order of their names.
+// after the policy has published its state: with the first error of a child, in the
+// order of their names, if the policy is TRANSIENT_FAILURE; otherwise the error is in
+// the child's state, and would have a parent take the whole policy for failed because
+// one locality is empty.
 func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	cfg, ok := ccs.BalancerConfig.(*config)
 	if !ok {
@@ -58,7 +60,12 @@ func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	})
 	// What the children reported meanwhile is handled between the two events, so that
 	// one state is published for all of it.
-	p.serializer.Do(func() { p.updating, p.stale, p.err = false, true, nil })
+	p.serializer.Do(func() {
+		p.updating, p.stale, p.err = false, true, nil
+		if p.states.State() != aggregate.TransientFailure {
+			err = nil
+		}
+	})
 	return err
 }
 

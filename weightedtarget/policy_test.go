@@ -71,8 +71,8 @@ func TestOnePublicationForEachUpdate(t *testing.T) {
 			return nil
 		}
 		err := h.update("bad=1 quick=1 slow=1", "")
-		if err == nil || err.Error() != "no good" {
-			t.Errorf("error = %v, want the child's own", err)
+		if err != nil {
+			t.Errorf("error = %v, want none: a child is READY", err)
 		}
 		if n := len(h.cc.States()); n != 1 {
 			t.Errorf("published %d states, want 1", n)
@@ -94,7 +94,9 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 			}
 			return nil
 		}
-		h.update("a=1", "")
+		if err := h.update("a=1", ""); err == nil || err.Error() != "no good" {
+			t.Errorf("error = %v, want the child's own", err)
+		}
 		if got := lbtest.Pick(h.cc.State()); got != `fail: weighted_target: target "a": no good` {
 			t.Errorf("calls get %q", got)
 		}
@@ -170,6 +172,21 @@ func TestRemovedChildren(t *testing.T) {
 		synctest.Wait()
 		if !a.IsClosed() {
 			t.Error("the removed child is open after its time")
+		}
+	})
+}
+
+// Row T3 holds for a child that is retained, too.
+func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		const keep = `, "removedChildRetention": "60s"`
+		h.update("a=1", keep)
+		h.report("a", connectivity.TransientFailure)
+		h.update("b=1", keep)
+		h.report("a", connectivity.Connecting)
+		h.update("a=1", keep)
+		if got := h.describe(); got != "TRANSIENT_FAILURE a*1\n" {
+			t.Errorf("a child that came back, and is CONNECTING after a failure, makes %s", got)
 		}
 	})
 }
