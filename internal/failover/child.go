@@ -103,13 +103,13 @@ func (c *Core) stopFailover(child *child) {
 
 // deactivate starts the timer after which the child is destroyed; one that runs
 // already runs on (A56, "Child Lifetime Management"), unless the child is now
-// removed and removed children are kept for a shorter time.
+// removed and removed children are kept for a shorter time, or not at all.
 func (c *Core) deactivate(child *child, removed bool) {
 	retention := c.config.ChildRetention
 	if removed {
 		retention = c.config.RemovedChildRetention
 	}
-	shorter := removed && !child.removed && retention < c.config.ChildRetention
+	shorter := removed && !child.removed && (retention < c.config.ChildRetention || retention == 0)
 	child.removed = removed
 	if child.deactivation == running {
 		if !shorter {

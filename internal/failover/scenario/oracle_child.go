@@ -63,12 +63,13 @@ func (c *oracleChild) Deactivate(retention time.Duration) {
 
 // Remove deactivates a child that is not configured any more.
 func (c *oracleChild) Remove() {
-	if !c.removed && c.o.config.RemovedChildRetention < c.o.config.ChildRetention {
+	retention := c.o.config.RemovedChildRetention
+	if !c.removed && (retention < c.o.config.ChildRetention || retention == 0) {
 		c.destroyAt = never
 	}
 	if !c.removed || c.destroyAt == never {
 		c.removed = true
-		c.Deactivate(c.o.config.RemovedChildRetention)
+		c.Deactivate(retention)
 	}
 }
 
