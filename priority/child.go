@@ -80,7 +80,9 @@ func (p *policy) updateChild(name string) {
 	if err == nil {
 		return
 	}
-	p.errors.add(name, err)
+	if p.updating { // otherwise there is nobody to return it to
+		p.errors.add(name, err)
+	}
 	p.serial.Enqueue(func() {
 		if p.children[name] == c {
 			p.rejected(name, c, err)

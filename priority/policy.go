@@ -32,9 +32,10 @@ type policy struct {
 	config   *config // nil before the first update
 	state    resolver.State
 	groups   map[string][]resolver.Endpoint
-	errors   updateErrors
-	inUse    string // the child whose picker is published, "" for none
-	strays   bool   // the last update had endpoints that belong to no child
+	errors   updateErrors // of the update under way
+	updating bool         // between beginUpdate and the end of endUpdate
+	inUse    string       // the child whose picker is published, "" for none
+	strays   bool         // the last update had endpoints that belong to no child
 	closed   bool
 }
 
@@ -60,10 +61,10 @@ func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 }
 
 func (p *policy) beginUpdate(config *config, state resolver.State) {
-	p.errors = nil
 	if p.closed {
 		return
 	}
+	p.updating = true
 	resolveNow, state := hierarchy.TakeResolveNow(hierarchy.Unseal(state))
 	p.config, p.state = config, state
 	p.groups = hierarchy.Group(state.Endpoints)
@@ -74,7 +75,9 @@ func (p *policy) beginUpdate(config *config, state resolver.State) {
 
 func (p *policy) endUpdate() error {
 	p.apply(p.core.EndUpdate())
-	return p.errors.join()
+	err := p.errors.join()
+	p.errors, p.updating = nil, false
+	return err
 }
 
 // failWithoutConfig makes calls fail rather than wait where no configuration has

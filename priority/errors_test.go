@@ -1,0 +1,43 @@
+package priority
+
+import (
+	"errors"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// A child that is created, and rejects its update, when no update from above is
+// under way has nobody to return its error to: such errors must not pile up.
+func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
+	stubs := &lbtest.StubBuilder{PolicyName: "stub_errors"}
+	stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+		if s.ID() == "b" {
+			return errors.New("no endpoints")
+		}
+		return nil
+	}
+	balancer.Register(stubs)
+	p := NewBuilder(Name).Build(&lbtest.ClientConn{}, balancer.BuildOptions{}).(*policy)
+	defer p.Close()
+	config := parse(`{"childRetention": "0s", "priorities": ["a", "b"], "children": {
+		"a": {"config": [{"stub_errors": {"id": "a"}}]}, "b": {"config": [{"stub_errors": {"id": "b"}}]}}}`)
+	if err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config}); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		stubs.Get("a").Report(connectivity.TransientFailure, errors.New("refused"))
+		stubs.Get("a").Report(connectivity.Ready, nil)
+	}
+	p.serial.Do(func() {
+		if len(p.errors) != 0 {
+			t.Errorf("%d errors are kept: %v", len(p.errors), p.errors)
+		}
+	})
+	if n := len(stubs.Built()); n != 11 {
+		t.Errorf("%d children were built, want a once and b ten times", n)
+	}
+}
