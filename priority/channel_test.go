@@ -1,0 +1,250 @@
+package priority
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/balancer/roundrobin" // a stock child
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+// network has servers in memory, which can be switched off. A synctest bubble holds
+// it, with the channel that uses it.
+type network struct {
+	t        *testing.T
+	mu       sync.Mutex
+	backends map[string]*backend // by address; others do not answer
+}
+
+type backend struct {
+	listener *bufconn.Listener
+	down     bool // refuses connections
+	open     []net.Conn
+}
+
+func newNetwork(t *testing.T, addresses ...string) *network {
+	n := &network{t: t, backends: map[string]*backend{}}
+	for _, address := range addresses {
+		b := &backend{listener: bufconn.Listen(1 << 16)}
+		n.backends[address] = b
+		server := grpc.NewServer()
+		healthpb.RegisterHealthServer(server, health.NewServer())
+		go func() { _ = server.Serve(b.listener) }()
+		t.Cleanup(server.Stop)
+	}
+	return n
+}
+
+// dial connects to a backend: at once, or it is refused at once, or never.
+func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
+	n.mu.Lock()
+	b := n.backends[address]
+	refused := b != nil && b.down
+	n.mu.Unlock()
+	switch {
+	case b == nil:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case refused:
+		return nil, errors.New("refused")
+	}
+	conn, err := b.listener.DialContext(ctx)
+	if err == nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		b.open = append(b.open, conn)
+	}
+	return conn, err
+}
+
+// breakAll breaks the connections to a backend.
+func (n *network) breakAll(address string) {
+	n.mu.Lock()
+	conns := n.backends[address].open
+	n.backends[address].open = nil
+	n.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+}
+
+func (n *network) setDown(address string, down bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.backends[address].down = down
+}
+
+// channel is a real channel.
+type channel struct {
+	t        *testing.T
+	conn     *grpc.ClientConn
+	resolver *manual.Resolver
+}
+
+func (n *network) newChannel() *channel {
+	c := &channel{t: n.t, resolver: manual.NewBuilderWithScheme("test")}
+	conn, err := grpc.NewClient("test:///", grpc.WithResolvers(c.resolver), grpc.WithContextDialer(n.dial),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	c.conn = conn
+	conn.Connect()
+	synctest.Wait()
+	n.t.Cleanup(func() {
+		_ = conn.Close()
+		synctest.Wait()
+	})
+	return c
+}
+
+// update sends a configuration and endpoints: "p0/10.0.0.1:80" is one of p0.
+func (c *channel) update(config string, endpoints ...string) {
+	var state resolver.State
+	for _, text := range endpoints {
+		path, address, _ := strings.Cut(text, "/")
+		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}
+		state.Endpoints = append(state.Endpoints, hierarchy.Set(e, path))
+	}
+	state.ServiceConfig = c.resolver.CC().ParseServiceConfig(fmt.Sprintf(`{"loadBalancingConfig": [{%q: %s}]}`, Name, config))
+	if state.ServiceConfig.Err != nil {
+		c.t.Fatal(state.ServiceConfig.Err)
+	}
+	c.resolver.UpdateState(state)
+	synctest.Wait()
+}
+
+// call returns the address that answered.
+func (c *channel) call(opts ...grpc.CallOption) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var p peer.Peer
+	_, err := healthpb.NewHealthClient(c.conn).Check(ctx, &healthpb.HealthCheckRequest{}, append(opts, grpc.Peer(&p))...)
+	if err != nil {
+		return "", err
+	}
+	return p.Addr.String(), nil
+}
+
+const pickFirst = `{"config": [{"pick_first": {}}]}`
+
+// Decision 8: calls that wait for ready outwait every failing picker, and others
+// fail with UNAVAILABLE and an error that says why.
+func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
+	for name, test := range map[string]struct {
+		fail func(*channel)
+		want string
+	}{
+		"no priorities": {
+			func(c *channel) { c.update(`{}`) },
+			"priority policy has empty priority list",
+		},
+		"failover timer": {
+			func(c *channel) {
+				c.update(`{"children": {"p0": `+pickFirst+`}, "priorities": ["p0"]}`, "p0/never")
+				<-time.After(10 * time.Second)
+			},
+			`priority: child "p0" did not connect within 10s; it has reported no error`,
+		},
+		"rejected update": {
+			func(c *channel) { c.update(`{"children": {"p0": ` + pickFirst + `}, "priorities": ["p0"]}`) },
+			`priority: child "p0" rejected its update: bad resolver state`,
+		},
+		"child's failure": {
+			func(c *channel) { c.update(`{"children": {"p0": `+pickFirst+`}, "priorities": ["p0"]}`, "p0/down") },
+			`refused`,
+		},
+		"resolver error": {
+			func(c *channel) {
+				c.update(`{}`)
+				c.resolver.CC().ReportError(errors.New("no such host"))
+			},
+			`priority: no child to use, and the resolver reports: no such host`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(t, "up", "down")
+				n.setDown("down", true)
+				c := n.newChannel()
+				test.fail(c)
+				synctest.Wait()
+				waited := make(chan error, 1)
+				go func() {
+					_, err := c.call(grpc.WaitForReady(true))
+					waited <- err
+				}()
+				_, err := c.call()
+				if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("the call's error is %v, want UNAVAILABLE with %q", err, test.want)
+				}
+				synctest.Wait()
+				select {
+				case err := <-waited:
+					t.Errorf("the call that waits for ready ended with %v", err)
+					return
+				default:
+				}
+				c.update(`{"children": {"good": `+pickFirst+`}, "priorities": ["good"]}`, "good/up")
+				if err := <-waited; err != nil {
+					t.Errorf("the call that waited for ready failed: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Row P18: stock policies hold locks while they report. Updates, failures, failover
+// timers and calls go on at once for minutes, and in the end calls get through.
+func TestStockChildren(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, "a", "b", "c", "d")
+		c := n.newChannel()
+		config := `{"children": {"p0": {"config": [{"round_robin": {}}]}, "p1": {"config": [{"pick_first": {}}]}}, "priorities": %s, "failbackDelay": "%ds"}`
+		var flapping sync.WaitGroup
+		flap := func(every time.Duration, f func(i int)) {
+			flapping.Go(func() {
+				for i := range 200 {
+					<-time.After(every)
+					f(i)
+				}
+			})
+		}
+		flap(700*time.Millisecond, func(i int) { n.setDown([]string{"a", "b", "c", "d"}[i%4], i%3 > 0) })
+		flap(900*time.Millisecond, func(i int) { n.breakAll([]string{"a", "b", "c", "d"}[i%4]) })
+		flap(500*time.Millisecond, func(i int) {
+			endpoints := []string{"p0/a", "p0/never", "p1/c", "p1/d"}
+			if i%2 > 0 {
+				endpoints = []string{"p0/b", "p0/a", "p1/d"}
+			}
+			c.update(fmt.Sprintf(config, []string{`["p0", "p1"]`, `["p0", "p1"]`, `["p1", "p0"]`}[i/10%3], i/50), endpoints...)
+		})
+		flap(100*time.Millisecond, func(int) { _, _ = c.call() })
+		flapping.Wait()
+		for _, address := range []string{"a", "b", "c", "d"} {
+			n.setDown(address, false)
+		}
+		c.update(fmt.Sprintf(config, `["p0", "p1"]`, 0), "p0/a", "p1/c")
+		if _, err := c.call(grpc.WaitForReady(true)); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,235 @@
+package priority
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/failover"
+	"github.com/understudy-lb/understudy/internal/failover/scenario"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/lbtest"
+)
+
+// noisy builds children that report from inside every call into them, from a
+// goroutine of their own while they live, and from inside Close and after it. They
+// hold a lock while they report, which every call into them wants, as grpc-go's
+// pick_first does: what runs on the stack of a report and calls back deadlocks.
+type noisy struct {
+	ended sync.WaitGroup
+	open  atomic.Int64
+}
+
+func (b *noisy) Name() string { return "noisy" }
+
+func (b *noisy) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+	c := &noisyChild{b: b, cc: cc, done: make(chan struct{})}
+	b.open.Add(1)
+	c.report()
+	b.ended.Add(1)
+	go func() {
+		defer b.ended.Done()
+		for range 1000 {
+			select {
+			case <-c.done:
+				c.report()
+				return
+			default:
+				c.report()
+			}
+		}
+	}()
+	return c
+}
+
+type noisyChild struct {
+	b    *noisy
+	cc   balancer.ClientConn
+	mu   sync.Mutex
+	done chan struct{}
+}
+
+func (c *noisyChild) report() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	states := []failover.State{failover.Idle, failover.Connecting, failover.Ready, failover.TransientFailure}
+	r := scenario.Report{State: states[rand.IntN(len(states))]}
+	c.cc.UpdateState(balancer.State{ConnectivityState: grpcStates[r.State], Picker: picker{"noisy", r}})
+	if rand.IntN(4) == 0 {
+		c.cc.ResolveNow(resolver.ResolveNowOptions{})
+	}
+}
+
+func (c *noisyChild) UpdateClientConnState(balancer.ClientConnState) error {
+	c.report()
+	if rand.IntN(4) == 0 {
+		return errors.New("bad")
+	}
+	return nil
+}
+
+func (c *noisyChild) ResolverError(error)                                        { c.report() }
+func (c *noisyChild) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+func (c *noisyChild) ExitIdle()                                                  { c.report() }
+
+func (c *noisyChild) Close() {
+	c.report()
+	close(c.done)
+	c.b.open.Add(-1)
+}
+
+// Row P11: Close races with everything, and nothing is published after it.
+func TestConcurrency(t *testing.T) {
+	for range 20 {
+		cc := &lbtest.ClientConn{}
+		var closed, late atomic.Bool
+		cc.OnUpdate(func(balancer.State) {
+			if closed.Load() {
+				late.Store(true)
+			}
+		})
+		b := &noisy{}
+		p := NewBuilder(Name).Build(cc, balancer.BuildOptions{})
+		var callers sync.WaitGroup
+		call := func(f func(i int)) {
+			callers.Go(func() {
+				for i := range 50 {
+					f(i)
+				}
+			})
+		}
+		call(func(i int) { p.UpdateClientConnState(noisyState(b, i)) })
+		call(func(int) { p.ResolverError(errors.New("no such host")) })
+		call(func(int) { p.ExitIdle() })
+		callers.Go(func() {
+			for range 20 {
+				p.ExitIdle()
+			}
+			p.Close()
+			closed.Store(true)
+		})
+		callers.Wait()
+		b.ended.Wait()
+		p.UpdateClientConnState(noisyState(b, 1))
+		p.ResolverError(errors.New("no such host"))
+		p.ExitIdle()
+		p.Close()
+		if late.Load() {
+			t.Fatal("published after Close had returned")
+		}
+		if n := b.open.Load(); n != 0 {
+			t.Fatalf("%d children were not closed", n)
+		}
+	}
+}
+
+// noisyState returns an update with other children every few times, and timers that
+// fire at once.
+func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
+	c := &config{
+		Children:              map[string]childConfig{},
+		FailoverTimeout:       lbconfig.Duration(time.Microsecond),
+		ChildRetention:        lbconfig.Duration(time.Microsecond),
+		RemovedChildRetention: lbconfig.Duration(i % 2 * 1000),
+		FailbackDelay:         lbconfig.Duration(i % 3 * 1000),
+	}
+	for n := range 3 {
+		name := fmt.Sprintf("p%d", (i/4+n)%5)
+		c.Children[name] = childConfig{Config: lbconfig.Policy{Builder: b}, IgnoreReresolutionRequests: n == 0}
+		c.Priorities = append(c.Priorities, name)
+	}
+	return balancer.ClientConnState{BalancerConfig: c}
+}
+
+// Close while a timer fires, at the very same time.
+func TestCloseRacesWithTimers(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRecorder()
+			u := update("p0", "p1")
+			u.Config.ChildRetention, u.Config.FailbackDelay = 10*time.Second, 10*time.Second
+			r.Update(u)
+			r.Report("p0", failed)
+			r.Report("p1", ready)
+			r.Report("p0", ready)
+			r.Take()
+			go func() {
+				r.Advance(10 * time.Second)
+				r.Close()
+				r.write("closed")
+			}()
+			r.Advance(11 * time.Second)
+			got := r.Take()
+			for i, line := range got {
+				if line == "closed" && i != len(got)-1 {
+					t.Errorf("after Close: %q", got[i+1:])
+				}
+			}
+			if len(r.children) > 0 {
+				t.Errorf("%d children were not closed", len(r.children))
+			}
+		})
+	}
+}
+
+// A policy has no goroutine of its own, with children and timers running: the bubble
+// ends although the policy was never closed, once its timers have ended.
+func TestNoGoroutineOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		r.Update(update("p0", "p1"))
+		r.Report("p0", ready)
+	})
+}
+
+// A report of a child that is not in use costs no publish.
+func TestReportsOfOthersAreNotPublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		r.Update(update("p0", "p1"))
+		r.Report("p0", failed)
+		r.Report("p1", ready)
+		r.Take()
+		for range 100 {
+			r.Report("p0", failed)
+			r.Report("p0", connecting)
+		}
+		if got := r.Take(); len(got) > 0 {
+			t.Errorf("policy did %q, want nothing", got)
+		}
+	})
+}
+
+// Row P16: the child's policy changes its type.
+func TestGracefulSwitch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, other := newRecorder(), &lbtest.StubBuilder{PolicyName: "other"}
+		defer r.Close()
+		r.Update(update("p0"))
+		r.Report("p0", ready)
+		r.Take()
+		state := r.state(update("p0"))
+		state.BalancerConfig.(*config).Children["p0"] = childConfig{Config: lbconfig.Policy{Builder: other, Config: &lbtest.StubConfig{ID: "p0"}}}
+		if err := r.policy.UpdateClientConnState(state); err != nil {
+			t.Fatal(err)
+		}
+		other.Get("p0").Report(connectivity.Connecting, nil)
+		if got := fmt.Sprint(r.Take()); got != "[publish p0 READY]" {
+			t.Errorf("while the new one connects: %s, want the old one in use", got)
+		}
+		other.Get("p0").Report(connectivity.Ready, nil)
+		if got := fmt.Sprint(r.Take()); got != "[publish READY: picked p0 destroy p0]" {
+			t.Errorf("when the new one is READY: %s, want it in use and the old one destroyed", got)
+		}
+	})
+}
