@@ -51,5 +51,5 @@ func (s *side) childPolicy(child string) (name, policy string) {
 	if !other {
 		stub = "stub"
 	}
-	return name, fmt.Sprintf(`[{"%s_%s": {"id": %q}}]`, s.prefix, stub, name)
+	return name, fmt.Sprintf(`[{"%s_%s": {"id": %q}}]`, s.prefix, stub, child)
 }

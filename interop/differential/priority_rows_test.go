@@ -15,6 +15,14 @@ var priorityRows = []row{
 		{"report a CONNECTING", "TRANSIENT_FAILURE fail: did not connect; children a", "CONNECTING queue; children a"},
 		{command: "report a IDLE", ours: "IDLE fail: a idle; children a"},
 	}},
+	{"p-reactivated", priorities, []step{
+		{command: "update a b"},
+		{command: "report a TRANSIENT_FAILURE"},
+		{command: "report b READY"},
+		{command: "report a READY"},
+		{command: "report a TRANSIENT_FAILURE", ours: "READY b; children a b"},
+		{"published", "READY b", "CONNECTING queue, READY b"},
+	}},
 	{"p-timer-runs-on", priorities, []step{
 		{command: "update a b c"},
 		{command: "report a TRANSIENT_FAILURE"},
@@ -71,14 +79,26 @@ var priorityRows = []row{
 	{"p-type", priorities, []step{
 		{command: "update a"},
 		{command: "report a READY"},
-		{"update a:other", "READY a; children a", "CONNECTING queue; children a"},
-		{command: "report a READY", ours: "READY a; children a"},
+		{"update a:other", "READY a; children a a:other", "CONNECTING queue; children a:other"},
+		{command: "report a:other READY", ours: "READY a:other; children a:other"},
 	}},
 	{"p-rejected", priorities, []step{
 		{command: "update a"},
 		{command: "report a READY"},
 		{command: "reject a"},
 		{"update a", "READY a; children a; update fails", "TRANSIENT_FAILURE fail: no good; children a"},
+	}},
+	{"p-rejected-at-once", priorities, []step{
+		{command: "update a b"},
+		{command: "report a READY"},
+		{command: "reject a"},
+		{"update a c b", "READY a; children a; update fails", "CONNECTING queue; children a b c"},
+	}},
+	{"p-rejected-first", priorities, []step{
+		{command: "reject a"},
+		{command: "on-update a CONNECTING"},
+		{"update a", "TRANSIENT_FAILURE fail: no good; children a; update fails", "CONNECTING queue; children a"},
+		{"wait 10s", "TRANSIENT_FAILURE fail: no good; children a", "CONNECTING queue; children a"},
 	}},
 	{"p-update-error", priorities, []step{
 		{command: "reject a"},

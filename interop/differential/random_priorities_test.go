@@ -1,103 +1,83 @@
 package differential
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"pgregory.net/rapid"
 )
 
+// Schedules of all kinds but rejections. Both are held to the model, step by step,
+// from the first to the last: what is published and in which order, which children
+// there are, and what each was told. So the only differences are the model's rows.
 func TestRandomPriorities(t *testing.T) {
-	compare(t, priorities, func() generator { return &priorityGenerator{last: reports{}} }, "p-connecting", "p-timeout")
+	rapid.Check(t, func(rt *rapid.T) {
+		predicted(t, rt, drawSchedule(rt, []string{"", ":other"}, false), false)
+	})
 }
 
-// priorityGenerator draws updates, reports and waits for priority. It keeps to
-// schedules in which the two differ for the moment only, by the rows p-connecting and
-// p-timeout. Those whose differences last have their rows alone:
-//
-//   - priorities are added and removed at the lower end (p-deactivate-lower), and
-//     removed children are neither retained (p-removed) nor deactivated before
-//     (p-removed-deactivated);
-//   - no child is deactivated while it is CONNECTING (p-timer-runs-on), and none
-//     reports CONNECTING while it is deactivated (p-sticky-failure).
-type priorityGenerator struct {
-	last  reports
-	names []string
+// With children that reject updates there is one type of policy, and what is
+// published within a step is not compared: gRPC-Go's policy updates its children in
+// the random order of a map, and chooses again after each that rejects.
+func TestRandomPrioritiesWithRejections(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		predicted(t, rt, drawSchedule(rt, []string{""}, true), true)
+	})
 }
 
-var allPriorities = []string{"a", "b", "c", "d"}
-
-func (g *priorityGenerator) next(random *rand.Rand, live []string) string {
-	g.last.forget(live)
-	if g.names == nil || random.IntN(12) == 0 {
-		names := allPriorities[:random.IntN(len(allPriorities)+1)]
-		if !g.removesDeactivated(names, live) {
-			g.names = names
-			g.last.forget(g.names)
-			return "update " + strings.Join(g.names, " ")
+// predicted fails rt if a policy does what the model does not predict.
+func predicted(t *testing.T, rt *rapid.T, schedule []string, anyOrder bool) {
+	check := func(side string, rows map[string]bool, drive func(*testing.T, kind, []string) []seen) {
+		want, tie := predict(rows, schedule)
+		got := drive(t, priorities, schedule)
+		if anyOrder || tie {
+			want, got = withoutOrder(want), withoutOrder(got)
+		}
+		if d := firstDifference(schedule, got, want); d != "" {
+			rt.Fatalf("%s, %s", side, d)
 		}
 	}
-	if len(live) == 0 || random.IntN(6) == 0 {
-		return fmt.Sprintf("wait %v", anyOf(random, time.Second, 4*time.Second, 5*time.Second, 10*time.Second, 14*time.Minute, 15*time.Minute))
-	}
-	for {
-		name := anyOf(random, live...)
-		state := anyOf(random, "READY", "CONNECTING", "IDLE", "TRANSIENT_FAILURE", "TRANSIENT_FAILURE", "TRANSIENT_FAILURE")
-		if g.lasting(name, state, live) {
-			continue
-		}
-		g.last[name] = state
-		return "report " + name + " " + state
-	}
+	check("ours", nil, driveOurs)
+	check("theirs", modelRows(), driveTheirs)
 }
 
-// removesDeactivated returns whether an update to names would remove a child that may
-// be deactivated already.
-func (g *priorityGenerator) removesDeactivated(names, live []string) bool {
-	for _, name := range live {
-		for _, higher := range live {
-			if !slices.Contains(names, name) && higher < name && g.last[higher] != "TRANSIENT_FAILURE" {
-				return true
-			}
-		}
+var names = rapid.SampledFrom([]string{"a", "b", "c"})
+
+// drawUpdate draws an update of some of the children, in any order.
+func drawUpdate(t *rapid.T, types []string) string {
+	n := rapid.SampledFrom([]int{3, 2, 1, 3, 2, 0}).Draw(t, "children")
+	words := []string{"update"}
+	for _, name := range rapid.Permutation([]string{"a", "b", "c"}).Draw(t, "priorities")[:n] {
+		words = append(words, name+rapid.SampledFrom(types).Draw(t, "type"))
 	}
-	return false
+	if rapid.Bool().Draw(t, "retain") {
+		words = append(words, "retain")
+	}
+	return strings.Join(words, " ")
 }
 
-// lasting returns whether the report would lead to a difference that lasts.
-func (g *priorityGenerator) lasting(name, state string, live []string) bool {
-	for _, other := range live {
-		higher := other < name
-		switch {
-		case higher && state == "CONNECTING" && g.last[other] != "TRANSIENT_FAILURE":
-			return true // name may be deactivated
-		case !higher && other != name && usable(state) && connecting(g.last[other]):
-			return true // other would be deactivated while it connects
-		}
+func drawSchedule(t *rapid.T, types []string, rejections bool) []string {
+	schedule := []string{drawUpdate(t, types)}
+	for range rapid.IntRange(1, 30).Draw(t, "steps") {
+		schedule = append(schedule, drawStep(t, types, rejections))
 	}
-	return false
+	return schedule
 }
 
-func usable(state string) bool     { return state == "READY" || state == "IDLE" }
-func connecting(state string) bool { return state == "CONNECTING" || state == "" }
-
-func (g *priorityGenerator) explains(ours, theirs string) string {
-	if childrenOf(ours) != childrenOf(theirs) || slices.ContainsFunc(g.names, func(name string) bool { return usable(g.last[name]) }) {
-		return ""
+func drawStep(t *rapid.T, types []string, rejections bool) string {
+	anyState := rapid.SampledFrom([]string{connecting, ready, idle, failed})
+	switch n := rapid.IntRange(0, 15).Draw(t, "step"); {
+	case n >= 8:
+		return "report " + names.Draw(t, "name") + rapid.SampledFrom(types).Draw(t, "type") + " " + anyState.Draw(t, "state")
+	case n >= 6:
+		return "wait " + rapid.SampledFrom([]string{"3s", "5s", "10s", "440s", "900s"}).Draw(t, "wait")
+	case n >= 4:
+		return drawUpdate(t, types)
+	case n == 3:
+		return "on-update " + names.Draw(t, "name") + " " + anyState.Draw(t, "state")
+	case n == 2 && rejections:
+		return rapid.SampledFrom([]string{"reject ", "accept "}).Draw(t, "reject") + names.Draw(t, "name")
+	default:
+		return rapid.SampledFrom([]string{"exit-idle", "resolver-error"}).Draw(t, "call")
 	}
-	lowest := g.names[len(g.names)-1]
-	switch {
-	case ours == "TRANSIENT_FAILURE fail: did not connect; children "+childrenOf(ours):
-		if connecting(g.last[lowest]) && theirs == "CONNECTING queue; children "+childrenOf(theirs) {
-			return "p-timeout"
-		}
-	case ours == "CONNECTING queue; children "+childrenOf(ours):
-		above := slices.ContainsFunc(g.names[:len(g.names)-1], func(name string) bool { return g.last[name] == "CONNECTING" })
-		if above && theirs == "TRANSIENT_FAILURE fail: "+lowest+" refused; children "+childrenOf(theirs) {
-			return "p-connecting"
-		}
-	}
-	return ""
 }

@@ -9,8 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/lbtest"
 )
@@ -23,7 +25,11 @@ type side struct {
 	cc       *lbtest.ClientConn
 	policy   balancer.Balancer
 	stubs    []*lbtest.StubBuilder
-	rejected map[string]bool // children that reject their updates
+	rejected map[string]bool   // children that reject their updates
+	onUpdate map[string]string // what children report from inside their updates
+
+	updates   int
+	published []string // since the last step
 }
 
 // kind is a kind of policy: how it is called here and there, and how it is told its
@@ -36,9 +42,12 @@ type kind struct {
 // newSide builds a policy. The stubs' policies are registered anew each time, so that
 // a side knows its own children only.
 func newSide(k kind, policy, prefix string) *side {
-	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, rejected: map[string]bool{}}
+	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, rejected: map[string]bool{}, onUpdate: map[string]string{}}
+	s.cc.OnUpdate(func(state balancer.State) {
+		s.published = append(s.published, state.ConnectivityState.String()+" "+answer(state))
+	})
 	for _, name := range []string{"stub", "other"} {
-		b := &lbtest.StubBuilder{PolicyName: prefix + "_" + name, OnUpdate: s.onUpdate}
+		b := &lbtest.StubBuilder{PolicyName: prefix + "_" + name, OnUpdate: s.updated}
 		balancer.Register(b)
 		s.stubs = append(s.stubs, b)
 	}
@@ -53,22 +62,27 @@ func both(k kind) (ours, theirs *side) {
 
 var errRejected = errors.New("no good")
 
-func (s *side) onUpdate(stub *lbtest.Stub, _ balancer.ClientConnState) error {
-	if s.rejected[stub.ID()] {
+// updated runs inside a child's update.
+func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
+	name, _, _ := strings.Cut(stub.ID(), ":")
+	if state, ok := s.onUpdate[name]; ok {
+		report(stub, state)
+	}
+	if s.rejected[name] {
 		return errRejected
 	}
 	return nil
 }
 
-// child returns a child that is not closed, or nil; the newest, if there are two.
+// child returns a child that is not closed, or nil; the newest, if there are two. The
+// id of one of another type is such as "a:other".
 func (s *side) child(id string) *lbtest.Stub {
-	var found *lbtest.Stub
 	for _, b := range s.stubs {
 		if stub := b.Get(id); stub != nil {
-			found = stub
+			return stub
 		}
 	}
-	return found
+	return nil
 }
 
 var states = map[string]connectivity.State{
@@ -82,15 +96,23 @@ var states = map[string]connectivity.State{
 func (s *side) do(command string) string {
 	words := strings.Fields(command)
 	result := ""
+	if words[0] == "published" { // by the last step
+		return strings.Join(s.published, ", ")
+	}
+	s.published = nil
 	switch args := words[1:]; words[0] {
 	case "update":
 		if err := s.update(args); err != nil {
 			result = "; update fails"
 		}
 	case "report":
-		s.report(args[0], args[1])
-	case "reject":
-		s.rejected[args[0]] = true
+		if stub := s.child(args[0]); stub != nil {
+			report(stub, args[1])
+		}
+	case "reject", "accept":
+		s.rejected[args[0]] = words[0] == "reject"
+	case "on-update":
+		s.onUpdate[args[0]] = args[1]
 	case "wait":
 		d, err := time.ParseDuration(args[0])
 		if err != nil {
@@ -118,7 +140,31 @@ func (s *side) update(children []string) error {
 	if err != nil {
 		panic(err)
 	}
-	return s.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config})
+	s.updates++
+	return s.policy.UpdateClientConnState(balancer.ClientConnState{
+		BalancerConfig: config,
+		ResolverState:  resolver.State{Attributes: attributes.New(updateKey{}, s.updates)},
+	})
+}
+
+// updateKey is where an update has its number.
+type updateKey struct{}
+
+// told returns the children that are not closed, and of each which update it was
+// given last, how often it was told to leave IDLE, and how many errors of the
+// resolver it was given.
+func (s *side) told() string {
+	var all []string
+	for _, b := range s.stubs {
+		for _, stub := range b.Built() {
+			if !stub.IsClosed() {
+				update := stub.Last().ResolverState.Attributes.Value(updateKey{})
+				all = append(all, fmt.Sprintf("%s(%v,%d,%d)", stub.ID(), update, stub.ExitIdles(), len(stub.ResolverErrors())))
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }
 
 func (s *side) name() string {
@@ -137,18 +183,14 @@ func (s *side) parse(config string) string {
 	return "accepted"
 }
 
-// report makes a child report; one that does not exist cannot.
-func (s *side) report(id, state string) {
-	stub := s.child(id)
-	if stub == nil {
-		return
-	}
+// report makes a child report, with a picker that is told from all others.
+func report(stub *lbtest.Stub, state string) {
 	var err error
 	switch state {
-	case "TRANSIENT_FAILURE":
-		err = errors.New(id + " refused")
-	case "IDLE":
-		err = errors.New(id + " idle")
+	case failed:
+		err = errors.New(stub.ID() + " refused")
+	case idle:
+		err = errors.New(stub.ID() + " idle")
 	}
 	stub.Report(states[state], err)
 }
@@ -167,23 +209,23 @@ func (s *side) describe() string {
 	return fmt.Sprintf("%v %s; children %s", state.ConnectivityState, strings.Join(answers, ", "), strings.Join(s.live(), " "))
 }
 
-// texts is what parts of errors are about.
-var texts = map[string]string{
-	errRejected.Error():          "no good",
-	"no such host":               "no such host",
-	"no targets":                 "no targets",
-	"did not connect":            "did not connect",
-	"empty priority list":        "no priorities",
-	"all priorities are removed": "no priorities",
+// texts is what parts of errors are about. The first that is found counts.
+var texts = []struct{ part, about string }{
+	{"did not connect", "did not connect"},
+	{errRejected.Error(), "no good"},
+	{"no such host", "no such host"},
+	{"no targets", "no targets"},
+	{"empty priority list", "no priorities"},
+	{"all priorities are removed", "no priorities"},
 }
 
 // answer returns what a call gets, with texts that each side words for itself cut
 // down to what they are about.
 func answer(state balancer.State) string {
 	a := lbtest.Pick(state)
-	for text, about := range texts {
-		if strings.Contains(a, text) {
-			return "fail: " + about
+	for _, text := range texts {
+		if strings.Contains(a, text.part) {
+			return "fail: " + text.about
 		}
 	}
 	return a

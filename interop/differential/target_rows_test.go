@@ -29,8 +29,8 @@ var targetRows = []row{
 	{"w-type", targets, []step{
 		{command: "update a=1"},
 		{command: "report a READY"},
-		{"update a:other=1", "READY a; children a", "CONNECTING queue; children a"},
-		{command: "report a READY", ours: "READY a; children a"},
+		{"update a:other=1", "READY a; children a a:other", "CONNECTING queue; children a:other"},
+		{command: "report a:other READY", ours: "READY a:other; children a:other"},
 	}},
 	{"w-rejected", targets, []step{
 		{command: "reject a"},

@@ -1,0 +1,242 @@
+package differential
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	connecting, ready, idle, failed = "CONNECTING", "READY", "IDLE", "TRANSIENT_FAILURE"
+
+	failover  = 10 * time.Second
+	retention = 15 * time.Minute
+)
+
+// tick is what each step of a schedule takes beside what it says, so that no two
+// timers that were started in different steps end at the same moment.
+const tick = time.Millisecond
+
+// modelStub is a stub as the model has it.
+type modelStub struct {
+	id                         string
+	version, exitIdles, errors int
+	closed                     bool
+	state, pick                string // as handled
+	said, saidPick             string // last reported, handled or not
+}
+
+// modelChild is a child of the priority policy.
+type modelChild struct {
+	name             string
+	current, pending *modelStub
+	state, pick      string // reported
+	seenReadyOrIdle  bool
+	failover         time.Duration // when the timer fires, 0 for none
+	expired          bool
+	deactivation     time.Duration // when the timer fires, 0 for none
+	failoverBefore   time.Duration // failover, when it was deactivated
+	removed          bool          // deactivated because an update did not have it
+}
+
+func (c *modelChild) deactivated() bool { return c.deactivation != 0 }
+
+func (c *modelChild) latest() *modelStub {
+	if c.pending != nil {
+		return c.pending
+	}
+	return c.current
+}
+
+// effective is the pseudo-code's connectivity_state().
+func (c *modelChild) effective() string {
+	if c.expired {
+		return failed
+	}
+	return c.state
+}
+
+// model is A56 written down as plainly as can be, with the decisions of this project
+// where it has none. Each row of the table that is in rows makes it do what grpc-go
+// does instead.
+type model struct {
+	rows map[string]bool
+	now  time.Duration
+
+	stubs    []*modelStub
+	version  int
+	rejects  map[string]bool
+	onUpdate map[string]string
+
+	priorities []string
+	ids        map[string]string // of the children configured, with their types
+	children   map[string]*modelChild
+	inUse      string
+	updating   bool
+	returned   bool
+	queue      []func() // events yet to be handled
+	rejections []func() // to be handled right after the choice under way
+	tie        bool     // two failover timers have ended at the same moment
+
+	published []string
+	last      string
+}
+
+func newModel(rows map[string]bool) *model {
+	return &model{
+		rows:     rows,
+		rejects:  map[string]bool{},
+		onUpdate: map[string]string{},
+		ids:      map[string]string{},
+		children: map[string]*modelChild{},
+	}
+}
+
+// seen is what is seen of a policy after a step.
+type seen struct {
+	published []string // in the step
+	last      string   // published in all, "" for nothing yet
+	returned  bool     // an error, by an update
+	told      string   // see side.told
+}
+
+// predict says what is seen of a schedule after each step, and after Close, where the
+// given rows apply; and whether it depends on which of two timers ends first.
+func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
+	m := newModel(rows)
+	for _, step := range schedule {
+		m.published, m.returned = nil, false
+		m.do(step)
+		returned := m.returned && strings.HasPrefix(step, "update")
+		m.advance(tick)
+		all = append(all, seen{m.published, m.last, returned, m.told()})
+	}
+	m.published = nil
+	for _, name := range m.names() {
+		m.destroy(m.children[name])
+	}
+	return append(all, seen{m.published, m.last, false, m.told()}), m.tie
+}
+
+func (m *model) do(step string) {
+	words := strings.Fields(step)
+	switch words[0] {
+	case "update":
+		m.update(words[1:])
+	case "wait":
+		d, err := time.ParseDuration(words[1])
+		if err != nil {
+			panic(err)
+		}
+		m.advance(d)
+	case "reject", "accept":
+		m.rejects[words[1]] = words[0] == "reject"
+	case "on-update":
+		m.onUpdate[words[1]] = words[2]
+	case "exit-idle":
+		m.exitIdle()
+	case "resolver-error":
+		m.resolverError()
+	case "report":
+		for _, s := range slices.Backward(m.stubs) {
+			if s.id == words[1] && !s.closed {
+				m.say(m.childOf(s), s, words[2])
+				break
+			}
+		}
+	}
+	m.drain()
+}
+
+func (m *model) childOf(s *modelStub) *modelChild {
+	name, _, _ := strings.Cut(s.id, ":")
+	return m.children[name]
+}
+
+func (m *model) names() []string { return slices.Sorted(maps.Keys(m.children)) }
+
+func (m *model) later(f func()) { m.queue = append(m.queue, f) }
+
+func (m *model) drain() {
+	for len(m.queue) > 0 {
+		f := m.queue[0]
+		m.queue = m.queue[1:]
+		f()
+	}
+}
+
+// say makes a stub report, which is handled later.
+func (m *model) say(c *modelChild, s *modelStub, state string) {
+	s.said, s.saidPick = state, pickOf(s.id, state)
+	pick := s.saidPick
+	m.later(func() { m.reported(c, s, state, pick) })
+}
+
+func pickOf(id, state string) string {
+	return map[string]string{
+		ready: id, idle: "fail: " + id + " idle", connecting: "queue", failed: "fail: " + id + " refused",
+	}[state]
+}
+
+// advance lets time pass, with the timers that end in it.
+func (m *model) advance(d time.Duration) {
+	end := m.now + d
+	for {
+		var next *modelChild
+		at := end + 1
+		for _, name := range m.names() {
+			c := m.children[name]
+			first := c.firstTimer()
+			m.tie = m.tie || next != nil && first == at && first == c.failover
+			if first != 0 && first < at {
+				next, at = c, first
+			}
+		}
+		if next == nil {
+			m.now = end
+			return
+		}
+		m.now = at
+		m.fire(next)
+		m.drain()
+	}
+}
+
+func (c *modelChild) firstTimer() time.Duration {
+	if c.failover == 0 || c.deactivation == 0 {
+		return max(c.failover, c.deactivation)
+	}
+	return min(c.failover, c.deactivation)
+}
+
+func (m *model) fire(c *modelChild) {
+	switch {
+	case c.deactivation == m.now:
+		m.destroy(c)
+	case m.rows["p-timeout"]:
+		c.failover = 0
+		m.choose("")
+	default:
+		c.failover, c.expired, c.seenReadyOrIdle = 0, true, false
+		m.choose(c.name)
+	}
+}
+
+func (m *model) publish(state, pick string) {
+	m.last = state + " " + pick
+	m.published = append(m.published, m.last)
+}
+
+func (m *model) told() string {
+	var all []string
+	for _, s := range m.stubs {
+		if !s.closed {
+			all = append(all, fmt.Sprintf("%s(%d,%d,%d)", s.id, s.version, s.exitIdles, s.errors))
+		}
+	}
+	slices.SortFunc(all, cmp.Compare[string])
+	return strings.Join(all, " ")
+}
