@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/understudy-lb/understudy/internal/testcert"
 )
@@ -97,4 +98,14 @@ func TestDefaultCredentials(t *testing.T) {
 			t.Errorf("%s: protocol %s, want %v", test.host, protocol, test.want)
 		}
 	}
+}
+
+// Credentials that == cannot compare share a stream with nobody else's.
+func TestCredentialsThatCannotBeCompared(t *testing.T) {
+	type sliced struct {
+		credentials.TransportCredentials
+		_ []string
+	}
+	creds := sliced{TransportCredentials: insecure.NewCredentials()}
+	wait(t, "state", build(t, "eds://"+serve(t, constant)+"/c", WithTransportCredentials(creds)).states)
 }

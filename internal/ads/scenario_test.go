@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestScenarios runs the conversations in testdata. Each command is an event, its
+// TestScenarios runs the conversations in testdata/conversations. Each command is an event, its
 // output the actions that follow:
 //
 //	watch NAME, unwatch NAME       a channel comes or goes
@@ -18,7 +18,7 @@ import (
 //	fire NAME                      the resource's newest timer fires
 //	fire-old NAME                  the one before fires, although it was stopped
 func TestScenarios(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/conversations", func(t *testing.T, path string) {
 		s := &scenario{subs: New(), timers: make(map[string][]Timer)}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			a, err := s.event(d)

@@ -23,16 +23,13 @@ var extensions = []string{".yaml", ".yml", ".json"}
 // files is what the paths on the command line stand for, now. It is used by one
 // goroutine at a time.
 type files struct {
-	paths  []string
-	log    *slog.Logger
-	served map[string]*served // by path of the file
-	seen   map[string]stamp   // by path, good or not
-}
+	paths []string
+	log   *slog.Logger
 
-// served is a file that was good at least once.
-type served struct {
-	cluster *endpointv3.ClusterLoadAssignment // the last good one
-	problem string                            // logged last; empty: the file is good
+	// By path of the file:
+	served   map[string]*endpointv3.ClusterLoadAssignment // the last good one
+	seen     map[string]stamp                             // when it was loaded, if it was good
+	problems map[string]string                            // what was logged last, if it was not
 }
 
 // stamp tells whether a file has changed since it was loaded.
@@ -61,7 +58,13 @@ func newFiles(paths []string, log *slog.Logger) (*files, error) {
 			return nil, fmt.Errorf("nothing to serve: %w", err)
 		}
 	}
-	return &files{paths: paths, log: log, served: make(map[string]*served), seen: make(map[string]stamp)}, nil
+	return &files{
+		paths:    paths,
+		log:      log,
+		served:   make(map[string]*endpointv3.ClusterLoadAssignment),
+		seen:     make(map[string]stamp),
+		problems: make(map[string]string),
+	}, nil
 }
 
 // directories returns those in which changes matter.
@@ -127,18 +130,27 @@ func (f *files) reload(r *resources) {
 		if !f.changed(path) {
 			continue
 		}
-		err := f.take(path, r)
-		s := f.served[path]
-		if err == nil || s != nil && s.problem == err.Error() {
+		if err := f.take(path, r); err != nil {
+			f.refuse(path, err.Error())
 			continue
 		}
-		if s == nil {
-			f.log.Error("file refused", "error", err.Error())
-			continue
-		}
-		s.problem = err.Error()
-		f.log.Error("edit refused, the last good one is still served", "cluster", s.cluster.GetClusterName(), "error", err.Error())
+		delete(f.problems, path)
 	}
+}
+
+// refuse logs what is wrong with a file, once. The file is loaded again the next
+// time, changed or not, since the fault may lie with another one.
+func (f *files) refuse(path, problem string) {
+	delete(f.seen, path)
+	if f.problems[path] == problem {
+		return
+	}
+	f.problems[path] = problem
+	if last := f.served[path]; last != nil {
+		f.log.Error("edit refused, the last good one is still served", "cluster", last.GetClusterName(), "error", problem)
+		return
+	}
+	f.log.Error("file refused", "error", problem)
 }
 
 // changed reports whether the file has to be loaded, and assumes that it will be.
@@ -162,8 +174,8 @@ func (f *files) take(path string, r *resources) error {
 		return err
 	}
 	name := cluster.GetClusterName()
-	for other, s := range f.served {
-		if other != path && s.cluster.GetClusterName() == name {
+	for other, its := range f.served {
+		if other != path && its.GetClusterName() == name {
 			return fmt.Errorf("%s: cluster %q is that of %s already", path, name, other)
 		}
 	}
@@ -171,10 +183,9 @@ func (f *files) take(path string, r *resources) error {
 	switch {
 	case before == nil:
 		err = r.add(cluster)
-	case before.cluster.GetClusterName() != name:
-		err = errors.Join(r.add(cluster), r.remove(before.cluster.GetClusterName()))
-	case proto.Equal(before.cluster, cluster):
-		before.problem = ""
+	case before.GetClusterName() != name:
+		err = errors.Join(r.add(cluster), r.remove(before.GetClusterName()))
+	case proto.Equal(before, cluster):
 		return nil
 	default:
 		err = r.update(cluster)
@@ -182,15 +193,17 @@ func (f *files) take(path string, r *resources) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	f.served[path] = &served{cluster: cluster}
+	f.served[path] = cluster
 	f.log.Info("cluster served", "cluster", name, "file", path, "localities", len(cluster.GetEndpoints()), "endpoints", count(cluster))
 	return nil
 }
 
 // drop serves a file no longer that has left its directory.
 func (f *files) drop(path string, r *resources) {
-	name := f.served[path].cluster.GetClusterName()
+	name := f.served[path].GetClusterName()
 	delete(f.served, path)
+	delete(f.seen, path)
+	delete(f.problems, path)
 	if err := r.remove(name); err != nil {
 		f.log.Error("cluster cannot be removed", "cluster", name, "error", err.Error())
 		return

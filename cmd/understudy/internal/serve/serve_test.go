@@ -102,6 +102,9 @@ func TestFilesComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.wait(t, "cluster removed with its file")
+	if line := l.wait(t, "cluster served"); line["cluster"] != "a" || line["file"] != filepath.Join(dir, "c.yaml") {
+		t.Errorf("once a.yaml has gone, c.yaml is not served as cluster a, but %v", line)
+	}
 	for _, typeURL := range []string{resourcev3.ListenerType, resourcev3.ClusterType} {
 		r := first(t, s, typeURL, "b")
 		if len(r.GetResources()) != 1 {
