@@ -45,12 +45,12 @@ func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
 		if err != nil {
 			t.Errorf("error = %v, want none: a locality is connecting", err)
 		}
-		time.Sleep(10*time.Second - 1) //nolint:forbidigo // in a bubble
+		time.Sleep(10*time.Second - time.Nanosecond)
 		synctest.Wait()
 		if cc.SubConn("a") == nil || cc.SubConn("b") != nil {
 			t.Errorf("within the failover time there are %v, want a connection to a alone", cc.Live())
 		}
-		time.Sleep(1) //nolint:forbidigo // in a bubble
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if cc.SubConn("b") == nil {
 			t.Errorf("after the failover time there are %v, want one to b, too", cc.Live())

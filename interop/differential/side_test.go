@@ -118,7 +118,7 @@ func (s *side) do(command string) string {
 		if err != nil {
 			panic(err)
 		}
-		time.Sleep(d) //nolint:forbidigo // in a bubble
+		time.Sleep(d)
 	case "exit-idle":
 		s.policy.ExitIdle()
 	case "resolver-error":
