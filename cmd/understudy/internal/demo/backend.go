@@ -35,7 +35,7 @@ func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 		return err
 	}
 	if !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
-		listener.Close()
+		listener.Close() //nolint:errcheck // it is given up
 		return fmt.Errorf("address %s: want one on loopback", address)
 	}
 	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
@@ -94,6 +94,6 @@ func (b *backend) kill() {
 	if err := b.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		fmt.Fprintf(os.Stderr, "kill backend %s: %v\n", b.address, err)
 	}
-	b.stdin.Close()
+	b.stdin.Close()  //nolint:errcheck // nothing was to be written
 	b.command.Wait() //nolint:errcheck // it was killed: that is the error
 }
