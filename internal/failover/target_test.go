@@ -89,9 +89,9 @@ func (t *target) Update(u scenario.Update) {
 }
 
 func (t *target) Report(child string, r scenario.Report) {
+	c := t.children[child]
 	t.event(func() {
-		c := t.children[child]
-		if c == nil {
+		if c == nil || t.children[child] != c { // closed since, maybe made anew
 			return
 		}
 		c.reported, c.rejected = &r, ""
@@ -103,9 +103,9 @@ func (t *target) Report(child string, r scenario.Report) {
 }
 
 func (t *target) reject(child string, err error) {
+	c := t.children[child]
 	t.event(func() {
-		c := t.children[child]
-		if c == nil {
+		if t.children[child] != c {
 			return
 		}
 		text := fmt.Sprintf("priority: child %q rejected its update: %v", child, err)
