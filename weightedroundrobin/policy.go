@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/attributes"
@@ -44,8 +46,9 @@ type policy struct {
 var errNoEndpoints = errors.New("weighted_round_robin: the resolver gave no endpoints")
 
 // UpdateClientConnState gives each endpoint its child. It returns after the policy
-// has published its state, with the first error of a child; without endpoints,
-// with balancer.ErrBadResolverState.
+// has published its state, unless the picker in use would be made again as it is:
+// an update of one locality reaches them all. It returns the first error of a child;
+// without endpoints, balancer.ErrBadResolverState.
 func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	cfg, ok := ccs.BalancerConfig.(*config)
 	if !ok && ccs.BalancerConfig != nil {
@@ -58,20 +61,40 @@ func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	var removed []*child
 	p.serializer.Do(func() {
 		p.updating = true
+		before := p.shares()
+		same := reflect.DeepEqual(p.config, cfg)
 		p.config = cfg
 		removed, err = p.update(leafState(hierarchy.Unseal(ccs.ResolverState)))
+		p.stale = p.stale || !same || !slices.Equal(before, p.shares())
 	})
 	// What the children reported meanwhile is handled between the two events, so
 	// that one state is published for all of it.
 	p.serializer.Do(func() {
 		p.updating = false
-		p.publish(time.Now())
+		if p.stale || p.picker == nil || p.published != p.aggregate() {
+			p.publish(time.Now())
+		}
 		// Only now, since calls were still using the last picker.
 		for _, c := range removed {
 			c.balancer.Close()
 		}
 	})
 	return err
+}
+
+// share is a child and its weight.
+type share struct {
+	child  *child
+	weight uint32
+}
+
+// shares returns what a picker is made of, but for the children's states.
+func (p *policy) shares() []share {
+	all := make([]share, len(p.order))
+	for i, c := range p.order {
+		all[i] = share{c, c.weight}
+	}
+	return all
 }
 
 // update makes the children those of the endpoints of state and updates those

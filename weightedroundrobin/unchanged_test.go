@@ -1,0 +1,41 @@
+package weightedroundrobin
+
+import (
+	"testing"
+	"testing/synctest"
+)
+
+// An update that changes nothing here, because it is about another locality, makes
+// no picker; one that changes a weight, the order, the endpoints or the
+// configuration does.
+func TestOnlyAChangeMakesAPicker(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a:1 b:2")
+		h.ready("a")
+		h.ready("b")
+		made := func(config, list string) int {
+			t.Helper()
+			before := len(h.cc.States())
+			h.update(config, list)
+			synctest.Wait()
+			return len(h.cc.States()) - before
+		}
+		for _, step := range []struct {
+			config, list string
+			want         int
+		}{
+			{"", "a:1 b:2", 0},
+			{"{}", "a:1 b:2", 0},
+			{"", "a:1 b:3", 1},
+			{"", "a:1 b:3", 0},
+			{"", "b:3 a:1", 1},
+			{"", "b:3", 1},
+			{"", "b:3", 0},
+			{`{"startPoint":"random"}`, "b:3", 1},
+		} {
+			if got := made(step.config, step.list); got != step.want {
+				t.Errorf("update to %q with configuration %q made %d states, want %d", step.list, step.config, got, step.want)
+			}
+		}
+	})
+}
