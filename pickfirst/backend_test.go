@@ -2,7 +2,10 @@ package pickfirst
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -26,10 +29,20 @@ type backend struct {
 }
 
 func startBackend(t *testing.T) *backend {
-	b := &backend{t: t, address: "127.0.0.1:0"}
+	b := &backend{t: t, address: net.JoinHostPort(loopback(), "0")}
 	b.start()
 	t.Cleanup(b.kill)
 	return b
+}
+
+// loopback returns an address of this machine. On Linux it is a random one, so that
+// nobody else takes a port of it while a backend is down: those of 127.0.0.1 are given
+// to any outgoing connection.
+func loopback() string {
+	if runtime.GOOS != "linux" {
+		return "127.0.0.1"
+	}
+	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 }
 
 func (b *backend) start() {
@@ -60,7 +73,7 @@ func (b *backend) kill() {
 
 // refused returns an address on loopback where nobody listens.
 func refused(t *testing.T) string {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	lis, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
