@@ -1,8 +1,6 @@
 package differential
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -20,36 +18,20 @@ const (
 // timers that were started in different steps end at the same moment.
 const tick = time.Millisecond
 
-// modelStub is a stub as the model has it.
-type modelStub struct {
-	id                         string
-	version, exitIdles, errors int
-	closed                     bool
-	state, pick                string // as handled
-	said, saidPick             string // last reported, handled or not
-}
-
 // modelChild is a child of the priority policy.
 type modelChild struct {
-	name             string
-	current, pending *modelStub
-	state, pick      string // reported
-	seenReadyOrIdle  bool
-	failover         time.Duration // when the timer fires, 0 for none
-	expired          bool
-	deactivation     time.Duration // when the timer fires, 0 for none
-	failoverBefore   time.Duration // failover, when it was deactivated
-	removed          bool          // deactivated because an update did not have it
+	modelPolicy
+	name            string
+	state, pick     string // reported
+	seenReadyOrIdle bool
+	failover        time.Duration // when the timer fires, 0 for none
+	expired         bool
+	deactivation    time.Duration // when the timer fires, 0 for none
+	failoverBefore  time.Duration // failover, when it was deactivated
+	removed         bool          // deactivated because an update did not have it
 }
 
 func (c *modelChild) deactivated() bool { return c.deactivation != 0 }
-
-func (c *modelChild) latest() *modelStub {
-	if c.pending != nil {
-		return c.pending
-	}
-	return c.current
-}
 
 // effective is the pseudo-code's connectivity_state().
 func (c *modelChild) effective() string {
@@ -66,7 +48,7 @@ type model struct {
 	rows map[string]bool
 	now  time.Duration
 
-	stubs    []*modelStub
+	stubs    modelStubs
 	version  int
 	rejects  map[string]bool
 	onUpdate map[string]string
@@ -112,13 +94,13 @@ func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
 		m.do(step)
 		returned := m.returned && strings.HasPrefix(step, "update")
 		m.advance(tick)
-		all = append(all, seen{m.published, m.last, returned, m.told()})
+		all = append(all, seen{m.published, m.last, returned, m.stubs.told()})
 	}
 	m.published = nil
 	for _, name := range m.names() {
 		m.destroy(m.children[name])
 	}
-	return append(all, seen{m.published, m.last, false, m.told()}), m.tie
+	return append(all, seen{m.published, m.last, false, m.stubs.told()}), m.tie
 }
 
 func (m *model) do(step string) {
@@ -141,19 +123,11 @@ func (m *model) do(step string) {
 	case "resolver-error":
 		m.resolverError()
 	case "report":
-		for _, s := range slices.Backward(m.stubs) {
-			if s.id == words[1] && !s.closed {
-				m.say(m.childOf(s), s, words[2])
-				break
-			}
+		if s := m.stubs.find(words[1]); s != nil {
+			m.say(m.children[nameOf(s.id)], s, words[2])
 		}
 	}
 	m.drain()
-}
-
-func (m *model) childOf(s *modelStub) *modelChild {
-	name, _, _ := strings.Cut(s.id, ":")
-	return m.children[name]
 }
 
 func (m *model) names() []string { return slices.Sorted(maps.Keys(m.children)) }
@@ -173,12 +147,6 @@ func (m *model) say(c *modelChild, s *modelStub, state string) {
 	s.said, s.saidPick = state, pickOf(s.id, state)
 	pick := s.saidPick
 	m.later(func() { m.reported(c, s, state, pick) })
-}
-
-func pickOf(id, state string) string {
-	return map[string]string{
-		ready: id, idle: "fail: " + id + " idle", connecting: "queue", failed: "fail: " + id + " refused",
-	}[state]
 }
 
 // advance lets time pass, with the timers that end in it.
@@ -228,15 +196,4 @@ func (m *model) fire(c *modelChild) {
 func (m *model) publish(state, pick string) {
 	m.last = state + " " + pick
 	m.published = append(m.published, m.last)
-}
-
-func (m *model) told() string {
-	var all []string
-	for _, s := range m.stubs {
-		if !s.closed {
-			all = append(all, fmt.Sprintf("%s(%d,%d,%d)", s.id, s.version, s.exitIdles, s.errors))
-		}
-	}
-	slices.SortFunc(all, cmp.Compare[string])
-	return strings.Join(all, " ")
 }

@@ -82,11 +82,7 @@ func (m *model) create(name string) *modelChild {
 }
 
 func (m *model) destroy(c *modelChild) {
-	for _, s := range []*modelStub{c.current, c.pending} {
-		if s != nil {
-			s.closed = true
-		}
-	}
+	c.close()
 	delete(m.children, c.name)
 }
 
@@ -106,9 +102,8 @@ func (m *model) reactivate(c *modelChild) {
 		return
 	}
 	c.deactivation = 0
-	if s := c.current; m.rows["p-type"] && s.id != m.id(c) {
-		s.closed = true
-		c.current = nil
+	if m.rows["p-type"] && c.current.id != m.id(c) {
+		c.close()
 	}
 	if m.rows["p-reactivated"] {
 		m.startAnew(c)
@@ -139,20 +134,8 @@ func (m *model) startAnew(c *modelChild) {
 	}
 }
 
-// reported handles a stub's report, with the rules of a graceful switch.
 func (m *model) reported(c *modelChild, s *modelStub, state, pick string) {
-	if s.closed {
-		return
-	}
-	s.state, s.pick = state, pick
-	swap := c.pending != nil && (s == c.current && state != ready ||
-		s == c.pending && (state != connecting || c.current.state != ready))
-	if swap {
-		old := c.current
-		c.current, c.pending = c.pending, nil
-		defer func() { old.closed = true }()
-	}
-	if swap || s == c.current {
+	if !s.closed && c.reported(s, state, pick) {
 		m.tracked(c, c.current.state, c.current.pick)
 	}
 }

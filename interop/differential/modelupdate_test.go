@@ -1,9 +1,6 @@
 package differential
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // update is "Configuration Updates".
 func (m *model) update(words []string) {
@@ -12,9 +9,8 @@ func (m *model) update(words []string) {
 	var priorities []string
 	for _, id := range words {
 		if id != "retain" {
-			name, _, _ := strings.Cut(id, ":")
-			m.ids[name] = id
-			priorities = append(priorities, name)
+			m.ids[nameOf(id)] = id
+			priorities = append(priorities, nameOf(id))
 		}
 	}
 	atOnce := m.rows["p-rejected-at-once"]
@@ -83,7 +79,8 @@ func (m *model) updateConfigured(c *modelChild, chooseAtOnce bool) {
 func (m *model) updateChild(c *modelChild) (rejected bool) {
 	s := c.latest()
 	if s == nil || s.id != m.id(c) {
-		s = m.switchTo(c)
+		s = m.stubs.build(m.id(c))
+		c.switchTo(s)
 	}
 	s.version = m.version
 	if _, ok := m.ids[c.name]; !ok { // started on the former configuration, during an update
@@ -94,21 +91,6 @@ func (m *model) updateChild(c *modelChild) (rejected bool) {
 	}
 	m.returned = m.returned || m.rejects[c.name]
 	return m.rejects[c.name]
-}
-
-// switchTo gives a child a policy of another type, or its first.
-func (m *model) switchTo(c *modelChild) *modelStub {
-	s := &modelStub{id: m.id(c), state: connecting, pick: "queue"}
-	m.stubs = append(m.stubs, s)
-	if c.current == nil {
-		c.current = s
-		return s
-	}
-	if c.pending != nil {
-		c.pending.closed = true
-	}
-	c.pending = s
-	return s
 }
 
 func (m *model) rejectLater(c *modelChild) {

@@ -3,6 +3,7 @@ package differential
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,7 +32,7 @@ func drive(t *testing.T, k kind, policy, prefix string, schedule []string) []see
 func (s *side) see(returned bool) seen {
 	last := ""
 	if state := s.cc.State(); state.Picker != nil {
-		last = state.ConnectivityState.String() + " " + answer(state)
+		last = state.ConnectivityState.String() + " " + answers(state)
 	}
 	return seen{s.published, last, returned, s.told()}
 }
@@ -69,44 +70,59 @@ func withoutOrder(all []seen) []seen {
 	return all
 }
 
-// modelRows are the rows that the model has, all of those about priority but the one
-// about what is accepted.
-func modelRows() map[string]bool {
+// notModelled are the rows that the models do not have: what is accepted, and shares.
+var notModelled = map[string]bool{"p-config": true, "w-config": true, "w-shares": true}
+
+// rowsOf returns the rows about a kind of policy that its model has.
+func rowsOf(k kind) map[string]bool {
 	rows := map[string]bool{}
-	for _, r := range priorityRows {
-		rows[r.id] = r.id != "p-config"
+	for _, r := range slices.Concat(priorityRows, targetRows) {
+		if r.kind.ours == k.ours && !notModelled[r.id] {
+			rows[r.id] = true
+		}
 	}
 	return rows
 }
 
+// predictKind predicts by the kind's model.
+func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
+	if k.ours == targets.ours {
+		return predictTargets(rows, schedule)
+	}
+	all, _ := predict(rows, schedule)
+	return all
+}
+
 // On a row's schedule ours does as the model does, and theirs as the model with all
 // rows; with all but this one it does not.
-func TestModelHasTheRows(t *testing.T) {
-	for _, r := range priorityRows {
-		if !modelRows()[r.id] {
-			continue
+func TestModelsHaveTheRows(t *testing.T) {
+	for _, r := range slices.Concat(priorityRows, targetRows) {
+		if !notModelled[r.id] {
+			t.Run(r.id, func(t *testing.T) { r.isInModel(t) })
 		}
-		t.Run(r.id, func(t *testing.T) {
-			var schedule []string
-			for _, s := range r.steps {
-				if !strings.HasPrefix(s.command, "ask ") && s.command != "published" {
-					schedule = append(schedule, s.command)
-				}
-			}
-			without, _ := predict(nil, schedule)
-			if d := firstDifference(schedule, driveOurs(t, r.kind, schedule), without); d != "" {
-				t.Errorf("ours, %s", d)
-			}
-			rows := modelRows()
-			theirs := driveTheirs(t, r.kind, schedule)
-			with, _ := predict(rows, schedule)
-			if d := firstDifference(schedule, theirs, with); d != "" {
-				t.Errorf("theirs, %s", d)
-			}
-			delete(rows, r.id)
-			if others, _ := predict(rows, schedule); firstDifference(schedule, theirs, others) == "" {
-				t.Error("the other rows explain all that differs")
-			}
-		})
+	}
+}
+
+func (r row) isInModel(t *testing.T) {
+	var schedule []string
+	for _, s := range r.steps {
+		if !strings.HasPrefix(s.command, "ask ") && s.command != "published" {
+			schedule = append(schedule, s.command)
+		}
+	}
+	ours, theirs := driveOurs(t, r.kind, schedule), driveTheirs(t, r.kind, schedule)
+	if r.kind.ours == targets.ours {
+		ours, theirs = withoutOrder(ours), withoutOrder(theirs)
+	}
+	if d := firstDifference(schedule, ours, predictKind(r.kind, nil, schedule)); d != "" {
+		t.Errorf("ours, %s", d)
+	}
+	rows := rowsOf(r.kind)
+	if d := firstDifference(schedule, theirs, predictKind(r.kind, rows, schedule)); d != "" {
+		t.Errorf("theirs, %s", d)
+	}
+	delete(rows, r.id)
+	if firstDifference(schedule, theirs, predictKind(r.kind, rows, schedule)) == "" {
+		t.Error("the other rows explain all that differs")
 	}
 }

@@ -1,94 +1,111 @@
 package differential
 
 import (
-	"flag"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
+
+	"pgregory.net/rapid"
 )
 
-var schedules = flag.Int("schedules", 300, "how many random schedules each comparison drives")
-
-// generator draws commands, and says which rows of the document explain what is seen.
-type generator interface {
-	// next returns the next command, given which children there are.
-	next(random *rand.Rand, live []string) string
-	// explains returns the id of the row by which the two may differ now, in just this
-	// way, or "".
-	explains(ours, theirs string) string
+// A drawing says which steps a drawn schedule may have.
+type drawing struct {
+	types      []string // of policies: "" and ":other"
+	rejections bool
+	weights    bool
 }
 
-// compare drives both sides with random schedules. Whatever they differ in must be a
-// row of the document, and each of wantRows must have been seen.
-func compare(t *testing.T, k kind, newGenerator func() generator, wantRows ...string) {
-	seen := map[string]int{}
-	for seed := range uint64(*schedules) {
-		var failure string
-		synctest.Test(t, func(*testing.T) {
-			failure = compareOnce(k, newGenerator(), rand.New(rand.NewPCG(seed, 1)), seen)
-		})
-		if failure != "" {
-			t.Fatalf("seed %d:\n%s", seed, failure)
+var (
+	names     = rapid.SampledFrom([]string{"a", "b", "c"})
+	anyStates = rapid.SampledFrom([]string{connecting, ready, idle, failed, failed})
+)
+
+func (d drawing) schedule(t *rapid.T) []string {
+	schedule := []string{d.update(t)}
+	for range rapid.IntRange(1, 30).Draw(t, "steps") {
+		schedule = append(schedule, d.step(t))
+	}
+	return schedule
+}
+
+// update draws an update of some of the children, in any order.
+func (d drawing) update(t *rapid.T) string {
+	n := rapid.SampledFrom([]int{3, 2, 1, 3, 2, 0}).Draw(t, "children")
+	words := []string{"update"}
+	for _, name := range rapid.Permutation([]string{"a", "b", "c"}).Draw(t, "order")[:n] {
+		word := name + rapid.SampledFrom(d.types).Draw(t, "type")
+		if d.weights {
+			word += fmt.Sprintf("=%d", rapid.IntRange(1, 3).Draw(t, "weight"))
+		}
+		words = append(words, word)
+	}
+	if !d.weights && rapid.Bool().Draw(t, "retain") {
+		words = append(words, "retain")
+	}
+	return strings.Join(words, " ")
+}
+
+func (d drawing) step(t *rapid.T) string {
+	switch n := rapid.IntRange(0, 15).Draw(t, "step"); {
+	case n >= 8:
+		return "report " + names.Draw(t, "name") + rapid.SampledFrom(d.types).Draw(t, "type") + " " + anyStates.Draw(t, "state")
+	case n >= 6:
+		return "wait " + rapid.SampledFrom([]string{"3s", "5s", "10s", "440s", "900s"}).Draw(t, "wait")
+	case n >= 4:
+		return d.update(t)
+	case n == 3:
+		return "on-update " + names.Draw(t, "name") + " " + anyStates.Draw(t, "state")
+	case n == 2 && d.rejections:
+		return rapid.SampledFrom([]string{"reject ", "accept "}).Draw(t, "reject") + names.Draw(t, "name")
+	default:
+		return rapid.SampledFrom([]string{"exit-idle", "resolver-error"}).Draw(t, "call")
+	}
+}
+
+// Schedules of all kinds but rejections. Both are held to the model, step by step,
+// from the first to the last: what is published and in which order, which children
+// there are, and what each was told. So the only differences are the model's rows.
+func TestRandomPriorities(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		predicted(t, rt, drawing{types: []string{"", ":other"}}.schedule(rt), false)
+	})
+}
+
+// With children that reject updates there is one type of policy, and what is
+// published within a step is not compared: gRPC-Go's policy updates its children in
+// the random order of a map, and chooses again after each that rejects.
+func TestRandomPrioritiesWithRejections(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		predicted(t, rt, drawing{types: []string{""}, rejections: true}.schedule(rt), true)
+	})
+}
+
+// predicted fails rt if a policy does what the model does not predict.
+func predicted(t *testing.T, rt *rapid.T, schedule []string, anyOrder bool) {
+	check := func(side string, rows map[string]bool, drive func(*testing.T, kind, []string) []seen) {
+		want, tie := predict(rows, schedule)
+		got := drive(t, priorities, schedule)
+		if anyOrder || tie {
+			want, got = withoutOrder(want), withoutOrder(got)
+		}
+		if d := firstDifference(schedule, got, want); d != "" {
+			rt.Fatalf("%s, %s", side, d)
 		}
 	}
-	for _, row := range wantRows {
-		if seen[row] == 0 {
-			t.Errorf("row %s was never seen in %d schedules", row, *schedules)
-		}
-	}
-	t.Logf("%d schedules; differences: %v", *schedules, seen)
+	check("ours", nil, driveOurs)
+	check("theirs", rowsOf(priorities), driveTheirs)
 }
 
-func compareOnce(k kind, g generator, random *rand.Rand, seen map[string]int) string {
-	ours, theirs := both(k)
-	defer ours.policy.Close()
-	defer theirs.policy.Close()
-	var log strings.Builder
-	for range 60 {
-		command := g.next(random, ours.live())
-		gotOurs, gotTheirs := doBoth(ours, theirs, command)
-		fmt.Fprintf(&log, "%-32s ours: %s\n", command, gotOurs)
-		if gotOurs == gotTheirs {
-			continue
+// Schedules of all kinds. What is published within a step is not compared: ours
+// publishes once for all that is reported at the same time.
+func TestRandomTargets(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawing{types: []string{"", ":other"}, rejections: true, weights: true}.schedule(rt)
+		if d := firstDifference(s, withoutOrder(driveOurs(t, targets, s)), predictTargets(nil, s)); d != "" {
+			rt.Fatalf("ours, %s", d)
 		}
-		fmt.Fprintf(&log, "%-30s theirs: %s\n", "", gotTheirs)
-		row := g.explains(gotOurs, gotTheirs)
-		if row == "" {
-			return log.String()
+		if d := firstDifference(s, withoutOrder(driveTheirs(t, targets, s)), predictTargets(rowsOf(targets), s)); d != "" {
+			rt.Fatalf("theirs, %s", d)
 		}
-		seen[row]++
-	}
-	return ""
-}
-
-// anyOf draws one of several.
-func anyOf[T any](random *rand.Rand, values ...T) T { return values[random.IntN(len(values))] }
-
-// stateOf and callsOf take apart what a side shows: "READY a; children a b".
-func stateOf(shown string) string { return strings.Fields(shown)[0] }
-
-func callsOf(shown string) string {
-	shown, _, _ = strings.Cut(shown, "; children ")
-	_, calls, _ := strings.Cut(shown, " ")
-	return calls
-}
-
-func childrenOf(shown string) string {
-	_, children, _ := strings.Cut(shown, "; children ")
-	return children
-}
-
-// reports are what was last reported by each child.
-type reports map[string]string
-
-// forget drops the children that there are no more.
-func (r reports) forget(live []string) {
-	for name := range r {
-		if !slices.Contains(live, name) {
-			delete(r, name)
-		}
-	}
+	})
 }

@@ -64,7 +64,7 @@ var errRejected = errors.New("no good")
 
 // updated runs inside a child's update.
 func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
-	name, _, _ := strings.Cut(stub.ID(), ":")
+	name := nameOf(stub.ID())
 	if state, ok := s.onUpdate[name]; ok {
 		report(stub, state)
 	}
@@ -199,14 +199,19 @@ func report(stub *lbtest.Stub, state string) {
 // which children there are, such as "READY a b; children a b c".
 func (s *side) describe() string {
 	state := s.cc.State()
-	var answers []string
+	return fmt.Sprintf("%v %s; children %s", state.ConnectivityState, answers(state), strings.Join(s.live(), " "))
+}
+
+// answers returns what calls get, each answer once.
+func answers(state balancer.State) string {
+	var all []string
 	for range 200 { // enough for a random picker to pick every child
-		if a := answer(state); !slices.Contains(answers, a) {
-			answers = append(answers, a)
+		if a := answer(state); !slices.Contains(all, a) {
+			all = append(all, a)
 		}
 	}
-	slices.Sort(answers)
-	return fmt.Sprintf("%v %s; children %s", state.ConnectivityState, strings.Join(answers, ", "), strings.Join(s.live(), " "))
+	slices.Sort(all)
+	return strings.Join(all, ", ")
 }
 
 // texts is what parts of errors are about. The first that is found counts.

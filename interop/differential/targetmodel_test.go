@@ -1,0 +1,186 @@
+package differential
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// targetChild is a child of weighted_target.
+type targetChild struct {
+	modelPolicy
+	reported string // last
+	// counts is what the child counts as, and pick what calls to it get.
+	counts, pick string
+}
+
+// targetModel is weighted_target written down as plainly as can be. Which children
+// get calls is part of it, how many each gets is not. Each row of the table that is in
+// rows makes it do what grpc-go does instead.
+type targetModel struct {
+	rows map[string]bool
+
+	stubs    modelStubs
+	version  int
+	rejects  map[string]bool
+	onUpdate map[string]string
+	children map[string]*targetChild
+	queue    []func()
+	last     string // published
+}
+
+// predictTargets says what is seen of a schedule after each step, and after Close,
+// where the given rows apply. What is published within a step is left out.
+func predictTargets(rows map[string]bool, schedule []string) []seen {
+	m := &targetModel{
+		rows:     rows,
+		rejects:  map[string]bool{},
+		onUpdate: map[string]string{},
+		children: map[string]*targetChild{},
+	}
+	var all []seen
+	for _, step := range schedule {
+		returned := m.do(step)
+		all = append(all, seen{nil, m.last, returned, m.stubs.told()})
+	}
+	for _, c := range m.children {
+		c.close()
+	}
+	return append(all, seen{nil, m.last, false, m.stubs.told()})
+}
+
+func (m *targetModel) do(step string) (returned bool) {
+	words := strings.Fields(step)
+	switch words[0] {
+	case "update":
+		return m.update(words[1:])
+	case "reject", "accept":
+		m.rejects[words[1]] = words[0] == "reject"
+	case "on-update":
+		m.onUpdate[words[1]] = words[2]
+	case "exit-idle":
+		for _, c := range m.children {
+			c.latest().exitIdles++
+		}
+	case "resolver-error":
+		for _, c := range m.children {
+			c.latest().errors++
+		}
+		if len(m.children) == 0 && !m.rows["w-no-child"] {
+			m.last = failed + " fail: no such host"
+		}
+	case "report":
+		if s := m.stubs.find(words[1]); s != nil {
+			m.say(m.children[nameOf(s.id)], s, words[2])
+			m.drain()
+			m.publish()
+		}
+	}
+	return false
+}
+
+func (m *targetModel) say(c *targetChild, s *modelStub, state string) {
+	m.queue = append(m.queue, func() {
+		if !s.closed && c.modelPolicy.reported(s, state, pickOf(s.id, state)) {
+			m.handle(c, c.current.state, c.current.pick)
+		}
+	})
+}
+
+func (m *targetModel) drain() {
+	for len(m.queue) > 0 {
+		f := m.queue[0]
+		m.queue = m.queue[1:]
+		f()
+	}
+}
+
+// handle handles what a child is said to be.
+func (m *targetModel) handle(c *targetChild, state, pick string) {
+	before := c.counts
+	if m.rows["w-sticky"] {
+		before, c.pick = c.reported, pick
+	}
+	c.reported = state
+	if before != failed || state != connecting {
+		c.counts, c.pick = state, pick
+	}
+}
+
+func (m *targetModel) update(words []string) (returned bool) {
+	m.version++
+	ids := map[string]string{}
+	for _, word := range words {
+		id, _, _ := strings.Cut(word, "=")
+		ids[nameOf(id)] = id
+	}
+	for name, c := range m.children {
+		if id, ok := ids[name]; !ok || m.rows["w-type"] && c.latest().id != id {
+			c.close()
+			delete(m.children, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ids)) {
+		if rejected := m.updateChild(name, ids[name]); rejected {
+			returned = true
+		}
+	}
+	m.drain()
+	m.publish()
+	return returned && m.state() == failed
+}
+
+// updateChild updates a child, and returns whether it is known to have rejected that.
+func (m *targetModel) updateChild(name, id string) (rejected bool) {
+	c := m.children[name]
+	if c == nil {
+		c = &targetChild{reported: connecting, counts: connecting, pick: "queue"}
+		m.children[name] = c
+	}
+	s := c.latest()
+	if s == nil || s.id != id {
+		s = m.stubs.build(id)
+		c.switchTo(s)
+	}
+	s.version = m.version
+	if state, ok := m.onUpdate[name]; ok {
+		m.say(c, s, state)
+	}
+	if !m.rejects[name] || m.rows["w-rejected"] {
+		return false
+	}
+	if c.reported != ready && c.reported != idle {
+		m.handle(c, failed, "fail: no good")
+	}
+	return true
+}
+
+// state is the first of these that a child counts as.
+func (m *targetModel) state() string {
+	for _, state := range []string{ready, connecting, idle} {
+		for _, c := range m.children {
+			if c.counts == state {
+				return state
+			}
+		}
+	}
+	return failed
+}
+
+func (m *targetModel) publish() {
+	state := m.state()
+	var picks []string
+	for _, c := range m.children {
+		if c.counts == state && !slices.Contains(picks, c.pick) {
+			picks = append(picks, c.pick)
+		}
+	}
+	slices.Sort(picks)
+	switch {
+	case len(m.children) == 0:
+		picks = []string{"fail: no targets"}
+	case state == connecting, state == idle && m.rows["w-idle"]:
+		picks = []string{"queue"}
+	}
+	m.last = state + " " + strings.Join(picks, ", ")
+}
