@@ -1,0 +1,195 @@
+// Package arch keeps the arrows between the packages as the architecture has
+// them, and what the root module weighs.
+package arch
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "github.com/understudy-lb/understudy"
+
+// pkg is what go list says of a package.
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+	Deps       []string
+	Module     *struct{ Path string }
+}
+
+// list returns the packages that match the patterns, without their tests.
+func list(t *testing.T, args ...string) []pkg {
+	t.Helper()
+	command := exec.Command("go", append([]string{"list", "-json=ImportPath,Standard,Imports,Deps,Module"}, args...)...)
+	command.Dir = "../.."
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", command.Args, err)
+	}
+	var packages []pkg
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// room returns the part of an import path below the root module, "." for the root
+// package itself, and false for a package that is not ours.
+func room(importPath string) (string, bool) {
+	if importPath == root {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, root+"/")
+}
+
+// cores import the standard library only.
+var cores = []string{"internal/failover", "internal/connect", "internal/edf", "internal/aggregate", "internal/serial"}
+
+func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
+	var patterns []string
+	for _, core := range cores {
+		patterns = append(patterns, "./"+core)
+	}
+	packages := list(t, patterns...)
+	if len(packages) != len(cores) {
+		t.Fatalf("found %d of the cores %v", len(packages), cores)
+	}
+	for _, p := range packages {
+		for _, dep := range p.Imports {
+			if strings.Contains(strings.Split(dep, "/")[0], ".") {
+				t.Errorf("%s imports %s, want the standard library only", p.ImportPath, dep)
+			}
+		}
+	}
+}
+
+// rank orders the rooms: a package imports only packages of a lower rank. Rooms
+// below another take its rank, and may import one another.
+var rank = map[string]int{
+	"internal": 0,
+
+	"hierarchy": 1,
+
+	"internal/childlb":  2,
+	"internal/lbconfig": 2,
+	"internal/lbtest":   2,
+
+	"pickfirst": 3,
+
+	"drop":               4,
+	"priority":           4,
+	"weightedroundrobin": 4,
+	"weightedtarget":     4,
+
+	"topology": 3,
+
+	"discovery": 5,
+
+	".": 6,
+
+	// Programs: for people, and imported by nobody.
+	"docs":               7,
+	"examples":           7,
+	"internal/edf/bench": 7,
+}
+
+func rankOf(t *testing.T, room string) int {
+	t.Helper()
+	for dir := room; ; dir = path.Dir(dir) {
+		if r, ok := rank[dir]; ok && (dir != "." || room == ".") {
+			return r
+		}
+		if dir == "." {
+			t.Errorf("%s has no place in the architecture: give it one in rank, and in the documents", room)
+			return 0
+		}
+	}
+}
+
+func top(room string) string { return strings.Split(room, "/")[0] }
+
+func TestArrowsPointDown(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		from, _ := room(p.ImportPath)
+		for _, dep := range p.Imports {
+			to, ours := room(dep)
+			if !ours || top(from) == top(to) && top(from) != "internal" {
+				continue
+			}
+			if strings.HasPrefix(to, "internal/") && strings.HasPrefix(from, "internal/") && rankOf(t, from) >= rankOf(t, to) {
+				continue
+			}
+			if rankOf(t, from) <= rankOf(t, to) {
+				t.Errorf("%s imports %s, against the architecture's arrows", from, to)
+			}
+		}
+	}
+}
+
+func TestTopologyKnowsNoPolicy(t *testing.T) {
+	for _, p := range list(t, "./topology/...") {
+		for _, dep := range p.Deps {
+			to, ours := room(dep)
+			if ours && to != "hierarchy" && top(to) != "topology" {
+				t.Errorf("%s depends on %s, want hierarchy only", p.ImportPath, to)
+			}
+		}
+	}
+}
+
+func TestFakesStayInTests(t *testing.T) {
+	for _, p := range list(t, "./...", "./cmd/understudy/...") {
+		from, _ := room(p.ImportPath)
+		if strings.HasPrefix(from, "internal/lbtest") || from == "internal/edf/bench" {
+			continue // the benchmark needs a channel without a network, too
+		}
+		for _, dep := range p.Imports {
+			if strings.HasPrefix(dep, root+"/internal/lbtest") {
+				t.Errorf("%s imports %s outside its tests", p.ImportPath, dep)
+			}
+		}
+	}
+}
+
+// light are the modules that the root module's packages may need. Everything
+// heavier has its place in cmd/understudy or interop.
+var light = []string{
+	root,
+	"cel.dev/expr",
+	"github.com/cncf/xds/go",
+	"github.com/envoyproxy/go-control-plane/envoy",
+	"github.com/envoyproxy/protoc-gen-validate",
+	"github.com/fsnotify/fsnotify",
+	"github.com/planetscale/vtprotobuf",
+	"go.yaml.in/yaml/v3",
+	"golang.org/x/net",
+	"golang.org/x/sys",
+	"golang.org/x/text",
+	"google.golang.org/genproto/googleapis/api",
+	"google.golang.org/genproto/googleapis/rpc",
+	"google.golang.org/grpc",
+	"google.golang.org/protobuf",
+}
+
+func TestTheRootModuleIsLight(t *testing.T) {
+	for _, p := range list(t, "-deps", ".", "./discovery/...") {
+		if p.Module != nil && !slices.Contains(light, p.Module.Path) {
+			t.Errorf("the root module needs %s, of module %s", p.ImportPath, p.Module.Path)
+		}
+		if strings.HasPrefix(p.ImportPath, "google.golang.org/grpc/xds") {
+			t.Errorf("the root module needs %s", p.ImportPath)
+		}
+	}
+}

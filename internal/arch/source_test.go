@@ -1,0 +1,144 @@
+package arch
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sources calls f with each Go file of the repository below the given directories,
+// by its path from the root.
+func sources(t *testing.T, f func(file string), dirs ...string) {
+	t.Helper()
+	for _, dir := range dirs {
+		err := filepath.WalkDir(filepath.Join("../..", dir), func(file string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if !entry.IsDir() && strings.HasSuffix(file, ".go") {
+				f(strings.TrimPrefix(filepath.ToSlash(file), "../../"))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A file of more than 300 lines holds more than one topic.
+func TestFilesAreShort(t *testing.T) {
+	const most = 300
+	sources(t, func(file string) {
+		data, err := os.ReadFile(filepath.Join("../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := bytes.Count(data, []byte("\n")); lines > most {
+			t.Errorf("%s has %d lines, want at most %d", file, lines, most)
+		}
+	}, ".")
+}
+
+// A picker that returns a status error ends even the calls that wait for ready, so
+// only drop, which means to, may make one. To look at one is no harm.
+func TestPoliciesReturnPlainErrors(t *testing.T) {
+	makes := []string{"Error", "Errorf", "ErrorProto", "New", "Newf", "FromProto"}
+	sources(t, func(file string) {
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if of, ok := selector.X.(*ast.Ident); ok && of.Name == "status" && slices.Contains(makes, selector.Sel.Name) {
+				t.Errorf("%s calls status.%s: a picker's error must be a plain one", file, selector.Sel.Name)
+			}
+			return true
+		})
+	}, "priority", "weightedtarget", "weightedroundrobin", "pickfirst", "internal")
+}
+
+// A test that skips proves nothing.
+func TestNoTestSkips(t *testing.T) {
+	sources(t, func(file string) {
+		if !strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, selector.Sel.Name) {
+				t.Errorf("%s skips a test", file)
+			}
+			return true
+		})
+	}, ".")
+}
+
+// Under testing/synctest a sleep lets the clock of the bubble run, in no time.
+// Anywhere else it is a guess at how long something takes.
+func TestNothingSleepsOutsideABubble(t *testing.T) {
+	sources(t, func(file string) {
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bubble := slices.ContainsFunc(parsed.Imports, func(s *ast.ImportSpec) bool { return s.Path.Value == `"testing/synctest"` })
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok || selector.Sel.Name != "Sleep" || bubble && strings.HasSuffix(file, "_test.go") {
+				return true
+			}
+			if of, ok := selector.X.(*ast.Ident); ok && of.Name == "time" {
+				t.Errorf("%s sleeps, and not in a bubble of testing/synctest", file)
+			}
+			return true
+		})
+	}, ".")
+}
+
+// Every public package shows how it is used.
+func TestPublicPackagesHaveExamples(t *testing.T) {
+	examples := map[string]bool{}
+	packages := map[string]bool{}
+	sources(t, func(file string) {
+		dir := filepath.Dir(file)
+		parts := strings.Split(filepath.ToSlash(dir), "/")
+		if slices.Contains(parts, "internal") || slices.Contains(parts, "cmd") || slices.Contains(parts, "interop") || slices.Contains(parts, "docs") || parts[0] == "examples" {
+			return
+		}
+		if !strings.HasSuffix(file, "_test.go") {
+			packages[dir] = true
+			return
+		}
+		data, err := os.ReadFile(filepath.Join("../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(data, []byte("\nfunc Example")) {
+			examples[dir] = true
+		}
+	}, ".")
+	for dir := range packages {
+		if !examples[dir] {
+			t.Errorf("package %s has no example", dir)
+		}
+	}
+}
