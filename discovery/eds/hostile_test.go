@@ -71,7 +71,7 @@ var hostilities = map[string]hostility{
 	},
 	"half a response, then a reset": {
 		bytes:  halfAResponse,
-		metric: "understudy.eds.stream_failures", count: 1, log: "reset by peer",
+		metric: "understudy.eds.stream_failures", count: 1, log: "failed", // gRPC words it by what it was doing
 	},
 	"RESOURCE_EXHAUSTED for ever": {
 		answer: func(*adstest.Stream) error { return status.Error(codes.ResourceExhausted, "too many clients") },
