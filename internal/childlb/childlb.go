@@ -84,10 +84,17 @@ func (c *Child) Update(policy lbconfig.Policy, state resolver.State) error {
 			return fmt.Errorf("policy %s built no balancer", policy.Name())
 		}
 	}
-	return latest.balancer.UpdateClientConnState(balancer.ClientConnState{
+	err := latest.balancer.UpdateClientConnState(balancer.ClientConnState{
 		ResolverState:  state,
 		BalancerConfig: policy.Config,
 	})
+	if err != nil && latest == c.pending {
+		// The parent takes this error for the current policy's as long as that one
+		// serves. Should the pending one, which may never report, take over, it counts
+		// as failed. What it reported during the update is handled later, and holds.
+		latest.state = Failed(err)
+	}
+	return err
 }
 
 func (c *Child) latest() *instance {

@@ -148,6 +148,27 @@ func TestGracefulSwitch(t *testing.T) {
 	}
 }
 
+// The new policy fails its first update and says nothing: once the old one is lost,
+// calls fail with that error, instead of waiting for a policy that has nothing to try.
+func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
+		oldBuilder, newBuilder := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y", OnUpdate: fail}
+		p := newParent()
+		p.update(oldBuilder, "old")
+		oldBuilder.Get("old").Report(connectivity.Ready, nil)
+		if err := p.update(newBuilder, "new"); err == nil {
+			t.Error("the new policy's error is not returned")
+		}
+		p.want(t, "READY old")
+		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
+		p.want(t, "TRANSIENT_FAILURE fail: no good")
+		newBuilder.Get("new").Report(connectivity.Ready, nil)
+		p.want(t, "READY new")
+		p.serial.Do(p.child.Close)
+	})
+}
+
 // A third type replaces the pending policy; the one in use goes on.
 func TestSwitchAgainWhileSwitching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
