@@ -47,13 +47,15 @@ type Endpoint struct {
 	Weight   uint32 `json:"weight"`
 	// Share is the fraction of the calls that it gets.
 	Share float64 `json:"share"`
-	// Down is set where it was named to be down, itself or with its surroundings.
+	// Down is set where all its addresses were named to be down, themselves or with
+	// their surroundings.
 	Down bool `json:"down,omitempty"`
 	// Health is set where the file says that it should get no calls.
 	Health string `json:"health,omitempty"`
 
 	localityWeight uint32
 	addresses      []string
+	down           map[string]bool // those of addresses that are down
 }
 
 // Run explains a file. All its errors are of the input, but for ctx's.
@@ -85,7 +87,7 @@ func Run(ctx context.Context, opts Options) error {
 
 // endpoints returns the endpoints of cluster, in its order.
 func endpoints(cluster *endpointv3.ClusterLoadAssignment) []Endpoint {
-	var all []Endpoint
+	all := []Endpoint{} // not nil: without any, "endpoints" is [] in JSON
 	for _, locality := range cluster.GetEndpoints() {
 		for _, lb := range locality.GetLbEndpoints() {
 			e := Endpoint{
@@ -94,6 +96,7 @@ func endpoints(cluster *endpointv3.ClusterLoadAssignment) []Endpoint {
 				Weight:         topology.EndpointWeight(lb),
 				localityWeight: locality.GetLoadBalancingWeight().GetValue(),
 				addresses:      topology.EndpointAddresses(lb),
+				down:           map[string]bool{},
 			}
 			e.Address = e.addresses[0]
 			switch health := lb.GetHealthStatus(); health {
@@ -107,15 +110,12 @@ func endpoints(cluster *endpointv3.ClusterLoadAssignment) []Endpoint {
 	return all
 }
 
-// takeDown marks the endpoints that names name. A name that names none is an error.
+// takeDown marks what names name. A name that names nothing is an error.
 func (r *Result) takeDown(names []string) error {
 	for _, name := range names {
 		found := false
 		for i := range r.Endpoints {
-			if r.Endpoints[i].isPartOf(name) {
-				r.Endpoints[i].Down = true
-				found = true
-			}
+			found = r.Endpoints[i].takeDown(name) || found
 		}
 		if !found {
 			return fmt.Errorf("--down %s: the file has no such address, locality or priority%s", name, r.examples())
@@ -133,18 +133,20 @@ func (r *Result) examples() string {
 	return fmt.Sprintf("; it has, for example, %s, %s and priority:%d", e.Address, e.Locality, e.Priority)
 }
 
-// isPartOf reports whether name is an address of e, its locality, or its priority.
-// A locality may be written with the slashes that nothing follows.
-func (e *Endpoint) isPartOf(name string) bool {
-	if name == fmt.Sprintf("priority:%d", e.Priority) || strings.TrimRight(name, "/") == strings.TrimRight(e.Locality, "/") {
-		return true
-	}
+// takeDown marks the addresses of e that name names: one of them, or all where it
+// names e's locality or priority. It returns whether it names any. A locality may be
+// written with the slashes that nothing follows.
+func (e *Endpoint) takeDown(name string) bool {
+	all := name == fmt.Sprintf("priority:%d", e.Priority) || strings.TrimRight(name, "/") == strings.TrimRight(e.Locality, "/")
+	found := false
 	for _, address := range e.addresses {
-		if name == address {
-			return true
+		if all || name == address {
+			e.down[address] = true
+			found = true
 		}
 	}
-	return false
+	e.Down = len(e.down) == len(e.addresses)
+	return found
 }
 
 // measure tries calls on the tree's policies, and notes each endpoint's share.
@@ -155,7 +157,7 @@ func (r *Result) measure(ctx context.Context, tree topology.Tree) error {
 			owner[address] = &r.Endpoints[i]
 		}
 	}
-	counts, callErr, err := countPicks(ctx, tree, func(address string) bool { return owner[address].Down })
+	counts, callErr, err := countPicks(ctx, tree, func(address string) bool { return owner[address].down[address] })
 	if err != nil {
 		return err
 	}
