@@ -23,6 +23,9 @@ import (
 // failure is an error that was no fault of the arguments or the input.
 type failure struct{ error }
 
+// Unwrap returns the error.
+func (f failure) Unwrap() error { return f.error }
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := newCommand().ExecuteContext(ctx)
@@ -114,7 +117,11 @@ A file that no channel would take is an error, with file:line:column and exit co
 		if err != nil {
 			return err
 		}
-		return explain.Run(cmd.Context(), explain.Options{File: args[0], Down: *down, JSON: asJSON, Out: cmd.OutOrStdout()})
+		err = explain.Run(cmd.Context(), explain.Options{File: args[0], Down: *down, JSON: asJSON, Out: cmd.OutOrStdout()})
+		if err != nil && cmd.Context().Err() != nil {
+			return failure{err} // interrupted: no fault of the file
+		}
+		return err
 	}
 	return command
 }

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,4 +21,22 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
+}
+
+// An interrupt is no fault of the file: explain exits with 1 then, not with 2.
+func TestInterruptedExplainIsNoWrongInput(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	if err := os.WriteFile(path, []byte("endpoints: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	command := newCommand()
+	command.SetArgs([]string{"explain", path})
+	command.SetOut(io.Discard)
+	err := command.ExecuteContext(ctx)
+	var f failure
+	if !errors.As(err, &f) || !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v (%T), want the interrupt, as a failure", err, err)
+	}
 }

@@ -10,8 +10,9 @@ import (
 // window is how long calls are counted in each phase, once it has settled.
 const window = 3 * time.Second
 
-// settleLimit is how long a phase may take to settle.
-const settleLimit = 20 * time.Second
+// settleLimit is how long a phase may take to settle: three wait for it, and even so the
+// demo ends in under a minute.
+const settleLimit = 12 * time.Second
 
 // reaction is how long after a change that no call can tell, such as a new weight,
 // the shares are expected to follow it: a file's edit reaches the picker within a

@@ -113,3 +113,17 @@ func TestReportsSayWhatIsWrong(t *testing.T) {
 		t.Errorf("printed %s, %v", out.String(), err)
 	}
 }
+
+// The demo ends in under a minute even where no phase that waits for answers gets them.
+func TestTheDemoEndsInUnderAMinute(t *testing.T) {
+	longest := 2 * reaction // endpoint-killed, weights-changed
+	for _, p := range phases {
+		longest += window
+		if p.name != "endpoint-killed" && p.name != "weights-changed" {
+			longest += settleLimit
+		}
+	}
+	if longest > 55*time.Second {
+		t.Errorf("the phases may take %v, want at most 55 s: the backends start and end in a minute, too", longest)
+	}
+}
