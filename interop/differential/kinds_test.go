@@ -12,7 +12,8 @@ import (
 )
 
 // priorities are the two priority policies. Their children are given as names, first
-// the highest: "a b". "a:other" is a child of another type. Removed children are
+// the highest: "a b". "a:other" is a child of another type, and of "a!" requests for
+// re-resolution are ignored. Removed children are
 // closed at once, as grpc-go does, unless the last word is "retain".
 var priorities = kind{ours: priority.Name, theirs: "priority_experimental", configure: configurePriority}
 
@@ -24,8 +25,9 @@ func configurePriority(s *side, children []string) string {
 			retention = ""
 			continue
 		}
+		child, ignored := strings.CutSuffix(child, "!")
 		name, policy := s.childPolicy(child)
-		configs = append(configs, fmt.Sprintf(`%q: {"config": %s}`, name, policy))
+		configs = append(configs, fmt.Sprintf(`%q: {"config": %s, "ignoreReresolutionRequests": %t}`, name, policy, ignored))
 		names = append(names, fmt.Sprintf("%q", name))
 	}
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]%s}`, strings.Join(configs, ","), strings.Join(names, ","), retention)

@@ -29,6 +29,8 @@ type modelChild struct {
 	deactivation    time.Duration // when the timer fires, 0 for none
 	failoverBefore  time.Duration // failover, when it was deactivated
 	removed         bool          // deactivated because an update did not have it
+	ignored         bool          // its requests for re-resolution, as it was last updated
+	forgotten       bool          // it is back after an update that did not have it
 }
 
 func (c *modelChild) deactivated() bool { return c.deactivation != 0 }
@@ -55,6 +57,7 @@ type model struct {
 
 	priorities []string
 	ids        map[string]string // of the children configured, with their types
+	ignored    map[string]bool   // whose requests for re-resolution are ignored
 	children   map[string]*modelChild
 	inUse      string
 	updating   bool
@@ -65,6 +68,7 @@ type model struct {
 
 	published []string
 	last      string
+	asked     int // for re-resolution
 }
 
 func newModel(rows map[string]bool) *model {
@@ -83,6 +87,7 @@ type seen struct {
 	last      string   // published in all, "" for nothing yet
 	returned  bool     // an error, by an update
 	told      string   // see side.told
+	asked     int      // for re-resolution, in all
 }
 
 // predict says what is seen of a schedule after each step, and after Close, where the
@@ -94,13 +99,13 @@ func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
 		m.do(step)
 		returned := m.returned && strings.HasPrefix(step, "update")
 		m.advance(tick)
-		all = append(all, seen{m.published, m.last, returned, m.stubs.told()})
+		all = append(all, seen{m.published, m.last, returned, m.stubs.told(), m.asked})
 	}
 	m.published = nil
 	for _, name := range m.names() {
 		m.destroy(m.children[name])
 	}
-	return append(all, seen{m.published, m.last, false, m.stubs.told()}), m.tie
+	return append(all, seen{m.published, m.last, false, m.stubs.told(), m.asked}), m.tie
 }
 
 func (m *model) do(step string) {
@@ -122,6 +127,15 @@ func (m *model) do(step string) {
 		m.exitIdle()
 	case "resolver-error":
 		m.resolverError()
+	case "resolve-now":
+		if s := m.stubs.find(words[1]); s != nil && m.passesOn(m.children[nameOf(s.id)]) {
+			m.asked++
+		}
+	case "update-without":
+		m.returned = true
+		if m.version == 0 && !m.rows["p-no-config"] {
+			m.publish(failed, "fail: no configuration")
+		}
 	case "report":
 		if s := m.stubs.find(words[1]); s != nil {
 			m.say(m.children[nameOf(s.id)], s, words[2])

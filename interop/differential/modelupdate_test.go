@@ -1,14 +1,19 @@
 package differential
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // update is "Configuration Updates".
 func (m *model) update(words []string) {
 	m.version++
-	m.ids = map[string]string{}
+	m.ids, m.ignored = map[string]string{}, map[string]bool{}
 	var priorities []string
 	for _, id := range words {
+		id, ignored := strings.CutSuffix(id, "!")
 		if id != "retain" {
+			m.ignored[nameOf(id)] = ignored
 			m.ids[nameOf(id)] = id
 			priorities = append(priorities, nameOf(id))
 		}
@@ -47,6 +52,7 @@ func (m *model) removeChildren(retain bool) {
 	for _, name := range m.names() {
 		c := m.children[name]
 		_, configured := m.ids[name]
+		c.forgotten = c.forgotten || c.removed && configured
 		if c.removed = c.removed && !configured; configured || c.removed {
 			continue
 		}
@@ -81,8 +87,12 @@ func (m *model) updateChild(c *modelChild) (rejected bool) {
 	if s == nil || s.id != m.id(c) {
 		s = m.stubs.build(m.id(c))
 		c.switchTo(s)
+		c.forgotten = false
 	}
 	s.version = m.version
+	if !c.forgotten {
+		c.ignored = m.ignored[c.name]
+	}
 	if _, ok := m.ids[c.name]; !ok { // started on the former configuration, during an update
 		s.version--
 	}
@@ -120,6 +130,20 @@ func (m *model) exitIdle() {
 			c.latest().exitIdles++
 		}
 	}
+}
+
+// passesOn says whether a child's request for re-resolution is passed on.
+func (m *model) passesOn(c *modelChild) bool {
+	_, configured := m.ids[c.name]
+	switch {
+	case !configured && !m.rows["p-resolve-now-removed"]:
+		return false
+	case c.forgotten && !m.rows["p-resolve-now-returned"]:
+		return !m.ignored[c.name]
+	case c.deactivated() && !m.rows["p-update-deactivated"]:
+		return !m.ignored[c.name]
+	}
+	return !c.ignored
 }
 
 func (m *model) resolverError() {

@@ -122,6 +122,29 @@ var priorityRows = []row{
 	{"p-no-child", priorities, []step{
 		{"resolver-error", "TRANSIENT_FAILURE fail: no such host; children ", "IDLE no picker; children "},
 	}},
+	{"p-no-config", priorities, []step{
+		{"update-without", "TRANSIENT_FAILURE fail: no configuration; children ; update fails", "IDLE no picker; children ; update fails"},
+		{command: "update a", ours: "CONNECTING queue; children a"},
+		{command: "update-without", ours: "CONNECTING queue; children a; update fails"},
+	}},
+	{"p-resolve-now-removed", priorities, []step{
+		{command: "update a b retain"},
+		{command: "report a TRANSIENT_FAILURE"},
+		{command: "report b READY"},
+		{command: "report a READY"},
+		{command: "resolve-now b", ours: "READY a; children a b; asked 1 times"},
+		{command: "update a retain", ours: "READY a; children a b"},
+		{"resolve-now b", "READY a; children a b; asked 1 times", "READY a; children a b; asked 2 times"},
+	}},
+	{"p-resolve-now-returned", priorities, []step{
+		{command: "update a b retain"},
+		{command: "report a TRANSIENT_FAILURE"},
+		{command: "report b READY"},
+		{command: "report a READY"},
+		{command: "update a retain"},
+		{command: "update b! a retain", ours: "READY b; children a b"},
+		{"resolve-now b", "READY b; children a b; asked 0 times", "READY b; children a b; asked 1 times"},
+	}},
 	{"p-config", priorities, []step{
 		{"parse {\"children\": {\"a\": {\"config\": [{\"STUB\": {}}]}}, \"priorities\": [\"a\", \"a\"]}", "rejected", "accepted"},
 		{"parse {\"children\": {\"a\": {\"config\": [{\"STUB\": {}}]}}, \"priorities\": []}", "accepted", "rejected"},

@@ -21,7 +21,7 @@ var (
 )
 
 func (d drawing) schedule(t *rapid.T) []string {
-	schedule := []string{d.update(t)}
+	schedule := []string{rapid.SampledFrom([]string{d.update(t), "resolver-error", "update-without"}).Draw(t, "first")}
 	for range rapid.IntRange(1, 30).Draw(t, "steps") {
 		schedule = append(schedule, d.step(t))
 	}
@@ -36,6 +36,8 @@ func (d drawing) update(t *rapid.T) string {
 		word := name + rapid.SampledFrom(d.types).Draw(t, "type")
 		if d.weights {
 			word += fmt.Sprintf("=%d", rapid.IntRange(1, 3).Draw(t, "weight"))
+		} else if rapid.IntRange(0, 3).Draw(t, "ignored") == 0 {
+			word += "!"
 		}
 		words = append(words, word)
 	}
@@ -46,7 +48,9 @@ func (d drawing) update(t *rapid.T) string {
 }
 
 func (d drawing) step(t *rapid.T) string {
-	switch n := rapid.IntRange(0, 15).Draw(t, "step"); {
+	switch n := rapid.IntRange(0, 16).Draw(t, "step"); {
+	case n == 16:
+		return "resolve-now " + names.Draw(t, "name") + rapid.SampledFrom(d.types).Draw(t, "type")
 	case n >= 8:
 		return "report " + names.Draw(t, "name") + rapid.SampledFrom(d.types).Draw(t, "type") + " " + anyStates.Draw(t, "state")
 	case n >= 6:
@@ -58,7 +62,7 @@ func (d drawing) step(t *rapid.T) string {
 	case n == 2 && d.rejections:
 		return rapid.SampledFrom([]string{"reject ", "accept "}).Draw(t, "reject") + names.Draw(t, "name")
 	default:
-		return rapid.SampledFrom([]string{"exit-idle", "resolver-error"}).Draw(t, "call")
+		return rapid.SampledFrom([]string{"exit-idle", "resolver-error", "update-without"}).Draw(t, "call")
 	}
 }
 
@@ -67,7 +71,9 @@ func (d drawing) step(t *rapid.T) string {
 // there are, and what each was told. So the only differences are the model's rows.
 func TestRandomPriorities(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		predicted(t, rt, drawing{types: []string{"", ":other"}}.schedule(rt), false)
+		schedule := drawing{types: []string{"", ":other"}}.schedule(rt)
+		predicted(rt, "ours", schedule, nil, driveOurs(t, priorities, schedule), false)
+		predicted(rt, "theirs", schedule, rowsOf(priorities), driveTheirs(t, priorities, schedule), false)
 	})
 }
 
@@ -76,24 +82,28 @@ func TestRandomPriorities(t *testing.T) {
 // the random order of a map, and chooses again after each that rejects.
 func TestRandomPrioritiesWithRejections(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		predicted(t, rt, drawing{types: []string{""}, rejections: true}.schedule(rt), true)
+		schedule := drawing{types: []string{""}, rejections: true}.schedule(rt)
+		predicted(rt, "theirs", schedule, rowsOf(priorities), driveTheirs(t, priorities, schedule), true)
+	})
+}
+
+// Ours has no such order.
+func TestRandomPrioritiesOfAllKinds(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		schedule := drawing{types: []string{"", ":other"}, rejections: true}.schedule(rt)
+		predicted(rt, "ours", schedule, nil, driveOurs(t, priorities, schedule), false)
 	})
 }
 
 // predicted fails rt if a policy does what the model does not predict.
-func predicted(t *testing.T, rt *rapid.T, schedule []string, anyOrder bool) {
-	check := func(side string, rows map[string]bool, drive func(*testing.T, kind, []string) []seen) {
-		want, tie := predict(rows, schedule)
-		got := drive(t, priorities, schedule)
-		if anyOrder || tie {
-			want, got = withoutOrder(want), withoutOrder(got)
-		}
-		if d := firstDifference(schedule, got, want); d != "" {
-			rt.Fatalf("%s, %s", side, d)
-		}
+func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool, got []seen, anyOrder bool) {
+	want, tie := predict(rows, schedule)
+	if anyOrder || tie {
+		want, got = withoutOrder(want), withoutOrder(got)
 	}
-	check("ours", nil, driveOurs)
-	check("theirs", rowsOf(priorities), driveTheirs)
+	if d := firstDifference(schedule, got, want); d != "" {
+		rt.Fatalf("%s, %s", side, d)
+	}
 }
 
 // Schedules of all kinds. What is published within a step is not compared: ours

@@ -109,6 +109,15 @@ func (s *side) do(command string) string {
 		if stub := s.child(args[0]); stub != nil {
 			report(stub, args[1])
 		}
+	case "resolve-now":
+		if stub := s.child(args[0]); stub != nil {
+			stub.ResolveNow()
+		}
+		result = fmt.Sprintf("; asked %d times", s.cc.ResolveNows())
+	case "update-without":
+		if s.policy.UpdateClientConnState(balancer.ClientConnState{}) != nil {
+			result = "; update fails"
+		}
 	case "reject", "accept":
 		s.rejected[args[0]] = words[0] == "reject"
 	case "on-update":
@@ -219,6 +228,7 @@ var texts = []struct{ part, about string }{
 	{"did not connect", "did not connect"},
 	{errRejected.Error(), "no good"},
 	{"no such host", "no such host"},
+	{"configuration of type", "no configuration"},
 	{"no targets", "no targets"},
 	{"empty priority list", "no priorities"},
 	{"all priorities are removed", "no priorities"},

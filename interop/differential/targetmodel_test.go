@@ -27,6 +27,7 @@ type targetModel struct {
 	children map[string]*targetChild
 	queue    []func()
 	last     string // published
+	asked    int    // for re-resolution
 }
 
 // predictTargets says what is seen of a schedule after each step, and after Close,
@@ -41,12 +42,12 @@ func predictTargets(rows map[string]bool, schedule []string) []seen {
 	var all []seen
 	for _, step := range schedule {
 		returned := m.do(step)
-		all = append(all, seen{nil, m.last, returned, m.stubs.told()})
+		all = append(all, seen{nil, m.last, returned, m.stubs.told(), m.asked})
 	}
 	for _, c := range m.children {
 		c.close()
 	}
-	return append(all, seen{nil, m.last, false, m.stubs.told()})
+	return append(all, seen{nil, m.last, false, m.stubs.told(), m.asked})
 }
 
 func (m *targetModel) do(step string) (returned bool) {
@@ -69,6 +70,12 @@ func (m *targetModel) do(step string) (returned bool) {
 		if len(m.children) == 0 && !m.rows["w-no-child"] {
 			m.last = failed + " fail: no such host"
 		}
+	case "resolve-now":
+		if m.stubs.find(words[1]) != nil {
+			m.asked++
+		}
+	case "update-without":
+		return true
 	case "report":
 		if s := m.stubs.find(words[1]); s != nil {
 			m.say(m.children[nameOf(s.id)], s, words[2])
