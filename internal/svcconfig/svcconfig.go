@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 )
 
 // The fields that a resolver's own configuration takes the place of.
@@ -57,8 +59,9 @@ func parse(user string) (map[string]json.RawMessage, error) {
 	if fields == nil {
 		return nil, errors.New("service config: want a JSON object, got null")
 	}
-	for _, name := range ours {
-		if _, ok := fields[name]; ok {
+	for name := range fields {
+		// gRPC reads names in any case.
+		if slices.ContainsFunc(ours, func(o string) bool { return strings.EqualFold(o, name) }) {
 			return nil, fmt.Errorf("service config: %s is set by the resolver and must be left out", name)
 		}
 	}

@@ -37,3 +37,13 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// gRPC reads the fields of a service config without regard to case, so that one in
+// another case would take the place of the resolver's.
+func TestLoadBalancingInAnyCaseIsRefused(t *testing.T) {
+	for _, user := range []string{`{"loadbalancingconfig": []}`, `{"LoadBalancingPolicy": "round_robin"}`} {
+		if err := Check(user); err == nil {
+			t.Errorf("%s is accepted", user)
+		}
+	}
+}
