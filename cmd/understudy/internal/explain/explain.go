@@ -137,7 +137,7 @@ func (r *Result) examples() string {
 // names e's locality or priority. It returns whether it names any. A locality may be
 // written with the slashes that nothing follows.
 func (e *Endpoint) takeDown(name string) bool {
-	all := name == fmt.Sprintf("priority:%d", e.Priority) || strings.TrimRight(name, "/") == strings.TrimRight(e.Locality, "/")
+	all := name == fmt.Sprintf("priority:%d", e.Priority) || name != "" && strings.TrimRight(name, "/") == strings.TrimRight(e.Locality, "/")
 	found := false
 	for _, address := range e.addresses {
 		if all || name == address {
