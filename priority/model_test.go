@@ -20,8 +20,11 @@ func TestMain(m *testing.M) {
 // drawn first and fails outside of the bubble, where rapid's failures would kill the
 // process.
 func TestModel(t *testing.T) {
+	total := 0
+	defer func() { t.Logf("%d steps", total) }()
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := scenario.Steps().Draw(rt, "steps")
+		total += len(steps)
 		var got [][]string
 		synctest.Test(t, func(*testing.T) {
 			got = scenario.Apply(newRecorder(), steps, nil)

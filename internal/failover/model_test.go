@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/failover/scenario"
 )
 
-// The number of schedules, of about 40 steps each; -rapid.checks says otherwise.
+// The number of schedules, of about 50 steps each; -rapid.checks says otherwise.
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "1000")
 	os.Exit(m.Run())
@@ -21,8 +21,11 @@ func TestMain(m *testing.M) {
 
 // The core does what the pseudo-code does, whatever happens.
 func TestModel(t *testing.T) {
+	total := 0
+	defer func() { t.Logf("%d steps", total) }()
 	rapid.Check(t, func(t *rapid.T) {
 		steps := scenario.Steps().Draw(t, "steps")
+		total += len(steps)
 		w := newWatch()
 		got := scenario.Apply(w.target, steps, w.check)
 		want := scenario.Apply(scenario.NewOracle(), steps, nil)

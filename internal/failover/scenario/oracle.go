@@ -30,7 +30,8 @@ type Oracle struct {
 	script map[string][]Reaction
 	errors []string
 
-	published string // the line published last, and of which child and report
+	created   int    // how many children there were
+	published string // which report of which child was published last
 	force     bool
 	log       []string
 }
@@ -52,7 +53,7 @@ func (o *Oracle) SetCurrentPriority(priority int, deactivateLowerPriorities bool
 		}
 	}
 	child := o.children[o.config.Priorities[priority]]
-	o.updateState(fmt.Sprintf("%p %d %v", child, child.reports, child.expired), child.picker())
+	o.updateState(fmt.Sprintf("%d %d %v", child.number, child.reports, child.expired), child.picker())
 }
 
 // ChoosePriority is the pseudo-code's.

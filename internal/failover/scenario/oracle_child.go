@@ -10,8 +10,9 @@ import (
 
 // oracleChild is a child of an Oracle.
 type oracleChild struct {
-	o    *Oracle
-	name string
+	o      *Oracle
+	name   string
+	number int // of all children
 
 	reported failover.State
 	reports  int    // how many there were
@@ -31,8 +32,9 @@ type oracleChild struct {
 }
 
 func (o *Oracle) createChild(name string) *oracleChild {
+	o.created++
 	return &oracleChild{
-		o: o, name: name, reported: failover.Connecting, line: "publish CONNECTING",
+		o: o, name: name, number: o.created, reported: failover.Connecting, line: "publish CONNECTING",
 		failoverAt: o.now + o.config.FailoverTimeout, given: o.config.FailoverTimeout, destroyAt: never,
 	}
 }
