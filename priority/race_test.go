@@ -233,3 +233,32 @@ func TestGracefulSwitch(t *testing.T) {
 		}
 	})
 }
+
+// A timer that fired while an event was under way, and was stopped and started again
+// by events before its own, does not count for the new one.
+func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		r.Update(update("p0", "p1"))
+		r.Take()
+		release := make(chan struct{})
+		go r.policy.(*policy).serial.Do(func() { <-release })
+		synctest.Wait()
+		r.Report("p0", ready)
+		r.Report("p0", connecting)
+		r.Advance(10 * time.Second) // the first timer fires, and waits
+		close(release)
+		if got := fmt.Sprint(r.Take()); got != "[publish p0 READY publish p0 CONNECTING]" {
+			t.Errorf("policy did %s, want no failover", got)
+		}
+		r.Advance(10*time.Second - 1)
+		if got := r.Take(); len(got) > 0 {
+			t.Errorf("policy did %q before the second timer's time", got)
+		}
+		r.Advance(1)
+		if got := fmt.Sprint(r.Take()); got != "[create p1 publish CONNECTING]" {
+			t.Errorf("policy did %s, want p1 created", got)
+		}
+	})
+}
