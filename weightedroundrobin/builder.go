@@ -19,7 +19,8 @@
 // startPoint says where a new endpoint starts in its interval between two picks:
 // "spec", the default, at the beginning, as in A34, so that a client's first calls
 // all go to the heaviest endpoints; "random" at a random point, so that the first
-// calls of a fleet of clients follow the weights. With "random", connections are
+// calls of a fleet of clients follow the weights: a client's sequence begins at a
+// random pick of it. With "random", connections are
 // also started at a random endpoint of the list instead of the first.
 //
 // slowStart gives an endpoint that has just become READY a share that grows over

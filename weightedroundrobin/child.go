@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/childlb"
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
 // child is the policy of one endpoint, what it last reported, and its place in the
@@ -26,17 +26,15 @@ type child struct {
 	state    balancer.State    // last reported
 	removed  atomic.Bool       // closed, or about to be
 
-	weight     uint32    // at least 1; the weights of all children fit an edf.Scheduler
-	left       edf.Left  // as of the last picker that had the child, if the child has no place in the current one
-	readySince time.Time // when it last became READY
-	update     uint64    // the last one that had the endpoint
+	weight     uint32         // at least 1; the weights of all children fit an edf.Scheduler
+	place      weighted.Place // as of the last picker that had the child, if it is not in the current one
+	readySince time.Time      // when it last became READY
+	update     uint64         // the last one that had the endpoint
 }
 
 func newChild(p *policy) *child {
-	c := &child{ClientConn: p.cc, parent: p, state: childlb.Connecting(), left: edf.Full}
-	if p.config.StartPoint == startRandom {
-		c.left = edf.RandomLeft()
-	}
+	c := &child{ClientConn: p.cc, parent: p, state: childlb.Connecting()}
+	c.place = weighted.NewPlace(p.config.StartPoint == startRandom)
 	c.balancer = p.leaf.Build(c, p.options)
 	p.count[c.state.ConnectivityState]++
 	return c

@@ -219,3 +219,22 @@ func TestChangesKeepToTheOracle(t *testing.T) {
 		}
 	}
 }
+
+// With startPoint "random" the first picks of many clients follow the weights.
+func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
+	const clients = 2000
+	heavy := 0
+	for range clients {
+		run(t, func(h *harness) {
+			h.update(`{"startPoint": "random"}`, "a:1 b:9")
+			h.ready("a", "b")
+			if lbtest.Pick(h.cc.State()) == "b" {
+				heavy++
+			}
+		})
+	}
+	// 1,800 ± 5 standard deviations; independent random starts give 1,889.
+	if heavy < 1733 || heavy > 1867 {
+		t.Errorf("%d of %d first picks go to 9 of 10 of the weight, want about %d", heavy, clients, clients*9/10)
+	}
+}

@@ -11,15 +11,17 @@ import (
 // oracle is decision 7 in rationals, as dumb as can be: A34's queue, where each
 // endpoint keeps what is left of its interval from picker to picker.
 type oracle struct {
-	order []*oracleEntry
-	all   map[string]*oracleEntry
-	now   *big.Rat // the deadline of the last pick
+	order  []*oracleEntry
+	all    map[string]*oracleEntry
+	now    *big.Rat // the deadline of the last pick
+	picked bool     // since the last picker was made
 }
 
 type oracleEntry struct {
 	name     string
 	weight   *big.Rat
 	left     *big.Rat
+	seen     bool     // in a picker that picked: left is known
 	deadline *big.Rat // nil where it is not in the picker
 }
 
@@ -28,28 +30,39 @@ func newOracle() *oracle {
 }
 
 // follow makes a new picker of the policy's children as they are. Only what is left
-// of the interval of one never seen is taken from the policy.
+// of the interval of one not seen yet is taken from the policy.
 func (o *oracle) follow(p *policy) {
 	for _, e := range o.order {
 		if e.deadline != nil {
-			e.left.Sub(e.deadline, o.now)
+			e.left = new(big.Rat).Sub(e.deadline, o.now)
 			e.left.Mul(e.left, e.weight)
+			e.seen = e.seen || o.picked
 			e.deadline = nil
 		}
 	}
-	o.now = new(big.Rat)
+	o.now, o.picked = new(big.Rat), false
 	o.order = nil
+	var lefts []edf.Left // of those that are READY
+	if p.picker != nil {
+		lefts = p.picker.Lefts()
+	}
 	all := map[string]*oracleEntry{}
 	for _, c := range p.order {
 		name := c.endpoint.Addresses[0].Addr
 		e := o.all[name]
 		if e == nil {
-			e = &oracleEntry{name: name, left: ratio(uint64(c.left), uint64(edf.Full))}
+			e = &oracleEntry{name: name, left: ratio(1, 1)}
 		}
 		all[name] = e
 		o.order = append(o.order, e)
 		e.weight = ratio(uint64(c.weight), 1)
 		if c.state.ConnectivityState == connectivity.Ready {
+			if len(lefts) > 0 {
+				if !e.seen {
+					e.left = ratio(uint64(lefts[0]), uint64(edf.Full))
+				}
+				lefts = lefts[1:]
+			}
 			e.deadline = new(big.Rat).Quo(e.left, e.weight)
 		}
 	}
@@ -65,7 +78,7 @@ func (o *oracle) pick() string {
 			next = e
 		}
 	}
-	o.now = new(big.Rat).Set(next.deadline)
+	o.now, o.picked = new(big.Rat).Set(next.deadline), true
 	next.deadline.Add(next.deadline, new(big.Rat).Inv(next.weight))
 	return next.name
 }

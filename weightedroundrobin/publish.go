@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/internal/childlb"
-	"github.com/understudy-lb/understudy/internal/edf"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
@@ -153,24 +152,24 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	n := p.count[connectivity.Ready]
 	children := make([]*child, 0, n)
 	pickers := make([]balancer.Picker, 0, n)
-	lefts := make([]*edf.Left, 0, n)
-	entries := make([]edf.Entry, 0, n)
+	places := make([]*weighted.Place, 0, n)
+	weights := make([]uint32, 0, n)
 	for _, c := range p.order {
 		if c.state.ConnectivityState == connectivity.Ready {
 			children = append(children, c)
 			pickers = append(pickers, c.state.Picker)
-			lefts = append(lefts, &c.left)
-			entries = append(entries, edf.Entry{Weight: c.weight, Left: c.left})
+			places = append(places, &c.place)
+			weights = append(weights, c.weight)
 		}
 	}
 	if n > 1 {
-		p.slowStart(now, children, entries)
+		p.slowStart(now, children, weights)
 	}
-	return weighted.New(pickers, entries, lefts)
+	return weighted.New(pickers, weights, places)
 }
 
-// slowStart lessens the weights of the entries whose children are in their window.
-func (p *policy) slowStart(now time.Time, children []*child, entries []edf.Entry) {
+// slowStart lessens the weights of the children that are in their window.
+func (p *policy) slowStart(now time.Time, children []*child, weights []uint32) {
 	s := p.config.SlowStart
 	if s == nil {
 		return
@@ -183,6 +182,6 @@ func (p *policy) slowStart(now time.Time, children []*child, entries []edf.Entry
 	}
 	scale := min(slowStartScale, uint32(math.MaxUint32/p.sum))
 	for i, c := range children {
-		entries[i].Weight = slowStartWeight(c.weight, scale, s.factor(now.Sub(c.readySince)))
+		weights[i] = slowStartWeight(c.weight, scale, s.factor(now.Sub(c.readySince)))
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/aggregate"
 	"github.com/understudy-lb/understudy/internal/childlb"
-	"github.com/understudy-lb/understudy/internal/edf"
+	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
 // child is one target. Its fields are used in events only.
@@ -19,7 +19,7 @@ type child struct {
 	name   string
 	policy *childlb.Child
 	weight uint32
-	left   edf.Left // its place in the sequence, as of the last picker that had it
+	place  weighted.Place // as of the last picker that had it
 
 	reported connectivity.State // last
 	counts   balancer.State     // what it counts as: not always what it reported
@@ -28,10 +28,8 @@ type child struct {
 }
 
 func (p *policy) newChild(name string) *child {
-	c := &child{name: name, left: edf.Full, reported: connectivity.Connecting, counts: childlb.Connecting()}
-	if p.config.StartPoint == startRandom {
-		c.left = edf.RandomLeft()
-	}
+	c := &child{name: name, reported: connectivity.Connecting, counts: childlb.Connecting()}
+	c.place = weighted.NewPlace(p.config.StartPoint == startRandom)
 	parent := childlb.Parent{ClientConn: p.cc, Options: p.options, Serializer: &p.serializer}
 	c.policy = childlb.New(parent,
 		func(state balancer.State) { p.reported(c, state) },

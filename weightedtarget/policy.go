@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/aggregate"
 	"github.com/understudy-lb/understudy/internal/childlb"
-	"github.com/understudy-lb/understudy/internal/edf"
 	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
@@ -188,15 +187,15 @@ func (p *policy) state() balancer.State {
 // pickerOf returns a picker of the children of the given names.
 func (p *policy) pickerOf(names []string) *weighted.Picker {
 	var pickers []balancer.Picker
-	var entries []edf.Entry
-	var lefts []*edf.Left
+	var weights []uint32
+	var places []*weighted.Place
 	for _, name := range names {
 		c := p.children[name]
 		pickers = append(pickers, c.counts.Picker)
-		entries = append(entries, edf.Entry{Weight: c.weight, Left: c.left})
-		lefts = append(lefts, &c.left)
+		weights = append(weights, c.weight)
+		places = append(places, &c.place)
 	}
-	return weighted.New(pickers, entries, lefts)
+	return weighted.New(pickers, weights, places)
 }
 
 // ResolverError gives the error to the children; without any, calls fail with it.

@@ -37,10 +37,8 @@ type client func() int
 func (f fleet) simulate() []result {
 	random := rand.New(rand.NewPCG(1, 2))
 	return []result{
-		f.measure("spec", func() client { return f.scheduler(func() edf.Left { return edf.Full }) }),
-		f.measure("random", func() client {
-			return f.scheduler(func() edf.Left { return edf.Left(random.Uint64N(uint64(edf.Full))) + 1 })
-		}),
+		f.measure("spec", func() client { return f.scheduler(func(int) edf.Left { return edf.Full }) }),
+		f.measure("random", func() client { return f.randomStart(random) }),
 		f.measure("random weighted picks", func() client { return f.lottery(random) }),
 	}
 }
@@ -48,12 +46,24 @@ func (f fleet) simulate() []result {
 // scheduler returns a client that picks by earliest deadline first, as
 // weighted_round_robin does when all endpoints are READY. left is where in its
 // interval each endpoint starts.
-func (f fleet) scheduler(left func() edf.Left) client {
+func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	entries := make([]edf.Entry, f.endpoints)
 	for i := range entries {
-		entries[i] = edf.Entry{Weight: f.weight(i), Left: left()}
+		entries[i] = edf.Entry{Weight: f.weight(i), Left: left(i)}
 	}
 	return edf.New(entries).Next
+}
+
+// randomStart returns a client that starts at a random pick: one endpoint, drawn by
+// weight, was just picked, and the others are anywhere in their intervals.
+func (f fleet) randomStart(random *rand.Rand) client {
+	picked := f.lottery(random)()
+	return f.scheduler(func(endpoint int) edf.Left {
+		if endpoint == picked {
+			return edf.Full
+		}
+		return edf.Left(random.Uint64N(uint64(edf.Full))) + 1
+	})
 }
 
 // lottery returns a client that draws each endpoint with its weight's probability.

@@ -79,6 +79,9 @@ func (s *Scheduler) Next() int {
 	return int(b.picks[i])
 }
 
+// Begun returns whether there was any pick.
+func (s *Scheduler) Begun() bool { return s.current.Load() != nil || s.picked.Load() }
+
 func (s *Scheduler) first() int {
 	switch s.size {
 	case 0:

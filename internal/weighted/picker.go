@@ -14,17 +14,16 @@ import (
 type Picker struct {
 	scheduler *edf.Scheduler // nil for one child
 	pickers   []balancer.Picker
-	lefts     []*edf.Left
+	places    []*Place
 	picked    atomic.Bool // of one child: whether it was
 }
 
-// New returns a picker of the children whose pickers are given, at least one, with
-// their entries in the schedule. It keeps pickers and lefts, which say where Save
-// stores what is left of the children's intervals. One child needs no schedule.
-func New(pickers []balancer.Picker, entries []edf.Entry, lefts []*edf.Left) *Picker {
-	p := &Picker{pickers: pickers, lefts: lefts}
-	if len(entries) > 1 {
-		p.scheduler = edf.New(entries)
+// New returns a picker of the children whose pickers, weights and places are given, at
+// least one. It keeps pickers and places. One child needs no schedule.
+func New(pickers []balancer.Picker, weights []uint32, places []*Place) *Picker {
+	p := &Picker{pickers: pickers, places: places}
+	if len(pickers) > 1 {
+		p.scheduler = edf.New(schedule(weights, places))
 	}
 	return p
 }
@@ -44,16 +43,25 @@ func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 // Len returns among how many children it picks.
 func (p *Picker) Len() int { return len(p.pickers) }
 
-// Save stores what is left of the children's intervals, for their next picker. Picks
-// made later are not counted.
-func (p *Picker) Save() {
+// Lefts returns what is left of the children's intervals; nil for one child.
+func (p *Picker) Lefts() []edf.Left {
 	if p.scheduler == nil {
-		if p.picked.Load() {
-			*p.lefts[0] = edf.Full
-		}
-		return
+		return nil
 	}
-	for i, left := range p.scheduler.Lefts() {
-		*p.lefts[i] = left
+	return p.scheduler.Lefts()
+}
+
+// Save stores the children's places, for their next picker. Picks made later are not
+// counted.
+func (p *Picker) Save() {
+	switch {
+	case p.scheduler == nil:
+		if p.picked.Load() {
+			*p.places[0] = Place{left: edf.Full}
+		}
+	case p.scheduler.Begun(): // else everything is where it was
+		for i, left := range p.scheduler.Lefts() {
+			*p.places[i] = Place{left: left}
+		}
 	}
 }

@@ -1,0 +1,110 @@
+package weighted
+
+import (
+	"math"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/internal/edf"
+)
+
+// named is a picker whose picks say which one it is.
+type named struct{ index int }
+
+type indexed struct {
+	balancer.SubConn
+	index int
+}
+
+func (n named) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	return balancer.PickResult{SubConn: indexed{index: n.index}}, nil
+}
+
+// children are those of a policy, which makes pickers of some of them.
+type children struct {
+	weights []uint32
+	places  []Place
+}
+
+func newChildren(random bool, weights ...uint32) *children {
+	c := &children{weights: weights}
+	for range weights {
+		c.places = append(c.places, NewPlace(random))
+	}
+	return c
+}
+
+func (c *children) picker(ready ...int) *Picker {
+	var pickers []balancer.Picker
+	var weights []uint32
+	var places []*Place
+	for _, i := range ready {
+		pickers = append(pickers, named{i})
+		weights = append(weights, c.weights[i])
+		places = append(places, &c.places[i])
+	}
+	return New(pickers, weights, places)
+}
+
+func pick(p *Picker) int {
+	result, _ := p.Pick(balancer.PickInfo{})
+	return result.SubConn.(indexed).index
+}
+
+// With random places each of a client's first picks, over many clients, follows the
+// weights, also if the client made pickers before that it did not use.
+func TestFirstPicksFollowTheWeights(t *testing.T) {
+	const clients, picks = 20_000, 8
+	for name, first := range map[string]func(*children) *Picker{
+		"first picker": func(c *children) *Picker { return c.picker(0, 1, 2) },
+		"unused pickers before": func(c *children) *Picker {
+			for _, ready := range [][]int{{1}, {1, 2}, {0, 1, 2}} {
+				c.picker(ready...).Save()
+			}
+			return c.picker(0, 1, 2)
+		},
+	} {
+		for _, weights := range [][]uint32{{1, 9, 3}, {1, 1, 1}, {1, 1, 998}} {
+			sum := float64(weights[0] + weights[1] + weights[2])
+			var got [picks][3]float64
+			for range clients {
+				p := first(newChildren(true, weights...))
+				for k := range picks {
+					got[k][pick(p)]++
+				}
+			}
+			for k := range picks {
+				for i, w := range weights {
+					want := clients * float64(w) / sum
+					if tolerance := 5 * math.Sqrt(want*(1-float64(w)/sum)); math.Abs(got[k][i]-want) > tolerance {
+						t.Errorf("%s, weights %v: child %d has %.0f of the picks number %d, want %.0f ± %.0f",
+							name, weights, i, got[k][i], k+1, want, tolerance)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What is left to a child that was in a picker that picked is never drawn anew, nor is
+// it where A34's start is asked for.
+func TestOnlyUnknownChildrenStartAtRandom(t *testing.T) {
+	c := newChildren(true, 1, 9, 3)
+	used := c.picker(0, 1)
+	pick(used)
+	want := used.Lefts()
+	used.Save()
+	drawn := c.places[2].left
+	next := c.picker(0, 1, 2)
+	if got := next.Lefts(); got[0] != want[0] || got[1] != want[1] || got[2] != drawn {
+		t.Errorf("lefts beside a new child = %d, want %d and %d", got, want, drawn)
+	}
+	for range 100 {
+		for i, left := range newChildren(false, 1, 9, 3).picker(0, 1, 2).Lefts() {
+			if left != edf.Full {
+				t.Fatalf("child %d starts with %d left, want all of it", i, left)
+			}
+		}
+	}
+}
