@@ -30,7 +30,7 @@ type modelChild struct {
 	failoverBefore  time.Duration // failover, when it was deactivated
 	removed         bool          // deactivated because an update did not have it
 	ignored         bool          // its requests for re-resolution, as it was last updated
-	forgotten       bool          // it is back after an update that did not have it
+	forgotten       bool          // by an update, while it was deactivated, that did not have it so
 }
 
 func (c *modelChild) deactivated() bool { return c.deactivation != 0 }

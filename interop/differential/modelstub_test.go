@@ -49,6 +49,14 @@ func (p *modelPolicy) reported(s *modelStub, state, pick string) bool {
 	return s == p.current
 }
 
+// rejected notes that the latest policy rejected its update. One that is not in use
+// yet counts as failed should it take over before it reports.
+func (p *modelPolicy) rejected() {
+	if p.pending != nil {
+		p.pending.state, p.pending.pick = failed, "fail: no good"
+	}
+}
+
 func (p *modelPolicy) close() {
 	for _, s := range []*modelStub{p.current, p.pending} {
 		if s != nil {

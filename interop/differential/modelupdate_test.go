@@ -40,6 +40,7 @@ func (m *model) updateChildren(atOnce bool) {
 		switch {
 		case !configured:
 		case c.deactivated() && m.rows["p-update-deactivated"]:
+			c.forgotten = c.forgotten || c.latest().id != m.id(c)
 		case m.rows["p-type"] && c.latest().id != m.id(c):
 			m.destroy(c)
 		default:
@@ -99,7 +100,10 @@ func (m *model) updateChild(c *modelChild) (rejected bool) {
 	if state, ok := m.onUpdate[c.name]; ok {
 		m.say(c, s, state)
 	}
-	m.returned = m.returned || m.rejects[c.name]
+	if m.rejects[c.name] {
+		m.returned = true
+		c.modelPolicy.rejected()
+	}
 	return m.rejects[c.name]
 }
 

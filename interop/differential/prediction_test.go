@@ -17,11 +17,11 @@ func drive(t *testing.T, k kind, policy, prefix string, schedule []string) []see
 		s := newSide(k, policy, prefix)
 		for _, step := range schedule {
 			returned := strings.HasSuffix(s.do(step), "; update fails")
-			time.Sleep(tick) //nolint:forbidigo // in a bubble
+			time.Sleep(tick)
 			synctest.Wait()
 			all = append(all, s.see(returned))
 		}
-		s.published = nil
+		s.nextStep()
 		s.policy.Close()
 		synctest.Wait()
 		all = append(all, s.see(false))
@@ -34,7 +34,7 @@ func (s *side) see(returned bool) seen {
 	if state := s.cc.State(); state.Picker != nil {
 		last = state.ConnectivityState.String() + " " + answers(state)
 	}
-	return seen{s.published, last, returned, s.told(), s.cc.ResolveNows()}
+	return seen{s.inStep(), last, returned, s.told(), s.cc.ResolveNows()}
 }
 
 func driveOurs(t *testing.T, k kind, schedule []string) []seen {

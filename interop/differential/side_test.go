@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing/synctest"
 	"time"
 
@@ -29,7 +30,8 @@ type side struct {
 	onUpdate map[string]string // what children report from inside their updates
 
 	updates   int
-	published []string // since the last step
+	mu        sync.Mutex // for published: a timer's goroutine may publish
+	published []string   // in the last step
 }
 
 // kind is a kind of policy: how it is called here and there, and how it is told its
@@ -44,6 +46,8 @@ type kind struct {
 func newSide(k kind, policy, prefix string) *side {
 	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, rejected: map[string]bool{}, onUpdate: map[string]string{}}
 	s.cc.OnUpdate(func(state balancer.State) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.published = append(s.published, state.ConnectivityState.String()+" "+answer(state))
 	})
 	for _, name := range []string{"stub", "other"} {
@@ -97,9 +101,9 @@ func (s *side) do(command string) string {
 	words := strings.Fields(command)
 	result := ""
 	if words[0] == "published" { // by the last step
-		return strings.Join(s.published, ", ")
+		return strings.Join(s.inStep(), ", ")
 	}
-	s.published = nil
+	s.nextStep()
 	switch args := words[1:]; words[0] {
 	case "update":
 		if err := s.update(args); err != nil {
@@ -154,6 +158,19 @@ func (s *side) update(children []string) error {
 		BalancerConfig: config,
 		ResolverState:  resolver.State{Attributes: attributes.New(updateKey{}, s.updates)},
 	})
+}
+
+func (s *side) nextStep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.published = nil
+}
+
+// inStep returns what was published since nextStep.
+func (s *side) inStep() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.published
 }
 
 // updateKey is where an update has its number.

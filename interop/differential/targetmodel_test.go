@@ -156,6 +156,7 @@ func (m *targetModel) updateChild(name, id string) (rejected bool) {
 	if !m.rejects[name] || m.rows["w-rejected"] {
 		return false
 	}
+	c.rejected()
 	if c.reported != ready && c.reported != idle {
 		m.handle(c, failed, "fail: no good")
 	}
