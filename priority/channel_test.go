@@ -164,9 +164,9 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 			},
 			`priority: child "p0" did not connect within 10s; it has reported no error`,
 		},
-		"rejected update": {
+		"empty list": {
 			func(c *channel) { c.update(`{"children": {"p0": ` + pickFirst + `}, "priorities": ["p0"]}`) },
-			`priority: child "p0" rejected its update: bad resolver state`,
+			`produced zero addresses`,
 		},
 		"child's failure": {
 			func(c *channel) { c.update(`{"children": {"p0": `+pickFirst+`}, "priorities": ["p0"]}`, "p0/down") },

@@ -2,6 +2,7 @@ package priority
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -92,6 +93,9 @@ func (p *policy) updateChild(name string) {
 
 // rejected handles an error from a child's update (row P13).
 func (p *policy) rejected(name string, c *child, err error) {
+	if errors.Is(err, balancer.ErrBadResolverState) && c.state.ConnectivityState == connectivity.TransientFailure {
+		return // the child has said what is wrong, which this error does not
+	}
 	failed := childlb.Failed(&rejection{child: name, err: err})
 	c.failure = failed.Picker
 	counts, actions := p.core.Rejected(name)

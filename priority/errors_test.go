@@ -41,3 +41,36 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 		t.Errorf("%d children were built, want a once and b ten times", n)
 	}
 }
+
+// balancer.ErrBadResolverState asks for another look-up and says nothing to callers:
+// they get what the child said.
+func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
+	for name, test := range map[string]struct {
+		reports bool
+		want    string
+	}{
+		"child says why":     {true, "fail: no such host"},
+		"child says nothing": {false, `fail: priority: child "a" rejected its update: bad resolver state`},
+	} {
+		stubs := &lbtest.StubBuilder{PolicyName: "stub_bad_state"}
+		stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			if test.reports {
+				s.Report(connectivity.TransientFailure, errors.New("no such host"))
+			}
+			return balancer.ErrBadResolverState
+		}
+		balancer.Register(stubs)
+		cc := &lbtest.ClientConn{}
+		p := NewBuilder(Name).Build(cc, balancer.BuildOptions{}).(*policy)
+		config := parse(`{"priorities": ["a"], "children": {"a": {"config": [{"stub_bad_state": {"id": "a"}}]}}}`)
+		err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config})
+		if !errors.Is(err, balancer.ErrBadResolverState) {
+			t.Errorf("%s: error = %v, want ErrBadResolverState", name, err)
+		}
+		p.serial.Do(func() {})
+		if got := lbtest.Pick(cc.State()); got != test.want {
+			t.Errorf("%s: calls get %q, want %q", name, got, test.want)
+		}
+		p.Close()
+	}
+}
