@@ -102,7 +102,7 @@ func (m *model) updateChild(c *modelChild) (rejected bool) {
 	}
 	if m.rejects[c.name] {
 		m.returned = true
-		c.modelPolicy.rejected()
+		c.rejected()
 	}
 	return m.rejects[c.name]
 }
