@@ -1,10 +1,12 @@
 package eds
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
@@ -107,7 +109,8 @@ func (r *edsResolver) send(cluster *endpointv3.ClusterLoadAssignment) {
 		r.cc.ReportError(fmt.Errorf("eds: cluster %q: %w", r.cluster, err))
 		return
 	}
-	if err := r.cc.UpdateState(state); err != nil {
+	// A priority without endpoints is no refusal of the rest; policies say so themselves.
+	if err := r.cc.UpdateState(state); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("eds: cluster %q: the channel does not take the endpoints: %v", r.cluster, err)
 	}
 }

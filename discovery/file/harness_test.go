@@ -58,6 +58,7 @@ type fakeChannel struct {
 	states              chan resolver.State
 	errors              chan error
 	rejects             error // of every service config
+	answers             error // to every state
 }
 
 type config struct {
@@ -69,7 +70,7 @@ func newFakeChannel() *fakeChannel {
 	return &fakeChannel{states: make(chan resolver.State, 100), errors: make(chan error, 100)}
 }
 
-func (c *fakeChannel) UpdateState(s resolver.State) error { c.states <- s; return nil }
+func (c *fakeChannel) UpdateState(s resolver.State) error { c.states <- s; return c.answers }
 func (c *fakeChannel) ReportError(err error)              { c.errors <- err }
 func (c *fakeChannel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.rejects}

@@ -2,9 +2,11 @@ package file
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"sync"
 
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
@@ -96,7 +98,8 @@ func (r *fileResolver) send(state resolver.State) {
 		return
 	}
 	logger.Infof("file: %s: %d endpoints", r.path, len(state.Endpoints))
-	if err := r.cc.UpdateState(state); err != nil {
+	// A priority without endpoints is no refusal of the rest; policies say so themselves.
+	if err := r.cc.UpdateState(state); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("file: %s: the channel does not take the endpoints: %v", r.path, err)
 	}
 }

@@ -2,10 +2,12 @@ package file
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
@@ -176,5 +178,27 @@ func TestTheResolverIsRegistered(t *testing.T) {
 	}
 	if got := nameOf(filepath.Join("a", "b.c.yaml")); got != "b.c" {
 		t.Errorf("name = %q, want b.c", got)
+	}
+}
+
+// A priority without endpoints makes a policy answer with ErrBadResolverState: that
+// is what the file says, and no refusal of the rest. Other answers are logged.
+func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
+	for because, want := range map[error]int{balancer.ErrBadResolverState: 0, errors.New("another"): 1} {
+		path := newPath(t)
+		write(t, path, onePort(1))
+		channel := newFakeChannel()
+		channel.answers = fmt.Errorf("answer to %s: %w", path, because)
+		r, err := NewBuilder().Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		channel.expect(t, 1)
+		replace(t, path, onePort(2))
+		channel.expect(t, 2) // so the first answer has been handled
+		r.Close()
+		if got := logged.count("answer to " + path); min(got, 1) != want {
+			t.Errorf("%v: logged %d times, want %d", because, got, want)
+		}
 	}
 }
