@@ -57,7 +57,7 @@ func (t *table) row(r rowResult) {
 func (c cell) String() string {
 	s := fmt.Sprintf("%s (%.1f×) / %s (%.1f×)", digits(c.serial), c.serialRatio, digits(c.parallel), c.parallelRatio)
 	if c.allocs >= 0.01 {
-		s += fmt.Sprintf(", %.0f alloc", max(1, c.allocs))
+		s += fmt.Sprintf(", %.2g alloc", c.allocs)
 	}
 	return s
 }
