@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/topology"
 )
 
@@ -34,7 +35,7 @@ func (*builder) Scheme() string { return Scheme }
 // OverrideAuthority returns the name of the cluster, percent-encoded, which is what
 // the certificates of its endpoints are verified against.
 func (*builder) OverrideAuthority(target resolver.Target) string {
-	return encodeAuthority(clusterOf(target))
+	return authority.Encode(clusterOf(target))
 }
 
 // Build starts to watch the cluster. It fails if the target, an option or the

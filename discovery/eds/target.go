@@ -58,19 +58,3 @@ func isLoopback(host string) bool {
 	ip := net.ParseIP(name)
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
-
-// encodeAuthority percent-encodes what must not be in an authority (RFC 3986,
-// section 3.2).
-func encodeAuthority(name string) string {
-	var b strings.Builder
-	for _, c := range []byte(name) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
-			strings.IndexByte("-._~!$&'()*+,;=:@[]", c) >= 0:
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
-}

@@ -19,6 +19,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+
+	"github.com/understudy-lb/understudy/internal/testcert"
 )
 
 // proxy is an HTTP CONNECT proxy that takes names for addresses on loopback.
@@ -122,9 +124,9 @@ func runProxiedClient() error {
 
 // startProxied starts a client behind the proxy, and returns a function that reads
 // its answers until the named backend's, and returns the authority of that call.
-func startProxied(t *testing.T, target string, ca *authority, proxyURL string) (await func(name string) string) {
+func startProxied(t *testing.T, target string, ca *testcert.Authority, proxyURL string) (await func(name string) string) {
 	t.Helper()
-	_, stdout := startSelf(t, "proxied", "E2E_TARGET="+target, "E2E_CA="+ca.file, "HTTPS_PROXY="+proxyURL, "NO_PROXY=")
+	_, stdout := startSelf(t, "proxied", "E2E_TARGET="+target, "E2E_CA="+ca.File(), "HTTPS_PROXY="+proxyURL, "NO_PROXY=")
 	return func(name string) string {
 		t.Helper()
 		for {
@@ -142,9 +144,9 @@ func startProxied(t *testing.T, target string, ca *authority, proxyURL string) (
 
 func TestFileThroughAProxy(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
-	certificate := ca.issue(t, "shop.example.com")
-	first, second := startServer(t, "first", certificate), startServer(t, "second", certificate)
+	ca := testcert.New(t)
+	certificate := ca.Pair("shop", "shop.example.com").Load(t)
+	first, second := startServer(t, "first", &certificate), startServer(t, "second", &certificate)
 	p := &proxy{routes: map[string]string{"192.0.2.1:443": first.address, "192.0.2.2:443": second.address}}
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, "192.0.2.1:443", "192.0.2.2:443")
@@ -165,9 +167,10 @@ func TestFileThroughAProxy(t *testing.T) {
 // Names are left to the proxy to resolve, and each tier is verified against its own.
 func TestFailoverThroughAProxy(t *testing.T) {
 	t.Parallel()
-	ca := newAuthority(t)
-	first := startServer(t, "first", ca.issue(t, "us-east.example.com"))
-	second := startServer(t, "second", ca.issue(t, "eu-west.example.com"))
+	ca := testcert.New(t)
+	east := ca.Pair("east", "us-east.example.com").Load(t)
+	west := ca.Pair("west", "eu-west.example.com").Load(t)
+	first, second := startServer(t, "first", &east), startServer(t, "second", &west)
 	p := &proxy{routes: map[string]string{"us-east.example.com:443": first.address, "eu-west.example.com:443": second.address}}
 
 	await := startProxied(t, "failover:///us-east.example.com:443,eu-west.example.com:443", ca, startProxy(t, p))
