@@ -1,0 +1,88 @@
+package failover_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testproxy"
+)
+
+// inChild is set in the process that TestChannelThroughAProxy starts for each of its
+// cases: the environment is read once a process.
+const inChild = "FAILOVER_TEST_CASE"
+
+func TestChannelThroughAProxy(t *testing.T) {
+	cases := map[string]func(*testing.T, *testproxy.Proxy){
+		"names":    testProxyLooksUpNames,
+		"no-proxy": testPartInNoProxy,
+	}
+	if name := os.Getenv(inChild); name != "" {
+		cases[name](t, startProxy(t))
+		return
+	}
+	for name := range cases {
+		child := exec.Command(os.Args[0], "-test.run=^TestChannelThroughAProxy$", "-test.v")
+		child.Env = append(os.Environ(), inChild+"="+name)
+		out, err := child.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS: TestChannelThroughAProxy") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// testProxyLooksUpNames has both names looked up by the proxy: they exist nowhere
+// else.
+func testProxyLooksUpNames(t *testing.T, proxy *testproxy.Proxy) {
+	ca := newAuthority(t)
+	us := startTier(t, "us", ca.server(t, "us-east.example.com"))
+	eu := startTier(t, "eu", ca.server(t, "eu-west.example.com"))
+	proxy.Route("us-east.example.com:443", us.address)
+	proxy.Route("eu-west.example.com:443", eu.address)
+	conn := dial(t, "failover:///us-east.example.com,eu-west.example.com:443", grpc.WithTransportCredentials(ca.client("")))
+	await(t, conn, "us as us-east.example.com")
+	us.server.Stop()
+	await(t, conn, "eu as eu-west.example.com:443")
+	us.start(t)
+	await(t, conn, "us as us-east.example.com")
+	if want := []string{"eu-west.example.com:443", "us-east.example.com:443"}; !slices.Equal(proxy.Asked(), want) {
+		t.Errorf("the proxy was asked for %q, want %q", proxy.Asked(), want)
+	}
+}
+
+// testPartInNoProxy has the first part, a loopback name, dialled without the proxy.
+func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
+	ca := newAuthority(t)
+	near := startTier(t, "near", ca.server(t, "localhost"))
+	far := startTier(t, "far", ca.server(t, "eu-west.example.com"))
+	proxy.Route("eu-west.example.com:443", far.address)
+	_, port, err := net.SplitHostPort(near.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := grpc.WithResolvers(failover.NewBuilder())
+	conn := dial(t, "failover:///localhost:"+port+",eu-west.example.com:443", found, grpc.WithTransportCredentials(ca.client("")))
+	await(t, conn, "near as localhost:"+port)
+	if len(proxy.Asked()) > 0 {
+		t.Errorf("the proxy was asked for %q before it was needed", proxy.Asked())
+	}
+	near.server.Stop()
+	await(t, conn, "far as eu-west.example.com:443")
+}
+
+// startProxy starts a proxy and makes it that of the process. It must be called
+// before anything asks for the process's proxy.
+func startProxy(t *testing.T) *testproxy.Proxy {
+	t.Helper()
+	proxy := testproxy.Start(t)
+	t.Setenv("HTTPS_PROXY", proxy.URL)
+	t.Setenv("NO_PROXY", "")
+	t.Setenv("no_proxy", "")
+	return proxy
+}
