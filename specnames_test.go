@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
 
-	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	_ "github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/hierarchy"
-	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/priority"
 )
 

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 // recorder counts what is recorded, by its labels.

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/understudy-lb/understudy/discovery/eds"
-	"github.com/understudy-lb/understudy/internal/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 func TestOurChannelAgainstServe(t *testing.T) {

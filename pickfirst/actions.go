@@ -5,43 +5,43 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/connect"
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
 // act carries out the core's actions, in an event.
-func (p *policy) act(actions []connect.Action) {
+func (p *policy) act(actions []core.Action) {
 	for _, a := range actions {
 		switch a.Kind {
-		case connect.Connect:
+		case core.Connect:
 			p.connect(a.Index)
-		case connect.Shutdown:
+		case core.Shutdown:
 			p.entries[a.Index].shutdown()
-		case connect.StartTimer:
+		case core.StartTimer:
 			p.startTimer()
-		case connect.StopTimer:
+		case core.StopTimer:
 			p.timer.stop()
 			p.timer = nil
-		case connect.Publish:
+		case core.Publish:
 			p.publish(a)
-		case connect.WatchHealth:
+		case core.WatchHealth:
 			sub := p.entries[a.Index].sub
 			sub.conn.RegisterHealthListener(sub.healthChanged)
-		case connect.Resolve:
+		case core.Resolve:
 			p.cc.ResolveNow(resolver.ResolveNowOptions{})
 		}
 	}
 }
 
-func (p *policy) publish(a connect.Action) {
+func (p *policy) publish(a core.Action) {
 	switch a.State {
-	case connect.Idle:
+	case core.Idle:
 		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Idle, Picker: &idlePicker{policy: p}})
-	case connect.Connecting:
+	case core.Connecting:
 		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Connecting, Picker: queue})
-	case connect.Ready:
+	case core.Ready:
 		picker := &readyPicker{p.entries[a.Index].sub.conn}
 		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
-	case connect.TransientFailure:
+	case core.TransientFailure:
 		if logger.V(2) {
 			logger.Infof("pick_first: calls fail: %v", a.Err)
 		}
@@ -60,7 +60,7 @@ func (p *policy) connect(i int) {
 	sub := &subchannel{policy: p, index: i}
 	conn, err := p.cc.NewSubConn([]resolver.Address{e.address}, balancer.NewSubConnOptions{StateListener: sub.changed})
 	if err != nil {
-		p.events.Enqueue(func() { p.report(sub, connect.TransientFailure, err) })
+		p.events.Enqueue(func() { p.report(sub, core.TransientFailure, err) })
 		return
 	}
 	sub.conn = conn
@@ -89,13 +89,13 @@ func (e *entry) shutdown() {
 // changed is called by gRPC with no lock of ours held, so the event may run here.
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
-	if now == connect.None {
+	if now == core.None {
 		return // shut down, which was our own doing
 	}
 	s.policy.events.Run(func() { s.policy.report(s, now, state.ConnectionError) })
 }
 
-func (p *policy) report(s *subchannel, now connect.State, err error) {
+func (p *policy) report(s *subchannel, now core.State, err error) {
 	if s.index != gone && !p.closed {
 		p.act(p.core.Report(s.index, now, err))
 	}

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/connect"
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
 // The differences from gRPC-Go's that show with bad input, or that would part the two
@@ -34,7 +34,7 @@ func TestDifferencesByHand(t *testing.T) {
 			func(r *recorder) error {
 				for range 10 {
 					r.Update([]string{"a", "b"}, false)
-					r.Report("a", connect.Connecting, nil)
+					r.Report("a", core.Connecting, nil)
 					r.Advance(200 * time.Millisecond)
 				}
 				return nil

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"pgregory.net/rapid"
 
-	"github.com/understudy-lb/understudy/internal/connect"
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
 // The differences from gRPC-Go's pick_first that a schedule of events shows. The
@@ -40,7 +40,7 @@ func TestDifferential(t *testing.T) {
 	})
 }
 
-func network(outcome connect.State, addresses ...string) (steps []step) {
+func network(outcome core.State, addresses ...string) (steps []step) {
 	for _, a := range addresses {
 		steps = append(steps, step{op: "network", address: a, outcome: outcome})
 	}
@@ -50,9 +50,9 @@ func network(outcome connect.State, addresses ...string) (steps []step) {
 // Each of the known differences shows.
 func TestKnownDifferences(t *testing.T) {
 	failedPass := append([]step{{op: "update", list: []string{"a", "b"}}},
-		network(connect.TransientFailure, "a", "a", "b", "b")...)
+		network(core.TransientFailure, "a", "a", "b", "b")...)
 	newList := append(slices.Clone(failedPass), step{op: "update", list: []string{"c"}})
-	sticky := append(newList, network(connect.TransientFailure, "c")...)
+	sticky := append(newList, network(core.TransientFailure, "c")...)
 	for _, c := range []struct {
 		schedule []step
 		want     map[string]int

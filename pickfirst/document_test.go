@@ -15,7 +15,7 @@ var quoted = regexp.MustCompile("`([a-z0-9]+/[a-z0-9-]+\\.txt|Test[A-Za-z]+)`")
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	document := read(t, "../docs/pick-first.md")
 	var code strings.Builder
-	for _, pattern := range []string{"*_test.go", "../internal/connect/*_test.go", "../interop/pickfirst/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "../internal/core/pickfirst/*_test.go", "../interop/pickfirst/*_test.go"} {
 		files, _ := filepath.Glob(pattern)
 		for _, f := range files {
 			code.WriteString(read(t, f))
@@ -40,7 +40,7 @@ func TestDocumentNamesWhatThereIs(t *testing.T) {
 			t.Errorf("nothing tests %q", strings.TrimSpace(cells[1]))
 		}
 		for _, m := range names {
-			if strings.HasPrefix(m[1], "a62/") && !strings.Contains(plain(read(t, "../internal/connect/testdata/"+m[1])), plain(cells[1])) {
+			if strings.HasPrefix(m[1], "a62/") && !strings.Contains(plain(read(t, "../internal/core/pickfirst/testdata/"+m[1])), plain(cells[1])) {
 				t.Errorf("%s does not quote %q", m[1], strings.TrimSpace(cells[1]))
 			}
 		}

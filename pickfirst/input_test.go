@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/internal/connect"
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -195,7 +195,7 @@ func TestManyAddressesInOneEndpoint(t *testing.T) {
 			}
 			tried++
 			r.log = r.log[:0]
-			r.Report(address, connect.TransientFailure, errors.New("refused"))
+			r.Report(address, core.TransientFailure, errors.New("refused"))
 		}
 		want := []string{"publish TRANSIENT_FAILURE: all 10000 addresses failed, the last with: refused", "resolve"}
 		if tried != n || !slices.Equal(r.log, want) {

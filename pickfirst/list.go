@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/connect"
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
 // addressesOf returns the addresses of state in the order in which they are to be
@@ -38,7 +38,7 @@ func inOrder[T any](list []T, shuffle bool, weightOf func(T) uint32) []T {
 		weights[i] = weightOf(e)
 	}
 	shuffled := make([]T, len(list))
-	for i, from := range connect.Shuffle(weights, rand.Float64) {
+	for i, from := range core.Shuffle(weights, rand.Float64) {
 		shuffled[i] = list[from]
 	}
 	return shuffled
@@ -61,12 +61,12 @@ func interleave(list []resolver.Address) []resolver.Address {
 	if len(list) < 3 {
 		return list
 	}
-	families := make([]connect.Family, len(list))
+	families := make([]core.Family, len(list))
 	for i, a := range list {
-		families[i] = connect.FamilyOf(a.Addr)
+		families[i] = core.FamilyOf(a.Addr)
 	}
 	interleaved := make([]resolver.Address, len(list))
-	for i, from := range connect.Interleave(families) {
+	for i, from := range core.Interleave(families) {
 		interleaved[i] = list[from]
 	}
 	return interleaved

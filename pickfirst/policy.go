@@ -9,20 +9,20 @@ import (
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/connect"
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
 var logger = grpclog.Component("understudy")
 
-// policy is the shell of connect.Core. There may be tens of thousands of them, one
+// policy is the shell of core.Core. There may be tens of thousands of them, one
 // for each endpoint: it is kept small, and has no goroutine.
 type policy struct {
 	cc     balancer.ClientConn
 	events serial.Serializer
 
 	// The rest is only used in events.
-	core    connect.Core
+	core    core.Core
 	entries []entry // the core's list
 	timer   *attemptTimer
 	closed  bool
@@ -52,7 +52,7 @@ func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 	health := healthEnabled(state.ResolverState)
 	p.events.Do(func() { p.update(list, health) })
 	if len(list) == 0 {
-		return fmt.Errorf("pick_first: %v: %w", connect.ErrNoAddresses, balancer.ErrBadResolverState)
+		return fmt.Errorf("pick_first: %v: %w", core.ErrNoAddresses, balancer.ErrBadResolverState)
 	}
 	return nil
 }
@@ -139,21 +139,21 @@ func (p *policy) startTimer() {
 			p.act(p.core.TimerFired())
 		}
 	}
-	t.timer = time.AfterFunc(connect.AttemptDelay, func() { p.events.Run(fired) })
+	t.timer = time.AfterFunc(core.AttemptDelay, func() { p.events.Run(fired) })
 	p.timer = t
 }
 
-var states = [...]connect.State{
-	connectivity.Idle:             connect.Idle,
-	connectivity.Connecting:       connect.Connecting,
-	connectivity.Ready:            connect.Ready,
-	connectivity.TransientFailure: connect.TransientFailure,
+var states = [...]core.State{
+	connectivity.Idle:             core.Idle,
+	connectivity.Connecting:       core.Connecting,
+	connectivity.Ready:            core.Ready,
+	connectivity.TransientFailure: core.TransientFailure,
 }
 
 // stateOf returns the core's word for a state, None for SHUTDOWN.
-func stateOf(s connectivity.State) connect.State {
+func stateOf(s connectivity.State) core.State {
 	if s < 0 || int(s) >= len(states) {
-		return connect.None
+		return core.None
 	}
 	return states[s]
 }

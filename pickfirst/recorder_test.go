@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/connect"
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
 // recorder is a channel with fake subchannels that writes down, in order, what a
@@ -50,8 +50,8 @@ type fakeSubConn struct {
 	r                *recorder
 	address          string
 	listener, health func(balancer.SubConnState)
-	state            connect.State // last reported, None before
-	asked            bool          // to connect, since it was last idle
+	state            core.State // last reported, None before
+	asked            bool       // to connect, since it was last idle
 }
 
 func (s *fakeSubConn) Connect() {
@@ -118,11 +118,11 @@ func (r *recorder) ResolverError(err error) { r.policy.ResolverError(err) }
 func (r *recorder) ExitIdle()               { r.policy.ExitIdle() }
 func (r *recorder) Close()                  { r.policy.Close() }
 
-var grpcStates = map[connect.State]connectivity.State{
-	connect.Idle:             connectivity.Idle,
-	connect.Connecting:       connectivity.Connecting,
-	connect.Ready:            connectivity.Ready,
-	connect.TransientFailure: connectivity.TransientFailure,
+var grpcStates = map[core.State]connectivity.State{
+	core.Idle:             connectivity.Idle,
+	core.Connecting:       connectivity.Connecting,
+	core.Ready:            connectivity.Ready,
+	core.TransientFailure: connectivity.TransientFailure,
 }
 
 func (r *recorder) sub(address string) *fakeSubConn {
@@ -132,19 +132,19 @@ func (r *recorder) sub(address string) *fakeSubConn {
 }
 
 // Report reports as grpc-go does: any health listener is forgotten first.
-func (r *recorder) Report(address string, s connect.State, err error) {
+func (r *recorder) Report(address string, s core.State, err error) {
 	sub := r.sub(address)
 	if sub == nil {
 		return
 	}
 	r.mu.Lock()
 	sub.health = nil
-	sub.state, sub.asked = s, sub.asked && s != connect.Connecting
+	sub.state, sub.asked = s, sub.asked && s != core.Connecting
 	r.mu.Unlock()
 	sub.listener(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
 }
 
-func (r *recorder) Health(address string, s connect.State, err error) {
+func (r *recorder) Health(address string, s core.State, err error) {
 	if sub := r.sub(address); sub != nil && sub.health != nil {
 		sub.health(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
 	}

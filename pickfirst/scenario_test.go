@@ -10,13 +10,13 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/connect/scenario"
+	scenario "github.com/understudy-lb/understudy/internal/testing/pickfirstscenario"
 )
 
 // The scenarios of the core, run against the real policy, with either mark for
 // health listening.
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("../internal/connect/testdata/*/*.txt")
+	files, err := filepath.Glob("../internal/core/pickfirst/testdata/*/*.txt")
 	if err != nil || len(files) < 6 {
 		t.Fatalf("found %d scenarios, %v", len(files), err)
 	}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"pgregory.net/rapid"
 
-	"github.com/understudy-lb/understudy/internal/connect"
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
 // step is one event of a drawn schedule. What it means to a subchannel depends on
@@ -21,7 +21,7 @@ type step struct {
 	list    []string // update
 	health  bool     // update
 	address string   // network, health
-	outcome connect.State
+	outcome core.State
 	wait    time.Duration // advance
 }
 
@@ -41,7 +41,7 @@ var addressNames = []string{"a", "b", "c", "d"}
 
 func drawStep(t *rapid.T) step {
 	address := rapid.SampledFrom(addressNames)
-	outcome := rapid.SampledFrom([]connect.State{connect.TransientFailure, connect.TransientFailure, connect.TransientFailure, connect.TransientFailure, connect.Ready, connect.Idle})
+	outcome := rapid.SampledFrom([]core.State{core.TransientFailure, core.TransientFailure, core.TransientFailure, core.TransientFailure, core.Ready, core.Idle})
 	switch op := rapid.SampledFrom([]string{"network", "network", "network", "network", "network", "network",
 		"update", "advance", "exit-idle", "pick", "health", "resolver-error"}).Draw(t, "op"); op {
 	case "update":
@@ -49,7 +49,7 @@ func drawStep(t *rapid.T) step {
 	case "network":
 		return step{op: op, address: address.Draw(t, "address"), outcome: outcome.Draw(t, "outcome")}
 	case "health":
-		now := rapid.SampledFrom([]connect.State{connect.Connecting, connect.Ready, connect.TransientFailure}).Draw(t, "now")
+		now := rapid.SampledFrom([]core.State{core.Connecting, core.Ready, core.TransientFailure}).Draw(t, "now")
 		return step{op: op, address: address.Draw(t, "address"), outcome: now}
 	case "advance":
 		return step{op: op, wait: rapid.SampledFrom([]time.Duration{100, 150, 250, 1000}).Draw(t, "ms") * time.Millisecond}
@@ -88,24 +88,24 @@ func (r *recorder) take(s step) []string {
 
 // network takes the subchannel of the address one step on: an attempt begins, it
 // ends as outcome says, its backoff ends, or its connection breaks.
-func (r *recorder) network(address string, outcome connect.State) {
+func (r *recorder) network(address string, outcome core.State) {
 	synctest.Wait()
 	sub := r.sub(address)
 	if sub == nil {
 		return
 	}
 	switch sub.state {
-	case connect.None, connect.Idle:
+	case core.None, core.Idle:
 		if sub.asked {
-			r.Report(address, connect.Connecting, nil)
+			r.Report(address, core.Connecting, nil)
 		}
-	case connect.Connecting:
+	case core.Connecting:
 		var err error
-		if outcome == connect.TransientFailure {
+		if outcome == core.TransientFailure {
 			err = fmt.Errorf("%s refused", address)
 		}
 		r.Report(address, outcome, err)
 	default:
-		r.Report(address, connect.Idle, nil)
+		r.Report(address, core.Idle, nil)
 	}
 }

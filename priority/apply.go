@@ -4,48 +4,48 @@ import (
 	"google.golang.org/grpc/balancer"
 
 	"github.com/understudy-lb/understudy/internal/childlb"
-	"github.com/understudy-lb/understudy/internal/failover"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
 // apply does what the core asks for.
-func (p *policy) apply(actions []failover.Action) {
+func (p *policy) apply(actions []core.Action) {
 	for _, a := range actions {
 		c := p.children[a.Child]
 		switch a.Kind {
-		case failover.Create:
+		case core.Create:
 			p.createChild(a.Child)
-		case failover.Update:
+		case core.Update:
 			p.updateChild(a.Child)
-		case failover.Destroy:
+		case core.Destroy:
 			delete(p.children, a.Child)
 			c.lb.Close()
-		case failover.ExitIdle:
+		case core.ExitIdle:
 			c.lb.ExitIdle()
-		case failover.Publish:
+		case core.Publish:
 			p.publish(a.Child, c.state)
-		case failover.PublishTimeout:
-			p.publish(a.Child, childlb.Failed(&failover.TimeoutError{Child: a.Child, After: a.After, Last: c.lastError()}))
-		case failover.PublishEmpty:
-			p.publish("", childlb.Failed(failover.ErrEmpty))
+		case core.PublishTimeout:
+			p.publish(a.Child, childlb.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.lastError()}))
+		case core.PublishEmpty:
+			p.publish("", childlb.Failed(core.ErrEmpty))
 		default:
 			p.applyTimer(c, a)
 		}
 	}
 }
 
-func (p *policy) applyTimer(c *child, a failover.Action) {
+func (p *policy) applyTimer(c *child, a core.Action) {
 	switch a.Kind {
-	case failover.StartFailover:
+	case core.StartFailover:
 		c.failover.start(p, a.After, func() { p.apply(p.core.FailoverTimerFired(a.Child)) })
-	case failover.StopFailover:
+	case core.StopFailover:
 		c.failover.stop()
-	case failover.StartDeactivation:
+	case core.StartDeactivation:
 		c.deactivation.start(p, a.After, func() { p.apply(p.core.DeactivationTimerFired(a.Child)) })
-	case failover.StopDeactivation:
+	case core.StopDeactivation:
 		c.deactivation.stop()
-	case failover.StartFailback:
+	case core.StartFailback:
 		c.failback.start(p, a.After, func() { p.apply(p.core.FailbackTimerFired(a.Child)) })
-	case failover.StopFailback:
+	case core.StopFailback:
 		c.failback.stop()
 	}
 }

@@ -2,7 +2,7 @@
 // of which the calls go to the highest one that is READY (gRFC A56). Importing the
 // package registers the policy.
 //
-// The decisions are in internal/failover; this package speaks gRPC's balancer API
+// The decisions are in internal/core/priority; this package speaks gRPC's balancer API
 // and keeps the timers.
 package priority
 
@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/failover"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
 // Name is the name that the policy is registered under when this package is
@@ -74,7 +74,7 @@ func (builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balance
 	return &policy{
 		cc:       cc,
 		opts:     opts,
-		core:     failover.New(),
+		core:     core.New(),
 		children: make(map[string]*child),
 	}
 }

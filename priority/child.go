@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/childlb"
-	"github.com/understudy-lb/understudy/internal/failover"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
 // child is a child that exists.
@@ -145,14 +145,14 @@ func (p *policy) resolveNow(name string) {
 	}
 }
 
-func stateOf(state balancer.State) failover.State {
+func stateOf(state balancer.State) core.State {
 	switch state.ConnectivityState {
 	case connectivity.Idle:
-		return failover.Idle
+		return core.Idle
 	case connectivity.Connecting:
-		return failover.Connecting
+		return core.Connecting
 	case connectivity.Ready:
-		return failover.Ready
+		return core.Ready
 	}
-	return failover.TransientFailure
+	return core.TransientFailure
 }

@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/failover"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
@@ -102,8 +102,8 @@ func (c *config) checkPriorities() error {
 }
 
 // core returns the part that the core needs to know.
-func (c *config) core() failover.Config {
-	return failover.Config{
+func (c *config) core() core.Config {
+	return core.Config{
 		Children:              slices.Collect(maps.Keys(c.Children)),
 		Priorities:            c.Priorities,
 		FailoverTimeout:       time.Duration(c.FailoverTimeout),

@@ -11,7 +11,7 @@ import (
 	_ "google.golang.org/grpc/balancer/roundrobin" // for configurations that name it
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 func init() { balancer.Register(&lbtest.StubBuilder{PolicyName: "priority_test_stub"}) }

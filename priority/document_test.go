@@ -19,7 +19,7 @@ var (
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	document := read(t, "../docs/a56.md")
 	var code strings.Builder
-	for _, pattern := range []string{"*_test.go", "../internal/failover/*_test.go", "../hierarchy/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "../internal/core/priority/*_test.go", "../hierarchy/*_test.go"} {
 		for _, file := range glob(t, pattern) {
 			code.WriteString(read(t, file))
 		}
@@ -38,7 +38,7 @@ func TestDocumentNamesWhatThereIs(t *testing.T) {
 			t.Errorf("nothing tests %s", cells[0])
 		}
 		for _, m := range scenarios {
-			text := read(t, "../internal/failover/testdata/"+m[1])
+			text := read(t, "../internal/core/priority/testdata/"+m[1])
 			for name := range strings.SplitSeq(m[2], ", ") {
 				if !strings.Contains(text, "\nnew "+name+"\n") {
 					t.Errorf("there is no scenario %s in %s", name, m[1])
@@ -58,7 +58,7 @@ func TestDocumentNamesWhatThereIs(t *testing.T) {
 }
 
 func checkQuotations(t *testing.T, document string) {
-	for _, file := range glob(t, "../internal/failover/testdata/a56/*.txt") {
+	for _, file := range glob(t, "../internal/core/priority/testdata/a56/*.txt") {
 		blocks := strings.Split(read(t, file), "\n\n")
 		quoted := 0
 		for _, block := range blocks {

@@ -8,7 +8,7 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 
 	"github.com/understudy-lb/understudy/hierarchy"
-	"github.com/understudy-lb/understudy/internal/failover"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
 
 var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
@@ -48,7 +48,7 @@ func (p *policy) why(name string) string {
 	switch {
 	case !ok:
 		return fmt.Sprintf("%q is not wanted any more", name)
-	case state != failover.TransientFailure:
+	case state != core.TransientFailure:
 		return fmt.Sprintf("%q is %v", name, state)
 	case p.children[name].state.ConnectivityState == connectivity.Connecting:
 		return fmt.Sprintf("%q did not connect in time", name)

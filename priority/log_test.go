@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/failover"
-	"github.com/understudy-lb/understudy/internal/failover/scenario"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
 // logs collects what the process logs.
@@ -78,10 +78,10 @@ func update(priorities ...string) scenario.Update {
 }
 
 var (
-	ready      = scenario.Report{State: failover.Ready}
-	idle       = scenario.Report{State: failover.Idle}
-	connecting = scenario.Report{State: failover.Connecting}
-	failed     = scenario.Report{State: failover.TransientFailure, Tag: "refused"}
+	ready      = scenario.Report{State: core.Ready}
+	idle       = scenario.Report{State: core.Idle}
+	connecting = scenario.Report{State: core.Connecting}
+	failed     = scenario.Report{State: core.TransientFailure, Tag: "refused"}
 )
 
 func TestFailoversAreLoggedAndCounted(t *testing.T) {

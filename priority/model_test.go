@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/understudy-lb/understudy/internal/failover/scenario"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
 func TestMain(m *testing.M) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/childlb"
-	"github.com/understudy-lb/understudy/internal/failover"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -27,7 +27,7 @@ type policy struct {
 
 	// What follows is only used in events of serial.
 
-	core     *failover.Core
+	core     *core.Core
 	children map[string]*child
 	config   *config // nil before the first update
 	state    resolver.State

@@ -14,10 +14,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/failover"
-	"github.com/understudy-lb/understudy/internal/failover/scenario"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
 // noisy builds children that report from inside every call into them, from a
@@ -61,7 +61,7 @@ type noisyChild struct {
 func (c *noisyChild) report() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	states := []failover.State{failover.Idle, failover.Connecting, failover.Ready, failover.TransientFailure}
+	states := []core.State{core.Idle, core.Connecting, core.Ready, core.TransientFailure}
 	r := scenario.Report{State: states[rand.IntN(len(states))]}
 	c.cc.UpdateState(balancer.State{ConnectivityState: grpcStates[r.State], Picker: picker{"noisy", r}})
 	if rand.IntN(4) == 0 {

@@ -15,10 +15,10 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
-	"github.com/understudy-lb/understudy/internal/failover"
-	"github.com/understudy-lb/understudy/internal/failover/scenario"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
 // recorder is a channel with a priority policy whose children do as they are told.
@@ -109,19 +109,19 @@ type picker struct {
 
 func (p picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	switch p.report.State {
-	case failover.Ready:
+	case core.Ready:
 		return balancer.PickResult{}, nil
-	case failover.TransientFailure:
+	case core.TransientFailure:
 		return balancer.PickResult{}, p.report.Err()
 	}
 	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 }
 
-var grpcStates = map[failover.State]connectivity.State{
-	failover.Idle:             connectivity.Idle,
-	failover.Connecting:       connectivity.Connecting,
-	failover.Ready:            connectivity.Ready,
-	failover.TransientFailure: connectivity.TransientFailure,
+var grpcStates = map[core.State]connectivity.State{
+	core.Idle:             connectivity.Idle,
+	core.Connecting:       connectivity.Connecting,
+	core.Ready:            connectivity.Ready,
+	core.TransientFailure: connectivity.TransientFailure,
 }
 
 // UpdateState writes down what the policy publishes.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
-	"github.com/understudy-lb/understudy/internal/failover/scenario"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
 // A resolver that put a function into the state is asked by the name of the child,

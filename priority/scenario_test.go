@@ -5,13 +5,13 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/understudy-lb/understudy/internal/failover/scenario"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
 // The same scenarios as those of the core, with the real policy and the real 10 s
 // and 15 min.
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("../internal/failover/testdata/*/*.txt")
+	files, err := filepath.Glob("../internal/core/priority/testdata/*/*.txt")
 	if err != nil || len(files) < 6 {
 		t.Fatalf("found %d files of scenarios, %v", len(files), err)
 	}

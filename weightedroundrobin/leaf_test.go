@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 // stubLeaf returns a leaf that reports on command, and the builder of a policy that

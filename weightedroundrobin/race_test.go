@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 // randomEndpoints returns some of twenty endpoints in any order, now and then none.

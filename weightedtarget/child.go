@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/aggregate"
 	"github.com/understudy-lb/understudy/internal/childlb"
+	core "github.com/understudy-lb/understudy/internal/core/weightedtarget"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
@@ -43,7 +43,7 @@ func (p *policy) reported(c *child, state balancer.State) {
 	if c.retained != nil {
 		// It is not in the configuration, and so not in p.states: what it counts as
 		// when it comes back is kept here, by the same rule.
-		var alone aggregate.Children
+		var alone core.Children
 		alone.Add(c.name)
 		alone.Report(c.name, stateOf(c.counts.ConnectivityState))
 		if alone.Report(c.name, stateOf(state.ConnectivityState)) {
@@ -79,26 +79,26 @@ func (p *policy) updateChild(c *child, state resolver.State) error {
 }
 
 // stateOf returns the core's name of a state.
-func stateOf(state connectivity.State) aggregate.State {
+func stateOf(state connectivity.State) core.State {
 	switch state {
 	case connectivity.Ready:
-		return aggregate.Ready
+		return core.Ready
 	case connectivity.Connecting:
-		return aggregate.Connecting
+		return core.Connecting
 	case connectivity.Idle:
-		return aggregate.Idle
+		return core.Idle
 	}
-	return aggregate.TransientFailure
+	return core.TransientFailure
 }
 
 // connectivityOf is the inverse of stateOf.
-func connectivityOf(state aggregate.State) connectivity.State {
+func connectivityOf(state core.State) connectivity.State {
 	switch state {
-	case aggregate.Ready:
+	case core.Ready:
 		return connectivity.Ready
-	case aggregate.Connecting:
+	case core.Connecting:
 		return connectivity.Connecting
-	case aggregate.Idle:
+	case core.Idle:
 		return connectivity.Idle
 	}
 	return connectivity.TransientFailure

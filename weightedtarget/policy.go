@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
-	"github.com/understudy-lb/understudy/internal/aggregate"
 	"github.com/understudy-lb/understudy/internal/childlb"
+	core "github.com/understudy-lb/understudy/internal/core/weightedtarget"
 	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
@@ -26,11 +26,11 @@ type policy struct {
 
 	config   *config
 	children map[string]*child // the retained ones too
-	states   aggregate.Children
+	states   core.Children
 	picker   *weighted.Picker // in use, if a child is READY
 	err      error            // of the resolver, while there are no children
 
-	published aggregate.State // last
+	published core.State // last
 
 	updating bool // children are being updated: nothing is published
 	stale    bool // what was published last is not what would be now
@@ -61,7 +61,7 @@ func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	// one state is published for all of it.
 	p.serializer.Do(func() {
 		p.updating, p.stale, p.err = false, true, nil
-		if p.states.State() != aggregate.TransientFailure {
+		if p.states.State() != core.TransientFailure {
 			err = nil
 		}
 	})
@@ -166,7 +166,7 @@ func (p *policy) state() balancer.State {
 		p.picker = nil
 	}
 	if p.states.Len() == 0 {
-		p.published = aggregate.TransientFailure
+		p.published = core.TransientFailure
 		if p.err != nil {
 			return childlb.Failed(p.err)
 		}
@@ -174,11 +174,11 @@ func (p *policy) state() balancer.State {
 	}
 	all := p.states.State()
 	p.published = all
-	if all == aggregate.Connecting {
+	if all == core.Connecting {
 		return childlb.Connecting()
 	}
 	picker := p.pickerOf(p.states.In(all))
-	if all == aggregate.Ready {
+	if all == core.Ready {
 		p.picker = picker // only what calls get counts for a child's place
 	}
 	return balancer.State{ConnectivityState: connectivityOf(all), Picker: picker}

@@ -18,7 +18,7 @@ var states = map[string]connectivity.State{
 
 // The scenarios of the core, against the real policy.
 func TestScenarios(t *testing.T) {
-	datadriven.Walk(t, "../internal/aggregate/testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "../internal/core/weightedtarget/testdata", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHarness(t)
 			defer h.policy.Close()

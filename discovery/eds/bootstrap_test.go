@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 func bootstrapFile(t *testing.T, text string) {

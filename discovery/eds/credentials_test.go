@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/understudy-lb/understudy/internal/testcert"
+	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
 // serveTLS starts a management server with a certificate for 127.0.0.1. It asks for

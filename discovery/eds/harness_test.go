@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/internal/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/understudy-lb/understudy/internal/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 // hostility is what a management server does to a client that has good endpoints.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 
-	"github.com/understudy-lb/understudy/internal/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 // many returns a cluster with n endpoints.

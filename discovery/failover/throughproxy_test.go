@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/understudy-lb/understudy/discovery/failover"
-	"github.com/understudy-lb/understudy/internal/testproxy"
+	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
 // inChild is set in the process that TestChannelThroughAProxy starts for each of its

@@ -11,7 +11,7 @@ import (
 
 	estats "google.golang.org/grpc/experimental/stats"
 
-	"github.com/understudy-lb/understudy/internal/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 func expect(t *testing.T, who string, got []string, want ...string) {

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/understudy-lb/understudy/internal/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 // A server that accepts connections and never says a word.

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/understudy-lb/understudy/internal/testcert"
-	"github.com/understudy-lb/understudy/internal/testproxy"
+	"github.com/understudy-lb/understudy/internal/testing/testcert"
+	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
 // runProxiedClient is the role "proxied": a client that prints who answered each

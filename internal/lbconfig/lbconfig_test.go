@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 func init() { balancer.Register(&lbtest.StubBuilder{PolicyName: "lbconfig_stub"}) }

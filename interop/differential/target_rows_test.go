@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/understudy-lb/understudy/internal/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
 var targetRows = []row{

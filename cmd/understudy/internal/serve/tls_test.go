@@ -10,7 +10,7 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/understudy-lb/understudy/internal/testcert"
+	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
 func TestMutualTLS(t *testing.T) {

@@ -1,0 +1,141 @@
+// Package pickfirst decides which address to try next: the pick_first policy of gRFC
+// A62, with the overlapping attempts of gRFC A61, as a state machine. It has no
+// goroutines, locks, clock or gRPC types: it is told what happened, and answers
+// with what to do.
+package pickfirst
+
+import (
+	"errors"
+	"time"
+)
+
+// AttemptDelay is how long an attempt runs alone before the next address is tried
+// beside it (gRFC A61, "Connection Attempt Delay").
+const AttemptDelay = 250 * time.Millisecond
+
+// ErrNoAddresses is why calls fail while the list of addresses is empty.
+var ErrNoAddresses = errors.New("the name resolver gave no addresses, want at least one")
+
+// State is the state of a subchannel, or the one that is published.
+type State uint8
+
+// The states of gRPC's connectivity semantics; None is a subchannel that does not
+// exist, or a policy that has published nothing.
+const (
+	None State = iota
+	Idle
+	Connecting
+	Ready
+	TransientFailure
+)
+
+var stateNames = [...]string{"NONE", "IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE"}
+
+// String returns the name of the state as gRPC writes it.
+func (s State) String() string { return stateNames[s] }
+
+// Phase is what the policy is doing.
+type Phase uint8
+
+const (
+	// PhaseIdle is waiting to be asked to connect, or for addresses.
+	PhaseIdle Phase = iota
+	// PhaseConnecting is the first pass over the addresses.
+	PhaseConnecting
+	// PhaseReady is having a connection.
+	PhaseReady
+	// PhaseRetrying follows a pass in which all addresses failed and lasts until a
+	// connection succeeds; TRANSIENT_FAILURE is published throughout (sticky).
+	PhaseRetrying
+)
+
+var phaseNames = [...]string{"idle", "connecting", "ready", "retrying"}
+
+// String returns the name of the phase.
+func (p Phase) String() string { return phaseNames[p] }
+
+// Kind is a kind of Action.
+type Kind uint8
+
+const (
+	// Connect asks the subchannel of address Index to connect; it is made first if
+	// it does not exist.
+	Connect Kind = iota
+	// Shutdown shuts the subchannel of address Index down.
+	Shutdown
+	// StartTimer makes TimerFired be called in AttemptDelay, in place of any earlier
+	// timer.
+	StartTimer
+	// StopTimer stops the timer, if it runs.
+	StopTimer
+	// Publish publishes State, with the picker that belongs to it: for Ready the one
+	// that picks the subchannel of address Index, for TransientFailure one that
+	// fails with Err, for Connecting one that queues, and for Idle one that queues
+	// and calls ExitIdle.
+	Publish
+	// WatchHealth asks for the health of the server at address Index, which is
+	// connected.
+	WatchHealth
+	// Resolve asks for re-resolution.
+	Resolve
+)
+
+// Action is something to do. Actions are to be carried out in order, and before
+// the next event.
+type Action struct {
+	Kind  Kind
+	Index int // of the address in the list
+	State State
+	Err   error
+}
+
+// Core decides for one list of addresses. The zero value is idle and has no
+// addresses. It is not safe for concurrent use.
+type Core struct {
+	subs []subchannel // one for each address, in order
+	out  []Action
+
+	next int32 // the address whose turn it is in the pass, or len(subs)
+	left int32 // failures to come until the end of the pass; after it, of the round
+
+	phase     Phase
+	published State
+	passing   bool // in order, that is: not every address has had its turn
+	health    bool // READY waits for the server's health
+	held      bool // connected after a failed pass, but not healthy yet
+}
+
+type subchannel struct {
+	state  State
+	failed bool  // in this pass
+	err    error // of its last failure
+}
+
+// Phase returns the phase.
+func (c *Core) Phase() Phase { return c.phase }
+
+// take returns the actions of one event. They are not kept: an idle core is small.
+func (c *Core) take() []Action {
+	out := c.out
+	c.out = nil
+	return out
+}
+
+func (c *Core) do(kind Kind, index int) { c.add(Action{Kind: kind, Index: index}) }
+
+func (c *Core) add(a Action) {
+	if c.out == nil {
+		c.out = make([]Action, 0, 4) // more are rare
+	}
+	c.out = append(c.out, a)
+}
+
+// publish publishes a state; TRANSIENT_FAILURE again for its error, and the others
+// once.
+func (c *Core) publish(s State, index int, err error) {
+	if s == c.published && s != TransientFailure {
+		return
+	}
+	c.published = s
+	c.add(Action{Kind: Publish, State: s, Index: index, Err: err})
+}

@@ -1,0 +1,143 @@
+package pickfirst_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	scenario "github.com/understudy-lb/understudy/internal/testing/pickfirstscenario"
+)
+
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.txt")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("found %d scenarios, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
+			scenario.Run(t, file, func() scenario.Target { return newTarget() })
+		})
+	}
+}
+
+// target is a core with names for addresses and a clock that stands still.
+type target struct {
+	core  core.Core
+	names []string
+	made  map[string]bool // those that have a subchannel
+	now   time.Duration
+	timer time.Duration // when it fires, 0 where it does not run
+	log   []string
+
+	closed bool
+}
+
+func newTarget() *target { return &target{made: map[string]bool{}} }
+
+func (t *target) Update(names []string, health bool) {
+	if t.closed {
+		return
+	}
+	from := make([]int, len(names))
+	for i, n := range names {
+		from[i] = slices.Index(t.names, n)
+	}
+	t.core.SetHealth(health)
+	dropped, actions := t.core.Update(from)
+	for _, i := range dropped {
+		t.shutdown(t.names[i])
+	}
+	t.names = slices.Clone(names)
+	t.act(actions)
+}
+
+func (t *target) shutdown(name string) {
+	delete(t.made, name)
+	t.log = append(t.log, "shutdown "+name)
+}
+
+func (t *target) act(actions []core.Action) {
+	for _, a := range actions {
+		name := ""
+		if a.Index < len(t.names) {
+			name = t.names[a.Index]
+		}
+		switch a.Kind {
+		case core.Connect:
+			t.made[name] = true
+			t.log = append(t.log, "connect "+name)
+		case core.Shutdown:
+			t.shutdown(name)
+		case core.StartTimer:
+			t.timer = t.now + core.AttemptDelay
+		case core.StopTimer:
+			t.timer = 0
+		case core.WatchHealth:
+			t.log = append(t.log, "watch "+name)
+		case core.Resolve:
+			t.log = append(t.log, "resolve")
+		case core.Publish:
+			t.log = append(t.log, "publish "+published(a, name))
+		}
+	}
+}
+
+func published(a core.Action, name string) string {
+	switch a.State {
+	case core.Ready:
+		return "READY " + name
+	case core.TransientFailure:
+		return fmt.Sprintf("TRANSIENT_FAILURE: %v", a.Err)
+	}
+	return a.State.String()
+}
+
+func (t *target) ResolverError(err error) {
+	t.act(t.core.Fail(fmt.Errorf("name resolver error: %v", err)))
+}
+
+func (t *target) ExitIdle() {
+	if !t.closed {
+		t.act(t.core.ExitIdle())
+	}
+}
+
+func (t *target) Report(name string, s core.State, err error) {
+	if t.made[name] {
+		t.act(t.core.Report(slices.Index(t.names, name), s, err))
+	}
+}
+
+func (t *target) Health(name string, s core.State, err error) {
+	if t.made[name] {
+		t.act(t.core.Health(slices.Index(t.names, name), s, err))
+	}
+}
+
+func (t *target) Advance(d time.Duration) {
+	end := t.now + d
+	for t.timer != 0 && t.timer <= end {
+		t.now, t.timer = t.timer, 0
+		t.act(t.core.TimerFired())
+	}
+	t.now = end
+}
+
+// Close is the shell's business.
+func (t *target) Close() {
+	for _, name := range t.names {
+		if t.made[name] {
+			t.shutdown(name)
+		}
+	}
+	t.timer, t.closed = 0, true
+}
+
+func (t *target) Take() []string {
+	log := t.log
+	t.log = nil
+	return log
+}

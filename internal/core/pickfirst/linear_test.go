@@ -1,0 +1,38 @@
+package pickfirst_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+)
+
+// A million addresses that fail in order, and then, under the next list, all at the
+// end and backwards. Anything quadratic would take an hour.
+func TestTimeIsLinearInAddresses(t *testing.T) {
+	const n = 1_000_000
+	refused := errors.New("refused")
+	var c core.Core
+	from := slices.Repeat([]int{-1}, n)
+	_, actions := c.Update(from)
+	for i := range n {
+		if !slices.Contains(actions, core.Action{Kind: core.Connect, Index: i}) {
+			t.Fatalf("after %d failures: %v, want to connect to the next", i, actions)
+		}
+		actions = c.Report(i, core.TransientFailure, refused)
+	}
+	if c.Phase() != core.PhaseRetrying {
+		t.Fatalf("in phase %v after all failed", c.Phase())
+	}
+	c.Update(slices.Repeat([]int{-1}, n))
+	for range n - 1 {
+		c.TimerFired()
+	}
+	for i := range n {
+		actions = c.Report(n-1-i, core.TransientFailure, refused)
+	}
+	if !slices.Contains(actions, core.Action{Kind: core.Resolve}) {
+		t.Errorf("the last failure gives %v, want the end of the pass", actions)
+	}
+}

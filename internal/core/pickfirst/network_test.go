@@ -1,0 +1,128 @@
+package pickfirst_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+)
+
+// event is one event of a drawn schedule. What "network" does depends on what the
+// subchannel was asked for, so that every schedule is legal.
+type event struct {
+	op      string
+	list    []string
+	address string
+	outcome core.State // of an attempt, or the health
+	wait    time.Duration
+}
+
+func (e event) String() string {
+	return fmt.Sprint(e.op, " ", strings.Join(e.list, " "), e.address, e.outcome, e.wait)
+}
+
+func drawEvent(t *rapid.T) event {
+	e := event{op: rapid.SampledFrom([]string{"network", "network", "network", "network", "network",
+		"update", "advance", "exit-idle", "health", "resolver-error"}).Draw(t, "op")}
+	address := rapid.SampledFrom([]string{"a", "b", "c", "d"})
+	switch e.op {
+	case "update":
+		e.list = rapid.SliceOfNDistinct(address, 0, 4, rapid.ID).Draw(t, "list")
+	case "network":
+		e.address = address.Draw(t, "address")
+		e.outcome = rapid.SampledFrom([]core.State{core.TransientFailure, core.TransientFailure,
+			core.TransientFailure, core.Ready, core.Idle}).Draw(t, "outcome")
+	case "health":
+		e.address = address.Draw(t, "address")
+		e.outcome = rapid.SampledFrom([]core.State{core.Connecting, core.Ready, core.TransientFailure}).Draw(t, "now")
+	case "advance":
+		e.wait = 50 * time.Millisecond * time.Duration(rapid.IntRange(1, 8).Draw(t, "wait"))
+	}
+	return e
+}
+
+// network is a target whose subchannels are driven by a schedule, and the whole
+// history of what happened, in words.
+type network struct {
+	*target
+	health  bool
+	states  map[string]core.State // of the subchannels, as reported
+	asked   map[string]bool       // to connect, since the last report
+	history []string
+}
+
+func newNetwork(health bool) *network {
+	return &network{target: newTarget(), health: health, states: map[string]core.State{}, asked: map[string]bool{}}
+}
+
+// apply carries e out and returns the lines of history that it made, itself first.
+func (n *network) apply(e event) []string {
+	line := e.op
+	switch e.op {
+	case "update":
+		line += " " + strings.Join(e.list, " ")
+		n.Update(e.list, n.health)
+	case "network":
+		now, ok := n.next(e.address, e.outcome)
+		if !ok {
+			return nil
+		}
+		line = "report " + e.address + " " + now.String()
+		n.states[e.address], n.asked[e.address] = now, false
+		n.Report(e.address, now, fmt.Errorf("%s refused", e.address))
+	case "health":
+		if n.states[e.address] != core.Ready {
+			return nil
+		}
+		line += " " + e.address + " " + e.outcome.String()
+		n.Health(e.address, e.outcome, fmt.Errorf("unwell"))
+	case "advance":
+		n.Advance(e.wait)
+	case "exit-idle":
+		n.ExitIdle()
+	case "resolver-error":
+		n.ResolverError(fmt.Errorf("nxdomain"))
+	}
+	did := n.Take()
+	for _, d := range did {
+		verb, address, _ := strings.Cut(d, " ")
+		switch verb {
+		case "connect":
+			n.asked[address] = true
+		case "shutdown":
+			delete(n.states, address)
+			delete(n.asked, address)
+		}
+	}
+	lines := append([]string{line}, did...)
+	n.history = append(n.history, lines...)
+	return lines
+}
+
+// next returns what the subchannel would report next.
+func (n *network) next(address string, outcome core.State) (core.State, bool) {
+	if !n.made[address] {
+		return core.None, false
+	}
+	switch n.states[address] {
+	case core.Connecting:
+		return outcome, true
+	case core.Ready, core.TransientFailure:
+		return core.Idle, true
+	}
+	return core.Connecting, n.asked[address]
+}
+
+// published returns the state published last, "" before the first.
+func (n *network) published() string {
+	for _, line := range slices.Backward(n.history) {
+		if state, ok := strings.CutPrefix(line, "publish "); ok {
+			return state
+		}
+	}
+	return ""
+}

@@ -1,0 +1,79 @@
+package pickfirst
+
+import (
+	"cmp"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// Shuffle returns a random order of the endpoints with these weights: each next one
+// is drawn from those left with a chance in proportion to its weight (gRFC A113: the
+// key u^(1/w), descending). A weight of 0 counts as 1. random returns uniform
+// numbers in [0, 1).
+func Shuffle(weights []uint32, random func() float64) []int {
+	keys := make([]float64, len(weights))
+	order := make([]int, len(weights))
+	for i, w := range weights {
+		// The logarithm of the key has the same order, and does not run out of
+		// digits near 1 when weights are large.
+		keys[i] = math.Log(random()) / float64(max(w, 1))
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[b], keys[a]) })
+	return order
+}
+
+// Family is the family of an address.
+type Family uint8
+
+// The families; Other is whatever is not an IP address and a port.
+const (
+	Other Family = iota
+	IPv4
+	IPv6
+	families
+)
+
+// FamilyOf returns the family of an address such as "192.0.2.1:443" or
+// "[2001:db8::1]:443". An IPv4 address mapped to IPv6 counts as IPv4.
+func FamilyOf(address string) Family {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return Other
+	}
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		return Other
+	case ip.Is4() || ip.Is4In6():
+		return IPv4
+	}
+	return IPv6
+}
+
+// Interleave returns the order in which to try addresses of these families: the
+// first of each family in turn, in the order in which the families first appear,
+// then the second of each, and so on (A61, after RFC 8305 section 4). Within a
+// family the order stays.
+func Interleave(list []Family) []int {
+	var members [families][]int
+	var turns []Family
+	for i, f := range list {
+		if len(members[f]) == 0 {
+			turns = append(turns, f)
+		}
+		members[f] = append(members[f], i)
+	}
+	order := make([]int, 0, len(list))
+	for len(order) < len(list) {
+		for _, f := range turns {
+			if len(members[f]) > 0 {
+				order = append(order, members[f][0])
+				members[f] = members[f][1:]
+			}
+		}
+	}
+	return order
+}

@@ -1,0 +1,149 @@
+package pickfirst
+
+import "fmt"
+
+// change is what a report means for the subchannel.
+type change uint8
+
+const (
+	started change = iota // an attempt began
+	failed                // it failed
+	rested                // the backoff after that ended
+	rose                  // the connection stands
+	broke                 // it broke, maybe before it was ever reported
+)
+
+func changeOf(before, now State) change {
+	switch {
+	case now == Ready:
+		return rose
+	case before == Ready, before == Connecting && now == Idle:
+		return broke
+	case now == TransientFailure:
+		return failed
+	case now == Idle:
+		return rested
+	}
+	return started
+}
+
+// Report tells that the subchannel of address i is in another state; err says why
+// for TransientFailure. Reports of subchannels that were shut down must be held
+// back.
+func (c *Core) Report(i int, now State, err error) []Action {
+	what := changeOf(c.subs[i].state, now)
+	c.subs[i].state = now
+	if now == TransientFailure {
+		c.subs[i].err = err
+	}
+	switch c.phase {
+	case PhaseIdle:
+		c.reportIdle(i, what)
+	case PhaseConnecting:
+		c.reportConnecting(i, what)
+	case PhaseReady:
+		c.reportReady(i, what)
+	case PhaseRetrying:
+		c.reportRetrying(i, what)
+	}
+	return c.take()
+}
+
+func (c *Core) reportIdle(i int, what change) {
+	if what == rose {
+		c.connected(i)
+	}
+}
+
+func (c *Core) reportConnecting(i int, what change) {
+	switch what {
+	case rose:
+		c.connected(i)
+	case broke:
+		c.rest(i)
+	case failed:
+		c.failedInPass(i)
+	}
+}
+
+func (c *Core) reportReady(i int, what change) {
+	if what == broke {
+		c.rest(i)
+	}
+}
+
+func (c *Core) reportRetrying(i int, what change) {
+	switch {
+	case what == rose:
+		c.connected(i)
+	case what == broke:
+		c.rest(i)
+	case what == failed && c.passing:
+		c.failedInPass(i)
+	case what == failed:
+		if c.left--; c.left == 0 {
+			c.endRound(i)
+		}
+	case what == rested && !c.passing:
+		c.do(Connect, i)
+	}
+}
+
+// connected keeps the subchannel of address i, which has a connection, and gives up
+// all others.
+func (c *Core) connected(i int) {
+	c.held = c.phase == PhaseRetrying
+	c.phase = PhaseReady
+	c.settle(i)
+	if !c.health {
+		c.ready(i)
+		return
+	}
+	if !c.held {
+		c.publish(Connecting, 0, nil)
+	}
+	c.do(WatchHealth, i)
+}
+
+func (c *Core) ready(i int) {
+	c.held = false
+	c.publish(Ready, i, nil)
+}
+
+// rest follows a connection that broke: there is no reconnecting until asked for.
+func (c *Core) rest(i int) {
+	c.phase, c.held = PhaseIdle, false
+	c.settle(i)
+	c.publish(Idle, 0, nil)
+}
+
+// settle ends the attempts on all addresses but i.
+func (c *Core) settle(i int) {
+	c.do(StopTimer, 0)
+	for j := range c.subs {
+		if j != i && c.subs[j].state != None {
+			c.subs[j] = subchannel{}
+			c.do(Shutdown, j)
+		}
+	}
+	c.passing, c.next = false, int32(i)
+}
+
+// Health tells the health of the server at address i; err says why for
+// TransientFailure.
+func (c *Core) Health(i int, now State, err error) []Action {
+	if c.phase != PhaseReady || i != int(c.next) {
+		return nil
+	}
+	switch now {
+	case Ready:
+		c.ready(i)
+	case TransientFailure:
+		c.publish(TransientFailure, 0, fmt.Errorf("the server is not healthy: %s", reason(err)))
+	case Connecting:
+		if !c.held {
+			c.publish(Connecting, 0, nil)
+		}
+	}
+	return c.take()
+}

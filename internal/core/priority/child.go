@@ -1,0 +1,134 @@
+package priority
+
+import "time"
+
+// child is what the core knows of a child that exists.
+type child struct {
+	name string
+
+	// reported is the state last reported, CONNECTING before the first report.
+	reported State
+	// seenReadyOrIdle: reported READY or IDLE more recently than TRANSIENT_FAILURE,
+	// which an expired failover timer counts as.
+	seenReadyOrIdle bool
+
+	// failover is fired from the timer's expiry until the child reports READY, IDLE
+	// or TRANSIENT_FAILURE: so long its state is TRANSIENT_FAILURE, whatever
+	// CONNECTING it reports.
+	failover timer
+	given    time.Duration // how long the failover timer last ran or runs
+
+	deactivation timer // running while the child is deactivated
+	removed      bool  // deactivated because it is no longer configured
+
+	// failback is running from READY on while the child waits to take over from a
+	// lower priority, and fired once it has waited long enough.
+	failback timer
+	woken    bool // told to leave IDLE since its last report
+}
+
+// connectivityState is the pseudo-code's connectivity_state().
+func (ch *child) connectivityState() State {
+	if ch.failover == fired {
+		return TransientFailure
+	}
+	return ch.reported
+}
+
+func (ch *child) failoverTimerPending() bool { return ch.failover == running }
+
+// track keeps the state that a child reported, with its timers (A56, "Child
+// Connectivity State Tracking").
+func (c *Core) track(child *child, state State) {
+	before := child.reported
+	child.reported = state
+	child.woken = false
+	if state != Ready {
+		c.stopFailback(child)
+	}
+	switch state {
+	case Ready, Idle:
+		child.seenReadyOrIdle = true
+		c.stopFailover(child)
+	case TransientFailure:
+		child.seenReadyOrIdle = false
+		c.stopFailover(child)
+	case Connecting:
+		if before != Connecting && child.seenReadyOrIdle {
+			c.startFailover(child)
+		}
+	}
+	if child == c.published && child.failover != fired {
+		c.stale = true
+	}
+}
+
+// expire treats the child as if it had reported TRANSIENT_FAILURE.
+func (c *Core) expire(child *child) {
+	child.failover = fired
+	child.seenReadyOrIdle = false
+	if child == c.published {
+		c.stale = true
+	}
+}
+
+// createChild creates a child, whose failover timer runs from the start.
+func (c *Core) createChild(name string) *child {
+	child := &child{name: name, reported: Connecting}
+	c.do(Create, name)
+	c.startFailover(child)
+	return child
+}
+
+func (c *Core) destroy(child *child) {
+	c.stopFailover(child)
+	c.maybeReactivate(child)
+	c.stopFailback(child)
+	delete(c.children, child.name)
+	c.do(Destroy, child.name)
+}
+
+func (c *Core) startFailover(child *child) {
+	child.failover = running
+	child.given = c.config.FailoverTimeout
+	c.start(StartFailover, child, child.given)
+}
+
+func (c *Core) stopFailover(child *child) {
+	if child.failover == running {
+		c.do(StopFailover, child.name)
+	}
+	child.failover = stopped
+}
+
+// deactivate starts the timer after which the child is destroyed; one that runs
+// already runs on (A56, "Child Lifetime Management"), unless the child is now
+// removed and removed children are kept for a shorter time, or not at all.
+func (c *Core) deactivate(child *child, removed bool) {
+	retention := c.config.ChildRetention
+	if removed {
+		retention = c.config.RemovedChildRetention
+	}
+	shorter := removed && !child.removed && (retention < c.config.ChildRetention || retention == 0)
+	child.removed = removed
+	if child.deactivation == running {
+		if !shorter {
+			return
+		}
+		c.maybeReactivate(child)
+	}
+	if retention == 0 {
+		c.destroy(child)
+		return
+	}
+	child.deactivation = running
+	c.start(StartDeactivation, child, retention)
+}
+
+// maybeReactivate stops the timer after which the child would be destroyed.
+func (c *Core) maybeReactivate(child *child) {
+	if child.deactivation == running {
+		c.do(StopDeactivation, child.name)
+	}
+	child.deactivation = stopped
+}

@@ -1,0 +1,85 @@
+package priority
+
+// choosePriority is ChoosePriority of A56's pseudo-code ("Algorithm for Choosing a
+// Priority"), in its order and with its names, and with the failback delay. Run
+// again on the same state of the children and their timers it does nothing.
+func (c *Core) choosePriority() {
+	// If priority list is empty, report TRANSIENT_FAILURE.
+	if len(c.config.Priorities) == 0 {
+		c.publish(nil)
+		return
+	}
+	// Look for a priority that is READY or IDLE, creating children as needed.
+	previous := c.currentPriority
+	c.currentPriority = none
+	for priority, childName := range c.config.Priorities {
+		child, ok := c.children[childName]
+		if !ok {
+			// The child does not exist: create it.
+			child = c.createChild(childName)
+			c.children[childName] = child
+			c.do(Update, childName)
+		} else {
+			// The child exists: reactivate it if needed.
+			c.maybeReactivate(child)
+		}
+		// Not in the pseudo-code: what is READY below may have to stay in use.
+		if c.failbackDelayed(priority, child, previous) {
+			continue
+		}
+		// If the child is READY or IDLE, use it.
+		if state := child.connectivityState(); state == Ready || state == Idle {
+			c.setCurrentPriority(priority, true)
+			return
+		}
+		// If the child's failover timer is pending, use it.
+		if child.failoverTimerPending() {
+			c.setCurrentPriority(priority, false)
+			return
+		}
+	}
+	// There is none, nor one whose failover timer is pending: look for one in
+	// CONNECTING.
+	for priority, childName := range c.config.Priorities {
+		child := c.children[childName]
+		if child.connectivityState() == Connecting {
+			c.setCurrentPriority(priority, false)
+			return
+		}
+	}
+	// There is none in CONNECTING: delegate to the last child.
+	c.setCurrentPriority(len(c.config.Priorities)-1, false)
+}
+
+// setCurrentPriority is SetCurrentPriority of A56's pseudo-code.
+func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) {
+	c.currentPriority = priority
+	// Deactivate lower priorities if needed.
+	if deactivateLowerPriorities {
+		for p := priority + 1; p < len(c.config.Priorities); p++ {
+			if child, ok := c.children[c.config.Priorities[p]]; ok {
+				c.deactivate(child, false)
+			}
+		}
+	}
+	c.endFailback(priority)
+	// Use this child's picker.
+	c.publish(c.children[c.config.Priorities[priority]])
+}
+
+// publish publishes what child has, or that there are no priorities where it is nil,
+// unless that is what is published already.
+func (c *Core) publish(child *child) {
+	if child == c.published && !c.stale {
+		return
+	}
+	c.published, c.stale = child, false
+	switch {
+	case child == nil:
+		c.do(PublishEmpty, "")
+	case child.failover == fired:
+		c.start(PublishTimeout, child, child.given)
+	default:
+		c.do(Publish, child.name)
+	}
+}

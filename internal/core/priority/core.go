@@ -1,0 +1,200 @@
+// Package priority decides which priority is in use, as gRFC A56 has it. It is a
+// state machine: no goroutines, no locks, no clock, no gRPC types. Events go in,
+// and the actions that they call for come out:
+//
+//	report p0 TRANSIENT_FAILURE  ->  stop p0's failover timer, create p1,
+//	                                 start p1's failover timer, update p1, publish p1
+//
+// Beyond A56 there is the failback delay; see Config.FailbackDelay.
+package priority
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Config is what the core needs to know of the policy's configuration.
+type Config struct {
+	// Children are the names of all children that are configured, in any order.
+	Children []string
+	// Priorities are the names of children, each at most once, the highest priority
+	// first (A56, "LB Policy Configuration").
+	Priorities []string
+	// FailoverTimeout is how long a child is waited for while it connects.
+	FailoverTimeout time.Duration
+	// ChildRetention is how long a child that was deactivated in favour of a higher
+	// priority is kept, and RemovedChildRetention one that is no longer configured.
+	// 0 destroys it at once.
+	ChildRetention        time.Duration
+	RemovedChildRetention time.Duration
+	// FailbackDelay is how long a child must have been READY before it takes over
+	// from one of a lower priority that is in use and READY. 0 is A56's behaviour.
+	FailbackDelay time.Duration
+}
+
+// Core is the state of one policy. Its methods are the events; they return the
+// actions to be done. Events about a child that does not exist, and all events
+// after Close, call for nothing.
+type Core struct {
+	config     Config
+	configured map[string]bool // config.Children
+	children   map[string]*child
+	actions    []Action // of the event being handled
+
+	// currentPriority is the index of the priority in use, or none.
+	currentPriority int
+
+	published *child // the child in use, nil before the first and for PublishEmpty
+	stale     bool   // what is published is not what published now has
+	updating  bool   // between BeginUpdate and EndUpdate
+	closed    bool
+}
+
+const none = -1
+
+// New returns a core without a configuration.
+func New() *Core {
+	return &Core{children: make(map[string]*child), currentPriority: none}
+}
+
+// InUse returns the name of the child whose picker is published, "" for none.
+func (c *Core) InUse() string {
+	if c.published == nil {
+		return ""
+	}
+	return c.published.name
+}
+
+// State returns the state that a child is taken to be in: the one it last reported,
+// CONNECTING before its first report, TRANSIENT_FAILURE after its failover timer
+// expired; and whether the child exists.
+func (c *Core) State(name string) (State, bool) {
+	child, ok := c.children[name]
+	if !ok {
+		return Idle, false
+	}
+	return child.connectivityState(), true
+}
+
+// BeginUpdate begins an update: children that are no longer configured are
+// deactivated, all others updated (A56, "Configuration Updates"). Until EndUpdate,
+// events change the state of children, but no priority is chosen.
+func (c *Core) BeginUpdate(config Config) []Action {
+	if c.closed {
+		return nil
+	}
+	if !slices.Equal(config.Priorities, c.config.Priorities) {
+		c.forgetFailback()
+	}
+	c.updating = true
+	c.config = config
+	c.configured = make(map[string]bool, len(config.Children))
+	for _, name := range config.Children {
+		c.configured[name] = true
+	}
+	for _, name := range c.names() {
+		if !c.configured[name] {
+			c.deactivate(c.children[name], true)
+		} else {
+			c.children[name].removed = false
+			c.do(Update, name)
+		}
+	}
+	return c.take()
+}
+
+// EndUpdate ends an update with the choice of a priority, which is published even
+// if it is the same as before.
+func (c *Core) EndUpdate() []Action {
+	c.updating = false
+	c.stale = true
+	return c.choose()
+}
+
+// Reported handles a child's report of its state and picker.
+func (c *Core) Reported(name string, state State) []Action {
+	child, ok := c.children[name]
+	if !ok {
+		return nil
+	}
+	c.track(child, state)
+	return c.choose()
+}
+
+// Rejected handles an error that a child returned from its update. It counts as a
+// report of TRANSIENT_FAILURE unless the child's last report was READY or IDLE,
+// which then stays in use. counts says which it was.
+func (c *Core) Rejected(name string) (counts bool, actions []Action) {
+	child, ok := c.children[name]
+	if !ok || child.reported == Ready || child.reported == Idle {
+		return false, nil
+	}
+	return true, c.Reported(name, TransientFailure)
+}
+
+// FailoverTimerFired handles the end of StartFailover's time.
+func (c *Core) FailoverTimerFired(name string) []Action {
+	child, ok := c.children[name]
+	if !ok || child.failover != running {
+		return nil
+	}
+	c.expire(child)
+	return c.choose()
+}
+
+// DeactivationTimerFired handles the end of StartDeactivation's time.
+func (c *Core) DeactivationTimerFired(name string) []Action {
+	child, ok := c.children[name]
+	if !ok || child.deactivation != running {
+		return nil
+	}
+	child.deactivation = fired
+	c.destroy(child)
+	return c.take()
+}
+
+// FailbackTimerFired handles the end of StartFailback's time.
+func (c *Core) FailbackTimerFired(name string) []Action {
+	child, ok := c.children[name]
+	if !ok || child.failback != running {
+		return nil
+	}
+	child.failback = fired
+	return c.choose()
+}
+
+// Close destroys all children.
+func (c *Core) Close() []Action {
+	for _, name := range c.names() {
+		c.destroy(c.children[name])
+	}
+	c.currentPriority, c.published, c.closed = none, nil, true
+	return c.take()
+}
+
+// choose chooses a priority unless an update is being applied.
+func (c *Core) choose() []Action {
+	if !c.updating && !c.closed {
+		c.choosePriority()
+	}
+	return c.take()
+}
+
+func (c *Core) do(kind Kind, name string) {
+	c.actions = append(c.actions, Action{Kind: kind, Child: name})
+}
+
+func (c *Core) start(kind Kind, child *child, after time.Duration) {
+	c.actions = append(c.actions, Action{Kind: kind, Child: child.name, After: after})
+}
+
+func (c *Core) take() []Action {
+	actions := c.actions
+	c.actions = nil
+	return actions
+}
+
+// names returns the names of the children that exist, sorted, so that the same
+// events always give the same actions.
+func (c *Core) names() []string { return slices.Sorted(maps.Keys(c.children)) }

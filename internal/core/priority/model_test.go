@@ -1,0 +1,119 @@
+package priority_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
+)
+
+// The number of schedules, of about 50 steps each; -rapid.checks says otherwise.
+func TestMain(m *testing.M) {
+	flag.Set("rapid.checks", "1000")
+	os.Exit(m.Run())
+}
+
+// The core does what the pseudo-code does, whatever happens.
+func TestModel(t *testing.T) {
+	total := 0
+	defer func() { t.Logf("%d steps", total) }()
+	rapid.Check(t, func(t *rapid.T) {
+		steps := scenario.Steps().Draw(t, "steps")
+		total += len(steps)
+		w := newWatch()
+		got := scenario.Apply(w.target, steps, w.check)
+		want := scenario.Apply(scenario.NewOracle(), steps, nil)
+		if diff := scenario.Compare(steps, got, want); diff != "" {
+			t.Fatal(diff)
+		}
+		if len(w.exist) > 0 {
+			w.fail("never destroyed: %v", w.exist)
+		}
+		if len(w.target.timers) > 0 {
+			w.fail("%d timers run after Close", len(w.target.timers))
+		}
+		if len(w.failures) > 0 {
+			t.Fatalf("%v\nin %v", w.failures, steps)
+		}
+	})
+}
+
+// watch checks what must hold at every step, without an oracle.
+type watch struct {
+	target   *target
+	exist    map[string]bool
+	inactive map[string]deactivation
+	failures []string
+}
+
+type deactivation struct{ since, retention time.Duration }
+
+func newWatch() *watch {
+	w := &watch{target: newTarget(), exist: map[string]bool{}, inactive: map[string]deactivation{}}
+	w.target.observe = w.observe
+	return w
+}
+
+func (w *watch) fail(format string, args ...any) {
+	w.failures = append(w.failures, fmt.Sprintf(format, args...))
+}
+
+func (w *watch) observe(a core.Action) {
+	switch a.Kind {
+	case core.Create:
+		if w.exist[a.Child] {
+			w.fail("%s was created twice", a.Child)
+		}
+		if w.target.core.Higher(a.Child) {
+			w.fail("%s was created although a higher one can be used", a.Child)
+		}
+		w.exist[a.Child] = true
+	case core.StartDeactivation:
+		w.inactive[a.Child] = deactivation{w.target.now, a.After}
+	case core.StopDeactivation:
+		delete(w.inactive, a.Child)
+	case core.Destroy:
+		if d, ok := w.inactive[a.Child]; ok && w.target.now != d.since+d.retention {
+			w.fail("%s was destroyed after %v, not %v", a.Child, w.target.now-d.since, d.retention)
+		}
+		delete(w.exist, a.Child)
+		delete(w.inactive, a.Child)
+	case core.Publish, core.PublishTimeout, core.PublishEmpty:
+		if w.target.inUpdate {
+			w.fail("published in the middle of an update")
+		}
+		if a.Kind != core.PublishEmpty && a.Child != w.target.core.InUse() {
+			w.fail("published %s while %s is in use", a.Child, w.target.core.InUse())
+		}
+	}
+}
+
+// check checks that to choose again chooses the same.
+func (w *watch) check(scenario.Step) {
+	before := w.target.core.InUse()
+	if actions := w.target.core.ChooseAgain(); len(actions) > 0 {
+		w.fail("choosing again calls for %v", actions)
+	}
+	if after := w.target.core.InUse(); after != before {
+		w.fail("choosing again uses %q instead of %q", after, before)
+	}
+	if _, ok := w.inactive[before]; ok {
+		w.fail("%q is in use and deactivated", before)
+	}
+	for _, timer := range w.target.timers {
+		if timer.kind == core.StartFailback && !w.target.core.Waits(timer.child) {
+			w.fail("%q has a failback timer, which it does not wait for", timer.child)
+		}
+	}
+	for name := range w.exist {
+		if _, ok := w.target.core.State(name); !ok {
+			w.fail("%q is gone without a Destroy", name)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package priority_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
+)
+
+// target is a core with a clock that stands still and children that do as they are
+// told: as little as can be of a shell.
+type target struct {
+	core     *core.Core
+	children map[string]*fakeChild
+	script   map[string][]scenario.Reaction
+	update   scenario.Update
+	errors   []string
+	queue    []func() // events that wait for the one under way
+	busy     bool
+
+	now    time.Duration
+	timers []*fakeTimer // in the order in which they were started
+
+	log    []string
+	closed bool
+
+	inUpdate bool              // between BeginUpdate and EndUpdate
+	observe  func(core.Action) // with each action, where set
+}
+
+type fakeChild struct {
+	updated  bool
+	reported *scenario.Report // nil before the first report
+	rejected string           // the error that counts, of its last update
+	last     error            // the last error
+}
+
+type fakeTimer struct {
+	kind  core.Kind // of the action that started it
+	child string
+	at    time.Duration
+}
+
+func newTarget() *target {
+	return &target{core: core.New(), children: map[string]*fakeChild{}}
+}
+
+func (t *target) write(format string, args ...any) {
+	t.log = append(t.log, strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// event runs f and then the events that were queued in the meantime.
+func (t *target) event(f func()) {
+	t.queue = append(t.queue, f)
+	if t.busy {
+		return
+	}
+	t.busy = true
+	for len(t.queue) > 0 {
+		next := t.queue[0]
+		t.queue = t.queue[1:]
+		next()
+	}
+	t.busy = false
+}
+
+func (t *target) Script(s map[string][]scenario.Reaction) { t.script = s }
+
+func (t *target) Update(u scenario.Update) {
+	t.errors = nil
+	t.event(func() {
+		t.update, t.inUpdate = u, true
+		t.act(t.core.BeginUpdate(u.Config))
+	})
+	var errors []string
+	t.event(func() {
+		t.inUpdate = false
+		t.act(t.core.EndUpdate())
+		errors = t.errors
+	})
+	if len(errors) > 1 {
+		t.write("error: %s (and %d more)", errors[0], len(errors)-1)
+	} else if len(errors) > 0 {
+		t.write("error: %s", errors[0])
+	}
+}
+
+func (t *target) Report(child string, r scenario.Report) {
+	c := t.children[child]
+	t.event(func() {
+		if c == nil || t.children[child] != c { // closed since, maybe made anew
+			return
+		}
+		c.reported, c.rejected = &r, ""
+		if r.State == core.TransientFailure {
+			c.last = r.Err()
+		}
+		t.act(t.core.Reported(child, r.State))
+	})
+}
+
+func (t *target) reject(child string, err error) {
+	c := t.children[child]
+	t.event(func() {
+		if t.children[child] != c {
+			return
+		}
+		text := fmt.Sprintf("priority: child %q rejected its update: %v", child, err)
+		c.last = fmt.Errorf("%s", text)
+		counts, actions := t.core.Rejected(child)
+		if counts {
+			c.rejected = text
+		}
+		t.act(actions)
+	})
+}
+
+// updateChild does what the shell does, and what the child does from inside.
+func (t *target) updateChild(name string) {
+	c, verb := t.children[name], "update"
+	if !c.updated {
+		c.updated, verb = true, "create"
+	}
+	var endpoints []string
+	for _, e := range t.update.Endpoints {
+		if len(e.Path) > 0 && e.Path[0] == name {
+			endpoints = append(endpoints, fmt.Sprintf("%s%v", e.Address, e.Path[1:]))
+		}
+	}
+	t.write("%s %s %s", verb, name, strings.Join(endpoints, " "))
+	for _, r := range t.script[name] {
+		if r.Err == nil {
+			t.Report(name, r.Report)
+			continue
+		}
+		t.errors = append(t.errors, fmt.Sprintf("priority: child %q rejected its update: %v", name, r.Err))
+		t.reject(name, r.Err)
+		return
+	}
+}
+
+func (t *target) act(actions []core.Action) {
+	for _, a := range actions {
+		if t.observe != nil {
+			t.observe(a)
+		}
+		c := t.children[a.Child]
+		switch a.Kind {
+		case core.Create:
+			t.children[a.Child] = &fakeChild{}
+		case core.Update:
+			t.updateChild(a.Child)
+		case core.Destroy:
+			delete(t.children, a.Child)
+			t.write("destroy %s", a.Child)
+		case core.ExitIdle:
+			t.write("exit-idle %s", a.Child)
+		case core.StartFailover, core.StartDeactivation, core.StartFailback:
+			t.timers = append(t.timers, &fakeTimer{a.Kind, a.Child, t.now + a.After})
+		case core.StopFailover, core.StopDeactivation, core.StopFailback:
+			i := slices.IndexFunc(t.timers, func(tm *fakeTimer) bool {
+				return tm.child == a.Child && tm.kind == a.Kind-1 // each Stop follows its Start
+			})
+			t.timers = slices.Delete(t.timers, i, i+1)
+		case core.Publish:
+			t.publish(a.Child, c)
+		case core.PublishTimeout:
+			t.write("publish TRANSIENT_FAILURE: %v", &core.TimeoutError{Child: a.Child, After: a.After, Last: c.last})
+		case core.PublishEmpty:
+			t.write("publish TRANSIENT_FAILURE: %v", core.ErrEmpty)
+		}
+	}
+}
+
+func (t *target) publish(name string, c *fakeChild) {
+	switch {
+	case c.rejected != "":
+		t.write("publish TRANSIENT_FAILURE: %s", c.rejected)
+	case c.reported == nil:
+		t.write("publish CONNECTING")
+	default:
+		t.write("%s", c.reported.Line(name))
+	}
+}
+
+func (t *target) Advance(d time.Duration) {
+	end := t.now + d
+	for {
+		i := -1
+		for j, tm := range t.timers {
+			if tm.at <= end && (i < 0 || tm.at < t.timers[i].at) {
+				i = j
+			}
+		}
+		if i < 0 {
+			t.now = end
+			return
+		}
+		tm := t.timers[i]
+		t.timers = slices.Delete(t.timers, i, i+1)
+		t.now = tm.at
+		fired := map[core.Kind]func(string) []core.Action{
+			core.StartFailover:     t.core.FailoverTimerFired,
+			core.StartDeactivation: t.core.DeactivationTimerFired,
+			core.StartFailback:     t.core.FailbackTimerFired,
+		}[tm.kind]
+		t.event(func() { t.act(fired(tm.child)) })
+	}
+}
+
+func (t *target) ExitIdle() {
+	if name := t.core.InUse(); name != "" {
+		t.write("exit-idle %s", name)
+	}
+}
+
+// ResolverError and Resolve are the shell's business: this is what is expected.
+func (t *target) ResolverError(err error) {
+	names := make([]string, 0, len(t.children))
+	for name := range t.children {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		t.write("resolver-error %s %v", name, err)
+	}
+	if len(names) == 0 && !t.closed {
+		t.write("publish TRANSIENT_FAILURE: priority: no child to use, and the resolver reports: %v", err)
+	}
+}
+
+func (t *target) Resolve(child string) {
+	if t.children[child] != nil && slices.Contains(t.update.Config.Children, child) && !slices.Contains(t.update.Ignore, child) {
+		t.write("resolve")
+	}
+}
+
+func (t *target) Close() {
+	t.closed = true
+	t.event(func() { t.act(t.core.Close()) })
+}
+
+func (t *target) Take() []string {
+	log := t.log
+	t.log = nil
+	return log
+}

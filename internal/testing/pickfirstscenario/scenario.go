@@ -1,0 +1,166 @@
+// Package pickfirstscenario runs the text scenarios of pick_first against anything that
+// behaves like it: the core alone, and the real policy over fake subchannels. For
+// tests only.
+//
+// A scenario has these directives; the output is what the policy did, in order.
+//
+//	new                        starts again with a policy that has no addresses yet
+//	update a b [health]        gives it a list, maybe empty; health: READY waits for it
+//	resolver-error text
+//	exit-idle
+//	report a STATE [error]     the subchannel of a reports
+//	health a STATE [error]     the health listener of a reports
+//	advance 250ms              time passes
+//	close
+//	shuffle                    the order of endpoints 0, 1, …, a line "weight u" each,
+//	                           where u is the random number drawn for it
+//	interleave                 the order in which addresses are tried, one a line
+package pickfirstscenario
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+)
+
+// Target is a pick_first policy that logs what it does, one line each: "connect a",
+// "shutdown a", "watch a" (its health), "resolve", "publish READY a",
+// "publish TRANSIENT_FAILURE: error" and "publish IDLE" or "publish CONNECTING".
+type Target interface {
+	Update(addresses []string, health bool)
+	ResolverError(err error)
+	ExitIdle()
+	Report(address string, state core.State, err error)
+	Health(address string, state core.State, err error)
+	Advance(d time.Duration)
+	Close()
+	// Take returns the lines since it was last called.
+	Take() []string
+}
+
+// Run runs the scenario in the file at path, each `new` of it with a target of its
+// own.
+func Run(t *testing.T, path string, newTarget func() Target) {
+	target := newTarget()
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		words := wordsOf(d)
+		switch d.Cmd {
+		case "new":
+			target.Close()
+			target = newTarget()
+			return ""
+		case "shuffle":
+			return shuffle(t, d.Input)
+		case "interleave":
+			return interleave(strings.Fields(d.Input))
+		}
+		if err := drive(target, d.Cmd, words); err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		return text(target.Take())
+	})
+	target.Close()
+}
+
+func wordsOf(d *datadriven.TestData) []string {
+	var words []string
+	for _, a := range d.CmdArgs {
+		words = append(words, a.Key)
+	}
+	return words
+}
+
+func text(lines []string) string {
+	if len(lines) == 0 {
+		return "nothing\n"
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func drive(target Target, cmd string, words []string) error {
+	switch cmd {
+	case "update":
+		last := len(words) - 1
+		if health := last >= 0 && words[last] == "health"; health {
+			target.Update(words[:last], true)
+		} else {
+			target.Update(words, false)
+		}
+	case "resolver-error":
+		target.ResolverError(errors.New(strings.Join(words, " ")))
+	case "exit-idle":
+		target.ExitIdle()
+	case "report", "health":
+		return report(target, cmd, words)
+	case "advance":
+		d, err := time.ParseDuration(words[0])
+		if err != nil {
+			return err
+		}
+		target.Advance(d)
+	case "close":
+		target.Close()
+	default:
+		return fmt.Errorf("unknown directive %q", cmd)
+	}
+	return nil
+}
+
+func report(target Target, cmd string, words []string) error {
+	if len(words) < 2 {
+		return fmt.Errorf("want an address and a state after %s", cmd)
+	}
+	for s := core.Idle; s <= core.TransientFailure; s++ {
+		if s.String() != words[1] {
+			continue
+		}
+		var err error
+		if len(words) > 2 {
+			err = errors.New(strings.Join(words[2:], " "))
+		}
+		if cmd == "health" {
+			target.Health(words[0], s, err)
+		} else {
+			target.Report(words[0], s, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown state %q", words[1])
+}
+
+func shuffle(t *testing.T, input string) string {
+	var weights []uint32
+	var random []float64
+	for line := range strings.Lines(input) {
+		var weight uint32
+		var u float64
+		if _, err := fmt.Sscan(line, &weight, &u); err != nil {
+			t.Fatalf("%q: want a weight and a random number: %v", line, err)
+		}
+		weights, random = append(weights, weight), append(random, u)
+	}
+	next := func() float64 {
+		u := random[0]
+		random = random[1:]
+		return u
+	}
+	return strings.Trim(fmt.Sprintln(core.Shuffle(weights, next)), "[]\n") + "\n"
+}
+
+func interleave(addresses []string) string {
+	var families []core.Family
+	for _, a := range addresses {
+		families = append(families, core.FamilyOf(a))
+	}
+	var tried []string
+	for _, i := range core.Interleave(families) {
+		tried = append(tried, addresses[i])
+	}
+	return strings.Join(tried, "\n") + "\n"
+}

@@ -1,0 +1,144 @@
+// Package priorityscenario runs the text scenarios of priority against anything that
+// behaves like it: the core alone, and the real policy over fake children. For
+// tests only.
+//
+// A scenario begins with a line `new name`. It has these directives; the output is
+// what the policy did, in order.
+//
+//	update p0 p1 …             gives it a configuration with these priorities and no
+//	                           other children, unless an option says otherwise
+//	report p0 STATE [tag]      the child reports; the tag tells its pickers apart
+//	advance 10s                time passes
+//	exit-idle
+//	resolver-error text
+//	re-resolve p0              the child asks for re-resolution
+//	close
+//
+// Options of update are children=(p0, p1) for all children that are configured,
+// ignore=(p0) for those whose requests for re-resolution are ignored, and
+// timeout=10s, retention=15m, removed=15m and failback=0s for the durations.
+//
+// The lines under a directive are endpoints for update, `10.0.0.1:80 p0 locality`,
+// and what children do from inside the updates that the directive causes:
+//
+//	p0: report READY [tag]
+//	p0: error text
+package priorityscenario
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+)
+
+// Target is a priority policy that logs what it does, one line each.
+type Target interface {
+	// Script sets what children do from inside their updates from now on.
+	Script(map[string][]Reaction)
+	Update(Update)
+	Report(child string, report Report)
+	Advance(d time.Duration)
+	ExitIdle()
+	ResolverError(err error)
+	Resolve(child string)
+	Close()
+	// Take returns the lines since it was last called:
+	//
+	//	create p0 [10.0.0.1:80[locality] …]     and its first update
+	//	update p0 [10.0.0.1:80[locality] …]
+	//	exit-idle p0
+	//	resolver-error p0 text
+	//	destroy p0
+	//	resolve
+	//	publish p0 STATE [tag]
+	//	publish CONNECTING                      of a child that has not reported
+	//	publish TRANSIENT_FAILURE: error        of the policy itself
+	//	error: text                             returned by Update
+	Take() []string
+}
+
+// Update is one update.
+type Update struct {
+	Config    core.Config
+	Ignore    []string
+	Endpoints []Endpoint
+}
+
+// Endpoint is an address and its path.
+type Endpoint struct {
+	Address string
+	Path    []string
+}
+
+// Report is what a child reports.
+type Report struct {
+	State core.State
+	Tag   string
+}
+
+// Err is the error of the report's picker if the state is TRANSIENT_FAILURE.
+func (r Report) Err() error {
+	if r.Tag == "" {
+		return errors.New("failed")
+	}
+	return errors.New(r.Tag)
+}
+
+// Line returns the line of its being published.
+func (r Report) Line(child string) string {
+	return strings.TrimSpace(fmt.Sprintf("publish %s %v %s", child, r.State, r.Tag))
+}
+
+// Reaction is something that a child does when it is updated: Report, or return Err
+// if that is not nil.
+type Reaction struct {
+	Report Report
+	Err    error
+}
+
+// SortSimultaneous sorts lines that follow each other whose order is not determined:
+// children that are destroyed at the same time, or told an error of the resolver.
+func SortSimultaneous(lines []string) {
+	for i := 1; i < len(lines); i++ {
+		for j := i; j > 0 && simultaneous(lines[j-1], lines[j]) && lines[j] < lines[j-1]; j-- {
+			lines[j-1], lines[j] = lines[j], lines[j-1]
+		}
+	}
+}
+
+func simultaneous(a, b string) bool {
+	for _, verb := range []string{"destroy ", "resolver-error "} {
+		if strings.HasPrefix(a, verb) && strings.HasPrefix(b, verb) {
+			return true
+		}
+	}
+	return false
+}
+
+// Run runs the scenarios in the file at path, each with a target of its own.
+func Run(t *testing.T, path string, newTarget func() Target) {
+	target := newTarget()
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		if d.Cmd == "new" {
+			target.Close()
+			target = newTarget()
+			return ""
+		}
+		if err := drive(target, d); err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		lines := target.Take()
+		SortSimultaneous(lines)
+		if len(lines) > 0 {
+			return strings.Join(lines, "\n") + "\n"
+		}
+		return "nothing\n"
+	})
+	target.Close()
+}
