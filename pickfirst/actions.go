@@ -49,30 +49,22 @@ func (p *policy) publish(a core.Action) {
 	}
 }
 
-// connect connects to address i. gRPC makes no subchannel for a channel that is
-// being closed; that counts as a failed attempt.
+// connect connects to address i.
 func (p *policy) connect(i int) {
 	e := &p.entries[i]
 	if e.sub != nil {
 		e.sub.conn.Connect()
 		return
 	}
-	sub := &subchannel{policy: p, index: i}
-	conn, err := p.cc.NewSubConn([]resolver.Address{e.address}, balancer.NewSubConnOptions{StateListener: sub.changed})
-	if err != nil {
-		p.events.Enqueue(func() { p.report(sub, core.TransientFailure, err) })
-		return
-	}
-	sub.conn = conn
-	e.sub = sub
-	conn.Connect()
+	e.sub = &subchannel{policy: p, index: i}
+	e.sub.open(e.address, 0)
 }
 
 // subchannel is one subchannel of an address that is in the list.
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn
-	index  int // of its address; gone once it was shut down. Only used in events
+	conn   balancer.SubConn // an unmade one where gRPC refused
+	index  int              // of its address; gone once it was shut down. Only used in events
 }
 
 const gone = -1

@@ -75,7 +75,7 @@ func TestDifferencesByHand(t *testing.T) {
 		}, {
 			"no subchannel can be made",
 			func(r *recorder) error {
-				r.refuse = true
+				r.refuses = map[string]bool{"a": true}
 				r.Update([]string{"a"}, false)
 				return nil
 			},

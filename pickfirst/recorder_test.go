@@ -23,7 +23,7 @@ type recorder struct {
 
 	builder balancer.Builder
 	policy  balancer.Balancer
-	refuse  bool                                // to make subchannels
+	refuses map[string]bool                     // to which addresses no subchannel is made
 	mark    func(resolver.State) resolver.State // switches health listening on
 
 	mu        sync.Mutex
@@ -76,7 +76,7 @@ func (s *fakeSubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 }
 
 func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	if r.refuse {
+	if r.refuses[a[0].Addr] {
 		return nil, errors.New("closing")
 	}
 	s := &fakeSubConn{r: r, address: a[0].Addr, listener: opts.StateListener}

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/endpointsharding"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -31,24 +30,6 @@ func TestLateReportsAreNotHeard(t *testing.T) {
 	if cc.SubConn("a") == old || len(cc.States()) != n {
 		t.Errorf("a subchannel that was shut down still counts: %v", cc.State().ConnectivityState)
 	}
-}
-
-// refusing is a channel that makes no subchannels, as one does that is being closed.
-type refusing struct{ lbtest.ClientConn }
-
-func (*refusing) NewSubConn([]resolver.Address, balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	return nil, errors.New("closing")
-}
-
-func TestNoSubchannelIsAFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cc := &refusing{}
-		p := balancer.Get(Name).Build(cc, balancer.BuildOptions{})
-		update(t, p, endpoints("a", "b"))
-		synctest.Wait()
-		want(t, &cc.ClientConn, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: closing")
-		p.Close()
-	})
 }
 
 // A parent that calls back from its UpdateState, on the same stack.

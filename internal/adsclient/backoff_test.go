@@ -11,19 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-func TestDelayGrowsToItsLimit(t *testing.T) {
-	low, high := time.Hour, time.Duration(0)
-	for range 1000 {
-		low, high = min(low, delay(0)), max(high, delay(0))
-		if d := delay(1000); d < 96*time.Second || d > 144*time.Second {
-			t.Fatalf("the longest delay is %v, want 120 s ± 20 %%", d)
-		}
-	}
-	if low < 800*time.Millisecond || low > 850*time.Millisecond || high < 1150*time.Millisecond || high > 1200*time.Millisecond {
-		t.Errorf("the first delay is from %v to %v, want 1 s ± 20 %%", low, high)
-	}
-}
-
 // RESOURCE_EXHAUSTED for ever, then one answer, then RESOURCE_EXHAUSTED again.
 func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package adsclient
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/backoff"
 )
 
 // EndpointsURL is the type of the resources that are asked for.
@@ -30,7 +32,7 @@ func (c *client) run(ctx context.Context) {
 		if answered := c.ended(ctx, c.stream(ctx)); answered {
 			attempt = 0
 		}
-		wait := time.NewTimer(time.Until(began.Add(delay(attempt))))
+		wait := time.NewTimer(time.Until(began.Add(backoff.Delay(attempt, rand.Float64()))))
 		attempt++
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,239 @@
+package pickfirst
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"pgregory.net/rapid"
+
+	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// refusing is a channel that makes no subchannels to some addresses, or none at all,
+// as one does that is being closed. It writes down when it was asked for which.
+type refusing struct {
+	lbtest.ClientConn
+	makes func(address string) bool
+	asked map[string][]time.Time
+}
+
+func (r *refusing) NewSubConn(list []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	address := list[0].Addr
+	if r.asked == nil {
+		r.asked = map[string][]time.Time{}
+	}
+	r.asked[address] = append(r.asked[address], time.Now())
+	if r.makes != nil && r.makes(address) {
+		return r.ClientConn.NewSubConn(list, opts)
+	}
+	return nil, errors.New("closing")
+}
+
+// only makes subchannels to the given addresses.
+func only(addresses ...string) func(string) bool {
+	return func(a string) bool { return slices.Contains(addresses, a) }
+}
+
+func buildRefusing(t *testing.T) (*refusing, balancer.Balancer) {
+	cc := &refusing{}
+	p := balancer.Get(Name).Build(cc, balancer.BuildOptions{})
+	t.Cleanup(p.Close)
+	return cc, p
+}
+
+func TestNoSubchannelIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, p := buildRefusing(t)
+		update(t, p, endpoints("a", "b"))
+		synctest.Wait()
+		want(t, &cc.ClientConn, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: closing")
+	})
+}
+
+// The failure belongs to its address, wherever that is in a later list, and to no
+// other.
+func TestRefusalStaysWithItsAddress(t *testing.T) {
+	for _, next := range [][]string{{"z"}, {"z", "y", "x", "w", "v", "u"}, {"z", "a"}} {
+		synctest.Test(t, func(t *testing.T) {
+			cc, p := buildRefusing(t)
+			update(t, p, endpoints("a", "b", "c", "d", "e", "f"))
+			cc.makes = only(next...)
+			update(t, p, endpoints(next...))
+			synctest.Wait()
+			if z := cc.SubConn("z"); z == nil || z.Connects() != 1 {
+				t.Fatalf("%v: the first address of the new list was not tried", next)
+			}
+			<-time.After(249 * time.Millisecond)
+			if y := cc.SubConn(next[len(next)-1]); y != nil && len(next) > 1 {
+				t.Errorf("%v: the last was tried while the first had its turn", next)
+			}
+			cc.SubConn("z").Report(connectivity.Ready, nil)
+			want(t, &cc.ClientConn, connectivity.Ready, "z")
+		})
+	}
+}
+
+// "apply exponential backoff … attempt to reconnect … indefinitely" (A62): as gRPC
+// does for a connection, after 1 s, 1.6 s, 2.56 s and so on up to 2 min, each ±20 %.
+func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, p := buildRefusing(t)
+		update(t, p, endpoints("a", "b"))
+		<-time.After(24 * time.Hour)
+		for _, address := range []string{"a", "b"} {
+			times, want := cc.asked[address], time.Second
+			for i := 1; i < len(times); i++ {
+				if gap := times[i].Sub(times[i-1]); gap < want*79/100 || gap > want*121/100 {
+					t.Fatalf("attempt %d on %s came %v after the last, want %v ±20 %%", i, address, gap, want)
+				}
+				want = min(want*16/10, 2*time.Minute)
+			}
+			if len(times) < 600 {
+				t.Errorf("%s was tried %d times in a day, want 600 or more", address, len(times))
+			}
+		}
+		if n := cc.ResolveNows(); n < 600 {
+			t.Errorf("re-resolution was asked for %d times in a day, want 600 or more", n)
+		}
+		cc.makes = only("b")
+		<-time.After(3 * time.Minute)
+		synctest.Wait()
+		cc.SubConn("b").Report(connectivity.Ready, nil)
+		want(t, &cc.ClientConn, connectivity.Ready, "b")
+		n := len(cc.asked["a"])
+		<-time.After(time.Hour)
+		if len(cc.asked["a"]) != n {
+			t.Errorf("a is still tried while b is connected")
+		}
+	})
+}
+
+// The next list may come before the refusal is heard: there is one backoff even so.
+func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, p := buildRefusing(t)
+		cc.makes = func(address string) bool {
+			cc.makes = only("a")
+			go p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints("a", "b")})
+			synctest.Wait() // it is queued
+			return false
+		}
+		update(t, p, endpoints("a"))
+		synctest.Wait()
+		if n := len(cc.asked["a"]); n != 1 {
+			t.Errorf("a was tried %d times at once, want once", n)
+		}
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		cc.SubConn("a").Report(connectivity.Connecting, nil)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		want(t, &cc.ClientConn, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: closing")
+		if n := len(cc.asked["a"]); n != 2 {
+			t.Errorf("a was tried %d times, want twice", n)
+		}
+	})
+}
+
+// Where some addresses are refused the others serve.
+func TestRefusedForSomeAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, p := buildRefusing(t)
+		cc.makes = only("b")
+		update(t, p, endpoints("a", "b", "c"))
+		synctest.Wait()
+		want(t, &cc.ClientConn, connectivity.Connecting, "queue")
+		cc.SubConn("b").Report(connectivity.Connecting, nil)
+		cc.SubConn("b").Report(connectivity.Ready, nil)
+		want(t, &cc.ClientConn, connectivity.Ready, "b")
+		cc.makes = only("a")
+		cc.SubConn("b").Report(connectivity.Idle, nil)
+		p.ExitIdle()
+		want(t, &cc.ClientConn, connectivity.Connecting, "queue")
+		cc.SubConn("a").Report(connectivity.Ready, nil)
+		want(t, &cc.ClientConn, connectivity.Ready, "a")
+	})
+}
+
+// A channel that is being closed refuses, and then closes the policy.
+func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, p := buildRefusing(t)
+		update(t, p, endpoints("a", "b"))
+		<-time.After(time.Second / 2)
+		p.Close()
+		states := len(cc.States())
+		<-time.After(time.Hour)
+		if n := len(cc.asked["a"]) + len(cc.asked["b"]); n != 2 || len(cc.States()) != states {
+			t.Errorf("asked for %d subchannels, published %v after Close", n, cc.States()[states:])
+		}
+	})
+}
+
+// refusal is a step, and the addresses to which no subchannel is made from then on.
+type refusal struct {
+	step    step
+	refused []string
+}
+
+func drawRefusal(t *rapid.T) refusal {
+	refused := rapid.SliceOfDistinct(rapid.SampledFrom(addressNames), rapid.ID)
+	return refusal{drawStep(t), refused.Draw(t, "refused")}
+}
+
+// Whatever was refused under whatever lists, the policy connects once nothing is
+// refused any more.
+func TestRefusalsAtRandom(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		schedule := rapid.SliceOfN(rapid.Custom(drawRefusal), 1, 30).Draw(rt, "schedule")
+		var verdict error
+		synctest.Test(t, func(*testing.T) { verdict = afterRefusals(schedule) })
+		if verdict != nil {
+			rt.Fatal(verdict)
+		}
+	})
+}
+
+func afterRefusals(schedule []refusal) error {
+	r := newRecorder(balancer.Get(Name), EnableHealthListener)
+	defer r.Close()
+	list := addressNames[:1]
+	r.Update(list, false)
+	for _, s := range schedule {
+		r.refuses = map[string]bool{}
+		for _, a := range s.refused {
+			r.refuses[a] = true
+		}
+		if s.step.op == "update" {
+			list = s.step.list
+		}
+		<-time.After(s.step.wait)
+		r.take(s.step)
+	}
+	r.refuses = nil
+	if len(list) == 0 {
+		list = addressNames[:1]
+		r.Update(list, false)
+	}
+	for range 20 {
+		r.ExitIdle()
+		<-time.After(150 * time.Second) // the longest backoff is 144 s
+		for _, a := range addressNames {
+			r.network(a, core.Ready)
+			r.Health(a, core.Ready, nil)
+		}
+		if r.Take(); r.published == connectivity.Ready {
+			return nil
+		}
+	}
+	return fmt.Errorf("with the list %s it is %v for ever", strings.Join(list, " "), r.published)
+}
