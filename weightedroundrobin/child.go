@@ -66,9 +66,9 @@ func (c *child) ResolveNow(opts resolver.ResolveNowOptions) {
 // updateClientConnState gives the child's policy its endpoint, and the attributes
 // that the parent was given.
 func (c *child) updateClientConnState(attributes *attributes.Attributes) error {
-	err := c.balancer.UpdateClientConnState(balancer.ClientConnState{
+	err := childlb.Plain(c.balancer.UpdateClientConnState(balancer.ClientConnState{
 		ResolverState: resolver.State{Endpoints: []resolver.Endpoint{c.endpoint}, Attributes: attributes},
-	})
+	}))
 	if err != nil {
 		c.endpoint = resolver.Endpoint{} // given again with the next update
 	}

@@ -106,7 +106,7 @@ func (r *edsResolver) send(cluster *endpointv3.ClusterLoadAssignment) {
 	state, err := r.translate(cluster)
 	if err != nil {
 		logger.Errorf("eds: cluster %q: %v", r.cluster, err)
-		r.cc.ReportError(fmt.Errorf("eds: cluster %q: %w", r.cluster, err))
+		r.cc.ReportError(fmt.Errorf("eds: cluster %q: %v", r.cluster, err)) // a status in it would end waiting calls
 		return
 	}
 	// A priority without endpoints is no refusal of the rest; policies say so themselves.

@@ -125,7 +125,7 @@ func (r *multiResolver) checkServiceConfig() error {
 		all = append(all, topology.Part{Name: p.name})
 	}
 	if parsed := r.parse(topology.Targets(all)); parsed != nil && parsed.Err != nil {
-		return fmt.Errorf("failover: service config: %w", parsed.Err)
+		return fmt.Errorf("failover: service config: %v", parsed.Err) // a status in it would end waiting calls
 	}
 	return nil
 }

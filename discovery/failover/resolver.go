@@ -72,7 +72,7 @@ func (r *multiResolver) start(opts resolver.BuildOptions) error {
 		if err != nil {
 			r.stop()
 			closeAll(inner)
-			return fmt.Errorf("failover: part %d, %s: %w", i+1, quote(p.name), err)
+			return fmt.Errorf("failover: part %d, %s: %v", i+1, quote(p.name), err) // a status in it would end waiting calls
 		}
 		inner = append(inner, built)
 	}

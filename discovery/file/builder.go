@@ -84,7 +84,7 @@ func (b *builder) checkServiceConfig(cc resolver.ClientConn) error {
 		return nil
 	}
 	if parsed := cc.ParseServiceConfig(b.serviceConfig); parsed.Err != nil {
-		return fmt.Errorf("service config: %w", parsed.Err)
+		return fmt.Errorf("service config: %v", parsed.Err) // a status in it would end waiting calls
 	}
 	return nil
 }

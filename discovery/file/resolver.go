@@ -115,7 +115,7 @@ func (r *fileResolver) complain(err error) {
 		return
 	}
 	logger.Errorf("file: %v", err)
-	r.cc.ReportError(fmt.Errorf("file: %w", err))
+	r.cc.ReportError(fmt.Errorf("file: %v", err)) // a status in it would end waiting calls
 }
 
 // note logs what in the file has no effect, when it changes.

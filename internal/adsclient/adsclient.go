@@ -45,7 +45,7 @@ type Watcher interface {
 	// before. The resource is shared and must not be modified.
 	Endpoints(*endpointv3.ClusterLoadAssignment)
 	// Unknown is called, any number of times, while no good resource is known.
-	// The error is one line that names the server and the cluster.
+	// The error is one line that names the server and the cluster, and wraps nothing.
 	Unknown(error)
 }
 

@@ -94,7 +94,9 @@ func (c *client) do(a ads.Actions, decoded resources, watchers map[string]map[*w
 		c.deliver(d, decoded[d.Name], watchers[d.Name])
 	}
 	for _, f := range a.Fail {
-		err := fmt.Errorf("eds: no endpoints of cluster %q from %s: %w", f.Name, c.server.URI, f.Err)
+		// The reason may be the status of the stream. gRPC would end the calls on a channel
+		// with it, also those that wait for ready, so its text alone is passed on.
+		err := fmt.Errorf("eds: no endpoints of cluster %q from %s: %v", f.Name, c.server.URI, f.Err)
 		for w := range watchers[f.Name] {
 			w.Unknown(err)
 		}

@@ -71,7 +71,7 @@ func Failed(err error) balancer.State {
 }
 
 // Update gives the child its policy, configuration and endpoints, and returns the
-// policy's error. A policy of another type than the last is built anew, and takes
+// policy's error, made Plain. A policy of another type than the last is built anew, and takes
 // over gracefully.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) error {
 	if policy.Builder == nil {
@@ -84,10 +84,10 @@ func (c *Child) Update(policy lbconfig.Policy, state resolver.State) error {
 			return fmt.Errorf("policy %s built no balancer", policy.Name())
 		}
 	}
-	err := latest.balancer.UpdateClientConnState(balancer.ClientConnState{
+	err := Plain(latest.balancer.UpdateClientConnState(balancer.ClientConnState{
 		ResolverState:  state,
 		BalancerConfig: policy.Config,
-	})
+	}))
 	if err != nil && latest == c.pending {
 		// The parent takes this error for the current policy's as long as that one
 		// serves. Should the pending one, which may never report, take over, it counts

@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/drop"
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/pickfirst"
+	"github.com/understudy-lb/understudy/priority"
+	"github.com/understudy-lb/understudy/weightedroundrobin"
+	"github.com/understudy-lb/understudy/weightedtarget"
+)
+
+// final is an error of somebody else's, which gRPC would end every call with.
+var final = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
+
+// gRPC takes an error that is, or wraps, a status for the end of a call, also of one
+// that waits for ready, and past every retry policy. So none that a source or a policy
+// hands to gRPC does, whatever others handed to it. Calls that drop means to end are
+// the exception.
+func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
+	t.Run("sources", func(t *testing.T) {
+		for name, errs := range sourceErrors {
+			t.Run(name, func(t *testing.T) { checkPlain(t, errs(t)) })
+		}
+	})
+	t.Run("policies", func(t *testing.T) {
+		for _, policy := range policies {
+			for what, m := range mishaps {
+				if policy.leaf && m.ofChild || policy.name == pickfirst.Name && m.ofHealth {
+					continue
+				}
+				t.Run(policy.name+"/"+what, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { checkPlain(t, policy.errors(t, m)) })
+				})
+			}
+		}
+	})
+}
+
+// checkPlain wants at least one error, and no status in any.
+func checkPlain(t *testing.T, errs []error) {
+	t.Helper()
+	if len(errs) == 0 {
+		t.Fatal("gRPC was handed no error")
+	}
+	for _, err := range errs {
+		if s, holds := status.FromError(err); holds {
+			t.Errorf("gRPC ends calls with %v: %v", s.Code(), err)
+		}
+	}
+}
+
+// finalStub is a policy that is not ours: it fails each update, and then its calls.
+var finalStub = &lbtest.StubBuilder{PolicyName: "e2e_final", OnUpdate: func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+	if s.ID() == "empty" {
+		return errors.Join(balancer.ErrBadResolverState, final)
+	}
+	return final
+}}
+
+func init() { balancer.Register(finalStub) }
+
+// A policy, and its configuration: %[1]s is what stands for its child's.
+type policyUnderTest struct {
+	name, config string
+	path         []string // of the endpoints
+	leaf         bool     // has no children to be configured
+}
+
+var policies = []policyUnderTest{
+	{priority.Name, `{"priorities":["a"],"children":{"a":{"config":%s}}}`, []string{"a"}, false},
+	{weightedtarget.Name, `{"targets":{"a":{"weight":1,"childPolicy":%s}}}`, []string{"a"}, false},
+	{drop.Name, `{"childPolicy":%s}`, nil, false},
+	{weightedroundrobin.Name, `{}`, nil, true},
+	{pickfirst.Name, `{}`, nil, true},
+}
+
+const leafConfig = `[{"understudy_weighted_round_robin":{}}]`
+
+// A mishap is what happens to a policy. It returns the error that gRPC is given back.
+type mishap struct {
+	ofChild  bool // happens only to a policy whose child is configured
+	ofHealth bool // happens only below a policy that asks for health
+	do       func(*testing.T, *policyUnderTest, balancer.Balancer, *lbtest.ClientConn) error
+}
+
+var mishaps = map[string]mishap{
+	"the resolver fails at first": {do: func(_ *testing.T, _ *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
+		b.ResolverError(final)
+		return nil
+	}},
+	"the resolver fails without endpoints": {do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
+		err := p.update(t, b, leafConfig)
+		b.ResolverError(final)
+		return err
+	}},
+	"another's configuration": {do: func(_ *testing.T, _ *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
+		return b.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: &lbtest.StubConfig{}})
+	}},
+	"the child fails its update": {ofChild: true, do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
+		return p.update(t, b, `[{"e2e_final":{"id":"x"}}]`, "10.0.0.1:1")
+	}},
+	"the child fails its update, with two errors": {ofChild: true, do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
+		err := p.update(t, b, `[{"e2e_final":{"id":"empty"}}]`, "10.0.0.1:1")
+		if !errors.Is(err, balancer.ErrBadResolverState) {
+			t.Errorf("%v is no longer balancer.ErrBadResolverState", err)
+		}
+		return err
+	}},
+	"every subchannel fails": {do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
+		err := p.update(t, b, leafConfig, "10.0.0.1:1", "10.0.0.2:1")
+		for range 2 { // the second is made when the first has failed
+			for _, sc := range cc.SubConns() {
+				sc.Report(connectivity.Connecting, nil)
+				sc.Report(connectivity.TransientFailure, final)
+			}
+		}
+		return err
+	}},
+	"the server is not healthy": {ofHealth: true, do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
+		err := p.update(t, b, leafConfig, "10.0.0.1:1")
+		for _, sc := range cc.SubConns() {
+			sc.Report(connectivity.Connecting, nil)
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.TransientFailure, final)
+		}
+		return err
+	}},
+	"every subchannel is refused": {do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
+		cc.ClientConn = refusing{}
+		return p.update(t, b, leafConfig, "10.0.0.1:1")
+	}},
+}
+
+// refusing marks a channel that is being closed.
+type refusing struct{ balancer.ClientConn }
+
+// channelOf is what a policy is given: it refuses subchannels where cc says so.
+type channelOf struct{ *lbtest.ClientConn }
+
+func (c channelOf) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	if _, refuses := c.ClientConn.ClientConn.(refusing); refuses {
+		return nil, final
+	}
+	return c.ClientConn.NewSubConn(addresses, opts)
+}
+
+// update gives the policy the configuration of a child, and endpoints.
+func (p *policyUnderTest) update(t *testing.T, b balancer.Balancer, child string, addresses ...string) error {
+	t.Helper()
+	text := p.config
+	if !p.leaf {
+		text = fmt.Sprintf(p.config, child)
+	}
+	config, err := balancer.Get(p.name).(balancer.ConfigParser).ParseConfig([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var endpoints []resolver.Endpoint
+	for _, a := range addresses {
+		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}}
+		endpoints = append(endpoints, hierarchy.Set(e, p.path...))
+	}
+	return b.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: endpoints}, BalancerConfig: config})
+}
+
+// errors returns what gRPC is handed by the policy when something happens to it.
+func (p *policyUnderTest) errors(t *testing.T, m mishap) []error {
+	cc := new(lbtest.ClientConn)
+	b := balancer.Get(p.name).Build(channelOf{cc}, balancer.BuildOptions{})
+	defer b.Close()
+	var errs []error
+	if err := m.do(t, p, b, cc); err != nil {
+		errs = append(errs, err)
+	}
+	time.Sleep(time.Minute) // every timer has fired
+	synctest.Wait()
+	for _, s := range cc.States() {
+		if _, err := s.Picker.Pick(balancer.PickInfo{Ctx: t.Context()}); err != nil && s.ConnectivityState == connectivity.TransientFailure {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}

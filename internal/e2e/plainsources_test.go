@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/discovery/eds"
+	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// sourceErrors are what sources hand to gRPC, by what has happened.
+var sourceErrors = map[string]func(*testing.T) []error{
+	"eds: the server is down": func(t *testing.T) []error {
+		return reported(t, "refused", eds.NewBuilder(), "eds://"+nobodyAt(t)+"/c", nil)
+	},
+	"eds: the server ends the stream": func(t *testing.T) []error {
+		return reported(t, "go away", eds.NewBuilder(), "eds://"+manager(t, func(*adstest.Stream) error { return final })+"/c", nil)
+	},
+	"eds: the resource is rejected": func(t *testing.T) []error {
+		return reported(t, "priority 1 is used", eds.NewBuilder(), "eds://"+manager(t, func(s *adstest.Stream) error {
+			gap := adstest.Cluster("c", "10.0.0.1:1")
+			gap.Endpoints[0].Priority = 1
+			return errors.Join(s.Respond("1", "n", gap), s.Drain())
+		})+"/c", nil)
+	},
+	"eds: the channel refuses the service config": func(t *testing.T) []error {
+		return reported(t, "go away", eds.NewBuilder(), "eds://"+manager(t, func(s *adstest.Stream) error {
+			return errors.Join(s.Respond("1", "n", adstest.Cluster("c", "10.0.0.1:1")), s.Drain())
+		})+"/c", final)
+	},
+	"eds: the target is wrong": func(t *testing.T) []error {
+		return reported(t, "names no cluster", eds.NewBuilder(), "eds://nowhere", nil)
+	},
+	"file: there is none": func(t *testing.T) []error {
+		return reported(t, "no such file", file.NewBuilder(), "file://"+filepath.Join(t.TempDir(), "none.yaml"), nil)
+	},
+	"file: it is broken": func(t *testing.T) []error {
+		return reported(t, "want a list", file.NewBuilder(), "file://"+endpointsFile(t, "endpoints: 1"), nil)
+	},
+	"file: the channel refuses the service config": func(t *testing.T) []error {
+		return reported(t, "go away", file.NewBuilder(), "file://"+endpointsFile(t, "{cluster_name: c}"), final)
+	},
+	"file: the channel refuses the user's service config": func(t *testing.T) []error {
+		b := file.NewBuilder(file.WithServiceConfig(`{"methodConfig":[]}`))
+		return reported(t, "go away", b, "file://"+endpointsFile(t, "{cluster_name: c}"), final)
+	},
+	"failover: a part's resolver fails": func(t *testing.T) []error {
+		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{})), "failover:///theirs:a,theirs:b", nil)
+	},
+	"failover: a part's resolver cannot be built": func(t *testing.T) []error {
+		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{final})), "failover:///theirs:a", nil)
+	},
+	"failover: the channel refuses the service config": func(t *testing.T) []error {
+		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{})), "failover:///theirs:a", final)
+	},
+}
+
+// reported returns the first error that gRPC gets from a resolver of target: that of
+// Build, or one it reports. It must say what is wanted. The channel refuses every
+// service config with refusal.
+func reported(t *testing.T, want string, b resolver.Builder, target string, refusal error) []error {
+	t.Helper()
+	err := firstError(t, b, target, refusal)
+	if !strings.Contains(err.Error(), want) {
+		t.Errorf("gRPC is told %q, want %q", err, want)
+	}
+	return []error{err}
+}
+
+func firstError(t *testing.T, b resolver.Builder, target string, refusal error) error {
+	t.Helper()
+	cc := &errorChannel{errors: make(chan error, 1), refusal: refusal}
+	r, err := b.Build(targetOf(t, target), cc, resolver.BuildOptions{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	select {
+	case err := <-cc.errors:
+		return err
+	case <-time.After(30 * time.Second):
+		t.Fatal("no error within 30 s")
+		return nil
+	}
+}
+
+// errorChannel keeps the first error that it is told.
+type errorChannel struct {
+	resolver.ClientConn
+	errors  chan error
+	refusal error
+}
+
+func (c *errorChannel) UpdateState(resolver.State) error { return final }
+
+func (c *errorChannel) ReportError(err error) {
+	select {
+	case c.errors <- err:
+	default:
+	}
+}
+
+func (c *errorChannel) ParseServiceConfig(string) *serviceconfig.ParseResult {
+	return &serviceconfig.ParseResult{Err: c.refusal}
+}
+
+// theirs is a resolver that is not ours: it fails, or cannot be built.
+type theirs struct{ build error }
+
+func (theirs) Scheme() string { return "theirs" }
+
+func (b theirs) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	if b.build != nil {
+		return nil, b.build
+	}
+	cc.ReportError(final)
+	return b, nil
+}
+
+func (theirs) ResolveNow(resolver.ResolveNowOptions) {}
+func (theirs) Close()                                {}
+
+func targetOf(t *testing.T, text string) resolver.Target {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolver.Target{URL: *u}
+}
+
+// endpointsFile writes a file and returns its path.
+func endpointsFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// listenOn listens on address, of loopback.
+func listenOn(t *testing.T, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// nobodyAt returns an address on which nobody listens.
+func nobodyAt(t *testing.T) string {
+	t.Helper()
+	l := listenOn(t, "127.0.0.1:0")
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// manager starts a management server, which stops with the test.
+func manager(t *testing.T, script adstest.Script) string {
+	t.Helper()
+	return managerOn(t, "127.0.0.1:0", script)
+}
+
+func managerOn(t *testing.T, address string, script adstest.Script) string {
+	t.Helper()
+	l := listenOn(t, address)
+	s := adstest.Serve(l, script)
+	t.Cleanup(s.Stop)
+	return l.Addr().String()
+}

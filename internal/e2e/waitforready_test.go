@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// Whatever is wrong with the management server, a call that waits for ready waits
+// until it has been mended, and one that does not wait fails with UNAVAILABLE.
+func TestCallsWaitForTheManagementServer(t *testing.T) {
+	for name, broken := range map[string]adstest.Script{
+		"down":              nil,
+		"PERMISSION_DENIED": func(*adstest.Stream) error { return status.Error(codes.PermissionDenied, "go away") },
+		"INTERNAL":          func(*adstest.Stream) error { return status.Error(codes.Internal, "no luck") },
+		"UNIMPLEMENTED":     func(*adstest.Stream) error { return status.Error(codes.Unimplemented, "no such method") },
+		"closed at once":    func(*adstest.Stream) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			backend := startServer(t, "backend", nil)
+			mended := make(chan struct{})
+			script := func(s *adstest.Stream) error {
+				select {
+				case <-mended:
+				default:
+					return broken(s)
+				}
+				if err := s.Respond("1", "n", adstest.Cluster("c", backend.address)); err != nil {
+					return err
+				}
+				return s.Drain()
+			}
+			address := nobodyAt(t)
+			if broken != nil {
+				managerOn(t, address, script)
+			}
+			cc := newClient(t, "eds://"+address+"/c")
+			waiting := make(chan error, 1)
+			go func() {
+				_, err := who(deadline(t, time.Minute), cc, grpc.WaitForReady(true))
+				waiting <- err
+			}()
+			if _, err := who(deadline(t, time.Minute), cc); status.Code(err) != codes.Unavailable {
+				t.Errorf("a call that does not wait ends with %v, want UNAVAILABLE", err)
+			}
+			// The reason why there are no endpoints is known to the channel by now.
+			if _, err := who(deadline(t, 100*time.Millisecond), cc, grpc.WaitForReady(true)); status.Code(err) != codes.DeadlineExceeded {
+				t.Errorf("a call that waits for ready ends with %v, want its own deadline", err)
+			}
+			close(mended)
+			if broken == nil {
+				managerOn(t, address, script)
+			}
+			if err := <-waiting; err != nil {
+				t.Errorf("a call that waits for ready ends with %v, want an answer", err)
+			}
+		})
+	}
+}
