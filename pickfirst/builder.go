@@ -16,6 +16,7 @@ package pickfirst
 import (
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"strings"
 
 	"google.golang.org/grpc/balancer"
@@ -45,16 +46,17 @@ func (builder) OwnsSubConns() {}
 // events are being handled. All may be called from any goroutine, but Close last;
 // after it nothing is published any more.
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
-	return &policy{cc: cc}
+	return &policy{cc: cc, seed: maphash.MakeSeed()}
 }
 
 // config is the policy's configuration.
 type config struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
-	// ShuffleAddressList makes each list of endpoints be tried in a random order,
-	// drawn when the list arrives. Endpoints with more weight tend to the front
-	// (gRFC A113).
+	// ShuffleAddressList makes each list of endpoints be tried in a random order.
+	// Endpoints with more weight tend to the front (gRFC A113). What is drawn for an
+	// endpoint stays with it as long as the policy lives: a list that only repeats,
+	// in whatever order, changes nothing.
 	ShuffleAddressList bool `json:"shuffleAddressList"`
 }
 

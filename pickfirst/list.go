@@ -1,7 +1,7 @@
 package pickfirst
 
 import (
-	"math/rand/v2"
+	"hash/maphash"
 	"slices"
 
 	"google.golang.org/grpc/experimental/balancer/weight"
@@ -11,37 +11,53 @@ import (
 )
 
 // addressesOf returns the addresses of state in the order in which they are to be
-// tried, each once: the endpoints, shuffled where asked for, one after the other
+// tried, each once: the endpoints, shuffled if there is a seed, one after the other
 // (A61), and with the address families interleaved. The addresses of one endpoint
 // are not shuffled. The state's own slices are not touched.
-func addressesOf(state resolver.State, shuffle bool) []resolver.Address {
+func addressesOf(state resolver.State, seed *maphash.Seed) []resolver.Address {
 	var flat []resolver.Address
-	for _, e := range inOrder(state.Endpoints, shuffle, endpointWeight) {
+	for _, e := range inOrder(state.Endpoints, seed, ofEndpoint) {
 		flat = append(flat, e.Addresses...)
 	}
 	if len(flat) == 0 {
-		flat = append(flat, inOrder(state.Addresses, shuffle, addressWeight)...)
+		flat = append(flat, inOrder(state.Addresses, seed, ofAddress)...)
 	}
 	return interleave(unique(flat))
 }
 
-func endpointWeight(e resolver.Endpoint) uint32 { return weight.FromEndpoint(e).Weight }
+func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
+	return weight.FromEndpoint(e).Weight, e.Addresses
+}
 
-func addressWeight(resolver.Address) uint32 { return 1 }
+func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
-func inOrder[T any](list []T, shuffle bool, weightOf func(T) uint32) []T {
-	if !shuffle || len(list) < 2 {
+// inOrder returns list, shuffled if there is a seed. The random number of an endpoint
+// depends on the seed and its addresses: a list that only repeats keeps its order, in
+// whatever order it comes, and one that changes keeps that of the rest.
+func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
+	if seed == nil || len(list) < 2 {
 		return list
 	}
-	weights := make([]uint32, len(list))
+	weights, random := make([]uint32, len(list)), make([]float64, len(list))
 	for i, e := range list {
-		weights[i] = weightOf(e)
+		w, addresses := of(e)
+		weights[i], random[i] = w, number(*seed, addresses)
 	}
 	shuffled := make([]T, len(list))
-	for i, from := range core.Shuffle(weights, rand.Float64) {
+	for i, from := range core.Shuffle(weights, random) {
 		shuffled[i] = list[from]
 	}
 	return shuffled
+}
+
+// number returns a number in [0, 1) for an endpoint with these addresses, the same in
+// any order. Over all seeds it is uniform, and independent of other endpoints'.
+func number(seed maphash.Seed, addresses []resolver.Address) float64 {
+	var sum uint64
+	for _, a := range addresses {
+		sum += maphash.Comparable(seed, [2]string{a.Addr, a.ServerName})
+	}
+	return float64(sum>>11) / (1 << 53) // the digits that a float64 has
 }
 
 // unique drops all but the first of equal addresses, in place.

@@ -2,6 +2,7 @@ package pickfirst
 
 import (
 	"fmt"
+	"hash/maphash"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -19,6 +20,7 @@ var logger = grpclog.Component("understudy")
 // for each endpoint: it is kept small, and has no goroutine.
 type policy struct {
 	cc     balancer.ClientConn
+	seed   maphash.Seed // of the order in which it tries what it shuffles
 	events serial.Serializer
 
 	// The rest is only used in events.
@@ -38,17 +40,19 @@ type entry struct {
 // empty list and for the configuration of another policy; the latter leaves what is
 // there in use.
 func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
-	var shuffle bool
+	var seed *maphash.Seed
 	switch c := state.BalancerConfig.(type) {
 	case nil:
 	case *config:
-		shuffle = c.ShuffleAddressList
+		if c.ShuffleAddressList {
+			seed = &p.seed
+		}
 	default:
 		err := fmt.Errorf("pick_first: configuration is a %T, want one that this policy parsed: %w", c, balancer.ErrBadResolverState)
 		p.fail(err)
 		return err
 	}
-	list := addressesOf(state.ResolverState, shuffle)
+	list := addressesOf(state.ResolverState, seed)
 	health := healthEnabled(state.ResolverState)
 	p.events.Do(func() { p.update(list, health) })
 	if len(list) == 0 {

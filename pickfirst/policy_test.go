@@ -2,14 +2,12 @@ package pickfirst
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
@@ -108,52 +106,6 @@ func TestNextAttemptAfter250ms(t *testing.T) {
 	})
 }
 
-// The variable that once guarded shuffling does not count any more.
-func TestEnvironmentDoesNotMatter(t *testing.T) {
-	for _, value := range []string{"", "true", "false"} {
-		t.Setenv("GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG", value)
-		if first := firstTried(t, endpoints("a", "b", "c"), `{}`); len(first) != 1 {
-			t.Errorf("%q: %v were tried first, without shuffling", value, first)
-		}
-		if first := firstTried(t, endpoints("a", "b", "c"), `{"shuffleAddressList": true}`); len(first) != 3 {
-			t.Errorf("%q: only %v were ever tried first", value, first)
-		}
-	}
-}
-
-// firstTried returns which addresses two hundred policies try first.
-func firstTried(t *testing.T, s resolver.State, raw string) map[string]bool {
-	t.Helper()
-	config, err := NewBuilder("x").(balancer.ConfigParser).ParseConfig([]byte(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := map[string]bool{}
-	for range 200 {
-		cc, p := build(t)
-		if err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: s, BalancerConfig: config}); err != nil {
-			t.Fatal(err)
-		}
-		first[cc.SubConns()[0].Addresses[0].Addr] = true
-	}
-	return first
-}
-
-func TestShuffleSpreadsAndKeepsTheStatesSlices(t *testing.T) {
-	for _, s := range []resolver.State{
-		endpoints("a", "b", "c"),
-		{Addresses: []resolver.Address{{Addr: "a"}, {Addr: "b"}, {Addr: "c"}}},
-	} {
-		before := names(addressesOf(s, false))
-		if first := firstTried(t, s, `{"shuffleAddressList": true}`); len(first) != 3 {
-			t.Errorf("only %v were ever tried first", first)
-		}
-		if after := names(addressesOf(s, false)); !slices.Equal(before, after) {
-			t.Errorf("the state's order changed from %v to %v", before, after)
-		}
-	}
-}
-
 func TestDuplicatesAreTriedOnce(t *testing.T) {
 	cc, p := build(t)
 	twice := endpoints("a", "b")
@@ -162,36 +114,6 @@ func TestDuplicatesAreTriedOnce(t *testing.T) {
 	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))
 	cc.SubConn("b").Report(connectivity.TransientFailure, errors.New("refused"))
 	want(t, cc, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: refused")
-}
-
-// A113: endpoints with more weight are tried first more often, in proportion, and the
-// addresses of one endpoint stay together in their order.
-func TestShuffleFollowsTheWeights(t *testing.T) {
-	s := endpoints("a", "b", "c")
-	for i, w := range []uint32{1, 3, 6} {
-		s.Endpoints[i] = weight.Set(s.Endpoints[i], weight.EndpointInfo{Weight: w})
-		s.Endpoints[i].Addresses = append(s.Endpoints[i].Addresses, resolver.Address{Addr: s.Endpoints[i].Addresses[0].Addr + "2"})
-	}
-	const draws = 20_000
-	counts := map[string]int{}
-	for range draws {
-		list := names(addressesOf(s, true))
-		counts[list[0]]++
-		for i := 0; i < len(list); i += 2 {
-			if list[i+1] != list[i]+"2" {
-				t.Fatalf("the order is %v, want each endpoint's addresses together", list)
-			}
-		}
-	}
-	// Past 30 with 2 degrees of freedom: three in ten million runs.
-	var chi2 float64
-	for name, share := range map[string]float64{"a": 0.1, "b": 0.3, "c": 0.6} {
-		d := float64(counts[name]) - share*draws
-		chi2 += d * d / (share * draws)
-	}
-	if chi2 > 30 {
-		t.Errorf("first were %v, chi-squared %.1f, want shares of 1, 3 and 6", counts, chi2)
-	}
 }
 
 func names(list []resolver.Address) (names []string) {

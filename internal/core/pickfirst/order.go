@@ -10,15 +10,15 @@ import (
 
 // Shuffle returns a random order of the endpoints with these weights: each next one
 // is drawn from those left with a chance in proportion to its weight (gRFC A113: the
-// key u^(1/w), descending). A weight of 0 counts as 1. random returns uniform
-// numbers in [0, 1).
-func Shuffle(weights []uint32, random func() float64) []int {
+// key u^(1/w), descending). A weight of 0 counts as 1. random has a uniform number in
+// [0, 1) for each; endpoints whose numbers and weights stay, keep their order.
+func Shuffle(weights []uint32, random []float64) []int {
 	keys := make([]float64, len(weights))
 	order := make([]int, len(weights))
 	for i, w := range weights {
 		// The logarithm of the key has the same order, and does not run out of
 		// digits near 1 when weights are large.
-		keys[i] = math.Log(random()) / float64(max(w, 1))
+		keys[i] = math.Log(random[i]) / float64(max(w, 1))
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[b], keys[a]) })

@@ -145,12 +145,7 @@ func shuffle(t *testing.T, input string) string {
 		}
 		weights, random = append(weights, weight), append(random, u)
 	}
-	next := func() float64 {
-		u := random[0]
-		random = random[1:]
-		return u
-	}
-	return strings.Trim(fmt.Sprintln(core.Shuffle(weights, next)), "[]\n") + "\n"
+	return strings.Trim(fmt.Sprintln(core.Shuffle(weights, random)), "[]\n") + "\n"
 }
 
 func interleave(addresses []string) string {

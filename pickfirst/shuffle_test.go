@@ -1,0 +1,156 @@
+package pickfirst
+
+import (
+	"hash/maphash"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+)
+
+func shuffling(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
+	t.Helper()
+	config, err := NewBuilder("x").(balancer.ConfigParser).ParseConfig([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// A list that only repeats, in whatever order, is the same list: the next attempt
+// still begins 250 ms after the last, however often it comes.
+func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, p := build(t)
+		list := []string{"a", "b", "c", "d", "e", "f"}
+		config := shuffling(t, `{"shuffleAddressList": true}`)
+		for i := range 15 { // after 100 ms each
+			list = append(list[1:], list[0])
+			p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints(list...), BalancerConfig: config})
+			if tried, want := len(cc.SubConns()), min(1+i*100/250, 6); tried != want {
+				t.Fatalf("after %d ms %d addresses were tried, want %d", i*100, tried, want)
+			}
+			<-time.After(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		if n := len(cc.States()); n != 1 {
+			t.Errorf("published %d times, want once", n)
+		}
+	})
+}
+
+// What is new in a list finds a place at random, and the others keep their order.
+func TestShuffledListThatChangesKeepsTheOrderOfTheRest(t *testing.T) {
+	places := map[int]int{}
+	for range 200 {
+		seed := maphash.MakeSeed()
+		before := names(addressesOf(endpoints("a", "b", "c", "d"), &seed))
+		after := names(addressesOf(endpoints("d", "x", "c", "b", "a"), &seed))
+		place := slices.Index(after, "x")
+		places[place]++
+		if rest := slices.Delete(after, place, place+1); !slices.Equal(rest, before) {
+			t.Fatalf("the order was %v, and is %v", before, rest)
+		}
+	}
+	if len(places) != 5 {
+		t.Errorf("the new one found the places %v, want all five", places)
+	}
+}
+
+// An endpoint whose weight grows moves forward past those that stay.
+func TestShuffledEndpointMovesWithItsWeight(t *testing.T) {
+	moved := 0
+	for range 200 {
+		seed := maphash.MakeSeed()
+		s := endpoints("a", "b", "c")
+		before := slices.Index(names(addressesOf(s, &seed)), "b")
+		s.Endpoints[1] = weight.Set(s.Endpoints[1], weight.EndpointInfo{Weight: 1000})
+		after := slices.Index(names(addressesOf(s, &seed)), "b")
+		if after > before {
+			t.Fatalf("from place %d it went to %d", before, after)
+		}
+		moved += before - after
+	}
+	if moved < 100 {
+		t.Errorf("it moved %d places in 200 lists", moved)
+	}
+}
+
+// The variable that once guarded shuffling does not count any more.
+func TestEnvironmentDoesNotMatter(t *testing.T) {
+	for _, value := range []string{"", "true", "false"} {
+		t.Setenv("GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG", value)
+		if first := firstTried(t, endpoints("a", "b", "c"), `{}`); len(first) != 1 {
+			t.Errorf("%q: %v were tried first, without shuffling", value, first)
+		}
+		if first := firstTried(t, endpoints("a", "b", "c"), `{"shuffleAddressList": true}`); len(first) != 3 {
+			t.Errorf("%q: only %v were ever tried first", value, first)
+		}
+	}
+}
+
+// firstTried returns which addresses two hundred policies try first.
+func firstTried(t *testing.T, s resolver.State, raw string) map[string]bool {
+	t.Helper()
+	config := shuffling(t, raw)
+	first := map[string]bool{}
+	for range 200 {
+		cc, p := build(t)
+		if err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: s, BalancerConfig: config}); err != nil {
+			t.Fatal(err)
+		}
+		first[cc.SubConns()[0].Addresses[0].Addr] = true
+	}
+	return first
+}
+
+func TestShuffleSpreadsAndKeepsTheStatesSlices(t *testing.T) {
+	for _, s := range []resolver.State{
+		endpoints("a", "b", "c"),
+		{Addresses: []resolver.Address{{Addr: "a"}, {Addr: "b"}, {Addr: "c"}}},
+	} {
+		before := names(addressesOf(s, nil))
+		if first := firstTried(t, s, `{"shuffleAddressList": true}`); len(first) != 3 {
+			t.Errorf("only %v were ever tried first", first)
+		}
+		if after := names(addressesOf(s, nil)); !slices.Equal(before, after) {
+			t.Errorf("the state's order changed from %v to %v", before, after)
+		}
+	}
+}
+
+// A113: endpoints with more weight are tried first more often, in proportion, and the
+// addresses of one endpoint stay together in their order.
+func TestShuffleFollowsTheWeights(t *testing.T) {
+	s := endpoints("a", "b", "c")
+	for i, w := range []uint32{1, 3, 6} {
+		s.Endpoints[i] = weight.Set(s.Endpoints[i], weight.EndpointInfo{Weight: w})
+		s.Endpoints[i].Addresses = append(s.Endpoints[i].Addresses, resolver.Address{Addr: s.Endpoints[i].Addresses[0].Addr + "2"})
+	}
+	const draws = 20_000
+	counts := map[string]int{}
+	for range draws {
+		seed := maphash.MakeSeed()
+		list := names(addressesOf(s, &seed))
+		counts[list[0]]++
+		for i := 0; i < len(list); i += 2 {
+			if list[i+1] != list[i]+"2" {
+				t.Fatalf("the order is %v, want each endpoint's addresses together", list)
+			}
+		}
+	}
+	// Past 30 with 2 degrees of freedom: three in ten million runs.
+	var chi2 float64
+	for name, share := range map[string]float64{"a": 0.1, "b": 0.3, "c": 0.6} {
+		d := float64(counts[name]) - share*draws
+		chi2 += d * d / (share * draws)
+	}
+	if chi2 > 30 {
+		t.Errorf("first were %v, chi-squared %.1f, want shares of 1, 3 and 6", counts, chi2)
+	}
+}
