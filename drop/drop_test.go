@@ -177,32 +177,17 @@ func TestCategoriesChange(t *testing.T) {
 	})
 }
 
-func TestAChildThatFailsItsUpdate(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.builder.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
-		if err := h.update(`[]`); err == nil || err.Error() != "no good" {
-			t.Errorf("error = %v, want the child's own", err)
-		}
-		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: child: no good" {
-			t.Errorf("calls get %q", got)
-		}
-		h.report(connectivity.Ready, nil)
-		h.update(`[]`)
-		if got := lbtest.Pick(h.cc.State()); got != "child" {
-			t.Errorf("a READY child that failed its update left %q", got)
-		}
-	})
-}
-
 func TestTheRestIsPassedOn(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.ResolverError(errors.New("no such host"))
+		synctest.Wait()
 		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no such host") {
 			t.Errorf("without a child calls get %q", got)
 		}
 		h.update(`[]`)
 		h.policy.ResolverError(errors.New("gone"))
 		h.policy.ExitIdle()
+		synctest.Wait()
 		child := h.builder.Get("child")
 		child.ResolveNow()
 		if len(child.ResolverErrors()) != 1 || child.ExitIdles() != 1 || h.cc.ResolveNows() != 1 {

@@ -20,6 +20,8 @@ type policy struct {
 	target     string
 	serializer serial.Serializer
 
+	resolverErrors, exitIdles serial.Slot
+
 	child      *childlb.Child
 	state      balancer.State // the child's, as last reported
 	categories []category
@@ -57,25 +59,28 @@ func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		if !slices.Equal(p.categories, cfg.DropCategories) {
 			p.categories, p.stale = slices.Clone(cfg.DropCategories), true
 		}
-		err = p.child.Update(cfg.ChildPolicy, ccs.ResolverState)
-		p.failed(err)
+		state := ccs.ResolverState
+		if len(state.Addresses) == 0 {
+			state = childlb.WithEndpoints(state, state.Endpoints)
+		}
+		if err = p.child.Update(cfg.ChildPolicy, state); err != nil {
+			// The refusal comes after what the child reported inside its update, which
+			// is queued.
+			p.serializer.Enqueue(func() { p.refused(err) })
+		}
 	})
 	p.serializer.Do(func() { p.updating = false })
 	return err
 }
 
-// failed handles an error of the child's update: the child then counts as failed with
-// that error, unless it is READY or IDLE. What it reports inside its update is handled
-// afterwards, so that it has the last word.
-func (p *policy) failed(err error) {
-	if err == nil {
-		return
-	}
+// refused handles an error of the child's update: the child then counts as failed with
+// that error, unless it is READY or IDLE.
+func (p *policy) refused(err error) {
 	named := fmt.Errorf("drop: child: %w", err)
 	if !errors.Is(err, balancer.ErrBadResolverState) { // which says nothing; the child's state does
 		logger.Warning(named)
 	}
-	if s := p.state.ConnectivityState; s != connectivity.Ready && s != connectivity.Idle {
+	if childlb.RefusalCounts(p.state.ConnectivityState, err) {
 		p.reported(childlb.Failed(named))
 	}
 }
@@ -102,9 +107,10 @@ func dropsAny(categories []category) bool {
 	return slices.ContainsFunc(categories, func(c category) bool { return c.RequestsPerMillion > 0 })
 }
 
-// ResolverError gives the error to the child; without one, calls fail with it.
+// ResolverError gives the error to the child; without one, calls fail with it. It does
+// not wait for that: a parent may call it from inside its UpdateState.
 func (p *policy) ResolverError(err error) {
-	p.serializer.Do(func() {
+	p.resolverErrors.Enqueue(&p.serializer, func() {
 		if !p.child.Exists() {
 			p.reported(childlb.Failed(fmt.Errorf("drop: the resolver failed: %w", err)))
 			return
@@ -116,8 +122,8 @@ func (p *policy) ResolverError(err error) {
 // UpdateSubConnState does nothing: the policy has no subchannels.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle asks the child to connect.
-func (p *policy) ExitIdle() { p.serializer.Do(p.child.ExitIdle) }
+// ExitIdle asks the child to connect. It does not wait, either.
+func (p *policy) ExitIdle() { p.exitIdles.Enqueue(&p.serializer, p.child.ExitIdle) }
 
 // Close closes the child. Nothing is published afterwards.
 func (p *policy) Close() {

@@ -41,9 +41,9 @@ func (b builder) Name() string { return b.name }
 // subchannel.
 func (builder) OwnsSubConns() {}
 
-// Build builds a policy. Its UpdateClientConnState, ResolverError and Close return
-// when what they ask for has been done and published, ExitIdle at once if other
-// events are being handled. All may be called from any goroutine, but Close last;
+// Build builds a policy. Its UpdateClientConnState and Close return when what they ask
+// for has been done and published, ResolverError and ExitIdle at once if other events
+// are being handled. All may be called from any goroutine, but Close last;
 // after it nothing is published any more.
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &policy{cc: cc, seed: maphash.MakeSeed()}

@@ -49,7 +49,7 @@ func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 		}
 	default:
 		err := fmt.Errorf("pick_first: configuration is a %T, want one that this policy parsed: %w", c, balancer.ErrBadResolverState)
-		p.fail(err)
+		p.events.Do(func() { p.fail(err) })
 		return err
 	}
 	list := addressesOf(state.ResolverState, seed)
@@ -83,17 +83,17 @@ func (p *policy) update(list []resolver.Address, health bool) {
 	p.act(actions)
 }
 
-// ResolverError fails calls with err if there is nothing better to do.
+// ResolverError fails calls with err if there is nothing better to do. It does not wait
+// for that: a parent may call it from inside its UpdateState.
 func (p *policy) ResolverError(err error) {
-	p.fail(fmt.Errorf("name resolver error: %v", err)) // see failing
+	err = fmt.Errorf("name resolver error: %v", err) // see failing
+	p.events.Run(func() { p.fail(err) })
 }
 
 func (p *policy) fail(err error) {
-	p.events.Do(func() {
-		if !p.closed {
-			p.act(p.core.Fail(err))
-		}
-	})
+	if !p.closed {
+		p.act(p.core.Fail(err))
+	}
 }
 
 // UpdateSubConnState is not called: every subchannel has a listener.

@@ -71,13 +71,7 @@ func (c *child) track(state balancer.State) {
 // like a report, after those that the child made from inside the update.
 func (p *policy) updateChild(name string) {
 	c := p.children[name]
-	state := p.state
-	state.Endpoints = p.groups[name]
-	state.Addresses = nil
-	for _, endpoint := range state.Endpoints {
-		state.Addresses = append(state.Addresses, endpoint.Addresses...)
-	}
-	err := c.lb.Update(p.config.Children[name].Config, state)
+	err := c.lb.Update(p.config.Children[name].Config, childlb.WithEndpoints(p.state, p.groups[name]))
 	if err == nil {
 		return
 	}

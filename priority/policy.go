@@ -14,13 +14,16 @@ import (
 )
 
 // policy is a balancer.Balancer. Its methods may be called from any goroutine and
-// return when they have been applied; after Close they do nothing. Children report
-// at any time, also from inside a call into them: reports are queued, and nothing
-// calls into a child on the stack of its report.
+// return when they have been applied, but for ResolverError and ExitIdle, which only
+// queue; after Close they do nothing. Children report at any time, also from inside a
+// call into them: reports are queued, and nothing calls into a child on the stack of
+// its report.
 type policy struct {
 	cc     balancer.ClientConn
 	opts   balancer.BuildOptions
 	serial serial.Serializer
+
+	resolverErrors, exitIdles serial.Slot
 
 	// reresolution is the one thing that children read on their own stacks.
 	reresolution atomic.Pointer[reresolution]
@@ -89,9 +92,10 @@ func (p *policy) failWithoutConfig(err error) {
 }
 
 // ResolverError passes err on to all children, those too that are deactivated. If
-// there are none, calls fail with it.
+// there are none, calls fail with it. It does not wait for that: a parent may call it
+// from inside its UpdateState.
 func (p *policy) ResolverError(err error) {
-	p.serial.Do(func() {
+	p.resolverErrors.Enqueue(&p.serial, func() {
 		if p.closed {
 			return
 		}
@@ -107,9 +111,9 @@ func (p *policy) ResolverError(err error) {
 // UpdateSubConnState does nothing: subchannels report to the child that made them.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle asks the child in use to connect.
+// ExitIdle asks the child in use to connect. It does not wait, either.
 func (p *policy) ExitIdle() {
-	p.serial.Do(func() {
+	p.exitIdles.Enqueue(&p.serial, func() {
 		if c, ok := p.children[p.core.InUse()]; ok {
 			c.lb.ExitIdle()
 		}

@@ -79,6 +79,7 @@ func TestIdleChildIsAskedToConnect(t *testing.T) {
 		synctest.Wait()
 		h.wantState(connectivity.Idle, "queue")
 		h.policy.ExitIdle()
+		synctest.Wait()
 		if a.ExitIdles() != 2 || b.ExitIdles() != 0 {
 			t.Errorf("asked to connect: the IDLE child %d times, want 2; the other %d times, want 0", a.ExitIdles(), b.ExitIdles())
 		}

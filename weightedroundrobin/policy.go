@@ -26,6 +26,8 @@ type policy struct {
 	leaf       balancer.Builder
 	serializer serial.Serializer
 
+	resolverErrors, exitIdles serial.Slot
+
 	config     *config
 	attributes *attributes.Attributes // of the last update
 	updates    uint64                 // how many there were
@@ -131,29 +133,28 @@ func (p *policy) update(state resolver.State) (removed []*child, err error) {
 	return removed, err
 }
 
-// ResolverError gives the error to the children; without any, calls fail with it.
+// ResolverError gives the error to the children; without any, calls fail with it. It
+// does not wait for that: a parent may call it from inside its UpdateState.
 func (p *policy) ResolverError(err error) {
-	p.serializer.Do(func() {
-		p.updating = true
+	p.resolverErrors.Enqueue(&p.serializer, func() {
+		// What the children report meanwhile is handled in the next batch, and so
+		// published once.
 		for _, c := range p.order {
 			c.balancer.ResolverError(err)
 		}
 		if len(p.order) == 0 {
 			p.err = fmt.Errorf("weighted_round_robin: the resolver failed: %w", err)
+			p.stale = true
 		}
-	})
-	p.serializer.Do(func() {
-		p.updating = false
-		p.stale = p.stale || len(p.order) == 0
 	})
 }
 
 // UpdateSubConnState does nothing: each subchannel has a listener.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle asks the children that are IDLE to connect.
+// ExitIdle asks the children that are IDLE to connect. It does not wait, either.
 func (p *policy) ExitIdle() {
-	p.serializer.Do(func() {
+	p.exitIdles.Enqueue(&p.serializer, func() {
 		for _, c := range p.order {
 			if c.state.ConnectivityState == connectivity.Idle {
 				c.balancer.ExitIdle()

@@ -96,16 +96,20 @@ func TestResolverErrorWithoutChildren(t *testing.T) {
 	const want = "fail: weighted_round_robin: the resolver failed: no such host"
 	run(t, func(h *harness) {
 		h.policy.ResolverError(errors.New("no such host"))
+		synctest.Wait()
 		h.wantState(connectivity.TransientFailure, want)
 		h.update("", "a")
 		h.wantState(connectivity.Connecting, "queue")
 		h.policy.ResolverError(errors.New("no such host"))
+		synctest.Wait()
 		h.wantState(connectivity.Connecting, "queue") // the child has an endpoint
 		h.ready("a")
 		h.policy.ResolverError(errors.New("no such host"))
+		synctest.Wait()
 		h.wantState(connectivity.Ready, "a")
 		h.updateWith("", resolver.State{})
 		h.policy.ResolverError(errors.New("no such host"))
+		synctest.Wait()
 		h.wantState(connectivity.TransientFailure, want)
 	})
 }

@@ -70,11 +70,13 @@ func (p *policy) updateChild(c *child, state resolver.State) error {
 	if !errors.Is(err, balancer.ErrBadResolverState) { // which says nothing; the child's state does
 		logger.Warning(named)
 	}
-	// What the child reports inside its update is handled after this event, so that
-	// it has the last word.
-	if c.reported != connectivity.Ready && c.reported != connectivity.Idle {
-		p.reported(c, childlb.Failed(named))
-	}
+	// The refusal comes after what the child reported inside its update, which is
+	// queued.
+	p.serializer.Enqueue(func() {
+		if p.children[c.name] == c && childlb.RefusalCounts(c.reported, err) {
+			p.reported(c, childlb.Failed(named))
+		}
+	})
 	return err // as it is: callers compare it with balancer.ErrBadResolverState
 }
 

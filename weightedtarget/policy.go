@@ -24,6 +24,8 @@ type policy struct {
 	options    balancer.BuildOptions
 	serializer serial.Serializer
 
+	resolverErrors, exitIdles serial.Slot
+
 	config   *config
 	children map[string]*child // the retained ones too
 	states   core.Children
@@ -111,7 +113,6 @@ func (p *policy) closeChild(c *child) {
 func (p *policy) updateChildren(state resolver.State) error {
 	groups := hierarchy.Group(state.Endpoints)
 	p.logStrays(state.Endpoints, groups)
-	state.Addresses = nil // those of all children
 	var first error
 	for _, name := range slices.Sorted(maps.Keys(p.config.Targets)) {
 		c := p.children[name]
@@ -127,8 +128,7 @@ func (p *policy) updateChildren(state resolver.State) error {
 			p.states.Report(name, stateOf(c.counts.ConnectivityState))
 		}
 		c.weight = p.config.Targets[name].Weight
-		state.Endpoints = groups[name]
-		if err := p.updateChild(c, state); err != nil && first == nil {
+		if err := p.updateChild(c, childlb.WithEndpoints(state, groups[name])); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -198,9 +198,10 @@ func (p *policy) pickerOf(names []string) *weighted.Picker {
 	return weighted.New(pickers, weights, places)
 }
 
-// ResolverError gives the error to the children; without any, calls fail with it.
+// ResolverError gives the error to the children; without any, calls fail with it. It
+// does not wait for that: a parent may call it from inside its UpdateState.
 func (p *policy) ResolverError(err error) {
-	p.serializer.Do(func() {
+	p.resolverErrors.Enqueue(&p.serializer, func() {
 		for _, c := range p.children {
 			c.policy.ResolverError(err)
 		}
@@ -214,9 +215,10 @@ func (p *policy) ResolverError(err error) {
 // UpdateSubConnState does nothing: the policy has no subchannels.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle asks the children to connect, as far as they are IDLE.
+// ExitIdle asks the children to connect, as far as they are IDLE. It does not wait,
+// either.
 func (p *policy) ExitIdle() {
-	p.serializer.Do(func() {
+	p.exitIdles.Enqueue(&p.serializer, func() {
 		for _, c := range p.children {
 			if c.retained == nil {
 				c.policy.ExitIdle()

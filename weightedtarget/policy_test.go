@@ -52,8 +52,8 @@ func TestEndpointsReachTheChildThatTheirPathNames(t *testing.T) {
 		if path := hierarchy.Path(a.Last().ResolverState.Endpoints[0]); !slices.Equal(path, []string{"deeper"}) {
 			t.Errorf("path below a = %q, want [deeper]", path)
 		}
-		if a.Last().ResolverState.Addresses != nil {
-			t.Error("the children were given the addresses of all")
+		if got := a.Last().ResolverState.Addresses; len(got) != 2 || got[0].Addr != "1" || got[1].Addr != "3" {
+			t.Errorf("a was given the addresses %v, want those of its endpoints", got)
 		}
 	})
 }
@@ -111,14 +111,49 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 	})
 }
 
+// A child that was READY, and says it is connecting before it refuses the update, has
+// failed.
+func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1", "")
+		h.report("a", connectivity.Ready)
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.Connecting, nil)
+			return errors.New("no good")
+		}
+		if err := h.update("a=1", ""); err == nil || err.Error() != "no good" {
+			t.Errorf("error = %v, want the child's", err)
+		}
+		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no good") {
+			t.Errorf("calls get %q in %v, want the child's error", got, h.cc.State().ConnectivityState)
+		}
+	})
+}
+
+// An error that says nothing does not take the place of what the child said.
+func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.TransientFailure, errors.New("no endpoints here"))
+			return balancer.ErrBadResolverState
+		}
+		h.update("a=1", "")
+		if got := lbtest.Pick(h.cc.State()); got != "fail: no endpoints here" {
+			t.Errorf("calls get %q, want the child's own error", got)
+		}
+	})
+}
+
 func TestResolverErrors(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.ResolverError(errors.New("no such host"))
+		synctest.Wait()
 		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no such host") {
 			t.Errorf("without children calls get %q", got)
 		}
 		h.update("a=1", "")
 		h.policy.ResolverError(errors.New("gone"))
+		synctest.Wait()
 		if got := h.builder.Get("a").ResolverErrors(); len(got) != 1 || got[0].Error() != "gone" {
 			t.Errorf("the child was given the errors %v, want one", got)
 		}
@@ -135,6 +170,7 @@ func TestExitIdleReachesTheChildren(t *testing.T) {
 		a := h.builder.Get("a")
 		h.update("b=1", `, "removedChildRetention": "60s"`)
 		h.policy.ExitIdle()
+		synctest.Wait()
 		if a.ExitIdles() != 0 || h.builder.Get("b").ExitIdles() != 1 {
 			t.Errorf("a was asked %d times, b %d times; want 0 and 1", a.ExitIdles(), h.builder.Get("b").ExitIdles())
 		}

@@ -70,6 +70,29 @@ func Failed(err error) balancer.State {
 	}
 }
 
+// RefusalCounts returns whether a child that refused an update with err counts as failed
+// with that: not if it is READY or IDLE, which then stays in use, nor if it has said
+// itself what is wrong, which balancer.ErrBadResolverState does not.
+func RefusalCounts(reported connectivity.State, err error) bool {
+	switch reported {
+	case connectivity.Ready, connectivity.Idle:
+		return false
+	case connectivity.TransientFailure:
+		return !errors.Is(err, balancer.ErrBadResolverState)
+	}
+	return true
+}
+
+// WithEndpoints returns the state with these endpoints and no others, and with their
+// addresses, because policies made with base.NewBalancerBuilder look at nothing else.
+func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
+	state.Endpoints, state.Addresses = endpoints, nil
+	for _, endpoint := range endpoints {
+		state.Addresses = append(state.Addresses, endpoint.Addresses...)
+	}
+	return state
+}
+
 // Update gives the child its policy, configuration and endpoints, and returns the
 // policy's error, made Plain. A policy of another type than the last is built anew, and takes
 // over gracefully.

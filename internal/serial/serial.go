@@ -4,8 +4,10 @@
 //
 // Calls from below only queue: children, grpc-go's own among them, hold locks
 // while they report, so that running anything on their stack could call back
-// into them and deadlock. Calls from above and timers wait for their turn and
-// return when their event has been applied. No lock is held while an event runs.
+// into them and deadlock. Updates, Close and timers wait for their turn and return
+// when their event has been applied. ExitIdle and ResolverError only queue, too: a
+// parent may call them from inside its UpdateState, on the stack of an event. No lock
+// is held while an event runs.
 package serial
 
 import "sync"
@@ -42,6 +44,32 @@ func (s *Serializer) Enqueue(f func()) {
 	if start {
 		go s.drain(nil)
 	}
+}
+
+// A Slot queues events of one kind, of which the last says it all: one that comes
+// while another still waits takes its place. So callers that do not wait, however
+// fast they call, cannot make the queue long. The zero value is ready to use.
+type Slot struct {
+	mu     sync.Mutex
+	latest func() // nil where none waits
+}
+
+// Enqueue is Serializer.Enqueue, for events of the slot's kind.
+func (slot *Slot) Enqueue(s *Serializer, f func()) {
+	slot.mu.Lock()
+	waiting := slot.latest != nil
+	slot.latest = f
+	slot.mu.Unlock()
+	if waiting {
+		return
+	}
+	s.Enqueue(func() {
+		slot.mu.Lock()
+		f := slot.latest
+		slot.latest = nil
+		slot.mu.Unlock()
+		f()
+	})
 }
 
 // Run queues f and runs what is queued on its own stack, unless events are being

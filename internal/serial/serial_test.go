@@ -128,3 +128,25 @@ func TestRunRunsAtOnceOrLeavesItToWhoeverIsRunning(t *testing.T) {
 		t.Errorf("events ran as %v, want %v", got, want)
 	}
 }
+
+// A caller that does not wait and never stops leaves one event in the queue, the last.
+func TestASlotKeepsTheLastEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Serializer
+		var slot, other Slot
+		var got []int
+		release := make(chan struct{})
+		s.Enqueue(func() { <-release })
+		for i := range 1000 {
+			slot.Enqueue(&s, func() { got = append(got, i) })
+			other.Enqueue(&s, func() { got = append(got, -i) })
+		}
+		close(release)
+		synctest.Wait()
+		slot.Enqueue(&s, func() { got = append(got, 1000) })
+		synctest.Wait()
+		if want := []int{999, -999, 1000}; !slices.Equal(got, want) {
+			t.Errorf("events ran as %v, want %v", got, want)
+		}
+	})
+}

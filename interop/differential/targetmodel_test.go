@@ -157,9 +157,12 @@ func (m *targetModel) updateChild(name, id string) (rejected bool) {
 		return false
 	}
 	c.rejected()
-	if c.reported != ready && c.reported != idle {
-		m.handle(c, failed, "fail: no good")
-	}
+	// After what the child reported inside the update.
+	m.queue = append(m.queue, func() {
+		if c.reported != ready && c.reported != idle {
+			m.handle(c, failed, "fail: no good")
+		}
+	})
 	return true
 }
 

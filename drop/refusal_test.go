@@ -1,0 +1,61 @@
+package drop
+
+import (
+	"errors"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+func TestAChildThatFailsItsUpdate(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.builder.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
+		if err := h.update(`[]`); err == nil || err.Error() != "no good" {
+			t.Errorf("error = %v, want the child's own", err)
+		}
+		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: child: no good" {
+			t.Errorf("calls get %q", got)
+		}
+		h.report(connectivity.Ready, nil)
+		h.update(`[]`)
+		if got := lbtest.Pick(h.cc.State()); got != "child" {
+			t.Errorf("a READY child that failed its update left %q", got)
+		}
+	})
+}
+
+// A child that says it is connecting, and then refuses the update, has failed.
+func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.Connecting, nil)
+			return errors.New("no good")
+		}
+		h.update(`[]`)
+		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: child: no good" {
+			t.Errorf("calls get %q in %v", got, h.cc.State().ConnectivityState)
+		}
+		h.report(connectivity.Ready, nil)
+		h.update(`[]`)
+		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: child: no good" {
+			t.Errorf("a child that was READY, and connects when it refuses, left %q in %v", got, h.cc.State().ConnectivityState)
+		}
+	})
+}
+
+// An error that says nothing does not take the place of what the child said.
+func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.TransientFailure, errors.New("no endpoints here"))
+			return balancer.ErrBadResolverState
+		}
+		h.update(`[]`)
+		if got := lbtest.Pick(h.cc.State()); got != "fail: no endpoints here" {
+			t.Errorf("calls get %q, want the child's own error", got)
+		}
+	})
+}

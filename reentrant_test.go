@@ -1,0 +1,107 @@
+package understudy_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	_ "github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// policies are all of this project, each configured for an endpoint with the path
+// "child". %s stands for a child policy.
+var policies = map[string]string{
+	"understudy_priority":             `{"priorities": ["child"], "children": {"child": {"config": [{%q: {}}]}}}`,
+	"understudy_weighted_target":      `{"targets": {"child": {"weight": 1, "childPolicy": [{%q: {}}]}}}`,
+	"understudy_weighted_round_robin": `{}`,
+	"understudy_drop":                 `{"childPolicy": [{%q: {}}]}`,
+	"understudy_pick_first":           `{}`,
+}
+
+// A parent may call ExitIdle and ResolverError from inside its UpdateState, which
+// runs on the stack of an event of the policy: neither waits for that event.
+func TestAParentMayCallBackFromUpdateState(t *testing.T) {
+	for name, config := range policies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stubs := &lbtest.StubBuilder{PolicyName: "reentrant_stub_" + name}
+				stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+					s.Report(connectivity.Idle, nil)
+					return nil
+				}
+				balancer.Register(stubs)
+				cc := &lbtest.ClientConn{}
+				p := balancer.Get(name).Build(cc, balancer.BuildOptions{})
+				defer p.Close()
+				calls := 0
+				cc.OnUpdate(func(balancer.State) {
+					if calls++; calls > 3 {
+						return // an error may be published, and so on for ever
+					}
+					p.ExitIdle()
+					p.ResolverError(errors.New("no such host"))
+				})
+				if err := p.UpdateClientConnState(stateFor(t, name, config, stubs.PolicyName)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if calls == 0 {
+					t.Error("nothing was published")
+				}
+				if stub := stubs.Get(""); stub != nil && (stub.ExitIdles() == 0 || len(stub.ResolverErrors()) == 0) {
+					t.Errorf("the child was asked %d times to connect and given %d errors, want some of both", stub.ExitIdles(), len(stub.ResolverErrors()))
+				}
+			})
+		})
+	}
+}
+
+// stateFor returns an update of a policy with one child.
+func stateFor(t *testing.T, name, config, child string) balancer.ClientConnState {
+	t.Helper()
+	raw := config
+	if config != `{}` {
+		raw = fmt.Sprintf(config, child)
+	}
+	parsed, err := balancer.Get(name).(balancer.ConfigParser).ParseConfig([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint := hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a"}}}, "child")
+	return balancer.ClientConnState{
+		BalancerConfig: parsed,
+		ResolverState:  resolver.State{Endpoints: []resolver.Endpoint{endpoint}},
+	}
+}
+
+// Children that look at Addresses, as those made with base.NewBalancerBuilder, get
+// those of their endpoints.
+func TestChildrenGetAddresses(t *testing.T) {
+	for name, config := range policies {
+		if config == `{}` {
+			continue // its children are this project's
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stubs := &lbtest.StubBuilder{PolicyName: "addresses_stub_" + name}
+				balancer.Register(stubs)
+				p := balancer.Get(name).Build(&lbtest.ClientConn{}, balancer.BuildOptions{})
+				defer p.Close()
+				if err := p.UpdateClientConnState(stateFor(t, name, config, stubs.PolicyName)); err != nil {
+					t.Fatal(err)
+				}
+				addresses := stubs.Get("").Last().ResolverState.Addresses
+				if len(addresses) != 1 || addresses[0].Addr != "a" {
+					t.Errorf("the child got the addresses %v, want the endpoint's", addresses)
+				}
+			})
+		})
+	}
+}
