@@ -10,7 +10,9 @@
 // # The stream
 //
 // All channels of a process that use one server with the same credentials share one
-// stream to it. It is opened with the first channel and closed with the last. A
+// stream to it. It is opened with the first channel and closed with the last. The
+// clusters of channels that were closed are asked for until it ends, up to 100 and
+// 16 MiB of them: beyond that it is renewed. A
 // response with a resource that breaks the rules (gRFC A27) is rejected with the
 // reason; the good resources beside it are used. While the stream is down, or what
 // comes is rejected, calls go on with the last good endpoints. Without any, calls

@@ -12,10 +12,11 @@ import (
 
 // model is the obvious version of a client: sets, and no phases.
 type model struct {
-	watchers map[string]int
+	watchers map[string]int    // 0 for one that is kept until the stream ends
 	good     map[string]string // the last good body
 	running  map[Timer]bool
 	streams  bool
+	answered bool // something came on this stream
 	version  string
 }
 
@@ -30,10 +31,14 @@ func TestAgainstModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"watch": func(t *rapid.T) {
 				n := name.Draw(t, "name")
+				_, asked := m.watchers[n]
 				m.watchers[n]++
 				a := s.Watch(n)
 				if body, known := m.good[n]; known != (len(a.Deliver) == 1) || known && string(a.Deliver[0].Body) != body {
 					t.Fatalf("a watcher of %s is given %v, want %q", n, a.Deliver, body)
+				}
+				if sends := a.Send != nil; sends != (m.streams && !asked) {
+					t.Fatalf("sends %+v for %v", a.Send, m.watchers)
 				}
 				m.check(t, a)
 			},
@@ -42,20 +47,24 @@ func TestAgainstModel(t *testing.T) {
 				if m.watchers[n] == 0 {
 					return
 				}
-				if m.watchers[n]--; m.watchers[n] == 0 {
-					delete(m.watchers, n)
-					delete(m.good, n)
+				m.watchers[n]--
+				if !m.streams {
+					m.forget()
 				}
-				m.check(t, s.Unwatch(n))
+				a := s.Unwatch(n)
+				if a.Send != nil {
+					t.Fatalf("sends %+v, want nothing: it is asked for on", a.Send)
+				}
+				m.check(t, a)
 			},
 			"open": func(t *rapid.T) {
 				if m.streams || len(m.watchers) == 0 {
 					return
 				}
-				m.streams = true
+				m.streams, m.answered = true, false
 				a := s.Opened()
-				if a.Send.Nonce != "" || a.Send.Version != m.version {
-					t.Fatalf("a stream begins with %+v, want no nonce and version %q", a.Send, m.version)
+				if a.Send.Nonce != "" {
+					t.Fatalf("a stream begins with %+v, want no nonce", a.Send)
 				}
 				m.check(t, a)
 			},
@@ -64,7 +73,13 @@ func TestAgainstModel(t *testing.T) {
 					return
 				}
 				m.streams = false
-				m.check(t, s.Closed(errors.New("closed")))
+				m.forget()
+				reason := rapid.SampledFrom([]error{errors.New("closed"), nil}).Draw(t, "reason")
+				a := s.Closed(reason)
+				if reason == nil && len(a.Fail) > 0 {
+					t.Fatalf("%v fails, since the client renews its stream", a.Fail)
+				}
+				m.check(t, a)
 				if len(m.running) > 0 {
 					t.Fatalf("timers run without a stream: %v", m.running)
 				}
@@ -83,7 +98,7 @@ func TestAgainstModel(t *testing.T) {
 				timer := rapid.SampledFrom(slices.SortedFunc(maps.Keys(m.running), func(a, b Timer) int { return int(a.ID) - int(b.ID) })).Draw(t, "timer")
 				delete(m.running, timer)
 				a := s.Expired(timer)
-				if len(a.Fail) != 1 || a.Fail[0].Name != timer.Name {
+				if watched := m.watchers[timer.Name] > 0; watched != (len(a.Fail) == 1) || watched && a.Fail[0].Name != timer.Name {
 					t.Fatalf("a timer of %s that ran fires: %+v", timer.Name, a)
 				}
 				m.check(t, a)
@@ -92,35 +107,56 @@ func TestAgainstModel(t *testing.T) {
 	})
 }
 
+// forget forgets what nobody watches.
+func (m *model) forget() {
+	for n, watchers := range m.watchers {
+		if watchers == 0 {
+			delete(m.watchers, n)
+			delete(m.good, n)
+		}
+	}
+}
+
 // respond sends one random resource for each of some names.
 func (m *model) respond(t *rapid.T, s *Subscriptions, version, nonce string) {
 	var rs []Resource
 	news := make(map[string]string)
 	bad := false
-	for _, n := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), rapid.ID).Draw(t, "names") {
+	names := rapid.SliceOf(rapid.SampledFrom([]string{"a", "b", "c", "d"})).Draw(t, "names")
+	for _, n := range names {
+		times := 0
+		for _, other := range names {
+			if other == n {
+				times++
+			}
+		}
 		r := Resource{Name: n, Body: []byte(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "body"))}
 		_, wanted := m.watchers[n]
 		if rapid.Bool().Draw(t, "bad") {
 			r.Err = errors.New("bad")
+		}
+		if r.Err != nil || times > 1 {
 			bad = bad || wanted
 		} else if wanted && m.good[n] != string(r.Body) {
 			news[n] = string(r.Body)
 		}
 		rs = append(rs, r)
 	}
+	m.answered = true
 	a := s.Received(version, nonce, rs)
 	delivered := make(map[string]string)
 	for _, d := range a.Deliver {
 		delivered[d.Name] = string(d.Body)
 	}
+	maps.Copy(m.good, news)
+	maps.DeleteFunc(news, func(n, _ string) bool { return m.watchers[n] == 0 })
 	if !maps.Equal(delivered, news) {
 		t.Fatalf("of %v were delivered %v, want %v", rs, delivered, news)
 	}
-	maps.Copy(m.good, news)
 	if !bad {
 		m.version = version
 	}
-	if len(m.watchers) > 0 && (a.Send.Nonce != nonce || a.Send.Version != m.version || (a.Send.Reject != "") != bad) {
+	if len(m.watchers) > 0 && (a.Send.Nonce != nonce || (a.Send.Reject != "") != bad) {
 		t.Fatalf("%v is answered by %+v, want version %q", rs, a.Send, m.version)
 	}
 	m.check(t, a)
@@ -143,7 +179,7 @@ func (m *model) check(t *rapid.T, a Actions) {
 		m.running[timer] = true
 	}
 	for timer := range m.running {
-		if _, known := m.good[timer.Name]; known || m.watchers[timer.Name] == 0 || !m.streams {
+		if _, known := m.good[timer.Name]; known || !m.streams {
 			t.Fatalf("%v runs for nothing", timer)
 		}
 	}
@@ -154,5 +190,12 @@ func (m *model) check(t *rapid.T, a Actions) {
 	}
 	if a.Send != nil && (!m.streams || !slices.Equal(a.Send.Names, slices.Sorted(maps.Keys(m.watchers)))) {
 		t.Fatalf("sends %+v for %v", a.Send, m.watchers)
+	}
+	version := m.version
+	if !m.answered && len(m.good) < len(m.watchers) {
+		version = "" // something is missing that a server may take for known
+	}
+	if a.Send != nil && a.Send.Version != version {
+		t.Fatalf("sends version %q, want %q", a.Send.Version, version)
 	}
 }

@@ -100,6 +100,9 @@ func (s *scenario) print(a Actions) string {
 		}
 		b.WriteString("\n")
 	}
+	if a.Renew {
+		b.WriteString("renew the stream\n")
+	}
 	if b.Len() == 0 {
 		return "nothing\n"
 	}

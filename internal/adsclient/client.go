@@ -28,6 +28,7 @@ type client struct {
 	watchers map[string]map[*watch]bool // by name of the cluster
 	timers   map[ads.Timer]*time.Timer
 	requests *mailbox // of the current stream, or nil
+	renew    func()   // ends the current stream, or nil
 	rejected string   // logged last
 }
 
@@ -103,6 +104,9 @@ func (c *client) do(a ads.Actions, decoded resources, watchers map[string]map[*w
 	}
 	if a.Send != nil && c.requests != nil {
 		c.requests.put(a.Send)
+	}
+	if a.Renew && c.renew != nil {
+		c.renew()
 	}
 }
 

@@ -79,7 +79,7 @@ func TestStreamIsSharedAndCounted(t *testing.T) {
 		if open != 1 {
 			t.Errorf("%d streams are open, want 1", open)
 		}
-		want := [][]string{{"a"}, {"a"}, {"a", "b"}, {"b"}}
+		want := [][]string{{"a"}, {"a"}, {"a", "b"}}
 		if !slices.EqualFunc(asked, want, slices.Equal) {
 			t.Errorf("asked for %q, want %q", asked, want)
 		}

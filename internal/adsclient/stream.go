@@ -2,6 +2,7 @@ package adsclient
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -42,6 +43,9 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
+// errRenewed is why a stream ended that the client ended, to open another.
+var errRenewed = errors.New("renewed, to forget clusters that nobody watches")
+
 // ended takes note that the stream ended with err, and reports whether the server
 // had answered on it.
 func (c *client) ended(ctx context.Context, err error) (answered bool) {
@@ -53,8 +57,11 @@ func (c *client) ended(ctx context.Context, err error) (answered bool) {
 		if ctx.Err() != nil { // closed by us: nobody is left to be told
 			return
 		}
-		c.requests = nil
-		if answered {
+		c.requests, c.renew = nil, nil
+		if errors.Is(err, errRenewed) {
+			logger.Infof("eds: stream to %s: %v", c.server.URI, err)
+			err = nil
+		} else if answered {
 			logger.Infof("eds: stream to %s ended: %v", c.server.URI, err)
 		} else {
 			logger.Warningf("eds: stream to %s failed: %v", c.server.URI, err)
@@ -74,8 +81,8 @@ func (c *client) stream(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
 	if err != nil {
 		return err
@@ -87,14 +94,17 @@ func (c *client) stream(ctx context.Context) error {
 		c.send(ctx, stream, requests)
 	}()
 	c.serial.Do(func() {
-		c.requests = requests
+		c.requests, c.renew = requests, func() { cancel(errRenewed) }
 		c.do(c.subs.Opened(), nil, c.watchers)
 	})
 	for {
 		response, err := stream.Recv()
 		if err != nil {
-			cancel()
+			cancel(err)
 			<-sent
+			if errors.Is(context.Cause(ctx), errRenewed) {
+				return errRenewed
+			}
 			return err
 		}
 		c.received(response)
@@ -141,7 +151,7 @@ func (c *client) send(ctx context.Context, stream adsStream, requests *mailbox) 
 }
 
 // mailbox holds the request to be sent next. A newer one replaces one that was not
-// sent: it names everything that is wanted, and answers a later response, so memory
+// sent: it names everything that is wanted, and answers the last response, so memory
 // stays bounded whatever a server does.
 type mailbox struct{ slot chan *ads.Request }
 
@@ -150,7 +160,8 @@ func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
 // put is called by one goroutine at a time.
 func (m *mailbox) put(r *ads.Request) {
 	select {
-	case <-m.slot:
+	case unsent := <-m.slot:
+		r = r.Replacing(unsent)
 	default:
 	}
 	m.slot <- r

@@ -22,8 +22,8 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// final is an error of somebody else's, which gRPC would end every call with.
-var final = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
+// errFinal is an error of somebody else's, which gRPC would end every call with.
+var errFinal = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
 
 // gRPC takes an error that is, or wraps, a status for the end of a call, also of one
 // that waits for ready, and past every retry policy. So none that a source or a policy
@@ -65,9 +65,9 @@ func checkPlain(t *testing.T, errs []error) {
 // finalStub is a policy that is not ours: it fails each update, and then its calls.
 var finalStub = &lbtest.StubBuilder{PolicyName: "e2e_final", OnUpdate: func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 	if s.ID() == "empty" {
-		return errors.Join(balancer.ErrBadResolverState, final)
+		return errors.Join(balancer.ErrBadResolverState, errFinal)
 	}
-	return final
+	return errFinal
 }}
 
 func init() { balancer.Register(finalStub) }
@@ -98,12 +98,12 @@ type mishap struct {
 
 var mishaps = map[string]mishap{
 	"the resolver fails at first": {do: func(_ *testing.T, _ *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
-		b.ResolverError(final)
+		b.ResolverError(errFinal)
 		return nil
 	}},
 	"the resolver fails without endpoints": {do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
 		err := p.update(t, b, leafConfig)
-		b.ResolverError(final)
+		b.ResolverError(errFinal)
 		return err
 	}},
 	"another's configuration": {do: func(_ *testing.T, _ *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
@@ -124,7 +124,7 @@ var mishaps = map[string]mishap{
 		for range 2 { // the second is made when the first has failed
 			for _, sc := range cc.SubConns() {
 				sc.Report(connectivity.Connecting, nil)
-				sc.Report(connectivity.TransientFailure, final)
+				sc.Report(connectivity.TransientFailure, errFinal)
 			}
 		}
 		return err
@@ -134,7 +134,7 @@ var mishaps = map[string]mishap{
 		for _, sc := range cc.SubConns() {
 			sc.Report(connectivity.Connecting, nil)
 			sc.Report(connectivity.Ready, nil)
-			sc.ReportHealth(connectivity.TransientFailure, final)
+			sc.ReportHealth(connectivity.TransientFailure, errFinal)
 		}
 		return err
 	}},
@@ -152,7 +152,7 @@ type channelOf struct{ *lbtest.ClientConn }
 
 func (c channelOf) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if _, refuses := c.ClientConn.ClientConn.(refusing); refuses {
-		return nil, final
+		return nil, errFinal
 	}
 	return c.ClientConn.NewSubConn(addresses, opts)
 }

@@ -25,7 +25,7 @@ var sourceErrors = map[string]func(*testing.T) []error{
 		return reported(t, "refused", eds.NewBuilder(), "eds://"+nobodyAt(t)+"/c", nil)
 	},
 	"eds: the server ends the stream": func(t *testing.T) []error {
-		return reported(t, "go away", eds.NewBuilder(), "eds://"+manager(t, func(*adstest.Stream) error { return final })+"/c", nil)
+		return reported(t, "go away", eds.NewBuilder(), "eds://"+manager(t, func(*adstest.Stream) error { return errFinal })+"/c", nil)
 	},
 	"eds: the resource is rejected": func(t *testing.T) []error {
 		return reported(t, "priority 1 is used", eds.NewBuilder(), "eds://"+manager(t, func(s *adstest.Stream) error {
@@ -37,7 +37,7 @@ var sourceErrors = map[string]func(*testing.T) []error{
 	"eds: the channel refuses the service config": func(t *testing.T) []error {
 		return reported(t, "go away", eds.NewBuilder(), "eds://"+manager(t, func(s *adstest.Stream) error {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("c", "10.0.0.1:1")), s.Drain())
-		})+"/c", final)
+		})+"/c", errFinal)
 	},
 	"eds: the target is wrong": func(t *testing.T) []error {
 		return reported(t, "names no cluster", eds.NewBuilder(), "eds://nowhere", nil)
@@ -49,20 +49,20 @@ var sourceErrors = map[string]func(*testing.T) []error{
 		return reported(t, "want a list", file.NewBuilder(), "file://"+endpointsFile(t, "endpoints: 1"), nil)
 	},
 	"file: the channel refuses the service config": func(t *testing.T) []error {
-		return reported(t, "go away", file.NewBuilder(), "file://"+endpointsFile(t, "{cluster_name: c}"), final)
+		return reported(t, "go away", file.NewBuilder(), "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
 	},
 	"file: the channel refuses the user's service config": func(t *testing.T) []error {
 		b := file.NewBuilder(file.WithServiceConfig(`{"methodConfig":[]}`))
-		return reported(t, "go away", b, "file://"+endpointsFile(t, "{cluster_name: c}"), final)
+		return reported(t, "go away", b, "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
 	},
 	"failover: a part's resolver fails": func(t *testing.T) []error {
 		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{})), "failover:///theirs:a,theirs:b", nil)
 	},
 	"failover: a part's resolver cannot be built": func(t *testing.T) []error {
-		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{final})), "failover:///theirs:a", nil)
+		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{errFinal})), "failover:///theirs:a", nil)
 	},
 	"failover: the channel refuses the service config": func(t *testing.T) []error {
-		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{})), "failover:///theirs:a", final)
+		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{})), "failover:///theirs:a", errFinal)
 	},
 }
 
@@ -102,7 +102,7 @@ type errorChannel struct {
 	refusal error
 }
 
-func (c *errorChannel) UpdateState(resolver.State) error { return final }
+func (c *errorChannel) UpdateState(resolver.State) error { return errFinal }
 
 func (c *errorChannel) ReportError(err error) {
 	select {
@@ -124,7 +124,7 @@ func (b theirs) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Buil
 	if b.build != nil {
 		return nil, b.build
 	}
-	cc.ReportError(final)
+	cc.ReportError(errFinal)
 	return b, nil
 }
 

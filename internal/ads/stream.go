@@ -1,0 +1,114 @@
+package ads
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// Opened begins a new stream: nonces do not outlive a stream, versions do.
+func (s *Subscriptions) Opened() Actions {
+	var a Actions
+	s.phase, s.nonce = open, ""
+	if len(s.wanted) == 0 {
+		return a
+	}
+	a.Send = s.request()
+	for _, name := range a.Send.Names {
+		if !s.wanted[name].has {
+			s.startTimer(&a, name)
+		}
+	}
+	return a
+}
+
+// Closed ends the stream. What is watched stays as it was received; the rest is
+// forgotten, since no server keeps it up to date. A stream that ends without an answer
+// is a failure of the server, which err describes; one that ends after an answer is
+// not (A57: servers end old streams to spread their clients), nor is one that the
+// client itself ended, to renew it, for which err is nil.
+func (s *Subscriptions) Closed(err error) Actions {
+	var a Actions
+	failed := s.phase != answered && err != nil
+	s.phase = down
+	for _, name := range s.names() {
+		s.stopTimer(&a, name)
+		if failed {
+			s.fail(&a, name, err)
+		}
+	}
+	s.forgetKept()
+	return a
+}
+
+// Answered reports whether a response was received on this stream.
+func (s *Subscriptions) Answered() bool { return s.phase == answered }
+
+// Resource is one of a response: its name and body, or what is wrong with it. Name
+// is empty where not even that can be read.
+type Resource struct {
+	Name string
+	Body []byte
+	Err  error
+}
+
+var errTwice = errors.New("the response holds it more than once")
+
+// Received takes a response. Good resources that are wanted and new are in
+// Deliver, also where others are bad; Send is the ACK or the NACK. A resource that
+// was not asked for is ignored, good or bad; of one that the response holds twice
+// neither is good. One that is wanted and absent keeps waiting: a response need not
+// hold every resource of this type.
+func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
+	var a Actions
+	var bad reasons
+	s.phase, s.nonce = answered, nonce
+	s.responses++
+	times := make(map[string]int, len(resources))
+	for _, r := range resources {
+		times[r.Name]++
+	}
+	for i, r := range resources {
+		w := s.wanted[r.Name]
+		switch {
+		case r.Err != nil && r.Name == "":
+			bad.add(fmt.Sprintf("resource %d", i), r.Err)
+		case w == nil || times[r.Name] == 0: // not asked for, or dealt with
+		case times[r.Name] > 1:
+			times[r.Name] = 0
+			s.reject(&a, &bad, r.Name, errTwice)
+		case r.Err != nil:
+			s.reject(&a, &bad, r.Name, r.Err)
+		default:
+			s.stopTimer(&a, r.Name)
+			s.accept(&a, w, r)
+		}
+	}
+	if bad.count == 0 {
+		s.version = version
+	}
+	if len(s.wanted) > 0 {
+		a.Send = s.request()
+		a.Send.Reject = bad.String()
+	}
+	a.Renew = s.keepsTooMuch()
+	return a
+}
+
+// reject takes note of what is wrong with a resource.
+func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error) {
+	bad.add(name, err)
+	s.stopTimer(a, name)
+	s.fail(a, name, err)
+}
+
+// accept keeps r. The same bytes again are no news.
+func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
+	if w.has && bytes.Equal(w.body, r.Body) {
+		return
+	}
+	w.has, w.body, w.err = true, r.Body, nil
+	if w.watchers > 0 {
+		a.Deliver = append(a.Deliver, Named{r.Name, r.Body})
+	}
+}

@@ -1,0 +1,92 @@
+package ads
+
+import "errors"
+
+// What nobody watches any more is kept up to these limits.
+const (
+	maxKept      = 100
+	maxKeptBytes = 16 << 20
+)
+
+// Watch adds a watcher of name. What is already known about the resource is in
+// Deliver or Fail, and meant for the new watcher alone.
+func (s *Subscriptions) Watch(name string) Actions {
+	var a Actions
+	w, ok := s.wanted[name]
+	if ok {
+		w.watchers++
+		switch {
+		case w.has:
+			a.Deliver = []Named{{name, w.body}}
+		case w.err != nil:
+			a.Fail = []Failure{{name, w.err}}
+		}
+		return a
+	}
+	s.wanted[name] = &subscription{watchers: 1}
+	if s.phase != down {
+		s.startTimer(&a, name)
+		a.Send = s.request()
+	}
+	return a
+}
+
+// Unwatch takes away a watcher of name. A resource without watchers is asked for on,
+// and kept up to date, until the stream ends. To ask for it no longer would be wrong as
+// soon as somebody watches it again: a server that saw no request without it, because
+// two were sent as one or because it ignores the answer to an earlier response, sees
+// no change and sends nothing. There are servers that send nothing even if they saw
+// one. Only a new stream is sure to bring it, so that is what becomes of too much.
+func (s *Subscriptions) Unwatch(name string) Actions {
+	var a Actions
+	w, ok := s.wanted[name]
+	if !ok || w.watchers == 0 {
+		return a
+	}
+	if w.watchers--; w.watchers > 0 {
+		return a
+	}
+	if s.phase == down {
+		delete(s.wanted, name)
+		return a
+	}
+	a.Renew = s.keepsTooMuch()
+	return a
+}
+
+// keepsTooMuch reports whether more is kept without a watcher than the limits allow.
+func (s *Subscriptions) keepsTooMuch() bool {
+	count, bytes := 0, 0
+	for _, w := range s.wanted {
+		if w.watchers == 0 {
+			count++
+			bytes += len(w.body)
+		}
+	}
+	return count > maxKept || bytes > maxKeptBytes
+}
+
+// forgetKept forgets what nobody watches.
+func (s *Subscriptions) forgetKept() {
+	for name, w := range s.wanted {
+		if w.watchers == 0 {
+			delete(s.wanted, name)
+		}
+	}
+}
+
+// ErrMissing is why there is no resource that did not come in time.
+var ErrMissing = errors.New("the server has no such resource")
+
+// Expired is called when a timer fires. A timer that was stopped, or replaced by
+// a later one, changes nothing.
+func (s *Subscriptions) Expired(t Timer) Actions {
+	var a Actions
+	w, ok := s.wanted[t.Name]
+	if !ok || w.timer != t.ID {
+		return a
+	}
+	w.timer = 0
+	s.fail(&a, t.Name, ErrMissing)
+	return a
+}

@@ -1,0 +1,148 @@
+package adsclient
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// talker is a stream as a server sees it.
+type talker interface {
+	Recv() (*discoveryv3.DiscoveryRequest, error)
+	Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error
+}
+
+// frugal is a server that does what the protocol asks of it and no more: it ignores
+// requests that answer an earlier response, and sends what it was not asked for by the
+// request before. longest is the most names that it was asked for.
+func frugal(s talker, longest *int) error {
+	var known []string
+	nonce := ""
+	for {
+		r, err := s.Recv()
+		if err != nil {
+			return err
+		}
+		if r.GetResponseNonce() != nonce {
+			continue
+		}
+		for _, name := range r.GetResourceNames() {
+			if slices.Contains(known, name) {
+				continue
+			}
+			nonce += "n"
+			if err := s.Respond("1", nonce, adstest.Cluster(name, "10.0.0.1:1")); err != nil {
+				return err
+			}
+		}
+		known = r.GetResourceNames()
+		*longest = max(*longest, len(known))
+	}
+}
+
+// A channel that is closed and opened again, while another keeps the stream, gets its
+// cluster again, however closely one follows the other: also where the server is so
+// slow to read that both requests become one.
+func TestClusterIsWatchedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := make(chan struct{}, 1)
+		reads <- struct{}{}
+		m := startManager(t, func(s *adstest.Stream) error {
+			return frugal(&slow{s, reads}, new(int))
+		})
+		long := strings.Repeat("b", 100_000) // more than a stream takes without the server reading
+		b, cancelB := m.watch(long)
+		defer cancelB()
+		expect(t, "b", b.take(), long+":1")
+		a, cancelA := m.watch("a")
+		reads <- struct{}{} // the ACK of b
+		reads <- struct{}{} // the request for a
+		expect(t, "a", a.take(), "a:1")
+		_, cancelC := m.watch("c") // whose request waits behind the ACK of a
+		defer cancelC()
+		synctest.Wait()
+		cancelA()
+		again, cancelAgain := m.watch("a")
+		defer cancelAgain()
+		close(reads)
+		pass(missingAfter)
+		expect(t, "a", again.take(), "a:1")
+		if got := m.server.Streams(); got != 1 {
+			t.Errorf("%d streams, want 1", got)
+		}
+	})
+}
+
+// slow reads a request for each token.
+type slow struct {
+	*adstest.Stream
+	reads <-chan struct{}
+}
+
+func (s *slow) Recv() (*discoveryv3.DiscoveryRequest, error) {
+	<-s.reads
+	return s.Stream.Recv()
+}
+
+// Clusters that come and go by the hundred do not stay for ever: from time to time
+// the stream is renewed, which is no failure, and those that are watched lose nothing.
+func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		longest := 0
+		m := startManager(t, func(s *adstest.Stream) error { return frugal(s, &longest) })
+		stays, cancelStays := m.watch("stays")
+		defer cancelStays()
+		expect(t, "stays", stays.take(), "stays:1")
+		for i := range 500 {
+			name := string(rune('A' + i))
+			one, cancel := m.watch(name)
+			pass(missingAfter)
+			expect(t, name, one.take(), name+":1")
+			cancel()
+		}
+		expect(t, "stays", stays.take())
+		if streams := m.server.Streams(); longest > 110 || streams < 4 || streams > 6 {
+			t.Errorf("up to %d clusters are asked for on %d streams, want about 100 on 5", longest, streams)
+		}
+	})
+}
+
+// The reason of a NACK that waits to be sent is sent with the change of subscription
+// that replaces it, once.
+func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
+	subs, m := ads.New(), newMailbox()
+	put := func(a ads.Actions) {
+		if a.Send != nil {
+			m.put(a.Send)
+		}
+	}
+	put(subs.Watch("a"))
+	put(subs.Opened())
+	m.take(t.Context())
+	bad := []ads.Resource{{Name: "a", Err: errors.New("weight is 0")}}
+	put(subs.Received("1", "n", bad))
+	put(subs.Watch("b"))
+	put(subs.Watch("c"))
+	got := m.take(t.Context())
+	if !slices.Equal(got.Names, []string{"a", "b", "c"}) || got.Nonce != "n" || got.Reject != "a: weight is 0" {
+		t.Errorf("sends %+v, want all three names and the reason", got)
+	}
+	put(subs.Watch("d"))
+	if got := m.take(t.Context()); got.Reject != "" {
+		t.Errorf("the reason is sent twice: %+v", got)
+	}
+	// The answer to a later response has its own verdict, also under the same nonce.
+	put(subs.Received("1", "n", bad))
+	put(subs.Received("1", "n", []ads.Resource{{Name: "a"}}))
+	if got := m.take(t.Context()); got.Reject != "" {
+		t.Errorf("a good response is rejected: %+v", got)
+	}
+}
