@@ -28,8 +28,6 @@ package drop
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/grpclog"
@@ -62,46 +60,14 @@ func (b builder) OwnsSubConns() {}
 
 // ParseConfig parses the policy's configuration; its errors name the field.
 func (b builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
-	return parseConfig(raw)
+	c := &lbconfig.Drop{}
+	if err := lbconfig.Parse("drop", raw, c); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Build builds a policy.
 func (b builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	return newPolicy(cc, opts)
-}
-
-// config is the parsed configuration. It survives a JSON round trip.
-type config struct {
-	serviceconfig.LoadBalancingConfig `json:"-"`
-
-	DropCategories []category      `json:"dropCategories"`
-	ChildPolicy    lbconfig.Policy `json:"childPolicy"`
-}
-
-// category is one reason to drop calls.
-type category struct {
-	Category           string `json:"category"`
-	RequestsPerMillion uint32 `json:"requestsPerMillion"`
-}
-
-const million = 1_000_000
-
-func parseConfig(raw json.RawMessage) (*config, error) {
-	c := &config{}
-	if err := json.Unmarshal(raw, c); err != nil {
-		var wrongType *json.UnmarshalTypeError
-		if errors.As(err, &wrongType) && wrongType.Field != "" {
-			return nil, fmt.Errorf("drop: %s: %s given, want a %s", wrongType.Field, wrongType.Value, wrongType.Type.Kind())
-		}
-		return nil, fmt.Errorf("drop: %w", err)
-	}
-	for i, d := range c.DropCategories {
-		if d.RequestsPerMillion > million {
-			return nil, fmt.Errorf("drop: dropCategories[%d].requestsPerMillion: %d given, want 0 to %d", i, d.RequestsPerMillion, million)
-		}
-	}
-	if c.ChildPolicy.Builder == nil {
-		return nil, errors.New("drop: childPolicy: none given, want a list of policies")
-	}
-	return c, nil
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -238,15 +239,24 @@ func TestAChildThatReportsAtAllTimes(t *testing.T) {
 	}
 }
 
+// parseConfig parses a configuration as ParseConfig does.
+func parseConfig(raw []byte) (*lbconfig.Drop, error) {
+	c, err := NewBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*lbconfig.Drop), nil
+}
+
 func TestParseConfig(t *testing.T) {
 	balancer.Register(&lbtest.StubBuilder{PolicyName: "drop_config_stub"})
 	const child = `"childPolicy": [{"drop_config_stub": {"id": "a"}}]`
 	for raw, want := range map[string]string{
-		`[]`: "cannot unmarshal array",
+		`[]`: "[] given, want a JSON object",
 		`{}`: "childPolicy: none given",
 		`{"dropCategories": [{"requestsPerMillion": 1000001}], ` + child + `}`: "dropCategories[0].requestsPerMillion: 1000001 given, want 0 to 1000000",
-		`{"dropCategories": [{"requestsPerMillion": "1"}], ` + child + `}`:     "dropCategories.requestsPerMillion: string given, want a uint32",
-		`{"childPolicy": [{"no_such": {}}]}`:                                   "none of the policies is registered",
+		`{"dropCategories": [{"requestsPerMillion": "1"}], ` + child + `}`:     `dropCategories[0].requestsPerMillion: "1" given, want a whole number`,
+		`{"childPolicy": [{"no_such": {}}]}`:                                   "childPolicy: none of the policies is registered",
 	} {
 		if c, err := parseConfig([]byte(raw)); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "drop: ") {
 			t.Errorf("%s: %+v, error %v; want %q", raw, c, err, want)
@@ -260,7 +270,7 @@ func TestParseConfig(t *testing.T) {
 		raw, _ := json.Marshal(c)
 		c, err = parseConfig(raw)
 	}
-	if c.DropCategories[0] != (category{"lb", 7}) || c.ChildPolicy.Config.(*lbtest.StubConfig).ID != "a" {
+	if c.DropCategories[0] != (lbconfig.DropCategory{Category: "lb", RequestsPerMillion: 7}) || c.ChildPolicy.Config.(*lbtest.StubConfig).ID != "a" {
 		t.Errorf("after round trips: %+v", c)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // dropped counts the calls that were dropped.
@@ -21,7 +23,7 @@ var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{
 // picker drops calls, and lets the child's picker pick for the others.
 type picker struct {
 	child      balancer.Picker
-	categories []category
+	categories []lbconfig.DropCategory
 	recorder   estats.MetricsRecorder
 	target     string
 }
@@ -30,7 +32,7 @@ type picker struct {
 // if it waits for ready (gRFC A27, "EDS").
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for _, c := range p.categories {
-		if rand.Uint32N(million) < c.RequestsPerMillion {
+		if rand.Uint32N(lbconfig.Million) < c.RequestsPerMillion {
 			dropped.Record(p.recorder, 1, p.target, c.Category)
 			return balancer.PickResult{}, status.Errorf(codes.Unavailable, "call dropped by configuration, category %q", c.Category)
 		}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/childlb"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -24,7 +25,7 @@ type policy struct {
 
 	child      *childlb.Child
 	state      balancer.State // the child's, as last reported
-	categories []category
+	categories []lbconfig.DropCategory
 	updating   bool // the child is being updated: nothing is published
 	stale      bool // what was published last is not what would be now
 	closed     bool
@@ -47,7 +48,7 @@ func (p *policy) reported(state balancer.State) {
 // UpdateClientConnState gives the child its configuration and endpoints, and returns
 // its error, after the policy has published its state.
 func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
-	cfg, ok := ccs.BalancerConfig.(*config)
+	cfg, ok := ccs.BalancerConfig.(*lbconfig.Drop)
 	if !ok {
 		return fmt.Errorf("drop: configuration is a %T, want what ParseConfig returned", ccs.BalancerConfig)
 	}
@@ -103,8 +104,8 @@ func (p *policy) flush() {
 	p.cc.UpdateState(state)
 }
 
-func dropsAny(categories []category) bool {
-	return slices.ContainsFunc(categories, func(c category) bool { return c.RequestsPerMillion > 0 })
+func dropsAny(categories []lbconfig.DropCategory) bool {
+	return slices.ContainsFunc(categories, func(c lbconfig.DropCategory) bool { return c.RequestsPerMillion > 0 })
 }
 
 // ResolverError gives the error to the child; without one, calls fail with it. It does

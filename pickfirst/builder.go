@@ -15,12 +15,12 @@ package pickfirst
 
 import (
 	"encoding/json"
-	"fmt"
 	"hash/maphash"
-	"strings"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // Name is the name under which the policy is registered.
@@ -49,37 +49,11 @@ func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.B
 	return &policy{cc: cc, seed: maphash.MakeSeed()}
 }
 
-// config is the policy's configuration.
-type config struct {
-	serviceconfig.LoadBalancingConfig `json:"-"`
-
-	// ShuffleAddressList makes each list of endpoints be tried in a random order.
-	// Endpoints with more weight tend to the front (gRFC A113). What is drawn for an
-	// endpoint stays with it as long as the policy lives: a list that only repeats,
-	// in whatever order, changes nothing.
-	ShuffleAddressList bool `json:"shuffleAddressList"`
-}
-
-// ParseConfig parses the policy's configuration, a JSON object. Unknown fields are
-// ignored.
-func (b builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
-		return nil, fmt.Errorf(`%s: config %s: want an object such as {"shuffleAddressList": true}`, b.name, excerpt(raw))
-	}
-	c := &config{}
-	if value, ok := fields["shuffleAddressList"]; ok {
-		if err := json.Unmarshal(value, &c.ShuffleAddressList); err != nil {
-			return nil, fmt.Errorf("%s: shuffleAddressList is %s, want true or false", b.name, excerpt(value))
-		}
+// ParseConfig parses the policy's configuration; its errors name the field.
+func (builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
+	c := &lbconfig.PickFirst{}
+	if err := lbconfig.Parse("pick_first", raw, c); err != nil {
+		return nil, err
 	}
 	return c, nil
-}
-
-// excerpt returns raw as the line of an error shows it: on one line, not too long.
-func excerpt(raw json.RawMessage) string {
-	if len(raw) > 80 {
-		return fmt.Sprintf("%.80q…", string(raw))
-	}
-	return strings.Join(strings.Fields(string(raw)), " ")
 }

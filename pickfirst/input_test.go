@@ -27,12 +27,12 @@ func TestParseConfig(t *testing.T) {
 		{in: `{}`, want: `{"shuffleAddressList":false}`},
 		{in: `{"shuffleAddressList": true, "later": [1]}`, want: `{"shuffleAddressList":true}`},
 		{in: `{"shuffleAddressList": null}`, want: `{"shuffleAddressList":false}`},
-		{in: `{"shuffleAddressList": "yes"}`, wantErr: `understudy_pick_first: shuffleAddressList is "yes", want true or false`},
-		{in: `{"shuffleAddressList": 1}`, wantErr: `understudy_pick_first: shuffleAddressList is 1, want true or false`},
-		{in: `[]`, wantErr: `understudy_pick_first: config []: want an object such as {"shuffleAddressList": true}`},
-		{in: `null`, wantErr: `understudy_pick_first: config null: want an object such as {"shuffleAddressList": true}`},
-		{in: "[\n1\n]", wantErr: `understudy_pick_first: config [ 1 ]: want an object such as {"shuffleAddressList": true}`},
-		{in: ``, wantErr: `understudy_pick_first: config : want an object such as {"shuffleAddressList": true}`},
+		{in: `{"shuffleAddressList": "yes"}`, wantErr: `pick_first: shuffleAddressList: "yes" given, want true or false`},
+		{in: `{"shuffleAddressList": 1}`, wantErr: `pick_first: shuffleAddressList: 1 given, want true or false`},
+		{in: `[]`, wantErr: `pick_first: [] given, want a JSON object`},
+		{in: `null`, wantErr: `pick_first: null given, want a JSON object`},
+		{in: "[\n1\n]", wantErr: `pick_first: [ 1 ] given, want a JSON object`},
+		{in: ``, wantErr: `pick_first: nothing given, want a JSON object`},
 	} {
 		got, err := parser.ParseConfig(json.RawMessage(c.in))
 		if c.wantErr != "" {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -43,7 +44,7 @@ func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 	var seed *maphash.Seed
 	switch c := state.BalancerConfig.(type) {
 	case nil:
-	case *config:
+	case *lbconfig.PickFirst:
 		if c.ShuffleAddressList {
 			seed = &p.seed
 		}

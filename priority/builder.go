@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // Name is the name that the policy is registered under when this package is
@@ -62,8 +63,8 @@ func (builder) OwnsSubConns() {}
 // none that is registered or with one that rejects its configuration; an empty
 // name; a priority that names no child; and a name that is twice in priorities.
 func (builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
-	c, err := parseConfig(raw)
-	if err != nil {
+	c := &lbconfig.Priority{}
+	if err := lbconfig.Parse("priority", raw, c); err != nil {
 		return nil, err
 	}
 	return c, nil

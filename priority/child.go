@@ -12,6 +12,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/childlb"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // child is a child that exists.
@@ -120,7 +121,7 @@ func (c *child) lastError() error {
 // reresolution is what becomes of the children's requests for re-resolution. It is
 // never modified.
 type reresolution struct {
-	children   map[string]childConfig
+	children   map[string]lbconfig.PriorityChild
 	resolveNow func(child string) // nil for the ClientConn's
 }
 

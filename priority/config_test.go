@@ -43,7 +43,7 @@ func TestParseConfig(t *testing.T) {
 	if !reflect.DeepEqual(c.Priorities, []string{"b", "a"}) {
 		t.Errorf("priorities = %q", c.Priorities)
 	}
-	core := c.core()
+	core := coreConfig(c)
 	if core.FailoverTimeout != 2500*time.Millisecond || core.ChildRetention != 0 || core.RemovedChildRetention != time.Minute || core.FailbackDelay != 30*time.Second || len(core.Children) != 3 {
 		t.Errorf("the core gets %+v", core)
 	}
@@ -74,31 +74,31 @@ func TestConfigSurvivesRoundTrips(t *testing.T) {
 func TestParseConfigNamesTheField(t *testing.T) {
 	one := `"children": {"a": ` + stub + `}`
 	for raw, want := range map[string]string{
-		``:                                      `want a JSON object`,
-		`[]`:                                    `want a JSON object`,
-		`null`:                                  `want a JSON object`,
-		`{"children": []}`:                      `children: a JSON array given, want an object`,
-		`{"children": {"a": 1}}`:                `children["a"]: want a JSON object`,
-		`{"children": {"a": null}}`:             `children["a"]: want a JSON object`,
+		``:                                      `nothing given, want a JSON object`,
+		`[]`:                                    `[] given, want a JSON object`,
+		`null`:                                  `null given, want a JSON object`,
+		`{"children": []}`:                      `children: [] given, want a JSON object`,
+		`{"children": {"a": 1}}`:                `children["a"]: 1 given, want a JSON object`,
+		`{"children": {"a": null}}`:             `children["a"]: null given, want a JSON object`,
 		`{"children": {"": ` + stub + `}}`:      `children: a child has an empty name`,
-		`{"children": {"a": {}}}`:               `children["a"]: config: none given`,
-		`{"children": {"a": {"config": null}}}`: `children["a"]: config: none given`,
-		`{"children": {"a": {"config": []}}}`:   `children["a"]: config: names no policy`,
-		`{"children": {"a": {"config": {}}}}`:   `children["a"]: config: a JSON object given, want a list of policies`,
-		`{"children": {"a": {"config": [{"nobody": {}}]}}}`:                                                  `children["a"]: config: none of the policies is registered: "nobody"`,
-		`{"children": {"a": {"config": [{"b": {}, "c": {}}]}}}`:                                              `children["a"]: config: entry 0 names 2 policies`,
-		`{"children": {"a": {"config": [{"priority_test_stub": {"reject": true}}]}}}`:                        `children["a"]: config: priority_test_stub: stub "" rejects`,
-		`{"children": {"a": {"config": [{"priority_test_stub": {}}], "ignoreReresolutionRequests": "yes"}}}`: `children["a"]: ignoreReresolutionRequests: a JSON string given, want true or false`,
-		`{` + one + `, "priorities": "a"}`:                                                                   `priorities: a JSON string given, want a list of names`,
+		`{"children": {"a": {}}}`:               `children["a"].config: none given`,
+		`{"children": {"a": {"config": null}}}`: `children["a"].config: none given`,
+		`{"children": {"a": {"config": []}}}`:   `children["a"].config: names no policy`,
+		`{"children": {"a": {"config": {}}}}`:   `children["a"].config: {} given, want a list of policies`,
+		`{"children": {"a": {"config": [{"nobody": {}}]}}}`:                                                  `children["a"].config: none of the policies is registered: "nobody"`,
+		`{"children": {"a": {"config": [{"b": {}, "c": {}}]}}}`:                                              `children["a"].config: entry 0 names 2 policies`,
+		`{"children": {"a": {"config": [{"priority_test_stub": {"reject": true}}]}}}`:                        `children["a"].config: priority_test_stub: stub "" rejects`,
+		`{"children": {"a": {"config": [{"priority_test_stub": {}}], "ignoreReresolutionRequests": "yes"}}}`: `children["a"].ignoreReresolutionRequests: "yes" given, want true or false`,
+		`{` + one + `, "priorities": "a"}`:                                                                   `priorities: "a" given, want a JSON list`,
 		`{` + one + `, "priorities": ["a", "b"]}`:                                                            `priorities[1]: "b" given, which is not in children`,
 		`{` + one + `, "priorities": ["a", "a"]}`:                                                            `priorities[1]: "a" given again, is priorities[0] already`,
 		`{` + one + `, "priorities": [""]}`:                                                                  `priorities[0]: an empty name given`,
-		`{"failoverTimeout": 10}`:                                                                            `failoverTimeout: duration 10: want a string`,
-		`{"failoverTimeout": "soon"}`:                                                                        `failoverTimeout: duration "soon"`,
-		`{"failoverTimeout": "0s"}`:                                                                          `failoverTimeout: 0s given, want a positive duration`,
-		`{"childRetention": "-1s"}`:                                                                          `childRetention: duration "-1s" is negative`,
-		`{"removedChildRetention": {}}`:                                                                      `removedChildRetention: duration {}`,
-		`{"failbackDelay": "9999999999999999999h"}`:                                                          `failbackDelay: duration`,
+		`{"failoverTimeout": 10}`:                                                                            `failoverTimeout: 10 given, want a duration such as "10s"`,
+		`{"failoverTimeout": "soon"}`:                                                                        `failoverTimeout: "soon" given`,
+		`{"failoverTimeout": "0s"}`:                                                                          `failoverTimeout: "0s" given, want a positive duration`,
+		`{"childRetention": "-1s"}`:                                                                          `childRetention: "-1s" given, want a duration such as "10s" that is not negative`,
+		`{"removedChildRetention": {}}`:                                                                      `removedChildRetention: {} given`,
+		`{"failbackDelay": "9999999999999999999h"}`:                                                          `failbackDelay: "9999999999999999999h" given`,
 	} {
 		c, err := balancer.Get(Name).(balancer.ConfigParser).ParseConfig(json.RawMessage(raw))
 		if err == nil {
@@ -135,6 +135,15 @@ func FuzzParseConfig(f *testing.F) {
 			t.Errorf("%s became %s and then %s", raw, again, third)
 		}
 	})
+}
+
+// parseConfig parses a configuration as ParseConfig does.
+func parseConfig(raw []byte) (*lbconfig.Priority, error) {
+	c, err := NewBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*lbconfig.Priority), nil
 }
 
 func TestNewBuilderKeepsTheName(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/childlb"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -32,7 +33,7 @@ type policy struct {
 
 	core     *core.Core
 	children map[string]*child
-	config   *config // nil before the first update
+	config   *lbconfig.Priority // nil before the first update
 	state    resolver.State
 	groups   map[string][]resolver.Endpoint
 	errors   updateErrors // of the update under way
@@ -48,7 +49,7 @@ type policy struct {
 // nothing else; the rest is applied all the same. One of another type is an error
 // that wraps balancer.ErrBadResolverState, and changes nothing.
 func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
-	config, ok := s.BalancerConfig.(*config)
+	config, ok := s.BalancerConfig.(*lbconfig.Priority)
 	if !ok {
 		err := fmt.Errorf("priority: configuration of type %T given, want one that ParseConfig returned: %w", s.BalancerConfig, balancer.ErrBadResolverState)
 		p.serial.Do(func() { p.failWithoutConfig(err) })
@@ -63,7 +64,7 @@ func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 	return err
 }
 
-func (p *policy) beginUpdate(config *config, state resolver.State) {
+func (p *policy) beginUpdate(config *lbconfig.Priority, state resolver.State) {
 	if p.closed {
 		return
 	}
@@ -73,7 +74,7 @@ func (p *policy) beginUpdate(config *config, state resolver.State) {
 	p.groups = hierarchy.Group(state.Endpoints)
 	p.reresolution.Store(&reresolution{children: config.Children, resolveNow: resolveNow})
 	p.logStrays()
-	p.apply(p.core.BeginUpdate(config.core()))
+	p.apply(p.core.BeginUpdate(coreConfig(config)))
 }
 
 func (p *policy) endUpdate() error {

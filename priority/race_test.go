@@ -135,8 +135,8 @@ func TestConcurrency(t *testing.T) {
 // noisyState returns an update with other children every few times, and timers that
 // fire at once.
 func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
-	c := &config{
-		Children:              map[string]childConfig{},
+	c := &lbconfig.Priority{
+		Children:              map[string]lbconfig.PriorityChild{},
 		FailoverTimeout:       lbconfig.Duration(time.Microsecond),
 		ChildRetention:        lbconfig.Duration(time.Microsecond),
 		RemovedChildRetention: lbconfig.Duration(i % 2 * 1000),
@@ -144,7 +144,7 @@ func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
 	}
 	for n := range 3 {
 		name := fmt.Sprintf("p%d", (i/4+n)%5)
-		c.Children[name] = childConfig{Config: lbconfig.Policy{Builder: b}, IgnoreReresolutionRequests: n == 0}
+		c.Children[name] = lbconfig.PriorityChild{Config: lbconfig.Policy{Builder: b}, IgnoreReresolutionRequests: n == 0}
 		c.Priorities = append(c.Priorities, name)
 	}
 	return balancer.ClientConnState{BalancerConfig: c}
@@ -219,7 +219,7 @@ func TestGracefulSwitch(t *testing.T) {
 		r.Report("p0", ready)
 		r.Take()
 		state := r.state(update("p0"))
-		state.BalancerConfig.(*config).Children["p0"] = childConfig{Config: lbconfig.Policy{Builder: other, Config: &lbtest.StubConfig{ID: "p0"}}}
+		state.BalancerConfig.(*lbconfig.Priority).Children["p0"] = lbconfig.PriorityChild{Config: lbconfig.Policy{Builder: other, Config: &lbtest.StubConfig{ID: "p0"}}}
 		if err := r.policy.UpdateClientConnState(state); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package priority
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -160,8 +159,8 @@ func (r *recorder) Update(u scenario.Update) {
 
 // state returns the update as gRPC would pass it.
 func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
-	c := &config{
-		Children:              map[string]childConfig{},
+	c := &lbconfig.Priority{
+		Children:              map[string]lbconfig.PriorityChild{},
 		Priorities:            u.Config.Priorities,
 		FailoverTimeout:       lbconfig.Duration(u.Config.FailoverTimeout),
 		ChildRetention:        lbconfig.Duration(u.Config.ChildRetention),
@@ -169,7 +168,7 @@ func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 		FailbackDelay:         lbconfig.Duration(u.Config.FailbackDelay),
 	}
 	for _, name := range u.Config.Children {
-		c.Children[name] = childConfig{
+		c.Children[name] = lbconfig.PriorityChild{
 			Config:                     lbconfig.Policy{Builder: r, Config: &lbtest.StubConfig{ID: name}},
 			IgnoreReresolutionRequests: slices.Contains(u.Ignore, name),
 		}
@@ -220,8 +219,8 @@ func (r *recorder) Take() []string {
 }
 
 // parse parses a configuration that must be good.
-func parse(raw string) *config {
-	c, err := parseConfig(json.RawMessage(raw))
+func parse(raw string) *lbconfig.Priority {
+	c, err := parseConfig([]byte(raw))
 	if err != nil {
 		panic(err)
 	}

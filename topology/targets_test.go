@@ -2,12 +2,14 @@ package topology
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 func endpointAt(address string) resolver.Endpoint {
@@ -25,6 +27,10 @@ func paths(endpoints []resolver.Endpoint) string {
 	return s
 }
 
+// durations are those of understudy_priority in every generated tree: the defaults but
+// for removedChildRetention.
+const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s","failbackDelay":"0s"`
+
 func TestTargetsMakeOnePriorityEach(t *testing.T) {
 	heavy := weight.Set(endpointAt("192.0.2.2:1"), weight.EndpointInfo{Weight: 7})
 	given := []resolver.Endpoint{endpointAt("192.0.2.1:1"), heavy}
@@ -37,11 +43,11 @@ func TestTargetsMakeOnePriorityEach(t *testing.T) {
 	if hierarchy.Path(given[0]) != nil {
 		t.Error("the given endpoints were modified")
 	}
-	child := `{"config":[{"understudy_drop":{"dropCategories":[],"childPolicy":[{"understudy_weighted_target":` +
+	child := `{"config":[{"understudy_drop":{"childPolicy":[{"understudy_weighted_target":` +
 		`{"targets":{"/":{"weight":1,"childPolicy":[{"understudy_weighted_round_robin":{"startPoint":"random"}}]}},` +
-		`"startPoint":"random","removedChildRetention":"0s"}}]}}],"ignoreReresolutionRequests":false}`
+		`"removedChildRetention":"0s","startPoint":"random"}}]}}],"ignoreReresolutionRequests":false}`
 	want = `[{"understudy_priority":{"children":{"east":` + child + `,"none":` + child + `,"west":` + child +
-		`},"priorities":["east","west","none"],"removedChildRetention":"0s"}}]`
+		`},"priorities":["east","west","none"],` + durations + `}}]`
 	if got := string(tree.Config); got != want {
 		t.Errorf("config = %s\nwant     %s", got, want)
 	}
@@ -49,8 +55,30 @@ func TestTargetsMakeOnePriorityEach(t *testing.T) {
 
 func TestTargetsWithoutParts(t *testing.T) {
 	tree := Targets(nil)
-	want := `[{"understudy_priority":{"children":{},"priorities":[],"removedChildRetention":"0s"}}]`
+	want := `[{"understudy_priority":{"children":{},"priorities":[],` + durations + `}}]`
 	if string(tree.Config) != want || len(tree.Endpoints) != 0 {
 		t.Errorf("tree = %s, %v, want %s without endpoints", tree.Config, tree.Endpoints, want)
+	}
+}
+
+// The policies write what they read as topology wrote it: no field of one side is
+// unknown to the other.
+func TestPoliciesReadWhatIsWritten(t *testing.T) {
+	tree := Targets([]Part{{Name: "east"}, {Name: "west"}})
+	var policy lbconfig.Policy
+	if err := json.Unmarshal(tree.Config, &policy); err != nil {
+		t.Fatal(err)
+	}
+	top := policy.Config.(*lbconfig.Priority)
+	drop := top.Children["east"].Config.Config.(*lbconfig.Drop)
+	localities := drop.ChildPolicy.Config.(*lbconfig.WeightedTarget)
+	endpoints := localities.Targets["/"].ChildPolicy.Config.(*lbconfig.WeightedRoundRobin)
+	if top.RemovedChildRetention != retention || localities.RemovedChildRetention != retention || localities.StartPoint != startPoint || endpoints.StartPoint != startPoint {
+		t.Errorf("%s is read as %+v, %+v, %+v", tree.Config, top, localities, endpoints)
+	}
+	for what, level := range map[string]any{"drop": drop, "weighted_target": localities, "weighted_round_robin": endpoints} {
+		if again, err := json.Marshal(level); err != nil || !strings.Contains(string(tree.Config), string(again)) {
+			t.Errorf("%s is written as %s, %v; topology wrote %s", what, again, err, tree.Config)
+		}
 	}
 }

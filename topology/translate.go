@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // Translator turns clusters into trees, update by update. It remembers the names of
@@ -164,23 +165,20 @@ func weightOf(lb *endpointv3.LbEndpoint) uint32 {
 	return 1
 }
 
-// million is the unit of a drop category's rate.
-const million = 1_000_000
-
 // dropCategories returns the drops of cluster, each capped at all requests.
-func dropCategories(cluster *endpointv3.ClusterLoadAssignment) []dropCategory {
-	var drops []dropCategory
+func dropCategories(cluster *endpointv3.ClusterLoadAssignment) []lbconfig.DropCategory {
+	var drops []lbconfig.DropCategory
 	for _, drop := range cluster.GetPolicy().GetDropOverloads() {
 		percentage := drop.GetDropPercentage()
 		rate := uint64(percentage.GetNumerator())
 		switch percentage.GetDenominator() {
 		case typev3.FractionalPercent_HUNDRED:
-			rate *= million / 100
+			rate *= lbconfig.Million / 100
 		case typev3.FractionalPercent_TEN_THOUSAND:
-			rate *= million / 10_000
+			rate *= lbconfig.Million / 10_000
 		case typev3.FractionalPercent_MILLION:
 		}
-		drops = append(drops, dropCategory{Category: drop.GetCategory(), RequestsPerMillion: uint32(min(rate, million))})
+		drops = append(drops, lbconfig.DropCategory{Category: drop.GetCategory(), RequestsPerMillion: uint32(min(rate, lbconfig.Million))})
 	}
 	return drops
 }

@@ -9,6 +9,8 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 func translate(t *testing.T, tr *Translator, clusters ...*endpointv3.ClusterLoadAssignment) Tree {
@@ -31,7 +33,7 @@ type top struct {
 }
 
 type dropLevel struct {
-	DropCategories []dropCategory
+	DropCategories []lbconfig.DropCategory
 	ChildPolicy    []map[string]targetLevel
 }
 
@@ -57,7 +59,7 @@ func shape(t *testing.T, tree Tree) string {
 	for _, name := range config.Priorities {
 		drop := config.Children[name].Config[0][dropName]
 		targets, _ := json.Marshal(drop.ChildPolicy[0][weightedTargetName].Targets)
-		drops, _ := json.Marshal(drop.DropCategories)
+		drops, _ := json.Marshal(append([]lbconfig.DropCategory{}, drop.DropCategories...))
 		s += name + " " + string(targets) + " " + string(drops) + "\n"
 	}
 	return s

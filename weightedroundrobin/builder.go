@@ -49,6 +49,8 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // Name is the name under which the policy is registered.
@@ -84,7 +86,11 @@ func (b *builder) OwnsSubConns() {}
 
 // ParseConfig parses the policy's configuration; its errors name the field.
 func (b *builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
-	return parseConfig(raw)
+	c := &lbconfig.WeightedRoundRobin{}
+	if err := lbconfig.Parse("weighted_round_robin", raw, c); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Build builds a policy.
@@ -93,7 +99,7 @@ func (b *builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) bala
 		cc:       cc,
 		options:  opts,
 		leaf:     b.leaf(),
-		config:   defaultConfig(),
+		config:   lbconfig.NewWeightedRoundRobin(),
 		children: make(map[key]*child),
 	}
 	p.serializer.SetFlush(p.flush)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/childlb"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
@@ -34,7 +35,7 @@ type child struct {
 
 func newChild(p *policy) *child {
 	c := &child{ClientConn: p.cc, parent: p, state: childlb.Connecting()}
-	c.place = weighted.NewPlace(p.config.StartPoint == startRandom)
+	c.place = weighted.NewPlace(p.config.StartPoint == lbconfig.StartRandom)
 	c.balancer = p.leaf.Build(c, p.options)
 	p.count[c.state.ConnectivityState]++
 	return c

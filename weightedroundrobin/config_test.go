@@ -13,14 +13,14 @@ import (
 )
 
 func TestParseConfig(t *testing.T) {
-	tests := map[string]*config{
-		`{}`:                       {StartPoint: startSpec},
-		`{"startPoint": "spec"}`:   {StartPoint: startSpec},
-		`{"startPoint": "random"}`: {StartPoint: startRandom},
-		`{"startPoint": null, "slowStart": null, "unknown": [1]}`: {StartPoint: startSpec},
-		`{"slowStart": {"window": "30s", "unknown": 1}}`: {StartPoint: startSpec, SlowStart: &slowStart{
+	tests := map[string]*lbconfig.WeightedRoundRobin{
+		`{}`:                       {StartPoint: lbconfig.StartSpec},
+		`{"startPoint": "spec"}`:   {StartPoint: lbconfig.StartSpec},
+		`{"startPoint": "random"}`: {StartPoint: lbconfig.StartRandom},
+		`{"startPoint": null, "slowStart": null, "unknown": [1]}`: {StartPoint: lbconfig.StartSpec},
+		`{"slowStart": {"window": "30s", "unknown": 1}}`: {StartPoint: lbconfig.StartSpec, SlowStart: &lbconfig.SlowStart{
 			Window: lbconfig.Duration(30 * time.Second), Aggression: 1, MinWeightPercent: 10}},
-		`{"slowStart": {"window": "0.5s", "aggression": 2.5, "minWeightPercent": 0}}`: {StartPoint: startSpec, SlowStart: &slowStart{
+		`{"slowStart": {"window": "0.5s", "aggression": 2.5, "minWeightPercent": 0}}`: {StartPoint: lbconfig.StartSpec, SlowStart: &lbconfig.SlowStart{
 			Window: lbconfig.Duration(time.Second / 2), Aggression: 2.5, MinWeightPercent: 0}},
 	}
 	parser := balancer.Get(Name).(balancer.ConfigParser)
@@ -60,11 +60,20 @@ func FuzzParseConfig(f *testing.F) {
 			t.Errorf("%s became %s, which parses as %+v, %v", raw, again, got, err)
 		}
 		if s := c.SlowStart; s != nil {
-			if factor := s.factor(0); !(factor >= 0 && factor <= 1) || s.step() <= 0 {
-				t.Errorf("%s: factor %v, step %v", raw, factor, s.step())
+			if factor := slowStartFactor(s, 0); !(factor >= 0 && factor <= 1) || slowStartStep(s) <= 0 {
+				t.Errorf("%s: factor %v, step %v", raw, factor, slowStartStep(s))
 			}
 		}
 	})
+}
+
+// parseConfig parses a configuration as ParseConfig does.
+func parseConfig(raw []byte) (*lbconfig.WeightedRoundRobin, error) {
+	c, err := NewBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*lbconfig.WeightedRoundRobin), nil
 }
 
 func TestParseConfigNamesTheField(t *testing.T) {
@@ -73,15 +82,15 @@ func TestParseConfigNamesTheField(t *testing.T) {
 		``:                                 "JSON object",
 		`{"startPoint": "middle"}`:         `startPoint: "middle" given, want "spec" or "random"`,
 		`{"startPoint": 1}`:                `startPoint: 1 given, want a string`,
-		`{"slowStart": true}`:              `slowStart: want a JSON object`,
-		`{"slowStart": {}}`:                `slowStart: window: 0s given, want a positive duration such as "30s"`,
-		`{"slowStart": {"window": 3}}`:     `slowStart: window: duration 3`,
-		`{"slowStart": {"window": "0s"}}`:  `slowStart: window: 0s given`,
-		`{"slowStart": {"window": "-1s"}}`: `slowStart: window: `,
-		`{"slowStart": {"window": "1s", "aggression": 0}}`:            `slowStart: aggression: 0 given, want a number above 0`,
-		`{"slowStart": {"window": "1s", "aggression": "1"}}`:          `slowStart: aggression: "1" given, want a float64`,
-		`{"slowStart": {"window": "1s", "minWeightPercent": 100.5}}`:  `slowStart: minWeightPercent: 100.5 given, want a number from 0 to 100`,
-		`{"slowStart": {"window": "1s", "minWeightPercent": -0.001}}`: `slowStart: minWeightPercent: -0.001 given`,
+		`{"slowStart": true}`:              `slowStart: true given, want a JSON object`,
+		`{"slowStart": {}}`:                `slowStart.window: "0s" or none given, want a positive duration such as "30s"`,
+		`{"slowStart": {"window": 3}}`:     `slowStart.window: 3 given, want a duration`,
+		`{"slowStart": {"window": "0s"}}`:  `slowStart.window: "0s" or none given`,
+		`{"slowStart": {"window": "-1s"}}`: `slowStart.window: `,
+		`{"slowStart": {"window": "1s", "aggression": 0}}`:            `slowStart.aggression: 0 given, want a number above 0`,
+		`{"slowStart": {"window": "1s", "aggression": "1"}}`:          `slowStart.aggression: "1" given, want a number`,
+		`{"slowStart": {"window": "1s", "minWeightPercent": 100.5}}`:  `slowStart.minWeightPercent: 100.5 given, want a number from 0 to 100`,
+		`{"slowStart": {"window": "1s", "minWeightPercent": -0.001}}`: `slowStart.minWeightPercent: -0.001 given`,
 	}
 	for raw, want := range tests {
 		c, err := parseConfig([]byte(raw))

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -28,7 +29,7 @@ type policy struct {
 
 	resolverErrors, exitIdles serial.Slot
 
-	config     *config
+	config     *lbconfig.WeightedRoundRobin
 	attributes *attributes.Attributes // of the last update
 	updates    uint64                 // how many there were
 	children   map[key]*child
@@ -52,12 +53,12 @@ var errNoEndpoints = errors.New("weighted_round_robin: the resolver gave no endp
 // an update of one locality reaches them all. It returns the first error of a child;
 // without endpoints, balancer.ErrBadResolverState.
 func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
-	cfg, ok := ccs.BalancerConfig.(*config)
+	cfg, ok := ccs.BalancerConfig.(*lbconfig.WeightedRoundRobin)
 	if !ok && ccs.BalancerConfig != nil {
 		return fmt.Errorf("weighted_round_robin: configuration is a %T, want what ParseConfig returned", ccs.BalancerConfig)
 	}
 	if cfg == nil {
-		cfg = defaultConfig()
+		cfg = lbconfig.NewWeightedRoundRobin()
 	}
 	var err error
 	var removed []*child
@@ -119,7 +120,7 @@ func (p *policy) update(state resolver.State) (removed []*child, err error) {
 	all := !sameAttributes(p.attributes, state.Attributes)
 	p.attributes = state.Attributes
 	first := 0
-	if p.config.StartPoint == startRandom {
+	if p.config.StartPoint == lbconfig.StartRandom {
 		first = rand.IntN(len(p.order))
 	}
 	for i := range p.order {

@@ -69,7 +69,7 @@ func (p *policy) due() time.Time {
 	case p.stale:
 		return p.at.Add(interval)
 	case p.growing:
-		return p.at.Add(max(interval, p.config.SlowStart.step()))
+		return p.at.Add(max(interval, slowStartStep(p.config.SlowStart)))
 	}
 	return time.Time{}
 }
@@ -175,13 +175,13 @@ func (p *policy) slowStart(now time.Time, children []*child, weights []uint32) {
 		return
 	}
 	for _, c := range children {
-		p.growing = p.growing || s.factor(now.Sub(c.readySince)) < 1
+		p.growing = p.growing || slowStartFactor(s, now.Sub(c.readySince)) < 1
 	}
 	if !p.growing {
 		return
 	}
 	scale := min(slowStartScale, uint32(math.MaxUint32/p.sum))
 	for i, c := range children {
-		weights[i] = slowStartWeight(c.weight, scale, s.factor(now.Sub(c.readySince)))
+		weights[i] = slowStartWeight(c.weight, scale, slowStartFactor(s, now.Sub(c.readySince)))
 	}
 }

@@ -3,6 +3,8 @@ package weightedroundrobin
 import (
 	"math"
 	"time"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // slowStartSteps is how many times within a window the shares are computed anew:
@@ -13,9 +15,9 @@ const slowStartSteps = 50
 // window, so that a part of a weight, which may well be 1, is still a whole number.
 const slowStartScale = 1000
 
-// factor returns what part of its weight an endpoint has that became READY so
-// long ago: from 0 to 1, and 1 once the window is over.
-func (s *slowStart) factor(ready time.Duration) float64 {
+// slowStartFactor returns the part of its weight that an endpoint gets when it has been
+// READY for the given time: from 0 to 1, and 1 once the window is over.
+func slowStartFactor(s *lbconfig.SlowStart, ready time.Duration) float64 {
 	window := time.Duration(s.Window)
 	if ready >= window {
 		return 1
@@ -24,8 +26,8 @@ func (s *slowStart) factor(ready time.Duration) float64 {
 	return min(1, max(s.MinWeightPercent/100, grown))
 }
 
-// step is the time from one computation of the shares to the next.
-func (s *slowStart) step() time.Duration {
+// slowStartStep is the time from one computation of the shares to the next.
+func slowStartStep(s *lbconfig.SlowStart) time.Duration {
 	return max(time.Duration(s.Window)/slowStartSteps, time.Millisecond)
 }
 

@@ -34,8 +34,8 @@ func TestSlowStartFactor(t *testing.T) {
 		{time.Second / 2, 1, 10, 0, 1}, // the least second is past the window
 	}
 	for _, test := range tests {
-		s := &slowStart{lbconfig.Duration(test.window), test.aggression, test.percent}
-		if got := s.factor(test.ready); math.Abs(got-test.want) > 1e-12 {
+		s := &lbconfig.SlowStart{Window: lbconfig.Duration(test.window), Aggression: test.aggression, MinWeightPercent: test.percent}
+		if got := slowStartFactor(s, test.ready); math.Abs(got-test.want) > 1e-12 {
 			t.Errorf("%+v: factor = %v, want %v", test, got, test.want)
 		}
 	}

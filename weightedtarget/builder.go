@@ -41,6 +41,8 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // Name is the name under which the policy is registered.
@@ -68,7 +70,11 @@ func (b builder) OwnsSubConns() {}
 
 // ParseConfig parses the policy's configuration; its errors name the field.
 func (b builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
-	return parseConfig(raw)
+	c := &lbconfig.WeightedTarget{}
+	if err := lbconfig.Parse("weighted_target", raw, c); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Build builds a policy.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/childlb"
 	core "github.com/understudy-lb/understudy/internal/core/weightedtarget"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
@@ -29,7 +30,7 @@ type child struct {
 
 func (p *policy) newChild(name string) *child {
 	c := &child{name: name, reported: connectivity.Connecting, counts: childlb.Connecting()}
-	c.place = weighted.NewPlace(p.config.StartPoint == startRandom)
+	c.place = weighted.NewPlace(p.config.StartPoint == lbconfig.StartRandom)
 	parent := childlb.Parent{ClientConn: p.cc, Options: p.options, Serializer: &p.serializer}
 	c.policy = childlb.New(parent,
 		func(state balancer.State) { p.reported(c, state) },

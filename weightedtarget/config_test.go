@@ -8,21 +8,23 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	_ "google.golang.org/grpc/balancer/roundrobin" // a child policy
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 func TestParseConfigNamesTheField(t *testing.T) {
 	child := `"childPolicy": [{"round_robin": {}}]`
 	for raw, want := range map[string]string{
-		`[]`:                     "cannot unmarshal array",
-		`{"targets": []}`:        "targets: array given, want a map",
-		`{"targets": {"a": {}}}`: `targets["a"]: weight: 0 or none given, want 1 to 4294967295`,
-		`{"targets": {"a": {"weight": -1, ` + child + `}}}`:                                            `targets["a"]: weight: number -1 given, want a uint32`,
-		`{"targets": {"a": {"weight": 4294967296, ` + child + `}}}`:                                    `targets["a"]: weight: number 4294967296 given`,
-		`{"targets": {"a": {"weight": 1}}}`:                                                            `targets["a"]: childPolicy: none given`,
-		`{"targets": {"a": {"weight": 1, "childPolicy": [{"no_such": {}}]}}}`:                          `targets["a"]: none of the policies is registered: "no_such"`,
-		`{"targets": {"a": {"weight": 4294967295, ` + child + `}, "b": {"weight": 1, ` + child + `}}}`: `the weights of targets sum to 4294967296, want at most 4294967295`,
+		`[]`:                     "[] given, want a JSON object",
+		`{"targets": []}`:        "targets: [] given, want a JSON object",
+		`{"targets": {"a": {}}}`: `targets["a"].weight: 0 or none given, want 1 to 4294967295`,
+		`{"targets": {"a": {"weight": -1, ` + child + `}}}`:                                            `targets["a"].weight: -1 given, want a whole number from 0 to 4294967295`,
+		`{"targets": {"a": {"weight": 4294967296, ` + child + `}}}`:                                    `targets["a"].weight: 4294967296 given`,
+		`{"targets": {"a": {"weight": 1}}}`:                                                            `targets["a"].childPolicy: none given`,
+		`{"targets": {"a": {"weight": 1, "childPolicy": [{"no_such": {}}]}}}`:                          `targets["a"].childPolicy: none of the policies is registered: "no_such"`,
+		`{"targets": {"a": {"weight": 4294967295, ` + child + `}, "b": {"weight": 1, ` + child + `}}}`: `targets: the weights sum to 4294967296, want at most 4294967295`,
 		`{"startPoint": "middle"}`:                                                                     `startPoint: "middle" given, want "spec" or "random"`,
-		`{"removedChildRetention": "-1s"}`:                                                             `duration "-1s" is negative`,
+		`{"removedChildRetention": "-1s"}`:                                                             `removedChildRetention: "-1s" given`,
 	} {
 		c, err := parseConfig([]byte(raw))
 		if err == nil {
@@ -31,6 +33,15 @@ func TestParseConfigNamesTheField(t *testing.T) {
 			t.Errorf("%s:\nerror = %q\nwant it to contain %q", raw, got, want)
 		}
 	}
+}
+
+// parseConfig parses a configuration as ParseConfig does.
+func parseConfig(raw []byte) (*lbconfig.WeightedTarget, error) {
+	c, err := NewBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*lbconfig.WeightedTarget), nil
 }
 
 func TestConfigSurvivesRoundTrips(t *testing.T) {

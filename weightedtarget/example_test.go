@@ -16,5 +16,5 @@ func Example() {
 		"us-east/b": {"weight": 0, "childPolicy": [{"round_robin": {}}]}
 	}}`))
 	fmt.Println(err)
-	// Output: weighted_target: targets["us-east/b"]: weight: 0 or none given, want 1 to 4294967295
+	// Output: weighted_target: targets["us-east/b"].weight: 0 or none given, want 1 to 4294967295
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -33,7 +34,7 @@ func newHarness(t *testing.T) *harness {
 }
 
 // configure returns a configuration with the given weights by name, and more fields.
-func (h *harness) configure(weights map[string]string, more string) *config {
+func (h *harness) configure(weights map[string]string, more string) *lbconfig.WeightedTarget {
 	h.t.Helper()
 	var targets []string
 	for _, name := range slices.Sorted(maps.Keys(weights)) {

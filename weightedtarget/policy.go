@@ -13,6 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/childlb"
 	core "github.com/understudy-lb/understudy/internal/core/weightedtarget"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
@@ -26,7 +27,7 @@ type policy struct {
 
 	resolverErrors, exitIdles serial.Slot
 
-	config   *config
+	config   *lbconfig.WeightedTarget
 	children map[string]*child // the retained ones too
 	states   core.Children
 	picker   *weighted.Picker // in use, if a child is READY
@@ -48,7 +49,7 @@ var errNoTargets = errors.New("weighted_target: no targets to pick from")
 // the child's state, and would have a parent take the whole policy for failed because
 // one locality is empty.
 func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
-	cfg, ok := ccs.BalancerConfig.(*config)
+	cfg, ok := ccs.BalancerConfig.(*lbconfig.WeightedTarget)
 	if !ok {
 		return fmt.Errorf("weighted_target: configuration is a %T, want what ParseConfig returned", ccs.BalancerConfig)
 	}

@@ -2,7 +2,6 @@ package lbconfig
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -22,16 +21,17 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON parses a duration.
 func (d *Duration) UnmarshalJSON(data []byte) error {
-	var s string
-	if err := json.Unmarshal(data, &s); err != nil {
-		return fmt.Errorf(`duration %s: want a string such as "10s"`, data)
+	const want = `a duration such as "10s"`
+	var s *string
+	if err := json.Unmarshal(data, &s); err != nil || s == nil {
+		return wrong(data, "", want)
 	}
-	v, err := time.ParseDuration(s)
+	v, err := time.ParseDuration(*s)
 	if err != nil {
-		return fmt.Errorf(`duration %q: want a form such as "10s"`, s)
+		return wrong(data, "", want)
 	}
 	if v < 0 {
-		return fmt.Errorf("duration %q is negative", s)
+		return wrong(data, "", want+" that is not negative")
 	}
 	*d = Duration(v)
 	return nil

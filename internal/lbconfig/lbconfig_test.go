@@ -7,11 +7,23 @@ import (
 	"time"
 
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-func init() { balancer.Register(&lbtest.StubBuilder{PolicyName: "lbconfig_stub"}) }
+func init() {
+	balancer.Register(&lbtest.StubBuilder{PolicyName: "lbconfig_stub"})
+	balancer.Register(dropStub{&lbtest.StubBuilder{PolicyName: "lbconfig_drop"}})
+}
+
+// dropStub parses a configuration as understudy_drop does.
+type dropStub struct{ *lbtest.StubBuilder }
+
+func (dropStub) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
+	c := &Drop{}
+	return c, Parse("drop", raw, c)
+}
 
 func TestPolicyTakesTheFirstThatIsRegistered(t *testing.T) {
 	var p Policy
@@ -47,7 +59,7 @@ func TestPolicySurvivesRoundTrips(t *testing.T) {
 
 func TestPolicyErrors(t *testing.T) {
 	for in, want := range map[string]string{
-		`{}`:                                  "want a list of policies",
+		`{}`:                                  "{} given, want a list of policies",
 		`[]`:                                  "names no policy",
 		`[{"a":{},"b":{}}]`:                   "entry 0 names 2 policies",
 		`[{"a":{}},{"b":{}}]`:                 `none of the policies is registered: "a", "b"`,

@@ -1,5 +1,5 @@
-// Package lbconfig holds the pieces that the configurations of several policies
-// share: a child policy with its own configuration, and a duration.
+// Package lbconfig holds the configuration of each policy of this module, written
+// once: the policies parse them, and topology, which generates trees, writes them.
 //
 // Every type survives a JSON round trip, because grpc-go's cds policy marshals
 // parsed configurations and parses them again.
@@ -15,37 +15,49 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// Policy is a child policy and its parsed configuration. In JSON it is a list of
-// policies in order of preference, `[{"name": {…}}]`, of which the first that is
-// registered is taken (gRPC service_config.proto, LoadBalancingConfig).
+// Policy is a child policy and its configuration. In JSON it is a list of policies in
+// order of preference, `[{"name": {…}}]`, of which the first that is registered is
+// taken (gRPC service_config.proto, LoadBalancingConfig).
 type Policy struct {
-	// Builder builds the policy. It is nil in the zero Policy, "none given".
+	// Builder builds the policy. It is nil in the zero Policy, "none given", and in
+	// what Named returns.
 	Builder balancer.Builder
 	// Config is what the builder's ParseConfig returned, nil where it has none.
 	Config serviceconfig.LoadBalancingConfig
 
-	raw json.RawMessage
+	name string
+	raw  json.RawMessage // as parsed
+}
+
+// Named returns a policy to be written, whether or not it is registered here.
+func Named(name string, config serviceconfig.LoadBalancingConfig) Policy {
+	return Policy{Config: config, name: name}
 }
 
 // Name returns the name of the policy, and "" for the zero Policy.
 func (p Policy) Name() string {
 	if p.Builder == nil {
-		return ""
+		return p.name
 	}
 	return p.Builder.Name()
 }
 
-// MarshalJSON returns the list with the one policy that was taken.
+// MarshalJSON returns a list with this one policy.
 func (p Policy) MarshalJSON() ([]byte, error) {
-	if p.Builder == nil {
+	var config any = p.raw
+	switch {
+	case p.Name() == "":
 		return []byte("[]"), nil
+	case p.raw == nil && p.Config != nil:
+		config = p.Config
+	case p.raw == nil:
+		config = struct{}{}
 	}
-	raw := p.raw
-	if raw == nil {
-		raw = json.RawMessage("{}")
-	}
-	return json.Marshal([]map[string]json.RawMessage{{p.Builder.Name(): raw}})
+	return json.Marshal([]map[string]any{{p.Name(): config}})
 }
+
+// list is what a policy looks like in JSON.
+const list = `a list of policies, [{"name": {…}}]`
 
 // UnmarshalJSON takes the first policy of the list that is registered. It is an
 // error if there is none, if an entry does not hold exactly one policy, or if the
@@ -53,7 +65,7 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	var entries []map[string]json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
-		return fmt.Errorf(`want a list of policies, [{"name": {…}}]: %w`, err)
+		return wrong(data, "", list)
 	}
 	var unknown []string
 	for i, entry := range entries {
@@ -82,9 +94,20 @@ func (p *Policy) parse(builder balancer.Builder, raw json.RawMessage) error {
 		return nil
 	}
 	config, err := parser.ParseConfig(raw)
+	if ours := (*Error)(nil); errors.As(err, &ours) {
+		return err // which says whose it is
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", builder.Name(), err)
 	}
 	p.Config = config
+	return nil
+}
+
+// required returns an error if there is no policy where one must be.
+func (p Policy) required(path string) error {
+	if p.Builder == nil {
+		return at(path, errors.New("none given, want "+list))
+	}
 	return nil
 }

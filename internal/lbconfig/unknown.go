@@ -1,0 +1,53 @@
+package lbconfig
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/grpclog"
+)
+
+var logger = grpclog.Component("understudy")
+
+// unknown is a field that a policy does not have.
+type unknown struct {
+	policy string
+	in     reflect.Type
+	name   string
+}
+
+// told holds what has been logged: a configuration is parsed again and again, and each
+// of many localities may have the same mistake.
+var told = struct {
+	sync.Mutex
+	fields map[unknown]bool
+}{fields: make(map[unknown]bool)}
+
+// mostTold bounds told, as the names come from whoever writes the configurations.
+const mostTold = 1000
+
+// tell says whether the field is still to be logged, and remembers that it was.
+func tell(u unknown) bool {
+	told.Lock()
+	defer told.Unlock()
+	if told.fields[u] || len(told.fields) == mostTold {
+		return false
+	}
+	told.fields[u] = true
+	return true
+}
+
+// logUnknown logs, once, that the field of the name, which stands in what is at the
+// path, has no effect, and lists what there is.
+func (d decoder) logUnknown(path, name string, in reflect.Type, known []field) {
+	shown := excerpt([]byte(name))
+	if !tell(unknown{d.policy, in, shown}) {
+		return
+	}
+	names := make([]string, len(known))
+	for i, f := range known {
+		names[i] = f.name
+	}
+	logger.Warningf("%s: %s: unknown field, ignored; there are %s (said once)", d.policy, join(path, shown), strings.Join(names, ", "))
+}
