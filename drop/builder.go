@@ -12,12 +12,19 @@
 //	    "childPolicy": [{"round_robin": {}}]
 //	}}
 //
-// requestsPerMillion is 0 to 1,000,000. Each call is tried against the categories in
-// their order, each by chance, independently: here 5 % of the calls are dropped by
-// "lb", and 10 % of the others by "throttle". Without categories, the default, nothing
-// is dropped and the child's picker is passed on as it is. Of the childPolicy list the
-// first policy that is registered is taken. Unknown fields are ignored; an error names
-// its field.
+//	field                                 type              default   range         from
+//	dropCategories                        list of objects   none      any number    A37
+//	dropCategories[i].category            string            ""        any           A37
+//	dropCategories[i].requestsPerMillion  number            0         0 to 1000000  A37
+//	childPolicy                           list of policies  required  at least one  A37
+//
+// Each call is tried against the categories in their order, each by chance,
+// independently: here 5 % of the calls are dropped by "lb", and 10 % of the others by
+// "throttle". Without categories nothing is dropped and the child's picker is passed on
+// as it is.
+//
+// Of a list of policies the first that is registered is taken. A field that is not known is
+// ignored, and logged once with a list of those that are; an error names its field.
 //
 // Calls are dropped only while the child is READY: otherwise it is the child's state
 // that decides, so that a lower priority can step in. A dropped call fails with

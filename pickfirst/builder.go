@@ -3,9 +3,19 @@
 // addresses of both families with overlapping attempts (gRFC A61). It is the leaf
 // of all this project's trees, and stands in for gRPC-Go's pick_first.
 //
-// Importing the package registers the policy. Its configuration is
+// Importing the package registers the policy. Its configuration in JSON:
 //
 //	{"understudy_pick_first": {"shuffleAddressList": false}}
+//
+//	field               type  default  range        from
+//	shuffleAddressList  bool  false    false, true  A62, A113
+//
+// shuffleAddressList makes each list of endpoints be tried in a random order, in which
+// endpoints with more weight tend to the front. What is drawn for an endpoint stays with
+// it as long as the policy lives.
+//
+// A field that is not known is ignored, and logged once with a list of those that are;
+// an error names its field.
 //
 // TRANSIENT_FAILURE is sticky: from the first pass in which every address failed
 // until a connection is READY, nothing else is published, whatever the subchannels

@@ -2,6 +2,43 @@
 // of which the calls go to the highest one that is READY (gRFC A56). Importing the
 // package registers the policy.
 //
+// Its configuration in JSON:
+//
+//	{"understudy_priority": {
+//	    "children": {
+//	        "near": {"config": [{"round_robin": {}}], "ignoreReresolutionRequests": false},
+//	        "far":  {"config": [{"round_robin": {}}]}
+//	    },
+//	    "priorities": ["near", "far"],
+//	    "failoverTimeout": "10s",
+//	    "childRetention": "15m",
+//	    "removedChildRetention": "15m",
+//	    "failbackDelay": "0s"
+//	}}
+//
+//	field                                      type              default   range                         from
+//	children                                   map of objects    none      no empty name                 A56
+//	children[name].config                      list of policies  required  at least one                  A56
+//	children[name].ignoreReresolutionRequests  bool              false     false, true                   A56
+//	priorities                                 list of strings   none      names of children, each once  A56
+//	failoverTimeout                            duration          "10s"     more than "0s"                A56; a field of our own
+//	childRetention                             duration          "15m"     "0s" and more                 A56; a field of our own
+//	removedChildRetention                      duration          "15m"     "0s" and more                 A56; a field of our own
+//	failbackDelay                              duration          "0s"      "0s" and more                 our own
+//
+// priorities has the names of children, the highest first. A child that it leaves out is
+// not created; one that exists already is updated and kept. Without priorities, calls
+// fail with an error that says so. ignoreReresolutionRequests keeps what the child asks
+// for from the resolver. failoverTimeout is how long a child may try to connect before
+// the next priority has its turn; childRetention is how long a child is kept once a
+// higher one is in use; removedChildRetention is how long one is kept that is not
+// configured any more; failbackDelay is how long a child must have been READY before it
+// takes over from a lower one that is READY.
+//
+// Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". Of a
+// list of policies the first that is registered is taken. A field that is not known is
+// ignored, and logged once with a list of those that are; an error names its field.
+//
 // The decisions are in internal/core/priority; this package speaks gRPC's balancer API
 // and keeps the timers.
 package priority
@@ -37,31 +74,7 @@ func (b builder) Name() string { return b.name }
 // OwnsSubConns tells parents that a closed policy leaves no subchannel behind.
 func (builder) OwnsSubConns() {}
 
-// ParseConfig parses the policy's configuration (gRFC A56, "LB Policy
-// Configuration", and this project's own fields):
-//
-//	{
-//	  "children": {
-//	    "name": {
-//	      "config": [{"policy": {…}}],          // the first that is registered
-//	      "ignoreReresolutionRequests": false   // of this child
-//	    }
-//	  },
-//	  "priorities": ["name", …],        // of children, the highest first
-//	  "failoverTimeout": "10s",         // to connect, before the next priority's turn
-//	  "childRetention": "15m",          // of a child, once a higher one is in use
-//	  "removedChildRetention": "15m",   // of a child, once it is not configured
-//	  "failbackDelay": "0s"             // READY, before taking over from a lower one
-//	}
-//
-// The durations shown are the defaults; all may be "0s" but failoverTimeout. Fields
-// that are not known are ignored.
-//
-// Accepted are a child that no priority names (it is not created; one that exists
-// already is updated and kept) and no priorities at all (calls fail with an error
-// that says so). Errors, which name the field, are a child without a policy, with
-// none that is registered or with one that rejects its configuration; an empty
-// name; a priority that names no child; and a name that is twice in priorities.
+// ParseConfig parses the policy's configuration; its errors name the field.
 func (builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	c := &lbconfig.Priority{}
 	if err := lbconfig.Parse("priority", raw, c); err != nil {

@@ -9,28 +9,37 @@
 // the state of the policy is READY if any child is, else CONNECTING if any is,
 // else IDLE if any is, else TRANSIENT_FAILURE, as in round_robin.
 //
-// In JSON, with all of its fields, of which none is required:
+// Its configuration in JSON:
 //
 //	{"understudy_weighted_round_robin": {
 //	    "startPoint": "random",
 //	    "slowStart": {"window": "30s", "aggression": 1.0, "minWeightPercent": 10}
 //	}}
 //
-// startPoint says where a new endpoint starts in its interval between two picks:
-// "spec", the default, at the beginning, as in A34, so that a client's first calls
-// all go to the heaviest endpoints; "random" at a random point, so that the first
-// calls of a fleet of clients follow the weights: a client's sequence begins at a
-// random pick of it. With "random", connections are
-// also started at a random endpoint of the list instead of the first.
+//	field                       type      default   range             from
+//	startPoint                  string    "spec"    "spec", "random"  our own
+//	slowStart                   object    none      an object         our own, as Envoy's slow_start
+//	slowStart.window            duration  required  more than "0s"    our own
+//	slowStart.aggression        number    1.0       more than 0       our own
+//	slowStart.minWeightPercent  number    10        0 to 100          our own
 //
-// slowStart gives an endpoint that has just become READY a share that grows over
-// the window to what its weight says, as Envoy's slow_start does:
+// A34's own configuration has no fields. startPoint says where a new endpoint starts in
+// its interval between two picks: with "spec" at the beginning, as in A34, so that a
+// client's first calls all go to the heaviest endpoints; with "random" at a random
+// point, so that the first calls of a fleet of clients follow the weights: a client's
+// sequence begins at a random pick of it. With "random", connections are also started
+// at a random endpoint of the list instead of the first.
+//
+// slowStart gives an endpoint that has just become READY a share that grows over the
+// window to what its weight says, as Envoy's slow_start does:
 //
 //	weight × max(minWeightPercent/100, (max(seconds since READY, 1)/window)^(1/aggression))
 //
-// window is required and positive; aggression must be positive and defaults to 1;
-// minWeightPercent is from 0 to 100 and defaults to 10. It has an effect only
-// beside endpoints that are past their window.
+// It has an effect only beside endpoints that are past their window.
+//
+// Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". A field
+// that is not known is ignored, and logged once with a list of those that are; an error
+// names its field.
 //
 // Above 256 READY endpoints, those that become READY or are lost one after the other
 // are gathered for up to 1 µs for each READY endpoint (10 ms for 10,000), because each

@@ -13,14 +13,22 @@
 //	    "startPoint": "spec"
 //	}}
 //
-// A weight is 1 to 4,294,967,295, and so is the sum of all. Of a childPolicy list the
-// first policy that is registered is taken. No targets are accepted: calls then fail.
-// removedChildRetention, "0s" unless set, is how long a child that an update removes
-// is kept in case another brings it back; it gets no calls meanwhile. startPoint says
-// where a new child starts in its interval between two picks: "spec", the default, at
-// the beginning, so that a client's first calls go to the heaviest child; "random" at
-// a random point, so that the first calls of a fleet follow the weights. Unknown
-// fields are ignored; an error names its field.
+//	field                      type              default   range                              from
+//	targets                    map of objects    none      weights sum to at most 4294967295  A28
+//	targets[name].weight       number            required  1 to 4294967295                    A28
+//	targets[name].childPolicy  list of policies  required  at least one                       A28
+//	removedChildRetention      duration          "0s"      "0s" and more                      our own
+//	startPoint                 string            "spec"    "spec", "random"                   our own
+//
+// Without targets, calls fail. removedChildRetention is how long a child that an update
+// removes is kept in case another brings it back; it gets no calls meanwhile. startPoint
+// says where a new child starts in its interval between two picks: with "spec" at the
+// beginning, so that a client's first calls go to the heaviest child; with "random" at
+// a random point, so that the first calls of a fleet follow the weights.
+//
+// Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". Of a
+// list of policies the first that is registered is taken. A field that is not known is
+// ignored, and logged once with a list of those that are; an error names its field.
 //
 // The policy is READY if any child is, else CONNECTING if any child is, else IDLE if
 // any is, else TRANSIENT_FAILURE. A child that failed counts as failed until it is

@@ -10,14 +10,14 @@ import (
 
 // parsers parse the configuration of each policy.
 var parsers = map[string]func(raw []byte) (any, error){
-	"priority":             parser[Priority]("priority"),
-	"weighted_target":      parser[WeightedTarget]("weighted_target"),
-	"weighted_round_robin": parser[WeightedRoundRobin]("weighted_round_robin"),
-	"drop":                 parser[Drop]("drop"),
-	"pick_first":           parser[PickFirst]("pick_first"),
+	"priority":             parseAs[Priority]("priority"),
+	"weighted_target":      parseAs[WeightedTarget]("weighted_target"),
+	"weighted_round_robin": parseAs[WeightedRoundRobin]("weighted_round_robin"),
+	"drop":                 parseAs[Drop]("drop"),
+	"pick_first":           parseAs[PickFirst]("pick_first"),
 }
 
-func parser[T any](policy string) func(raw []byte) (any, error) {
+func parseAs[T any](policy string) func(raw []byte) (any, error) {
 	return func(raw []byte) (any, error) {
 		c := new(T)
 		return c, Parse(policy, raw, c)

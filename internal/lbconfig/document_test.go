@@ -1,0 +1,97 @@
+package lbconfig
+
+import (
+	"encoding/json"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// rooms are the packages of the policies, each with its configuration.
+var rooms = map[string]any{
+	"priority":           &Priority{},
+	"weightedtarget":     &WeightedTarget{},
+	"weightedroundrobin": &WeightedRoundRobin{},
+	"drop":               &Drop{},
+	"pickfirst":          &PickFirst{},
+}
+
+// packageComment returns what go doc shows of a package.
+func packageComment(t *testing.T, room string) string {
+	t.Helper()
+	files, err := filepath.Glob("../../" + room + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment := ""
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(f.Name.Name, "_test") {
+			comment += f.Doc.Text()
+		}
+	}
+	return comment
+}
+
+var columns = regexp.MustCompile(` {2,}`)
+
+// A reader of go doc finds every field of a policy's configuration: its type, its
+// default, its range and where it comes from.
+func TestPackagesDocumentTheirConfigurations(t *testing.T) {
+	for room, config := range rooms {
+		rows := map[string][]string{}
+		for line := range strings.Lines(packageComment(t, room)) {
+			if row, ok := strings.CutPrefix(line, "\t"); ok {
+				cells := columns.Split(strings.TrimSpace(row), -1)
+				rows[cells[0]] = cells
+			}
+		}
+		if head := rows["field"]; !reflect.DeepEqual(head, []string{"field", "type", "default", "range", "from"}) {
+			t.Errorf("%s: the head of the table is %q, want field, type, default, range, from", room, head)
+		}
+		documented(t, room, "", reflect.ValueOf(config).Elem(), rows)
+	}
+}
+
+// documented checks the rows of the fields of v, and of what is in them.
+func documented(t *testing.T, room, path string, v reflect.Value, rows map[string][]string) {
+	t.Helper()
+	if d, ok := v.Addr().Interface().(defaulter); ok {
+		d.setDefaults()
+	}
+	for _, f := range fields(v.Type()) {
+		path, v := join(path, f.name), v.Field(f.index)
+		row := rows[path]
+		if len(row) != 5 {
+			t.Errorf("%s: the row of %s is %q, want five cells", room, path, row)
+			continue
+		}
+		if given := row[2]; given == "required" || given == "none" {
+			if !v.IsZero() {
+				t.Errorf("%s: %s has the default %v, documented is %s", room, path, v, given)
+			}
+		} else {
+			want := reflect.New(v.Type())
+			if err := json.Unmarshal([]byte(given), want.Interface()); err != nil || !reflect.DeepEqual(v.Interface(), want.Elem().Interface()) {
+				t.Errorf("%s: %s has the default %v, documented is %s, %v", room, path, v, given, err)
+			}
+		}
+		switch inner := v.Type(); inner.Kind() {
+		case reflect.Map:
+			documented(t, room, path+"[name]", reflect.New(inner.Elem()).Elem(), rows)
+		case reflect.Slice:
+			if inner.Elem().Kind() == reflect.Struct {
+				documented(t, room, path+"[i]", reflect.New(inner.Elem()).Elem(), rows)
+			}
+		case reflect.Pointer:
+			documented(t, room, path, reflect.New(inner.Elem()).Elem(), rows)
+		}
+	}
+}
