@@ -64,20 +64,20 @@ func (t *Translator) Translate(clusters ...*endpointv3.ClusterLoadAssignment) (T
 // rank is one priority of one cluster.
 type rank struct {
 	cluster    *endpointv3.ClusterLoadAssignment
-	localities []*endpointv3.LocalityLbEndpoints // those with traffic, in the order given
+	localities []Locality // those with traffic, in the order given
 }
 
 // split returns the priorities of cluster, in which check found nothing.
 func split(cluster *endpointv3.ClusterLoadAssignment) []rank {
 	var ranks []rank
-	for _, locality := range cluster.GetEndpoints() {
-		if locality.GetLoadBalancingWeight().GetValue() == 0 {
+	for locality := range Localities(cluster) {
+		if locality.Weight == 0 {
 			continue
 		}
-		for int(locality.GetPriority()) >= len(ranks) {
+		for int(locality.Priority) >= len(ranks) {
 			ranks = append(ranks, rank{cluster: cluster})
 		}
-		r := &ranks[locality.GetPriority()]
+		r := &ranks[locality.Priority]
 		r.localities = append(r.localities, locality)
 	}
 	return ranks
@@ -103,7 +103,7 @@ func (t *Translator) build(ranks []rank) Tree {
 	members := make([][]member, len(ranks))
 	for i, r := range ranks {
 		for _, locality := range r.localities {
-			members[i] = append(members[i], member{r.cluster.GetClusterName(), LocalityName(locality.GetLocality())})
+			members[i] = append(members[i], member{r.cluster.GetClusterName(), locality.Name})
 		}
 	}
 	children, names := t.names.assign(members)
@@ -118,10 +118,9 @@ func (t *Translator) build(ranks []rank) Tree {
 			drops:              dropCategories(r.cluster),
 			localities:         make(map[string]uint32, len(r.localities)),
 		}
-		for j, locality := range r.localities {
-			name := members[i][j].locality
-			g.localities[name] = locality.GetLoadBalancingWeight().GetValue()
-			tree.Endpoints = appendEndpoints(tree.Endpoints, locality, g.name, name)
+		for _, locality := range r.localities {
+			g.localities[locality.Name] = locality.Weight
+			tree.Endpoints = appendEndpoints(tree.Endpoints, locality, g.name, locality.Name)
 		}
 		groups = append(groups, g)
 	}
@@ -130,19 +129,17 @@ func (t *Translator) build(ranks []rank) Tree {
 }
 
 // appendEndpoints appends the endpoints of locality that may get traffic.
-func appendEndpoints(to []resolver.Endpoint, locality *endpointv3.LocalityLbEndpoints, path ...string) []resolver.Endpoint {
-	for _, lb := range locality.GetLbEndpoints() {
-		switch lb.GetHealthStatus() {
-		case corev3.HealthStatus_UNKNOWN, corev3.HealthStatus_HEALTHY:
-		default:
+func appendEndpoints(to []resolver.Endpoint, locality Locality, path ...string) []resolver.Endpoint {
+	for e := range locality.Endpoints() {
+		if !e.Healthy() {
 			continue
 		}
 		var endpoint resolver.Endpoint
-		for _, address := range addressesOf(lb) {
+		for _, address := range addressesOf(e.lb) {
 			dial, _ := dialable(address)
 			endpoint.Addresses = append(endpoint.Addresses, resolver.Address{Addr: dial})
 		}
-		endpoint = weight.Set(endpoint, weight.EndpointInfo{Weight: weightOf(lb)})
+		endpoint = weight.Set(endpoint, weight.EndpointInfo{Weight: e.Weight()})
 		to = append(to, hierarchy.Set(endpoint, path...))
 	}
 	return to

@@ -1,14 +1,15 @@
 // Command understudy shows failover and weighted load balancing of gRPC calls at
 // work, explains endpoints files, and serves them to a fleet.
 //
-// It exits with 0 if all is well, with 1 if something is not as it should be, and
-// with 2 if it was used or fed wrongly.
+// It exits with 0 if all is well, with 1 if something is not as it should be, with 2
+// if it was used or fed wrongly, and with 3 if what it explains cannot take calls.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -18,6 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/demo"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/explain"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
+	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // failure is an error that was no fault of the arguments or the input.
@@ -33,12 +36,35 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "understudy:", err)
+	complain(os.Stderr, err)
+	os.Exit(exitCode(err))
+}
+
+func exitCode(err error) int {
 	var f failure
-	if errors.As(err, &f) {
-		os.Exit(1)
+	switch {
+	case errors.As(err, &f):
+		return 1
+	case errors.Is(err, explain.ErrNoEndpoint):
+		return 3
 	}
-	os.Exit(2)
+	return 2
+}
+
+// complain prints err. What is wrong inside a file comes one problem a line, in the
+// form that editors find the place by.
+func complain(w io.Writer, err error) {
+	problems, ok := errors.AsType[*file.Error](err)
+	if !ok {
+		fmt.Fprintln(w, "understudy:", printable.Text(err.Error()))
+		return
+	}
+	for _, p := range problems.Problems {
+		fmt.Fprintln(w, printable.Text(fmt.Sprintf("%s:%d:%d: %s", problems.Path, p.Line, p.Column, p.Text)))
+	}
+	if problems.More > 0 {
+		fmt.Fprintf(w, "understudy: %s: and %d more\n", printable.Text(problems.Path), problems.More)
+	}
 }
 
 func newCommand() *cobra.Command {
@@ -104,10 +130,20 @@ func explainCommand() *cobra.Command {
 what becomes of it when something is down. The shares are not computed but counted:
 the policies are built, and asked a million times.
 
-A file that no channel would take is an error, with file:line:column and exit code 2.`,
+FILE may be - for standard input. A file that no channel would take is an error, with
+a line for each problem: file:line:column: text.
+
+Exit codes:
+  0  at least one endpoint gets calls
+  1  the result could not be written, or the command was interrupted
+  2  the file or the arguments are wrong
+  3  no endpoint can take calls
+
+The fields of the output with -o json are described in docs/explain.md.`,
 		Example: `  understudy explain endpoints.yaml
   understudy explain endpoints.yaml --down 10.0.0.1:443 --down us-east/a
-  understudy explain endpoints.yaml --down priority:0 -o json`,
+  understudy explain endpoints.yaml --down priority:0 -o json
+  kubectl get configmap shop -o jsonpath='{.data.endpoints\.yaml}' | understudy explain -`,
 		Args: cobra.ExactArgs(1),
 	}
 	down := command.Flags().StringArray("down", nil, "`NAME` of what is down: address:port, region/zone/sub_zone, or priority:N; may be repeated")
@@ -117,9 +153,11 @@ A file that no channel would take is an error, with file:line:column and exit co
 		if err != nil {
 			return err
 		}
-		err = explain.Run(cmd.Context(), explain.Options{File: args[0], Down: *down, JSON: asJSON, Out: cmd.OutOrStdout()})
-		if err != nil && cmd.Context().Err() != nil {
-			return failure{err} // interrupted: no fault of the file
+		err = explain.Run(cmd.Context(), explain.Options{
+			File: args[0], Down: *down, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
+		})
+		if _, ok := errors.AsType[*explain.OutputError](err); ok || err != nil && cmd.Context().Err() != nil {
+			return failure{err} // no fault of the file
 		}
 		return err
 	}

@@ -24,6 +24,20 @@ func Load(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	if err != nil {
 		return nil, err
 	}
+	return load(path, data)
+}
+
+// LoadFrom is Load for what r holds, up to its end. The name stands for the path in
+// errors, and for the cluster's name where none is given.
+func LoadFrom(r io.Reader, name string) (*endpointv3.ClusterLoadAssignment, error) {
+	data, err := readAll(r, name)
+	if err != nil {
+		return nil, err
+	}
+	return load(name, data)
+}
+
+func load(path string, data []byte) (*endpointv3.ClusterLoadAssignment, error) {
 	doc, err := parse(path, data)
 	if err != nil {
 		return nil, err
@@ -53,7 +67,11 @@ func read(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, reason(err))
 	}
 	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	return readAll(f, path)
+}
+
+func readAll(r io.Reader, path string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, reason(err))
 	}

@@ -171,3 +171,17 @@ func TestDeepNestingIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// What is read from elsewhere obeys the same rules, and errors have its name.
+func TestLoadFrom(t *testing.T) {
+	cluster, err := LoadFrom(strings.NewReader("endpoints: []"), "stdin")
+	if err != nil || cluster.GetClusterName() != "stdin" {
+		t.Errorf("LoadFrom = %v, %v, want a cluster called stdin", cluster, err)
+	}
+	if _, err := LoadFrom(strings.NewReader("a: 1"), "stdin"); err == nil || !strings.HasPrefix(err.Error(), "stdin:1:1: ") {
+		t.Errorf("error = %v, want one that begins with stdin:1:1", err)
+	}
+	if _, err := LoadFrom(strings.NewReader(strings.Repeat("#", MaxSize+1)), "stdin"); err == nil || !strings.Contains(err.Error(), "stdin: has 16777217 bytes or more") {
+		t.Errorf("error = %v, want it too large", err)
+	}
+}

@@ -10,7 +10,18 @@
 // is held while an event runs.
 package serial
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// background counts the goroutines that run events, of all serializers.
+var background atomic.Int64
+
+// Background returns how many goroutines of this process's serializers run events.
+// Where it is 0 no policy does anything but on a stack of its caller's or a timer's:
+// a program that simulates a channel knows by that when its policies have settled.
+func Background() int { return int(background.Load()) }
 
 // Serializer runs events one at a time, in the order in which they were queued.
 // The zero value is ready to use; SetFlush may be called before the first event.
@@ -42,7 +53,7 @@ func (s *Serializer) Enqueue(f func()) {
 	s.draining = true
 	s.mu.Unlock()
 	if start {
-		go s.drain(nil)
+		s.drainInBackground()
 	}
 }
 
@@ -102,6 +113,14 @@ func (s *Serializer) Do(f func()) {
 	<-done
 }
 
+func (s *Serializer) drainInBackground() {
+	background.Add(1)
+	go func() {
+		defer background.Add(-1)
+		s.drain(nil)
+	}()
+}
+
 // drain runs batches of events until none is left or, where a caller of Do is
 // draining, until its own event is done; a goroutine then takes over the rest, so
 // that the caller is not kept by a steady stream of others' events.
@@ -116,7 +135,7 @@ func (s *Serializer) drain(own chan struct{}) {
 		}
 		if own != nil && isClosed(own) {
 			s.mu.Unlock()
-			go s.drain(nil)
+			s.drainInBackground()
 			return
 		}
 		batch, s.queue = s.queue, batch[:0]

@@ -150,3 +150,33 @@ func TestASlotKeepsTheLastEvent(t *testing.T) {
 		}
 	})
 }
+
+// Whoever waits until nothing runs in the background has waited for all that was
+// queued: also for what an event queues elsewhere, and what a caller of Do leaves.
+func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := Background()
+		var below, above Serializer
+		release := make(chan struct{})
+		below.Enqueue(func() {
+			<-release
+			above.Enqueue(func() { <-release })
+		})
+		synctest.Wait()
+		if got := Background() - before; got != 1 {
+			t.Errorf("%d goroutines run events while one waits", got)
+		}
+		release <- struct{}{}
+		synctest.Wait()
+		if got := Background() - before; got != 1 {
+			t.Errorf("%d goroutines run events while the one above waits", got)
+		}
+		close(release)
+		synctest.Wait()
+		below.Do(func() { below.Enqueue(func() {}) })
+		synctest.Wait()
+		if got := Background() - before; got != 0 {
+			t.Errorf("%d goroutines run events after all", got)
+		}
+	})
+}

@@ -1,31 +1,36 @@
 package explain
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
+	"strconv"
+	"strings"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-func (r *Result) printJSON(w io.Writer) error {
-	encoder := json.NewEncoder(w)
+func (r *Result) printJSON(w *bytes.Buffer) error {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
+	if err := encoder.Encode(r); err != nil {
+		return err
+	}
+	w.Write(printable.JSON(encoded.Bytes()))
+	return nil
 }
 
 // printTable prints the tree, a line for each endpoint: what is the same as in the
 // line above is left out.
-func (r *Result) printTable(w io.Writer, cluster string) {
-	paint := table.PainterFor(w)
-	if cluster != "" {
-		fmt.Fprintf(w, "cluster %s: ", cluster)
-	}
+func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
+	fmt.Fprintf(w, "cluster %s: ", printable.Text(r.Cluster))
 	if r.Priority != nil {
 		fmt.Fprintf(w, "calls go to priority %d\n\n", *r.Priority)
 	} else {
-		fmt.Fprintln(w, paint.Bad("calls fail"))
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "%s\n\n", paint.Bad("calls fail"))
 	}
 	t := table.Table{Columns: []table.Column{
 		{Title: "priority", Align: table.Right},
@@ -36,27 +41,38 @@ func (r *Result) printTable(w io.Writer, cluster string) {
 		{Title: "share", Align: table.Right},
 		{Title: ""},
 	}}
-	var last Endpoint
-	for i, e := range r.Endpoints {
-		priority, locality, weight := fmt.Sprint(e.Priority), e.Locality, fmt.Sprint(e.localityWeight)
-		if i > 0 && e.Priority == last.Priority {
-			priority = ""
-			if e.Locality == last.Locality {
-				locality, weight = "", ""
-			}
-		}
-		t.Row(priority, locality, weight, e.Address, fmt.Sprint(e.Weight), percent(e.Share), e.remark())
-		last = e
+	var last *Endpoint
+	for i := range r.Endpoints {
+		r.Endpoints[i].addTo(&t, last)
+		last = &r.Endpoints[i]
 	}
 	t.Print(w)
+	if len(r.Drops) > 0 {
+		fmt.Fprintf(w, "\ndrops: %s\n", printable.Text(r.drops()))
+	}
 	if r.Error != "" {
-		fmt.Fprintf(w, "\n%s %s\n", paint.Bad("calls that get no endpoint fail:"), r.Error)
+		fmt.Fprintf(w, "\n%s %s\n", paint.Bad("calls that get no endpoint fail:"), printable.Text(r.Error))
 	}
 	for i, note := range r.Notes {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "note: %s\n", note)
+		fmt.Fprintf(w, "note: %s\n", printable.Text(note))
+	}
+}
+
+// addTo adds the rows of e to the table, below those of last.
+func (e *Endpoint) addTo(t *table.Table, last *Endpoint) {
+	priority, locality, weight := fmt.Sprint(e.Priority), printable.Text(e.Locality), fmt.Sprint(e.LocalityWeight)
+	if last != nil && e.Priority == last.Priority {
+		priority = ""
+		if e.Locality == last.Locality {
+			locality, weight = "", ""
+		}
+	}
+	t.Row(priority, locality, weight, printable.Text(e.Address), fmt.Sprint(e.Weight), percent(e.Share), e.remark())
+	for _, address := range e.AdditionalAddresses {
+		t.Row("", "", "", "or "+printable.Text(address), "", "", e.addressRemark(address))
 	}
 }
 
@@ -67,14 +83,31 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.2f %%", 100*share)
 }
 
+// drops returns the drops with their parts of the calls in percent.
+func (r *Result) drops() string {
+	var drops []string
+	for _, d := range r.Drops {
+		drops = append(drops, d.Category+" "+strconv.FormatFloat(float64(d.RequestsPerMillion)/10_000, 'f', -1, 64)+" %")
+	}
+	return strings.Join(drops, ", ")
+}
+
 func (e *Endpoint) remark() string {
 	switch {
 	case e.Down:
 		return "down"
 	case e.Health != "":
 		return e.Health
-	case e.localityWeight == 0:
+	case e.LocalityWeight == 0:
 		return "no traffic"
+	}
+	return e.addressRemark(e.Address)
+}
+
+// addressRemark says which address is down where not all are.
+func (e *Endpoint) addressRemark(address string) string {
+	if !e.Down && e.isDown(address) {
+		return "address down"
 	}
 	return ""
 }

@@ -1,0 +1,136 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// Result is what explain prints with -o json. Its fields are described in
+// docs/explain.md.
+type Result struct {
+	// Cluster is the cluster's name.
+	Cluster string `json:"cluster"`
+	// Priority is the highest that gets calls, nil if none does.
+	Priority  *uint32    `json:"priority"`
+	Endpoints []Endpoint `json:"endpoints"`
+	// Drops are those of the file, in the order in which they apply.
+	Drops []Drop `json:"drops"`
+	// Dropped is the fraction of the calls that got no endpoint because of drops.
+	Dropped float64 `json:"dropped"`
+	// Down are the names of what is down, as they were given.
+	Down []string `json:"down"`
+	// Error is what calls fail with, if all or, because of drops, some of them do.
+	Error string `json:"error,omitempty"`
+	// Notes say what in the file has no effect and may surprise.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Endpoint is one endpoint of the file.
+type Endpoint struct {
+	Address             string   `json:"address"`
+	AdditionalAddresses []string `json:"additional_addresses,omitempty"`
+	Locality            string   `json:"locality"`
+	LocalityWeight      uint32   `json:"locality_weight"`
+	Priority            uint32   `json:"priority"`
+	Weight              uint32   `json:"weight"`
+	// Share is the fraction of the calls that it gets.
+	Share float64 `json:"share"`
+	// Down is set where all its addresses were named to be down, themselves or with
+	// their surroundings.
+	Down bool `json:"down,omitempty"`
+	// DownAddresses are those of its addresses that are down.
+	DownAddresses []string `json:"down_addresses,omitempty"`
+	// Health is set where the file says that it should get no calls.
+	Health string `json:"health,omitempty"`
+}
+
+// Drop is a part of the calls that the file says to drop.
+type Drop struct {
+	Category           string `json:"category"`
+	RequestsPerMillion uint32 `json:"requests_per_million"`
+}
+
+// newResult returns what is known of cluster before any call is made. No list in it is
+// nil, so that JSON has [] for an empty one.
+func newResult(cluster *endpointv3.ClusterLoadAssignment, notes []topology.Problem) *Result {
+	r := &Result{Cluster: cluster.GetClusterName(), Endpoints: []Endpoint{}, Drops: []Drop{}, Down: []string{}}
+	for locality := range topology.Localities(cluster) {
+		for endpoint := range locality.Endpoints() {
+			addresses := endpoint.Addresses()
+			e := Endpoint{
+				Address:             addresses[0],
+				AdditionalAddresses: addresses[1:],
+				Locality:            locality.Name,
+				LocalityWeight:      locality.Weight,
+				Priority:            locality.Priority,
+				Weight:              endpoint.Weight(),
+			}
+			if !endpoint.Healthy() {
+				e.Health = endpoint.Health().String()
+			}
+			r.Endpoints = append(r.Endpoints, e)
+		}
+	}
+	for _, d := range topology.Drops(cluster) {
+		r.Drops = append(r.Drops, Drop(d))
+	}
+	for _, note := range notes {
+		r.Notes = append(r.Notes, note.Text)
+	}
+	return r
+}
+
+// takeDown marks what names name. A name that names nothing is an error.
+func (r *Result) takeDown(names []string) error {
+	for _, name := range names {
+		found := false
+		for i := range r.Endpoints {
+			found = r.Endpoints[i].takeDown(name) || found
+		}
+		if !found {
+			return fmt.Errorf("--down %s: the file has no such address, locality or priority%s", name, r.examples())
+		}
+		r.Down = append(r.Down, name)
+	}
+	return nil
+}
+
+// examples returns names that the file does have, for an error.
+func (r *Result) examples() string {
+	if len(r.Endpoints) == 0 {
+		return ": it has no endpoints"
+	}
+	e := r.Endpoints[0]
+	return fmt.Sprintf("; it has, for example, %s, %s and priority:%d", e.Address, e.Locality, e.Priority)
+}
+
+// addresses returns all addresses of e, the main one first.
+func (e *Endpoint) addresses() []string {
+	return append([]string{e.Address}, e.AdditionalAddresses...)
+}
+
+// takeDown marks the addresses of e that name names: one of them, or all where it
+// names e's locality or priority. It returns whether it names any. A locality may be
+// written with the slashes that nothing follows.
+func (e *Endpoint) takeDown(name string) bool {
+	all := name == fmt.Sprintf("priority:%d", e.Priority) || name != "" && strings.TrimRight(name, "/") == strings.TrimRight(e.Locality, "/")
+	found := false
+	for _, address := range e.addresses() {
+		if !all && name != address {
+			continue
+		}
+		found = true
+		if !e.isDown(address) {
+			e.DownAddresses = append(e.DownAddresses, address)
+		}
+	}
+	e.Down = len(e.DownAddresses) == len(e.addresses())
+	return found
+}
+
+func (e *Endpoint) isDown(address string) bool { return slices.Contains(e.DownAddresses, address) }

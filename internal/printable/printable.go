@@ -1,0 +1,81 @@
+// Package printable makes text from outside safe to look at. A name in a file or from
+// a server may hold control characters, which steer a terminal, and characters that
+// reverse or hide what stands beside them.
+package printable
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Text returns s with every character that is not printable, in the sense of
+// strconv.IsPrint, written as Go writes it between quotes. So a line stays one line.
+//
+//	a<ESC>[31mb  ->  a\x1b[31mb
+//	a<U+202E>b   ->  a\u202eb
+func Text(s string) string {
+	if isPrintable(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if isPrint(r, size) {
+			b.WriteString(s[i : i+size])
+		} else {
+			quoted := strconv.Quote(s[i : i+size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// JSON returns encoded, which is JSON, with every character that is not printable
+// written as \uXXXX. Outside of its strings JSON has none but white space, which is
+// left alone: the value is the same.
+func JSON(encoded []byte) []byte {
+	if isPrintable(string(encoded)) {
+		return encoded
+	}
+	var b []byte
+	for i := 0; i < len(encoded); {
+		r, size := utf8.DecodeRune(encoded[i:])
+		switch {
+		case isPrint(r, size), r == '\n', r == '\t', r == '\r':
+			b = append(b, encoded[i:i+size]...)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			b = appendEscape(appendEscape(b, high), low)
+		default:
+			b = appendEscape(b, r)
+		}
+		i += size
+	}
+	return b
+}
+
+func appendEscape(b []byte, r rune) []byte {
+	const digits = "0123456789abcdef"
+	return append(b, '\\', 'u', digits[r>>12&0xF], digits[r>>8&0xF], digits[r>>4&0xF], digits[r&0xF])
+}
+
+func isPrintable(s string) bool {
+	for i, r := range s {
+		if r == utf8.RuneError || !strconv.IsPrint(r) {
+			_, size := utf8.DecodeRuneInString(s[i:])
+			if !isPrint(r, size) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isPrint returns whether r, decoded from size bytes, is printable; a byte that is no
+// UTF-8 decodes to one of size 1.
+func isPrint(r rune, size int) bool {
+	return strconv.IsPrint(r) && (r != utf8.RuneError || size > 1)
+}

@@ -1,0 +1,54 @@
+package printable
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/quick"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestText(t *testing.T) {
+	for given, want := range map[string]string{
+		"":                       "",
+		"us-east/a":              "us-east/a",
+		"Zürich 東京":              "Zürich 東京",
+		"a\x1b[31mb":             `a\x1b[31mb`,
+		"a\nb\tc\r":              `a\nb\tc\r`,
+		"a\u009b31m\x7f":         `a\u009b31m\x7f`,
+		"a\u202eb\u2066c\u200dd": `a\u202eb\u2066c\u200dd`,
+		"a\xffb":                 `a\xffb`,
+		"\uFFFD":                 "\uFFFD", // printable, and no broken UTF-8
+		`C:\new "x"`:             `C:\new "x"`,
+		"\U000E0041":             `\U000e0041`,
+	} {
+		if got := Text(given); got != want {
+			t.Errorf("Text(%q) = %s, want %s", given, got, want)
+		}
+	}
+}
+
+// Nothing that steers a terminal or reorders text is left, whatever the input, and
+// JSON still says the same.
+func TestNothingUnprintableIsLeft(t *testing.T) {
+	steers := func(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
+	err := quick.Check(func(s string, raw []byte) bool {
+		s += "\x1b\u202e\u2028\U000E0041" + string(raw)
+		if text := Text(s); strings.ContainsFunc(text, steers) || !utf8.ValidString(text) {
+			t.Errorf("Text(%q) = %q", s, text)
+			return false
+		}
+		encoded, err := json.MarshalIndent(map[string]string{"name": s}, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		safe := string(JSON(encoded))
+		var got, want map[string]string
+		return !strings.ContainsFunc(strings.ReplaceAll(safe, "\n", ""), steers) &&
+			json.Unmarshal(encoded, &want) == nil && json.Unmarshal([]byte(safe), &got) == nil && got["name"] == want["name"]
+	}, nil)
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,94 @@
+package topology
+
+import (
+	"iter"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+)
+
+// Locality is one locality of a cluster.
+type Locality struct {
+	// Name is that of LocalityName.
+	Name string
+	// Priority counts from 0, the highest.
+	Priority uint32
+	// Weight is the locality's in its priority. One of weight 0 gets no traffic.
+	Weight uint32
+
+	endpoints []*endpointv3.LbEndpoint
+}
+
+// Localities returns the localities of a valid cluster in the order given, those
+// without traffic too.
+func Localities(cluster *endpointv3.ClusterLoadAssignment) iter.Seq[Locality] {
+	return func(yield func(Locality) bool) {
+		for _, l := range cluster.GetEndpoints() {
+			locality := Locality{
+				Name:      LocalityName(l.GetLocality()),
+				Priority:  l.GetPriority(),
+				Weight:    l.GetLoadBalancingWeight().GetValue(),
+				endpoints: l.GetLbEndpoints(),
+			}
+			if !yield(locality) {
+				return
+			}
+		}
+	}
+}
+
+// Endpoints returns the endpoints of the locality in the order given, those too that
+// their health keeps from traffic.
+func (l Locality) Endpoints() iter.Seq[Endpoint] {
+	return func(yield func(Endpoint) bool) {
+		for _, lb := range l.endpoints {
+			if !yield(Endpoint{lb}) {
+				return
+			}
+		}
+	}
+}
+
+// Endpoint is one endpoint of a cluster.
+type Endpoint struct{ lb *endpointv3.LbEndpoint }
+
+// Addresses returns all addresses of the endpoint as gRPC dials them, the main one
+// first, such as "192.0.2.1:443".
+func (e Endpoint) Addresses() []string {
+	var dials []string
+	for _, address := range addressesOf(e.lb) {
+		dial, _ := dialable(address)
+		dials = append(dials, dial)
+	}
+	return dials
+}
+
+// Weight returns the weight of the endpoint, 1 where none is given (gRFC A34,
+// "Notes").
+func (e Endpoint) Weight() uint32 { return weightOf(e.lb) }
+
+// Health returns what the cluster says of the endpoint's health.
+func (e Endpoint) Health() corev3.HealthStatus { return e.lb.GetHealthStatus() }
+
+// Healthy returns whether the endpoint may get traffic: its health is UNKNOWN or
+// HEALTHY (gRFC A27).
+func (e Endpoint) Healthy() bool {
+	return e.Health() == corev3.HealthStatus_UNKNOWN || e.Health() == corev3.HealthStatus_HEALTHY
+}
+
+// Drop is a part of the calls that a cluster has its clients drop.
+type Drop struct {
+	Category string
+	// RequestsPerMillion is at most 1,000,000.
+	RequestsPerMillion uint32
+}
+
+// Drops returns the drops of a cluster in the order in which they apply. Each takes its
+// part of what those before it left.
+func Drops(cluster *endpointv3.ClusterLoadAssignment) []Drop {
+	var drops []Drop
+	for _, d := range dropCategories(cluster) {
+		drops = append(drops, Drop(d))
+	}
+	return drops
+}
