@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"strconv"
@@ -10,53 +11,60 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
-// dialable returns address as gRPC dials it, or what is wrong with it. What
-// validation of the message itself finds is not found again: then both are empty.
+// flaw is what is wrong with an address, and the field of it that is, if it is one.
+type flaw struct{ field, text string }
+
+// dialable returns address as gRPC dials it, or what is wrong with it.
 //
 //	socket_address 192.0.2.1, 80  ->  192.0.2.1:80
 //	socket_address 2001:db8::1, 80  ->  [2001:db8::1]:80
 //	pipe /run/backend.sock  ->  unix:/run/backend.sock
-func dialable(address *corev3.Address) (dial, problem string) {
+func dialable(address *corev3.Address) (dial string, wrong []flaw) {
 	switch a := address.GetAddress().(type) {
 	case *corev3.Address_SocketAddress:
 		return dialableSocket(a.SocketAddress)
 	case *corev3.Address_Pipe:
 		if a.Pipe.GetPath() == "" {
-			return "", ""
+			return "", []flaw{{"pipe.path", "path is empty"}}
 		}
-		return "unix:" + a.Pipe.GetPath(), ""
+		return "unix:" + a.Pipe.GetPath(), nil
 	case *corev3.Address_EnvoyInternalAddress:
-		return "", "envoy_internal_address is not supported, want socket_address or pipe"
+		return "", []flaw{{"", "envoy_internal_address is not supported, want socket_address or pipe"}}
 	}
 	if address == nil {
-		return "", "address is missing"
+		return "", []flaw{{"", "address is missing"}}
 	}
-	return "", ""
+	return "", []flaw{{"", "neither socket_address nor pipe is given"}}
 }
 
-func dialableSocket(socket *corev3.SocketAddress) (dial, problem string) {
-	if p := socket.GetProtocol(); p != corev3.SocketAddress_TCP {
-		return "", fmt.Sprintf("protocol %v is not supported, want TCP", p)
-	}
+func dialableSocket(socket *corev3.SocketAddress) (dial string, wrong []flaw) {
 	host, problem := canonicalHost(socket.GetAddress())
 	if problem != "" {
-		return "", problem
+		wrong = append(wrong, flaw{"socket_address.address", problem})
 	}
-	switch port := socket.GetPortSpecifier().(type) {
+	port := socket.GetPortValue()
+	switch socket.GetPortSpecifier().(type) {
 	case *corev3.SocketAddress_PortValue:
-		if port.PortValue == 0 {
-			return "", "port_value is 0, want 1 to 65535"
+		if port == 0 || port > math.MaxUint16 {
+			wrong = append(wrong, flaw{"socket_address.port_value", fmt.Sprintf("port_value is %d, want 1 to 65535", port)})
 		}
-		return net.JoinHostPort(host, strconv.FormatUint(uint64(port.PortValue), 10)), ""
 	case *corev3.SocketAddress_NamedPort:
-		return "", "named_port is not supported, want port_value"
+		wrong = append(wrong, flaw{"socket_address.named_port", "named_port is not supported, want port_value"})
+	default:
+		wrong = append(wrong, flaw{"socket_address", "port_value is missing"})
 	}
-	return "", ""
+	if wrong != nil {
+		return "", wrong
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(uint64(port), 10)), nil
 }
 
 // canonicalHost returns host with an IPv6 address in its shortest form, so that
 // the same address is the same text, or what is wrong with it.
 func canonicalHost(host string) (canonical, problem string) {
+	if host == "" {
+		return "", "address is empty, want an IP address or a host name"
+	}
 	if strings.Contains(host, ":") {
 		ip, err := netip.ParseAddr(host)
 		if err != nil {

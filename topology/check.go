@@ -3,8 +3,10 @@ package topology
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 )
 
 // maxWeight is the most that the weights of the localities of one priority, and
@@ -23,21 +25,28 @@ type checker struct {
 }
 
 // check adds to found what is wrong with cluster; prefix is put before every path.
-// Localities that get no traffic need only be well-formed: gRPC leaves them out
-// before it looks any further.
+// Only what has an effect can be wrong: gRPC leaves out localities without a weight
+// before it looks any further, and a client that rejected fields which it does not
+// know the use of would break when a server begins to set them (gRFC A27). What else
+// breaks Envoy's rules is for the notes.
 func check(cluster *endpointv3.ClusterLoadAssignment, prefix string, found *problems) {
 	c := checker{cluster: cluster, prefix: prefix, problems: found, addresses: make(map[string]place)}
-	if err := cluster.ValidateAll(); err != nil {
-		c.addViolations(err, prefix, cluster.ProtoReflect().Descriptor())
+	if cluster.GetClusterName() == "" {
+		c.problems.add(c.path("cluster_name"), "cluster_name is empty")
 	}
 	c.checkLocalities()
 	for i, locality := range cluster.GetEndpoints() {
-		if locality.GetLoadBalancingWeight().GetValue() > 0 {
+		if hasTraffic(locality) {
 			c.checkEndpoints(i, locality)
-		} else {
-			c.checkWeights(i, locality)
 		}
 	}
+	c.checkDrops()
+}
+
+// hasTraffic reports whether locality is used (gRFC A27: without a weight it "is
+// skipped").
+func hasTraffic(locality *endpointv3.LocalityLbEndpoints) bool {
+	return locality.GetLoadBalancingWeight().GetValue() > 0
 }
 
 func (c *checker) path(format string, args ...any) string {
@@ -56,16 +65,13 @@ func (c *checker) checkLocalities() {
 	sums := make(map[uint32]uint64)
 	seen := make(map[priorityKey]int)
 	for i, locality := range c.cluster.GetEndpoints() {
+		if !hasTraffic(locality) {
+			continue
+		}
 		if locality.GetLocality() == nil {
 			c.problems.add(c.path("endpoints[%d]", i), "locality is missing")
 		}
-		if locality.GetLbConfig() != nil {
-			c.problems.add(c.path("endpoints[%d]", i), "load_balancer_endpoints and leds_cluster_locality_config are not supported, want lb_endpoints")
-		}
 		weight, priority := uint64(locality.GetLoadBalancingWeight().GetValue()), locality.GetPriority()
-		if weight == 0 {
-			continue
-		}
 		key := priorityKey{priority, LocalityName(locality.GetLocality())}
 		if first, ok := seen[key]; ok {
 			c.problems.add(c.path("endpoints[%d].locality", i), "locality %q is in priority %d already, as endpoints[%d]", key.locality, priority, first)
@@ -93,20 +99,22 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 	}
 }
 
-// checkWeights looks for endpoint weights of zero.
-func (c *checker) checkWeights(i int, locality *endpointv3.LocalityLbEndpoints) {
-	for j, endpoint := range locality.GetLbEndpoints() {
-		if w := endpoint.GetLoadBalancingWeight(); w != nil && w.GetValue() == 0 {
-			c.problems.add(c.path("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or none, which is 1)")
+// checkDrops looks for parts of calls that cannot be told.
+func (c *checker) checkDrops() {
+	for i, drop := range c.cluster.GetPolicy().GetDropOverloads() {
+		if d := drop.GetDropPercentage().GetDenominator(); typev3.FractionalPercent_DenominatorType_name[int32(d)] == "" {
+			c.problems.add(c.path("policy.drop_overloads[%d].drop_percentage.denominator", i), "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", d)
 		}
 	}
 }
 
 // checkEndpoints looks at the endpoints of one locality.
 func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints) {
-	c.checkWeights(i, locality)
 	var sum uint64
 	for j, endpoint := range locality.GetLbEndpoints() {
+		if w := endpoint.GetLoadBalancingWeight(); w != nil && w.GetValue() == 0 {
+			c.problems.add(c.path("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or none, which is 1)")
+		}
 		before := sum
 		sum += uint64(weightOf(endpoint))
 		if before <= maxWeight && sum > maxWeight {
@@ -116,10 +124,14 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	}
 }
 
-// checkAddresses looks at the addresses of one endpoint.
+// checkAddresses looks at the addresses of one endpoint. Nobody dials those of one that
+// is not healthy, but the same address elsewhere would be another's (row E2).
 func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
+	dialled := Endpoint{lb}.Healthy()
 	if lb.GetEndpoint() == nil {
-		c.problems.add(c.path("endpoints[%d].lb_endpoints[%d]", i, j), "endpoint is missing (endpoint_name is not supported)")
+		if dialled {
+			c.problems.add(c.path("endpoints[%d].lb_endpoints[%d]", i, j), "endpoint is missing (endpoint_name is not supported)")
+		}
 		return
 	}
 	for k, address := range addressesOf(lb) {
@@ -129,11 +141,13 @@ func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 			}
 			return c.path("endpoints[%d].lb_endpoints[%d].endpoint.additional_addresses[%d].address", i, j, k-1)
 		}
-		dial, problem := dialable(address)
-		if problem != "" {
-			c.problems.add(at(), "%s", problem)
-		}
+		dial, wrong := dialable(address)
 		if dial == "" {
+			for _, w := range wrong {
+				if dialled {
+					c.problems.add(strings.TrimSuffix(join(at(), w.field), "."), "%s", w.text)
+				}
+			}
 			continue
 		}
 		if first, ok := c.addresses[dial]; ok {

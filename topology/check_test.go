@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // at returns a cluster with one endpoint at address.
@@ -37,7 +40,6 @@ func TestRejected(t *testing.T) {
 		want    string
 	}{
 		{cluster(in(0, "us", "a*0")), first + ".load_balancing_weight: weight is 0, want at least 1"},
-		{cluster(unweighted(in(0, "us", "a*0"))), first + ".load_balancing_weight: weight is 0, want at least 1"},
 		{cluster(in(0, "us", "a*4294967295", "b", "c")), "endpoints[0].lb_endpoints[1].load_balancing_weight: the weights of the endpoints of this locality sum to more than 4294967295"},
 		{cluster(weighing(4294967295, in(0, "a")), in(0, "b"), in(0, "c")), "endpoints[1].load_balancing_weight: the weights of the localities of priority 0 sum to more than 4294967295"},
 		{cluster(in(0, "us/a", "a"), in(0, "us/a", "b")), `endpoints[1].locality: locality "us/a" is in priority 0 already, as endpoints[0]`},
@@ -50,31 +52,25 @@ func TestRejected(t *testing.T) {
 		{cluster(in(0, "us", "a"), in(2, "eu", "b"), in(2, "eu/c", "c")), "endpoints[1].priority: priority 2 is used, but priority 1 has no locality that gets traffic"},
 		{cluster(in(0, "us", "a"), weighing(0, in(1, "eu", "b")), in(2, "as", "c")), "endpoints[2].priority: priority 2 is used, but priority 1 has"},
 		{with(func(c *endpointv3.ClusterLoadAssignment) { c.Endpoints[0].Locality = nil }), "endpoints[0]: locality is missing"},
-		{with(func(c *endpointv3.ClusterLoadAssignment) { c.ClusterName = "" }), "cluster_name: cluster_name length must be at least 1"},
-		{cluster(in(0, "us", "")), addr + ".socket_address.address: address length must be at least 1"},
-		{with(func(c *endpointv3.ClusterLoadAssignment) {
-			c.Endpoints[0].LbConfig = &endpointv3.LocalityLbEndpoints_LoadBalancerEndpoints{LoadBalancerEndpoints: &endpointv3.LocalityLbEndpoints_LbEndpointList{}}
-		}), "endpoints[0]: load_balancer_endpoints and leds_cluster_locality_config are not supported"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) { c.ClusterName = "" }), "cluster_name: cluster_name is empty"},
+		{cluster(in(0, "us", "")), addr + ".socket_address.address: address is empty, want an IP address or a host name"},
 		{with(func(c *endpointv3.ClusterLoadAssignment) { c.Endpoints[0].LbEndpoints[0].HostIdentifier = nil }), first + ": endpoint is missing"},
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: []*endpointv3.ClusterLoadAssignment_Policy_DropOverload{{
 				DropPercentage: &typev3.FractionalPercent{Denominator: 9},
 			}}}
-		}), "policy.drop_overloads[0].category: category length must be at least 1 runes; policy.drop_overloads[0].drop_percentage.denominator: denominator must be one of the defined enum values"},
-		{with(func(c *endpointv3.ClusterLoadAssignment) {
-			c.NamedEndpoints = map[string]*endpointv3.Endpoint{"a\nb": {HealthCheckConfig: &endpointv3.Endpoint_HealthCheckConfig{PortValue: 70000}}}
-		}), `named_endpoints["a\nb"].health_check_config.port_value: port_value must be less than or equal to 65535`},
+		}), "policy.drop_overloads[0].drop_percentage.denominator: denominator is 9, want HUNDRED, TEN_THOUSAND or MILLION"},
 		{at(nil), addr + ": address is missing"},
-		{at(&corev3.Address{}), addr + ": one of socket_address, pipe, envoy_internal_address is required"},
-		{at(socketAddress(&corev3.SocketAddress{Address: "a"})), addr + ".socket_address: one of port_value, named_port is required"},
-		{at(socketAddress(&corev3.SocketAddress{Address: "a", Protocol: corev3.SocketAddress_UDP, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 1}})), addr + ": protocol UDP is not supported, want TCP"},
-		{at(socketAddress(&corev3.SocketAddress{Address: "a", PortSpecifier: &corev3.SocketAddress_NamedPort{NamedPort: "http"}})), addr + ": named_port is not supported"},
-		{at(socket("a", 0)), addr + ": port_value is 0, want 1 to 65535"},
-		{at(socket("a", 65536)), addr + ".socket_address.port_value: port_value must be less than or equal to 65535"},
-		{at(socket("10.0.0.1:80", 80)), addr + `: address "10.0.0.1:80" is neither a host name nor an IP address`},
-		{at(socket("[::1]", 80)), addr + `: address "[::1]" is neither`},
-		{at(socket("a b", 80)), addr + `: address "a b" has " ", which is in no host name`},
+		{at(&corev3.Address{}), addr + ": neither socket_address nor pipe is given"},
+		{at(socketAddress(&corev3.SocketAddress{Address: "a"})), addr + ".socket_address: port_value is missing"},
+		{at(socketAddress(&corev3.SocketAddress{Address: "a", PortSpecifier: &corev3.SocketAddress_NamedPort{NamedPort: "http"}})), addr + ".socket_address.named_port: named_port is not supported"},
+		{at(socket("a", 0)), addr + ".socket_address.port_value: port_value is 0, want 1 to 65535"},
+		{at(socket("a", 65536)), addr + ".socket_address.port_value: port_value is 65536, want 1 to 65535"},
+		{at(socket("10.0.0.1:80", 80)), addr + `.socket_address.address: address "10.0.0.1:80" is neither a host name nor an IP address`},
+		{at(socket("[::1]", 80)), addr + `.socket_address.address: address "[::1]" is neither`},
+		{at(socket("a b", 80)), addr + `.socket_address.address: address "a b" has " ", which is in no host name`},
 		{at(&corev3.Address{Address: &corev3.Address_EnvoyInternalAddress{}}), addr + ": envoy_internal_address is not supported"},
+		{at(&corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{}}}), addr + ".pipe.path: path is empty"},
 	} {
 		_, err := new(Translator).Translate(test.cluster)
 		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
@@ -102,6 +98,78 @@ func TestAccepted(t *testing.T) {
 	} {
 		if _, err := new(Translator).Translate(c); err != nil {
 			t.Errorf("%v: %v", c, err)
+		}
+	}
+}
+
+// "The gRPC client must in general ignore any fields it does not support" (gRFC A27):
+// what is wrong with them is noted, and rejects nothing.
+func TestWhatNobodyReadsIsNoted(t *testing.T) {
+	const first = "endpoints[0].lb_endpoints[0]"
+	for _, test := range []struct {
+		cluster *endpointv3.ClusterLoadAssignment
+		want    string // the start of the only note; "" for none
+	}{
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(0), EndpointStaleAfter: durationpb.New(time.Second)}
+		}), "policy.overprovisioning_factor: overprovisioning_factor must be greater than 0, by Envoy's rules; gRPC does not ask for it"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{EndpointStaleAfter: durationpb.New(-time.Second)}
+		}), "policy.endpoint_stale_after: endpoint_stale_after must be greater than 0s"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: []*endpointv3.ClusterLoadAssignment_Policy_DropOverload{{}}}
+		}), "policy.drop_overloads[0].category: category length must be at least 1"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Endpoints[0].LbEndpoints[0].GetEndpoint().HealthCheckConfig = &endpointv3.Endpoint_HealthCheckConfig{PortValue: 70000}
+		}), first + ".endpoint.health_check_config.port_value: port_value must be less than or equal to 65535"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.NamedEndpoints = map[string]*endpointv3.Endpoint{"a\nb": {HealthCheckConfig: &endpointv3.Endpoint_HealthCheckConfig{PortValue: 70000}}}
+		}), `named_endpoints["a\nb"].health_check_config.port_value: port_value must be less`},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Endpoints[0].LbConfig = &endpointv3.LocalityLbEndpoints_LoadBalancerEndpoints{LoadBalancerEndpoints: &endpointv3.LocalityLbEndpoints_LbEndpointList{}}
+		}), "endpoints[0]: load_balancer_endpoints and leds_cluster_locality_config have no effect, only lb_endpoints has"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Endpoints[0].LbEndpoints[0].GetEndpoint().GetAddress().GetSocketAddress().Protocol = corev3.SocketAddress_UDP
+		}), first + ".endpoint.address.socket_address.protocol: protocol UDP has no effect, TCP is used"},
+		// An endpoint that is not healthy "will be ignored".
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			bad := &endpointv3.LbEndpoint{HealthStatus: corev3.HealthStatus_UNHEALTHY, HostIdentifier: &endpointv3.LbEndpoint_EndpointName{EndpointName: "x"}}
+			c.Endpoints[0].LbEndpoints = append(c.Endpoints[0].LbEndpoints, bad)
+		}), ""},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			bad := lbEndpoint("a b")
+			bad.HealthStatus = corev3.HealthStatus_DRAINING
+			c.Endpoints[0].LbEndpoints = append(c.Endpoints[0].LbEndpoints, bad)
+		}), ""},
+		// So is all of a locality without a weight (row E1).
+		{cluster(in(0, "us", "a"), unweighted(in(0, "eu", "b*0"))), `endpoints[1]: locality "eu" of priority 0 has no weight and gets no traffic`},
+		{cluster(in(0, "us", "a"), weighing(0, in(7, "eu", "a b", "", "c*4294967295", "c"))), `endpoints[1]: locality "eu" of priority 7 has weight 0 and gets no traffic`},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Endpoints = append(c.Endpoints, &endpointv3.LocalityLbEndpoints{LbEndpoints: []*endpointv3.LbEndpoint{{}}})
+		}), `endpoints[1]: locality "/" of priority 0 has no weight and gets no traffic`},
+	} {
+		if err := Validate(test.cluster); err != nil {
+			t.Errorf("%v is rejected: %v", test.cluster, err)
+		}
+		tree, err := new(Translator).Translate(test.cluster)
+		if err != nil || len(tree.Endpoints) != 1 {
+			t.Errorf("%v: %d endpoints and %v, want the good one", test.cluster, len(tree.Endpoints), err)
+		}
+		if got := fmt.Sprint(tree.Notes); !strings.HasPrefix(got, "["+test.want) || len(tree.Notes) > 1 || test.want == "" && len(tree.Notes) > 0 {
+			t.Errorf("notes are %v, want %q", got, test.want)
+		}
+	}
+}
+
+// Row E2 counts an endpoint that is not healthy, as gRPC does.
+func TestUnhealthyEndpointsCount(t *testing.T) {
+	for _, again := range []*endpointv3.LbEndpoint{lbEndpoint("10.0.0.1"), lbEndpoint("x*0"), lbEndpoint("x*4294967295")} {
+		again.HealthStatus = corev3.HealthStatus_UNHEALTHY
+		c := with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Endpoints[0].LbEndpoints = append(c.Endpoints[0].LbEndpoints, again)
+		})
+		if Validate(c) == nil {
+			t.Errorf("%v is accepted beside 10.0.0.1", again)
 		}
 	}
 }

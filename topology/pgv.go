@@ -17,21 +17,22 @@ type violation interface {
 	Cause() error // of a field that is a message: its own violations
 }
 
-// addViolations adds those of err that weights does not: a weight of zero has its
-// own meaning in gRPC. Path and descriptor are those of the validated message.
-func (c *checker) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
+// addViolations adds what err says. Path and descriptor are those of the validated
+// message. A weight of zero has its own meaning in gRPC and is left out.
+func (p *problems) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
+	const but = ", by Envoy's rules; gRPC does not ask for it"
 	if several, ok := errors.AsType[interface {
 		error
 		AllErrors() []error
 	}](err); ok {
 		for _, e := range several.AllErrors() {
-			c.addViolations(e, path, message)
+			p.addViolations(e, path, message)
 		}
 		return
 	}
 	v, ok := errors.AsType[violation](err)
 	if !ok {
-		c.problems.add(path, "%v", err)
+		p.add(path, "%v"+but, err)
 		return
 	}
 	goName, index := splitIndex(v.Field())
@@ -39,11 +40,11 @@ func (c *checker) addViolations(err error, path string, message protoreflect.Mes
 	switch {
 	case name == "load_balancing_weight":
 	case field == nil:
-		c.problems.add(path, "%s %s", name, trim(v.Reason()))
+		p.add(path, "%s %s"+but, name, trim(v.Reason()))
 	case v.Cause() != nil && field.Message() != nil:
-		c.addViolations(v.Cause(), join(path, name+index), field.Message())
+		p.addViolations(v.Cause(), join(path, name+index), field.Message())
 	default:
-		c.problems.add(join(path, name+index), "%s %s", name, trim(v.Reason()))
+		p.add(join(path, name+index), "%s %s"+but, name, trim(v.Reason()))
 	}
 }
 

@@ -25,16 +25,18 @@ type Translator struct {
 // does one without localities; without any endpoints all calls fail. The clusters
 // are not modified.
 //
-// Localities whose weight is unset or 0 get no traffic and are noted in the tree.
+// Localities whose weight is unset or 0 get no traffic and are noted in the tree, as is
+// what breaks Envoy's rules (those in its .proto files) where gRPC does not mind.
 // Endpoints without a weight have 1. Those whose health status is neither UNKNOWN nor
 // HEALTHY are left out.
 //
-// It returns an *Invalid, and forgets nothing of the update before, if Envoy's rules
-// (those in its .proto files) or gRPC's (gRFC A27) are broken: an endpoint's weight
-// of 0; weights of a priority's localities, or of a locality's endpoints, that sum
-// past 4,294,967,295; an address twice in a cluster; a locality twice in a priority; a
-// gap in the priorities, counted after localities without traffic; an address that
-// gRPC cannot dial. With several clusters the paths of problems begin with the index,
+// It returns an *Invalid, and forgets nothing of the update before, if gRPC's rules
+// (gRFC A27 and what its clients agree on) are broken: an endpoint's weight of 0;
+// weights of a priority's localities, or of a locality's endpoints, that sum past
+// 4,294,967,295; an address twice in a cluster; a locality that is missing, or twice in
+// a priority; a gap in the priorities; a healthy endpoint without an address that gRPC
+// can dial; a drop of an unknown denominator; a cluster without a name. Whatever is in
+// a locality that gets no traffic breaks none. With several clusters the paths of problems begin with the index,
 // as in "[1].endpoints[0]".
 func (t *Translator) Translate(clusters ...*endpointv3.ClusterLoadAssignment) (Tree, error) {
 	var found, notes problems
@@ -47,7 +49,7 @@ func (t *Translator) Translate(clusters ...*endpointv3.ClusterLoadAssignment) (T
 			prefix = fmt.Sprintf("[%d]", i)
 		}
 		check(cluster, prefix, &found)
-		noteIdle(cluster, prefix, &notes)
+		note(cluster, prefix, &notes)
 	}
 	if err := found.err(); err != nil {
 		return Tree{}, err
@@ -81,21 +83,6 @@ func split(cluster *endpointv3.ClusterLoadAssignment) []rank {
 		r.localities = append(r.localities, locality)
 	}
 	return ranks
-}
-
-// noteIdle notes the localities that get no traffic.
-func noteIdle(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) {
-	for i, locality := range cluster.GetEndpoints() {
-		if locality.GetLoadBalancingWeight().GetValue() > 0 {
-			continue
-		}
-		has := "no weight"
-		if locality.GetLoadBalancingWeight() != nil {
-			has = "weight 0"
-		}
-		notes.add(join(prefix, fmt.Sprintf("endpoints[%d]", i)), "locality %q of priority %d has %s and gets no traffic",
-			LocalityName(locality.GetLocality()), locality.GetPriority(), has)
-	}
 }
 
 // build returns the tree over ranks and remembers its names.

@@ -53,12 +53,13 @@ func (l Locality) Endpoints() iter.Seq[Endpoint] {
 type Endpoint struct{ lb *endpointv3.LbEndpoint }
 
 // Addresses returns all addresses of the endpoint as gRPC dials them, the main one
-// first, such as "192.0.2.1:443".
+// first, such as "192.0.2.1:443". An endpoint that gets no traffic may have none.
 func (e Endpoint) Addresses() []string {
 	var dials []string
 	for _, address := range addressesOf(e.lb) {
-		dial, _ := dialable(address)
-		dials = append(dials, dial)
+		if dial, _ := dialable(address); dial != "" {
+			dials = append(dials, dial)
+		}
 	}
 	return dials
 }
