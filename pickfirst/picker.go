@@ -5,6 +5,8 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
+
+	"github.com/understudy-lb/understudy/internal/childlb"
 )
 
 // queue makes calls wait.
@@ -12,7 +14,7 @@ var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
 // failing makes calls fail with err, and those that wait for ready wait. err must not
 // hold a status, which would end those, too: errors from elsewhere are not wrapped.
-func failing(err error) balancer.Picker { return base.NewErrPicker(err) }
+func failing(err error) balancer.Picker { return childlb.Failing(err) }
 
 // readyPicker picks the one connection.
 type readyPicker struct{ conn balancer.SubConn }

@@ -23,8 +23,10 @@ func (p *policy) apply(actions []core.Action) {
 			c.lb.ExitIdle()
 		case core.Publish:
 			p.publish(a.Child, c.state)
+		case core.PublishRejected:
+			p.publish(a.Child, childlb.Failed(c.rejection))
 		case core.PublishTimeout:
-			p.publish(a.Child, childlb.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.lastError()}))
+			p.publish(a.Child, childlb.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.lastError}))
 		case core.PublishEmpty:
 			p.publish("", childlb.Failed(core.ErrEmpty))
 		default:
@@ -56,5 +58,6 @@ func (p *policy) publish(name string, state balancer.State) {
 		p.recordFailover(p.inUse, name, state.ConnectivityState)
 		p.inUse = name
 	}
+	p.published = state.ConnectivityState
 	p.cc.UpdateState(state)
 }

@@ -1,14 +1,12 @@
 package priority
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/childlb"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
@@ -18,10 +16,13 @@ import (
 // child is a child that exists.
 type child struct {
 	lb *childlb.Child
-	// state is what the child last reported, or that its update was rejected.
+	// state is what the child last reported, CONNECTING before that.
 	state balancer.State
-	// failure is the picker of the last TRANSIENT_FAILURE, nil before the first.
-	failure balancer.Picker
+	// rejection is the error of the child's last update where it counts, else nil.
+	rejection error
+	// lastError is the last error that the child is known to have had, nil where none
+	// is.
+	lastError error
 
 	failover, deactivation, failback timer
 }
@@ -62,60 +63,49 @@ func (p *policy) createChild(name string) {
 
 // track keeps what the child reported.
 func (c *child) track(state balancer.State) {
-	c.state = state
-	if state.ConnectivityState == connectivity.TransientFailure {
-		c.failure = state.Picker
+	c.state, c.rejection = state, nil
+	if state.ConnectivityState != connectivity.TransientFailure {
+		return
+	}
+	if c.lastError = childlb.FailureOf(state.Picker); c.lastError == nil {
+		c.lastError = errUntold
 	}
 }
 
-// updateChild gives a child its configuration and endpoints. An error of it counts
-// like a report, after those that the child made from inside the update.
+// errUntold stands for the error of a child that is not of this module.
+var errUntold = errors.New("TRANSIENT_FAILURE, with an error that only its picker knows")
+
+// updateChild gives a child its configuration and endpoints, and lets the core know
+// what it made of them (A56 runs child.Update() and then reads the child's state): first
+// what it reported, then the error that it returned.
 func (p *policy) updateChild(name string) {
 	c := p.children[name]
+	c.rejection = nil // of an update before this one
 	err := c.lb.Update(p.config.Children[name].Config, childlb.WithEndpoints(p.state, p.groups[name]))
-	if err == nil {
-		return
+	if err != nil {
+		p.rejected(name, c, err)
 	}
-	if p.updating { // otherwise there is nobody to return it to
-		p.errors.add(name, err)
-	}
-	p.serial.Enqueue(func() {
-		if p.children[name] == c {
-			p.rejected(name, c, err)
-		}
-	})
+	p.apply(p.core.Updated(name))
 }
 
 // rejected handles an error from a child's update (row P13).
 func (p *policy) rejected(name string, c *child, err error) {
+	if p.updating { // otherwise there is nobody to return it to
+		p.errors.add(name, err)
+	}
 	if errors.Is(err, balancer.ErrBadResolverState) && c.state.ConnectivityState == connectivity.TransientFailure {
 		return // the child has said what is wrong, which this error does not
 	}
-	failed := childlb.Failed(&rejection{child: name, err: err})
-	c.failure = failed.Picker
+	rejection := &rejection{child: name, err: err}
+	c.lastError = rejection
 	counts, actions := p.core.Rejected(name)
 	if !counts {
 		logger.Warningf("priority: child %q rejected its update and stays %v: %v", name, c.state.ConnectivityState, err)
 		return
 	}
 	logger.Warningf("priority: child %q rejected its update and counts as failed: %v", name, err)
-	c.state = failed
+	c.rejection = rejection
 	p.apply(actions)
-}
-
-// lastError returns the last error that the child is known to have had, nil where
-// none is. Only a picker knows why a child failed, so it is asked for a pick. An
-// error with a status is a call that was dropped, which says nothing about the
-// child.
-func (c *child) lastError() error {
-	if c.failure == nil {
-		return nil
-	}
-	_, err := c.failure.Pick(balancer.PickInfo{Ctx: context.Background()})
-	if _, dropped := status.FromError(err); dropped {
-		return nil
-	}
-	return err
 }
 
 // reresolution is what becomes of the children's requests for re-resolution. It is

@@ -45,15 +45,16 @@ func (p *policy) why(name string) string {
 		return fmt.Sprintf("%q is not configured any more", name)
 	}
 	state, ok := p.core.State(name)
+	c := p.children[name]
 	switch {
 	case !ok:
 		return fmt.Sprintf("%q is not wanted any more", name)
 	case state != core.TransientFailure:
 		return fmt.Sprintf("%q is %v", name, state)
-	case p.children[name].state.ConnectivityState == connectivity.Connecting:
+	case c.rejection == nil && c.state.ConnectivityState == connectivity.Connecting:
 		return fmt.Sprintf("%q did not connect in time", name)
 	}
-	return fmt.Sprintf("%q failed: %v", name, p.children[name].lastError())
+	return fmt.Sprintf("%q failed: %v", name, c.lastError)
 }
 
 // logStrays says so once when endpoints begin to belong to no child.

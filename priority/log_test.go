@@ -155,7 +155,7 @@ func TestEndpointsOfNoChildAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// What children return comes back as one error, in one line.
+// What children return comes back as one error, in one line, if the policy has failed.
 func TestUpdateReturnsChildrensErrors(t *testing.T) {
 	bad := errors.New("no good")
 	for name, test := range map[string]struct {
@@ -171,10 +171,10 @@ func TestUpdateReturnsChildrensErrors(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRecorder()
 			defer r.Close()
-			r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}, "p1": {{Report: ready}}})
+			r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}, "p1": {{Report: failed}}})
 			r.Update(update("p0", "p1"))
 			synctest.Wait()
-			r.Script(map[string][]scenario.Reaction{"p0": {{Err: test.p0}}, "p1": {{Err: test.p1}}})
+			r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed, Err: test.p0}}, "p1": {{Report: failed, Err: test.p1}}})
 			err := r.policy.UpdateClientConnState(r.state(update("p0", "p1")))
 			if err == nil || err.Error() != test.want || !errors.Is(err, test.is) {
 				t.Errorf("%s: error = %v, want %s", name, err, test.want)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
@@ -41,13 +42,17 @@ type policy struct {
 	inUse    string       // the child whose picker is published, "" for none
 	strays   bool         // the last update had endpoints that belong to no child
 	closed   bool
+
+	published connectivity.State // last, of a child or for no priorities
 }
 
 // UpdateClientConnState applies a configuration, which must come from ParseConfig,
-// and endpoints with paths (package hierarchy). What a child rejects is returned as
-// an error, which is balancer.ErrBadResolverState itself where the children said
-// nothing else; the rest is applied all the same. One of another type is an error
-// that wraps balancer.ErrBadResolverState, and changes nothing.
+// and endpoints with paths (package hierarchy). What a child rejects is logged, and the
+// rest is applied all the same. It is returned as an error only if the policy itself is
+// TRANSIENT_FAILURE: a parent takes an error for the failure of the whole policy. It is
+// balancer.ErrBadResolverState itself where the children said nothing else. A
+// configuration of another type is an error that wraps balancer.ErrBadResolverState, and
+// changes nothing.
 func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 	config, ok := s.BalancerConfig.(*lbconfig.Priority)
 	if !ok {
@@ -55,9 +60,9 @@ func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
 		p.serial.Do(func() { p.failWithoutConfig(err) })
 		return err
 	}
-	// Two events: what the children report from inside the first is queued between
-	// them, and so is part of the state on which the second chooses (A56,
-	// "Configuration Updates").
+	// Two events: what children report meanwhile on other stacks, say on that of another
+	// child's update, is queued between them, and so is part of the state on which the
+	// second chooses (A56, "Configuration Updates").
 	p.serial.Do(func() { p.beginUpdate(config, s.ResolverState) })
 	var err error
 	p.serial.Do(func() { err = p.endUpdate() })
@@ -81,6 +86,9 @@ func (p *policy) endUpdate() error {
 	p.apply(p.core.EndUpdate())
 	err := p.errors.join()
 	p.errors, p.updating = nil, false
+	if p.published != connectivity.TransientFailure {
+		return nil
+	}
 	return err
 }
 

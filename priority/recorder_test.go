@@ -116,6 +116,9 @@ func (p picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 }
 
+// Failure tells what the pickers of this module's policies tell.
+func (p picker) Failure() error { return p.report.Err() }
+
 var grpcStates = map[core.State]connectivity.State{
 	core.Idle:             connectivity.Idle,
 	core.Connecting:       connectivity.Connecting,

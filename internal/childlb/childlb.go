@@ -6,6 +6,7 @@ package childlb
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
@@ -40,6 +41,17 @@ type Child struct {
 	resolveNow func()
 	current    *instance
 	pending    *instance
+
+	mu   sync.Mutex
+	said []said // what the policies reported and no event has taken in yet, the oldest first
+
+	takeOne func()
+	early   int // how many reports were taken in before the events queued for them
+}
+
+type said struct {
+	by    *instance
+	state balancer.State
 }
 
 // New returns a child without a policy; the first Update builds it. The child
@@ -48,7 +60,15 @@ type Child struct {
 // asks for re-resolution. It calls neither after Close has returned, but for a
 // resolveNow already under way.
 func New(parent Parent, report func(balancer.State), resolveNow func()) *Child {
-	return &Child{parent: parent, report: report, resolveNow: resolveNow}
+	c := &Child{parent: parent, report: report, resolveNow: resolveNow}
+	c.takeOne = func() {
+		if c.early > 0 {
+			c.early--
+			return
+		}
+		c.take(1)
+	}
+	return c
 }
 
 // Connecting is the state of a child that has not reported yet.
@@ -66,7 +86,7 @@ func Connecting() balancer.State {
 func Failed(err error) balancer.State {
 	return balancer.State{
 		ConnectivityState: connectivity.TransientFailure,
-		Picker:            base.NewErrPicker(errors.New(err.Error())),
+		Picker:            Failing(errors.New(err.Error())),
 	}
 }
 
@@ -94,12 +114,15 @@ func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver
 }
 
 // Update gives the child its policy, configuration and endpoints, and returns the
-// policy's error, made Plain. A policy of another type than the last is built anew, and takes
-// over gracefully.
+// policy's error, made Plain. A policy of another type than the last is built anew, and
+// takes over gracefully. What the child reported before, and is still queued, is handed
+// on first, and what it reports from inside the update before Update returns: it is part
+// of the state that the parent finds, and the error comes after it.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) error {
 	if policy.Builder == nil {
 		return errors.New("no child policy configured")
 	}
+	c.takeReports()
 	latest := c.latest()
 	if latest == nil || latest.name != policy.Name() {
 		latest = c.switchTo(policy)
@@ -111,10 +134,11 @@ func (c *Child) Update(policy lbconfig.Policy, state resolver.State) error {
 		ResolverState:  state,
 		BalancerConfig: policy.Config,
 	}))
+	c.takeReports()
 	if err != nil && latest == c.pending {
 		// The parent takes this error for the current policy's as long as that one
 		// serves. Should the pending one, which may never report, take over, it counts
-		// as failed. What it reported during the update is handled later, and holds.
+		// as failed.
 		latest.state = Failed(err)
 	}
 	return err
@@ -140,6 +164,39 @@ func (c *Child) switchTo(policy lbconfig.Policy) *instance {
 		c.pending = i
 	}
 	return i
+}
+
+// say queues a report of a policy. It is called on the policy's own stack.
+func (c *Child) say(by *instance, state balancer.State) {
+	c.mu.Lock()
+	c.said = append(c.said, said{by, state})
+	c.mu.Unlock()
+	c.parent.Serializer.Enqueue(c.takeOne)
+}
+
+// take takes in the oldest n reports that are queued, where there are as many.
+func (c *Child) take(n int) {
+	c.mu.Lock()
+	n = min(n, len(c.said))
+	oldest := c.said[:n:n]
+	if c.said = c.said[n:]; len(c.said) == 0 {
+		c.said = nil
+	}
+	c.mu.Unlock()
+	for _, s := range oldest {
+		if !s.by.isClosed() {
+			c.reported(s.by, s.state)
+		}
+	}
+}
+
+// takeReports takes in all that is queued now, ahead of the events that are.
+func (c *Child) takeReports() {
+	c.mu.Lock()
+	n := len(c.said)
+	c.mu.Unlock()
+	c.early += n
+	c.take(n)
 }
 
 // reported handles a state that instance i reported, in an event.

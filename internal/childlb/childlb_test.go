@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
@@ -225,5 +226,69 @@ func TestFailedIsNeverAStatusError(t *testing.T) {
 	_, err := state.Picker.Pick(balancer.PickInfo{})
 	if _, ok := status.FromError(err); ok || !strings.Contains(err.Error(), "no such thing") {
 		t.Errorf("calls get %#v, want a plain error with the text", err)
+	}
+}
+
+// What the child reported and is still queued comes before its update, and what it
+// reports from inside that before Update returns; and each once.
+func TestReportsBelongToTheirUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &lbtest.StubBuilder{PolicyName: "x"}
+		p := newParent()
+		if err := p.update(b, "a"); err != nil {
+			t.Fatal(err)
+		}
+		b.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.Connecting, nil)
+			s.Report(connectivity.Ready, nil)
+			return nil
+		}
+		p.serial.Do(func() {
+			b.Get("a").Report(connectivity.Idle, nil)
+			policy := lbconfig.Policy{Builder: b, Config: &lbtest.StubConfig{ID: "a"}}
+			if err := p.child.Update(policy, resolver.State{}); err != nil {
+				t.Error(err)
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if len(p.reported) != 3 {
+				t.Errorf("reported %q when Update returned, want three states", p.reported)
+			}
+		})
+		b.Get("a").Report(connectivity.TransientFailure, errors.New("refused"))
+		p.want(t, "IDLE queue", "CONNECTING queue", "READY a", "TRANSIENT_FAILURE fail: refused")
+	})
+}
+
+// A policy that is to take over, says it is connecting and then refuses its update has
+// failed when it takes over.
+func TestARefusalComesAfterTheReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}
+		p := newParent()
+		if err := p.update(x, "a"); err != nil {
+			t.Fatal(err)
+		}
+		x.Get("a").Report(connectivity.Ready, nil)
+		y.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.Connecting, nil)
+			return errors.New("no good")
+		}
+		if err := p.update(y, "b"); err == nil {
+			t.Fatal("no error")
+		}
+		p.want(t, "READY a")
+		x.Get("a").Report(connectivity.Connecting, nil)
+		p.want(t, "TRANSIENT_FAILURE fail: no good")
+	})
+}
+
+func TestFailureOfAsksOwnPickersOnly(t *testing.T) {
+	err := errors.New("refused")
+	if got := FailureOf(Failed(err).Picker); got == nil || got.Error() != "refused" {
+		t.Errorf("failure = %v, want refused", got)
+	}
+	if got := FailureOf(base.NewErrPicker(err)); got != nil {
+		t.Errorf("failure of somebody else's picker = %v, want nil", got)
 	}
 }

@@ -50,11 +50,7 @@ func newInstance(c *Child, builder balancer.Builder) *instance {
 // UpdateState is called by the policy, on its own stack and maybe with its own
 // locks held: it only queues.
 func (i *instance) UpdateState(state balancer.State) {
-	i.child.parent.Serializer.Enqueue(func() {
-		if !i.isClosed() {
-			i.child.reported(i, state)
-		}
-	})
+	i.child.say(i, state)
 }
 
 // ResolveNow is called by the policy, on its own stack.

@@ -40,6 +40,17 @@ func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return p.pickers[0].Pick(info)
 }
 
+// Failure returns what a call fails with that is given to one of the children, nil
+// where none of their pickers tells; see childlb.FailureOf.
+func (p *Picker) Failure() error {
+	for _, picker := range p.pickers {
+		if f, ok := picker.(interface{ Failure() error }); ok && f.Failure() != nil {
+			return f.Failure()
+		}
+	}
+	return nil
+}
+
 // Len returns among how many children it picks.
 func (p *Picker) Len() int { return len(p.pickers) }
 

@@ -1,6 +1,7 @@
 package weighted
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -106,5 +107,27 @@ func TestOnlyUnknownChildrenStartAtRandom(t *testing.T) {
 				t.Fatalf("child %d starts with %d left, want all of it", i, left)
 			}
 		}
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	panic("a picker was asked for a pick")
+}
+
+func (f failing) Failure() error { return f.err }
+
+// The failure is that of the first child whose picker tells, and no picker is asked for
+// a pick.
+func TestFailure(t *testing.T) {
+	refused := errors.New("refused")
+	places := []*Place{{}, {}, {}}
+	p := New([]balancer.Picker{named{0}, failing{refused}, failing{errors.New("reset")}}, []uint32{1, 1, 1}, places)
+	if got := p.Failure(); got != refused {
+		t.Errorf("failure = %v, want %v", got, refused)
+	}
+	if got := New([]balancer.Picker{named{0}}, []uint32{1}, places[:1]).Failure(); got != nil {
+		t.Errorf("failure = %v, want nil", got)
 	}
 }

@@ -1,14 +1,14 @@
 package differential
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"time"
+
+	model "github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
 const (
-	connecting, ready, idle, failed = "CONNECTING", "READY", "IDLE", "TRANSIENT_FAILURE"
+	connecting, ready, idle, failed = model.Connecting, model.Ready, model.Idle, model.TransientFailure
 
 	failover  = 10 * time.Second
 	retention = 15 * time.Minute
@@ -18,67 +18,13 @@ const (
 // timers that were started in different steps end at the same moment.
 const tick = time.Millisecond
 
-// modelChild is a child of the priority policy.
-type modelChild struct {
-	modelPolicy
-	name            string
-	state, pick     string // reported
-	seenReadyOrIdle bool
-	failover        time.Duration // when the timer fires, 0 for none
-	expired         bool
-	deactivation    time.Duration // when the timer fires, 0 for none
-	failoverBefore  time.Duration // failover, when it was deactivated
-	removed         bool          // deactivated because an update did not have it
-	ignored         bool          // its requests for re-resolution, as it was last updated
-	forgotten       bool          // by an update, while it was deactivated, that did not have it so
-}
-
-func (c *modelChild) deactivated() bool { return c.deactivation != 0 }
-
-// effective is the pseudo-code's connectivity_state().
-func (c *modelChild) effective() string {
-	if c.expired {
-		return failed
-	}
-	return c.state
-}
-
-// model is A56 written down as plainly as can be, with the decisions of this project
-// where it has none. Each row of the table that is in rows makes it do what grpc-go
-// does instead.
-type model struct {
-	rows map[string]bool
-	now  time.Duration
-
-	stubs    modelStubs
-	version  int
-	rejects  map[string]bool
-	onUpdate map[string]string
-
-	priorities []string
-	ids        map[string]string // of the children configured, with their types
-	ignored    map[string]bool   // whose requests for re-resolution are ignored
-	children   map[string]*modelChild
-	inUse      string
-	updating   bool
-	returned   bool
-	queue      []func() // events yet to be handled
-	rejections []func() // to be handled right after the choice under way
-	tie        bool     // two failover timers have ended at the same moment
-
-	published []string
-	last      string
-	asked     int // for re-resolution
-}
-
-func newModel(rows map[string]bool) *model {
-	return &model{
-		rows:     rows,
-		rejects:  map[string]bool{},
-		onUpdate: map[string]string{},
-		ids:      map[string]string{},
-		children: map[string]*modelChild{},
-	}
+// driver drives the model of A56 with schedules.
+type driver struct {
+	*model.Model
+	rejects   map[string]bool
+	onUpdate  map[string]string
+	published []string // in the step
+	asked     int      // for re-resolution, in all
 }
 
 // seen is what is seen of a policy after a step.
@@ -93,121 +39,108 @@ type seen struct {
 // predict says what is seen of a schedule after each step, and after Close, where the
 // given rows apply; and whether it depends on which of two timers ends first.
 func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
-	m := newModel(rows)
+	d := &driver{Model: model.New(rows), rejects: map[string]bool{}, onUpdate: map[string]string{}}
+	d.React, d.Log = d.react, d.log
 	for _, step := range schedule {
-		m.published, m.returned = nil, false
-		m.do(step)
-		returned := m.returned && strings.HasPrefix(step, "update")
-		m.advance(tick)
-		all = append(all, seen{m.published, m.last, returned, m.stubs.told(), m.asked})
+		d.published = nil
+		returned := d.do(step)
+		d.Advance(tick)
+		all = append(all, d.see(returned))
 	}
-	m.published = nil
-	for _, name := range m.names() {
-		m.destroy(m.children[name])
-	}
-	return append(all, seen{m.published, m.last, false, m.stubs.told(), m.asked}), m.tie
+	d.published = nil
+	d.Close()
+	return append(all, d.see(false)), d.Tie
 }
 
-func (m *model) do(step string) {
+func (d *driver) see(returned bool) seen {
+	last := ""
+	if d.Last().State != "" {
+		last = publicationOf(d.Last())
+	}
+	return seen{d.published, last, returned, d.Stubs.Told(), d.asked}
+}
+
+// publicationOf returns what side sees of a publication.
+func publicationOf(r model.Report) string { return r.State + " " + about(r.Text) }
+
+func (d *driver) log(e model.Event) {
+	switch e.Verb {
+	case "publish":
+		d.published = append(d.published, publicationOf(e.Report))
+	case "resolve":
+		d.asked++
+	}
+}
+
+func (d *driver) react(child string) model.Reaction {
+	var reaction model.Reaction
+	if state, ok := d.onUpdate[child]; ok {
+		reaction.Reports = []model.Report{{State: state, Text: pickOf(d.idOf(child), state)}}
+	}
+	if d.rejects[child] {
+		reaction.Err = errRejected.Error()
+	}
+	return reaction
+}
+
+// idOf returns the id of the policy of a child that is being updated.
+func (d *driver) idOf(child string) string { return d.Updating(child).ID }
+
+func (d *driver) do(step string) (returned bool) {
 	words := strings.Fields(step)
 	switch words[0] {
 	case "update":
-		m.update(words[1:])
+		return len(d.Update(configOf(words[1:]))) > 0
 	case "wait":
-		d, err := time.ParseDuration(words[1])
+		duration, err := time.ParseDuration(words[1])
 		if err != nil {
 			panic(err)
 		}
-		m.advance(d)
+		d.Advance(duration)
 	case "reject", "accept":
-		m.rejects[words[1]] = words[0] == "reject"
+		d.rejects[words[1]] = words[0] == "reject"
 	case "on-update":
-		m.onUpdate[words[1]] = words[2]
+		d.onUpdate[words[1]] = words[2]
 	case "exit-idle":
-		m.exitIdle()
+		d.ExitIdle()
 	case "resolver-error":
-		m.resolverError()
+		d.ResolverError("no such host")
 	case "resolve-now":
-		if s := m.stubs.find(words[1]); s != nil && m.passesOn(m.children[nameOf(s.id)]) {
-			m.asked++
+		if s := d.Stubs.Find(words[1]); s != nil {
+			d.ResolveNow(nameOf(s.ID))
 		}
 	case "update-without":
-		m.returned = true
-		if m.version == 0 && !m.rows["p-no-config"] {
-			m.publish(failed, "fail: no configuration")
-		}
+		d.UpdateWithout()
+		return true
 	case "report":
-		if s := m.stubs.find(words[1]); s != nil {
-			m.say(m.children[nameOf(s.id)], s, words[2])
+		d.Report(nameOf(words[1]), words[1], model.Report{State: words[2], Text: pickOf(words[1], words[2])})
+	}
+	return false
+}
+
+// configOf returns the configuration that configurePriority makes of the words.
+func configOf(words []string) model.Config {
+	config := model.Config{Children: map[string]model.Child{}, FailoverTimeout: failover, ChildRetention: retention}
+	for _, id := range words {
+		if id == "retain" {
+			config.RemovedChildRetention = retention
+			continue
 		}
+		id, ignored := strings.CutSuffix(id, "!")
+		config.Children[nameOf(id)] = model.Child{Policy: id, Ignore: ignored}
+		config.Priorities = append(config.Priorities, nameOf(id))
 	}
-	m.drain()
+	return config
 }
 
-func (m *model) names() []string { return slices.Sorted(maps.Keys(m.children)) }
-
-func (m *model) later(f func()) { m.queue = append(m.queue, f) }
-
-func (m *model) drain() {
-	for len(m.queue) > 0 {
-		f := m.queue[0]
-		m.queue = m.queue[1:]
-		f()
-	}
+// pickOf is what a pick of a stub in a state answers.
+func pickOf(id, state string) string {
+	return map[string]string{
+		ready: id, idle: "fail: " + id + " idle", connecting: "queue", failed: "fail: " + id + " refused",
+	}[state]
 }
 
-// say makes a stub report, which is handled later.
-func (m *model) say(c *modelChild, s *modelStub, state string) {
-	s.said, s.saidPick = state, pickOf(s.id, state)
-	pick := s.saidPick
-	m.later(func() { m.reported(c, s, state, pick) })
-}
-
-// advance lets time pass, with the timers that end in it.
-func (m *model) advance(d time.Duration) {
-	end := m.now + d
-	for {
-		var next *modelChild
-		at := end + 1
-		for _, name := range m.names() {
-			c := m.children[name]
-			first := c.firstTimer()
-			m.tie = m.tie || next != nil && first == at && first == c.failover
-			if first != 0 && first < at {
-				next, at = c, first
-			}
-		}
-		if next == nil {
-			m.now = end
-			return
-		}
-		m.now = at
-		m.fire(next)
-		m.drain()
-	}
-}
-
-func (c *modelChild) firstTimer() time.Duration {
-	if c.failover == 0 || c.deactivation == 0 {
-		return max(c.failover, c.deactivation)
-	}
-	return min(c.failover, c.deactivation)
-}
-
-func (m *model) fire(c *modelChild) {
-	switch {
-	case c.deactivation == m.now:
-		m.destroy(c)
-	case m.rows["p-timeout"]:
-		c.failover = 0
-		m.choose("")
-	default:
-		c.failover, c.expired, c.seenReadyOrIdle = 0, true, false
-		m.choose(c.name)
-	}
-}
-
-func (m *model) publish(state, pick string) {
-	m.last = state + " " + pick
-	m.published = append(m.published, m.last)
+func nameOf(id string) string {
+	name, _, _ := strings.Cut(id, ":")
+	return name
 }

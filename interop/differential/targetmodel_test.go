@@ -4,11 +4,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	model "github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
 // targetChild is a child of weighted_target.
 type targetChild struct {
-	modelPolicy
+	model.Policies
 	reported string // last
 	// counts is what the child counts as, and pick what calls to it get.
 	counts, pick string
@@ -20,7 +22,7 @@ type targetChild struct {
 type targetModel struct {
 	rows map[string]bool
 
-	stubs    modelStubs
+	stubs    model.Stubs
 	version  int
 	rejects  map[string]bool
 	onUpdate map[string]string
@@ -42,12 +44,12 @@ func predictTargets(rows map[string]bool, schedule []string) []seen {
 	var all []seen
 	for _, step := range schedule {
 		returned := m.do(step)
-		all = append(all, seen{nil, m.last, returned, m.stubs.told(), m.asked})
+		all = append(all, seen{nil, m.last, returned, m.stubs.Told(), m.asked})
 	}
 	for _, c := range m.children {
-		c.close()
+		c.Close()
 	}
-	return append(all, seen{nil, m.last, false, m.stubs.told(), m.asked})
+	return append(all, seen{nil, m.last, false, m.stubs.Told(), m.asked})
 }
 
 func (m *targetModel) do(step string) (returned bool) {
@@ -61,24 +63,24 @@ func (m *targetModel) do(step string) (returned bool) {
 		m.onUpdate[words[1]] = words[2]
 	case "exit-idle":
 		for _, c := range m.children {
-			c.latest().exitIdles++
+			c.Latest().ExitIdles++
 		}
 	case "resolver-error":
 		for _, c := range m.children {
-			c.latest().errors++
+			c.Latest().Errors++
 		}
 		if len(m.children) == 0 && !m.rows["w-no-child"] {
 			m.last = failed + " fail: no such host"
 		}
 	case "resolve-now":
-		if m.stubs.find(words[1]) != nil {
+		if m.stubs.Find(words[1]) != nil {
 			m.asked++
 		}
 	case "update-without":
 		return true
 	case "report":
-		if s := m.stubs.find(words[1]); s != nil {
-			m.say(m.children[nameOf(s.id)], s, words[2])
+		if s := m.stubs.Find(words[1]); s != nil {
+			m.say(m.children[nameOf(s.ID)], s, words[2])
 			m.drain()
 			m.publish()
 		}
@@ -86,10 +88,10 @@ func (m *targetModel) do(step string) (returned bool) {
 	return false
 }
 
-func (m *targetModel) say(c *targetChild, s *modelStub, state string) {
+func (m *targetModel) say(c *targetChild, s *model.Stub, state string) {
 	m.queue = append(m.queue, func() {
-		if !s.closed && c.modelPolicy.reported(s, state, pickOf(s.id, state)) {
-			m.handle(c, c.current.state, c.current.pick)
+		if !s.Closed && c.Reported(s, model.Report{State: state, Text: pickOf(s.ID, state)}) {
+			m.handle(c, c.Current.Now.State, c.Current.Now.Text)
 		}
 	})
 }
@@ -122,8 +124,8 @@ func (m *targetModel) update(words []string) (returned bool) {
 		ids[nameOf(id)] = id
 	}
 	for name, c := range m.children {
-		if id, ok := ids[name]; !ok || m.rows["w-type"] && c.latest().id != id {
-			c.close()
+		if id, ok := ids[name]; !ok || m.rows["w-type"] && c.Latest().ID != id {
+			c.Close()
 			delete(m.children, name)
 		}
 	}
@@ -144,25 +146,23 @@ func (m *targetModel) updateChild(name, id string) (rejected bool) {
 		c = &targetChild{reported: connecting, counts: connecting, pick: "queue"}
 		m.children[name] = c
 	}
-	s := c.latest()
-	if s == nil || s.id != id {
-		s = m.stubs.build(id)
-		c.switchTo(s)
+	s := c.Latest()
+	if s == nil || s.ID != id {
+		s = m.stubs.Build(id)
+		c.SwitchTo(s)
 	}
-	s.version = m.version
+	s.Version = m.version
 	if state, ok := m.onUpdate[name]; ok {
 		m.say(c, s, state)
 	}
 	if !m.rejects[name] || m.rows["w-rejected"] {
 		return false
 	}
-	c.rejected()
-	// After what the child reported inside the update.
-	m.queue = append(m.queue, func() {
-		if c.reported != ready && c.reported != idle {
-			m.handle(c, failed, "fail: no good")
-		}
-	})
+	m.drain() // what it reported comes first
+	c.Rejected(errRejected.Error())
+	if c.reported != ready && c.reported != idle {
+		m.handle(c, failed, "fail: no good")
+	}
 	return true
 }
 

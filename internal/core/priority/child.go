@@ -12,6 +12,11 @@ type child struct {
 	// which an expired failover timer counts as.
 	seenReadyOrIdle bool
 
+	// rejected: it returned an error from its last update, and has reported nothing
+	// since, neither READY nor IDLE before. So long its state is TRANSIENT_FAILURE. What
+	// it reported, and its timers, are what they would be without the error.
+	rejected bool
+
 	// failover is fired from the timer's expiry until the child reports READY, IDLE
 	// or TRANSIENT_FAILURE: so long its state is TRANSIENT_FAILURE, whatever
 	// CONNECTING it reports.
@@ -29,19 +34,20 @@ type child struct {
 
 // connectivityState is the pseudo-code's connectivity_state().
 func (ch *child) connectivityState() State {
-	if ch.failover == fired {
+	if ch.rejected || ch.failover == fired {
 		return TransientFailure
 	}
 	return ch.reported
 }
 
-func (ch *child) failoverTimerPending() bool { return ch.failover == running }
+// failoverTimerPending is the pseudo-code's FailoverTimerPending().
+func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.rejected }
 
 // track keeps the state that a child reported, with its timers (A56, "Child
 // Connectivity State Tracking").
 func (c *Core) track(child *child, state State) {
-	before := child.reported
-	child.reported = state
+	before, rejected := child.reported, child.rejected
+	child.reported, child.rejected = state, false
 	child.woken = false
 	if state != Ready {
 		c.stopFailback(child)
@@ -58,7 +64,16 @@ func (c *Core) track(child *child, state State) {
 			c.startFailover(child)
 		}
 	}
-	if child == c.published && child.failover != fired {
+	if child == c.published && (rejected || child.failover != fired) {
+		c.stale = true
+	}
+}
+
+// reject treats the child as if it had reported TRANSIENT_FAILURE, until it reports or
+// is updated again.
+func (c *Core) reject(child *child) {
+	child.rejected = true
+	if child == c.published {
 		c.stale = true
 	}
 }
@@ -67,7 +82,7 @@ func (c *Core) track(child *child, state State) {
 func (c *Core) expire(child *child) {
 	child.failover = fired
 	child.seenReadyOrIdle = false
-	if child == c.published {
+	if child == c.published && !child.rejected {
 		c.stale = true
 	}
 }
@@ -78,6 +93,13 @@ func (c *Core) createChild(name string) *child {
 	c.do(Create, name)
 	c.startFailover(child)
 	return child
+}
+
+// update updates a child. An error from an update before this one is not held against
+// it any more.
+func (c *Core) update(child *child) {
+	child.rejected = false
+	c.do(Update, child.name)
 }
 
 func (c *Core) destroy(child *child) {

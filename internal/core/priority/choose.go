@@ -3,6 +3,9 @@ package priority
 // choosePriority is ChoosePriority of A56's pseudo-code ("Algorithm for Choosing a
 // Priority"), in its order and with its names, and with the failback delay. Run
 // again on the same state of the children and their timers it does nothing.
+//
+// What child.Update() makes a child report counts in the lines below it. So the choice
+// stops there, and begins again once the child has been updated; see Updated.
 func (c *Core) choosePriority() {
 	// If priority list is empty, report TRANSIENT_FAILURE.
 	if len(c.config.Priorities) == 0 {
@@ -10,21 +13,20 @@ func (c *Core) choosePriority() {
 		return
 	}
 	// Look for a priority that is READY or IDLE, creating children as needed.
-	previous := c.currentPriority
-	c.currentPriority = none
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
 		if !ok {
 			// The child does not exist: create it.
 			child = c.createChild(childName)
 			c.children[childName] = child
-			c.do(Update, childName)
-		} else {
-			// The child exists: reactivate it if needed.
-			c.maybeReactivate(child)
+			c.update(child)
+			c.waitingFor = child
+			return
 		}
+		// The child exists: reactivate it if needed.
+		c.maybeReactivate(child)
 		// Not in the pseudo-code: what is READY below may have to stay in use.
-		if c.failbackDelayed(priority, child, previous) {
+		if c.failbackDelayed(priority, child) {
 			continue
 		}
 		// If the child is READY or IDLE, use it.
@@ -77,6 +79,8 @@ func (c *Core) publish(child *child) {
 	switch {
 	case child == nil:
 		c.do(PublishEmpty, "")
+	case child.rejected:
+		c.do(PublishRejected, child.name)
 	case child.failover == fired:
 		c.start(PublishTimeout, child, child.given)
 	default:

@@ -3,7 +3,8 @@
 // and the actions that they call for come out:
 //
 //	report p0 TRANSIENT_FAILURE  ->  stop p0's failover timer, create p1,
-//	                                 start p1's failover timer, update p1, publish p1
+//	                                 start p1's failover timer, update p1
+//	p1 was updated               ->  publish p1
 //
 // Beyond A56 there is the failback delay; see Config.FailbackDelay.
 package priority
@@ -42,8 +43,10 @@ type Core struct {
 	children   map[string]*child
 	actions    []Action // of the event being handled
 
-	// currentPriority is the index of the priority in use, or none.
+	// currentPriority is the index of the priority in use, or none. During a choice it
+	// is still the one before: the failback delay asks for it.
 	currentPriority int
+	waitingFor      *child // which a choice made, and goes on once it has been updated
 
 	published *child // the child in use, nil before the first and for PublishEmpty
 	stale     bool   // what is published is not what published now has
@@ -98,7 +101,7 @@ func (c *Core) BeginUpdate(config Config) []Action {
 			c.deactivate(c.children[name], true)
 		} else {
 			c.children[name].removed = false
-			c.do(Update, name)
+			c.update(c.children[name])
 		}
 	}
 	return c.take()
@@ -109,6 +112,17 @@ func (c *Core) BeginUpdate(config Config) []Action {
 func (c *Core) EndUpdate() []Action {
 	c.updating = false
 	c.stale = true
+	return c.choose()
+}
+
+// Updated handles the end of an Update, after what the child said from inside it
+// (Reported, Rejected): A56 updates a child, and reads its state afterwards. If it was
+// a choice that made the child, the choice goes on.
+func (c *Core) Updated(name string) []Action {
+	if c.waitingFor == nil || c.waitingFor.name != name {
+		return nil
+	}
+	c.waitingFor = nil
 	return c.choose()
 }
 
@@ -123,14 +137,15 @@ func (c *Core) Reported(name string, state State) []Action {
 }
 
 // Rejected handles an error that a child returned from its update. It counts as a
-// report of TRANSIENT_FAILURE unless the child's last report was READY or IDLE,
-// which then stays in use. counts says which it was.
+// report of TRANSIENT_FAILURE, until the child reports or is updated again, unless its
+// last report was READY or IDLE, which then stays in use. counts says which it was.
 func (c *Core) Rejected(name string) (counts bool, actions []Action) {
 	child, ok := c.children[name]
 	if !ok || child.reported == Ready || child.reported == Idle {
 		return false, nil
 	}
-	return true, c.Reported(name, TransientFailure)
+	c.reject(child)
+	return true, c.choose()
 }
 
 // FailoverTimerFired handles the end of StartFailover's time.
@@ -169,13 +184,14 @@ func (c *Core) Close() []Action {
 	for _, name := range c.names() {
 		c.destroy(c.children[name])
 	}
-	c.currentPriority, c.published, c.closed = none, nil, true
+	c.currentPriority, c.published, c.waitingFor, c.closed = none, nil, nil, true
 	return c.take()
 }
 
-// choose chooses a priority unless an update is being applied.
+// choose chooses a priority unless an update is being applied, be it the policy's or
+// that of a child which a choice made.
 func (c *Core) choose() []Action {
-	if !c.updating && !c.closed {
+	if !c.updating && !c.closed && c.waitingFor == nil {
 		c.choosePriority()
 	}
 	return c.take()

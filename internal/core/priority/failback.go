@@ -1,15 +1,16 @@
 package priority
 
 // failbackDelayed tells whether a child may not be used yet although the policy in
-// A56 would look no further: previous, the priority in use before this choice, is
-// a lower one that is READY, and the child has not been READY for as long as
+// A56 would look no further: the priority in use before this choice is a lower one
+// that is READY, and the child has not been READY for as long as
 // Config.FailbackDelay. A child that is CONNECTING is no exception: one that flaps
 // does not take the calls over from one that is READY. One that is IDLE is told to
 // connect, since otherwise no call would ever make it.
 //
-// previous is none for the first choice and after a change of the priorities, where
-// there is no delay. Where it is not, all children down to it exist.
-func (c *Core) failbackDelayed(priority int, child *child, previous int) bool {
+// There is no delay in the first choice and after a change of the priorities, where
+// none was in use before. Where one was, all children down to it exist.
+func (c *Core) failbackDelayed(priority int, child *child) bool {
+	previous := c.currentPriority
 	if c.config.FailbackDelay == 0 || previous <= priority {
 		return false
 	}

@@ -25,10 +25,10 @@ func TestModel(t *testing.T) {
 	defer func() { t.Logf("%d steps", total) }()
 	rapid.Check(t, func(t *rapid.T) {
 		steps := scenario.Steps().Draw(t, "steps")
-		total += len(steps)
 		w := newWatch()
 		got := scenario.Apply(w.target, steps, w.check)
-		want := scenario.Apply(scenario.NewOracle(), steps, nil)
+		want := scenario.Expect(steps)
+		total += len(want)
 		if diff := scenario.Compare(steps, got, want); diff != "" {
 			t.Fatal(diff)
 		}

@@ -1,6 +1,7 @@
 package priority_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,13 +19,12 @@ type target struct {
 	script   map[string][]scenario.Reaction
 	update   scenario.Update
 	errors   []string
-	queue    []func() // events that wait for the one under way
-	busy     bool
 
 	now    time.Duration
 	timers []*fakeTimer // in the order in which they were started
 
 	log    []string
+	failed bool // TRANSIENT_FAILURE was published last
 	closed bool
 
 	inUpdate bool              // between BeginUpdate and EndUpdate
@@ -34,7 +34,6 @@ type target struct {
 type fakeChild struct {
 	updated  bool
 	reported *scenario.Report // nil before the first report
-	rejected string           // the error that counts, of its last update
 	last     error            // the last error
 }
 
@@ -52,70 +51,45 @@ func (t *target) write(format string, args ...any) {
 	t.log = append(t.log, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// event runs f and then the events that were queued in the meantime.
-func (t *target) event(f func()) {
-	t.queue = append(t.queue, f)
-	if t.busy {
-		return
-	}
-	t.busy = true
-	for len(t.queue) > 0 {
-		next := t.queue[0]
-		t.queue = t.queue[1:]
-		next()
-	}
-	t.busy = false
-}
-
 func (t *target) Script(s map[string][]scenario.Reaction) { t.script = s }
 
 func (t *target) Update(u scenario.Update) {
+	if t.closed {
+		return
+	}
 	t.errors = nil
-	t.event(func() {
-		t.update, t.inUpdate = u, true
-		t.act(t.core.BeginUpdate(u.Config))
-	})
-	var errors []string
-	t.event(func() {
-		t.inUpdate = false
-		t.act(t.core.EndUpdate())
-		errors = t.errors
-	})
-	if len(errors) > 1 {
-		t.write("error: %s (and %d more)", errors[0], len(errors)-1)
-	} else if len(errors) > 0 {
-		t.write("error: %s", errors[0])
+	t.update, t.inUpdate = u, true
+	t.act(t.core.BeginUpdate(u.Config))
+	t.inUpdate = false
+	t.act(t.core.EndUpdate())
+	if !t.failed {
+		return
+	}
+	if len(t.errors) > 1 {
+		t.write("error: %s (and %d more)", t.errors[0], len(t.errors)-1)
+	} else if len(t.errors) > 0 {
+		t.write("error: %s", t.errors[0])
 	}
 }
 
 func (t *target) Report(child string, r scenario.Report) {
 	c := t.children[child]
-	t.event(func() {
-		if c == nil || t.children[child] != c { // closed since, maybe made anew
-			return
-		}
-		c.reported, c.rejected = &r, ""
-		if r.State == core.TransientFailure {
-			c.last = r.Err()
-		}
-		t.act(t.core.Reported(child, r.State))
-	})
+	if c == nil {
+		return
+	}
+	c.reported = &r
+	if r.State == core.TransientFailure {
+		c.last = r.Err()
+	}
+	t.act(t.core.Reported(child, r.State))
 }
 
 func (t *target) reject(child string, err error) {
-	c := t.children[child]
-	t.event(func() {
-		if t.children[child] != c {
-			return
-		}
-		text := fmt.Sprintf("priority: child %q rejected its update: %v", child, err)
-		c.last = fmt.Errorf("%s", text)
-		counts, actions := t.core.Rejected(child)
-		if counts {
-			c.rejected = text
-		}
-		t.act(actions)
-	})
+	text := fmt.Sprintf("priority: child %q rejected its update: %v", child, err)
+	t.errors = append(t.errors, text)
+	t.children[child].last = errors.New(text)
+	_, actions := t.core.Rejected(child)
+	t.act(actions)
 }
 
 // updateChild does what the shell does, and what the child does from inside.
@@ -136,10 +110,10 @@ func (t *target) updateChild(name string) {
 			t.Report(name, r.Report)
 			continue
 		}
-		t.errors = append(t.errors, fmt.Sprintf("priority: child %q rejected its update: %v", name, r.Err))
 		t.reject(name, r.Err)
-		return
+		break
 	}
+	t.act(t.core.Updated(name))
 }
 
 func (t *target) act(actions []core.Action) {
@@ -167,23 +141,29 @@ func (t *target) act(actions []core.Action) {
 			t.timers = slices.Delete(t.timers, i, i+1)
 		case core.Publish:
 			t.publish(a.Child, c)
+		case core.PublishRejected:
+			t.fail(c.last)
 		case core.PublishTimeout:
-			t.write("publish TRANSIENT_FAILURE: %v", &core.TimeoutError{Child: a.Child, After: a.After, Last: c.last})
+			t.fail(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.last})
 		case core.PublishEmpty:
-			t.write("publish TRANSIENT_FAILURE: %v", core.ErrEmpty)
+			t.fail(core.ErrEmpty)
 		}
 	}
 }
 
 func (t *target) publish(name string, c *fakeChild) {
-	switch {
-	case c.rejected != "":
-		t.write("publish TRANSIENT_FAILURE: %s", c.rejected)
-	case c.reported == nil:
+	if c.reported == nil {
 		t.write("publish CONNECTING")
-	default:
-		t.write("%s", c.reported.Line(name))
+		t.failed = false
+		return
 	}
+	t.write("%s", c.reported.Line(name))
+	t.failed = c.reported.State == core.TransientFailure
+}
+
+func (t *target) fail(err error) {
+	t.write("publish TRANSIENT_FAILURE: %v", err)
+	t.failed = true
 }
 
 func (t *target) Advance(d time.Duration) {
@@ -207,7 +187,7 @@ func (t *target) Advance(d time.Duration) {
 			core.StartDeactivation: t.core.DeactivationTimerFired,
 			core.StartFailback:     t.core.FailbackTimerFired,
 		}[tm.kind]
-		t.event(func() { t.act(fired(tm.child)) })
+		t.act(fired(tm.child))
 	}
 }
 
@@ -240,7 +220,7 @@ func (t *target) Resolve(child string) {
 
 func (t *target) Close() {
 	t.closed = true
-	t.event(func() { t.act(t.core.Close()) })
+	t.act(t.core.Close())
 }
 
 func (t *target) Take() []string {

@@ -2,156 +2,127 @@ package priorityscenario
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	core "github.com/understudy-lb/understudy/internal/core/priority"
+	model "github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
-// never is a time that does not come.
-const never = time.Duration(1<<63 - 1)
-
-// Oracle is a Target that follows A56's pseudo-code word for word, with a clock of
-// its own: timers are points in time. It has what the decisions add, and differs
-// from the pseudo-code where it says nothing twice: what is published already is
-// not published again, but at the end of an update.
+// Oracle is a Target that does what the model of A56 does.
 type Oracle struct {
-	now             time.Duration
-	update          Update
-	config          core.Config
-	children        map[string]*oracleChild
-	currentPriority int // -1: None
-	updating        bool
-	closed          bool
-
-	queue  []func()
-	busy   bool
+	model  *model.Model
+	update Update
 	script map[string][]Reaction
-	errors []string
-
-	created   int    // how many children there were
-	published string // which report of which child was published last
-	force     bool
-	log       []string
+	log    []string
+	err    error // of the resolver
 }
 
 // NewOracle returns an Oracle that has had no update.
 func NewOracle() *Oracle {
-	return &Oracle{children: map[string]*oracleChild{}, currentPriority: -1}
+	o := &Oracle{model: model.New(nil)}
+	o.model.React, o.model.Log = o.react, o.write
+	return o
 }
 
-// SetCurrentPriority is the pseudo-code's.
-func (o *Oracle) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
-	o.currentPriority = priority
-	if deactivateLowerPriorities {
-		for p := priority + 1; p < len(o.config.Priorities); p++ {
-			childName := o.config.Priorities[p]
-			if child, ok := o.children[childName]; ok {
-				child.Deactivate(o.config.ChildRetention)
+// Tie tells that two timers have ended at the same moment: what was done then depends
+// on which was first.
+func (o *Oracle) Tie() bool { return o.model.Tie }
+
+// write is the model's log.
+func (o *Oracle) write(e model.Event) {
+	line := strings.TrimSpace(e.Verb + " " + e.Child)
+	switch e.Verb {
+	case "create", "update":
+		for _, endpoint := range o.update.Endpoints {
+			if len(endpoint.Path) > 0 && endpoint.Path[0] == e.Child {
+				line += fmt.Sprintf(" %s%v", endpoint.Address, endpoint.Path[1:])
 			}
 		}
-	}
-	child := o.children[o.config.Priorities[priority]]
-	o.updateState(fmt.Sprintf("%d %d %v", child.number, child.reports, child.expired), child.picker())
-}
-
-// ChoosePriority is the pseudo-code's.
-func (o *Oracle) ChoosePriority() {
-	if len(o.config.Priorities) == 0 {
-		o.updateState("empty", "publish TRANSIENT_FAILURE: priority policy has empty priority list")
-		return
-	}
-	before := o.currentPriority
-	o.currentPriority = -1
-	for priority := range o.config.Priorities {
-		childName := o.config.Priorities[priority]
-		child, ok := o.children[childName]
-		if !ok {
-			child = o.createChild(childName)
-			o.children[childName] = child
-			child.Update()
-		} else {
-			child.MaybeReactivate()
-		}
-		if o.delayed(child, priority, before) {
-			continue
-		}
-		if child.connectivityState() == core.Ready || child.connectivityState() == core.Idle {
-			o.SetCurrentPriority(priority, true)
-			return
-		}
-		if child.FailoverTimerPending() {
-			o.SetCurrentPriority(priority, false)
-			return
+	case "resolver-error":
+		line += " " + o.err.Error()
+	case "resolve":
+		line = e.Verb
+	case "publish":
+		line = e.Report.Text
+		if err, ok := strings.CutPrefix(line, "fail: "); ok {
+			line = "publish TRANSIENT_FAILURE: " + err
+		} else if line == "queue" {
+			line = "publish CONNECTING"
 		}
 	}
-	for priority := range o.config.Priorities {
-		childName := o.config.Priorities[priority]
-		child := o.children[childName]
-		if child.connectivityState() == core.Connecting {
-			o.SetCurrentPriority(priority, false)
-			return
+	o.log = append(o.log, line)
+}
+
+// react does what the script says.
+func (o *Oracle) react(child string) model.Reaction {
+	var reaction model.Reaction
+	for _, r := range o.script[child] {
+		if r.Err != nil {
+			reaction.Err = r.Err.Error()
+			break
+		}
+		reaction.Reports = append(reaction.Reports, reportOf(child, r.Report))
+	}
+	return reaction
+}
+
+func reportOf(child string, r Report) model.Report {
+	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error()}
+}
+
+// Script is of Target.
+func (o *Oracle) Script(s map[string][]Reaction) { o.script = s }
+
+// Update is of Target.
+func (o *Oracle) Update(u Update) {
+	config := model.Config{
+		Children:              map[string]model.Child{},
+		Priorities:            u.Config.Priorities,
+		FailoverTimeout:       u.Config.FailoverTimeout,
+		ChildRetention:        u.Config.ChildRetention,
+		RemovedChildRetention: u.Config.RemovedChildRetention,
+		FailbackDelay:         u.Config.FailbackDelay,
+	}
+	for _, name := range u.Config.Children {
+		config.Children[name] = model.Child{Policy: name}
+	}
+	for _, name := range u.Ignore {
+		if _, ok := config.Children[name]; ok {
+			config.Children[name] = model.Child{Policy: name, Ignore: true}
 		}
 	}
-	o.SetCurrentPriority(len(o.config.Priorities)-1, false)
-}
-
-// delayed is the failback delay: a lower priority that is READY stays in use until
-// a higher one has been READY for long enough.
-func (o *Oracle) delayed(child *oracleChild, priority, before int) bool {
-	if o.config.FailbackDelay == 0 || before <= priority {
-		return false
-	}
-	if o.children[o.config.Priorities[before]].connectivityState() != core.Ready {
-		return false
-	}
-	if child.reported == core.Ready {
-		return o.now < child.readyLongAt
-	}
-	if child.reported == core.Idle && !child.woken {
-		child.woken = true
-		o.write("exit-idle %s", child.name)
-	}
-	return true
-}
-
-func (o *Oracle) updateState(what, line string) {
-	if what != o.published || o.force {
-		o.write("%s", line)
-	}
-	o.published, o.force = what, false
-}
-
-func (o *Oracle) choose() {
-	if !o.updating && !o.closed {
-		o.ChoosePriority()
+	o.update = u
+	if errs := o.model.Update(config); len(errs) > 1 {
+		o.log = append(o.log, fmt.Sprintf("error: %s (and %d more)", errs[0], len(errs)-1))
+	} else if len(errs) > 0 {
+		o.log = append(o.log, "error: "+errs[0])
 	}
 }
 
-func (o *Oracle) write(format string, args ...any) {
-	o.log = append(o.log, strings.TrimSpace(fmt.Sprintf(format, args...)))
+// Report is of Target.
+func (o *Oracle) Report(child string, r Report) { o.model.Report(child, child, reportOf(child, r)) }
+
+// Advance is of Target.
+func (o *Oracle) Advance(d time.Duration) { o.model.Advance(d) }
+
+// ExitIdle is of Target.
+func (o *Oracle) ExitIdle() { o.model.ExitIdle() }
+
+// ResolverError is of Target.
+func (o *Oracle) ResolverError(err error) {
+	o.err = err
+	o.model.ResolverError(err.Error())
 }
 
-func (o *Oracle) event(f func()) {
-	o.queue = append(o.queue, f)
-	if o.busy {
-		return
-	}
-	o.busy = true
-	for len(o.queue) > 0 {
-		next := o.queue[0]
-		o.queue = o.queue[1:]
-		next()
-	}
-	o.busy = false
-}
+// Resolve is of Target.
+func (o *Oracle) Resolve(child string) { o.model.ResolveNow(child) }
 
-func (o *Oracle) names() []string {
-	var names []string
-	for name := range o.children {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+// Close is of Target.
+func (o *Oracle) Close() { o.model.Close() }
+
+// Take is of Target.
+func (o *Oracle) Take() []string {
+	log := o.log
+	o.log = nil
+	return log
 }

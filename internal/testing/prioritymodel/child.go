@@ -1,0 +1,143 @@
+package prioritymodel
+
+import (
+	"fmt"
+	"time"
+)
+
+// never is a time that does not come.
+const never = time.Duration(1<<63 - 1)
+
+// child is a child that exists.
+type child struct {
+	m        *Model
+	name     string
+	number   int // of all children
+	policies Policies
+
+	reported  Report // last
+	rejection string // the error of its last update where that counts, else ""
+	revision  int    // how often what it would be published with has changed
+	lastError string
+
+	failoverAt  time.Duration // when the failover timer fires
+	given       time.Duration // how long it runs or ran
+	expired     bool          // it fired, and the child has reported CONNECTING at most
+	mayStart    bool          // READY or IDLE more recently than TRANSIENT_FAILURE
+	destroyAt   time.Duration // when the deactivation timer fires
+	removed     bool          // deactivated because it is not configured
+	readyLongAt time.Duration // when it has been READY for the failback delay
+	woken       bool
+
+	failoverBefore time.Duration // failoverAt when it was deactivated: p-reactivated
+	ignored        bool          // its requests for re-resolution, as last updated
+	forgotten      bool          // by an update that it was deactivated in
+}
+
+// CreateChild is the pseudo-code's. "The timer will be started when the child is first
+// created."
+func (m *Model) CreateChild(name string) *child {
+	m.created++
+	return &child{
+		m: m, name: name, number: m.created, reported: unreported,
+		failoverAt: m.now + m.config.FailoverTimeout, given: m.config.FailoverTimeout, destroyAt: never,
+	}
+}
+
+// connectivityState is the pseudo-code's connectivity_state(). "If the timer fires
+// without being cancelled, the child will be treated as if it reported
+// TRANSIENT_FAILURE."
+func (c *child) connectivityState() string {
+	if c.expired || c.rejection != "" {
+		return TransientFailure
+	}
+	return c.reported.State
+}
+
+// FailoverTimerPending is the pseudo-code's.
+func (c *child) FailoverTimerPending() bool { return c.failoverAt != never && c.rejection == "" }
+
+// picker is what the child is published with.
+func (c *child) picker() Report {
+	switch {
+	case c.rejection != "":
+		return fails(c.rejection)
+	case !c.expired:
+		return c.reported
+	case c.lastError == "":
+		return fails(fmt.Sprintf("priority: child %q did not connect within %v; it has reported no error", c.name, c.given))
+	}
+	return fails(fmt.Sprintf("priority: child %q did not connect within %v; its last error: %s", c.name, c.given, c.lastError))
+}
+
+// track is "Child Connectivity State Tracking".
+func (c *child) track(r Report) {
+	now := c.m.now
+	if !c.expired || c.rejection != "" || r.State != Connecting {
+		c.revision++
+	}
+	if r.State == Ready && c.reported.State != Ready {
+		c.readyLongAt = now + c.m.config.FailbackDelay
+	}
+	// "It will also be started if the child reports CONNECTING and it has previously
+	// reported READY or IDLE more recently than TRANSIENT_FAILURE."
+	if r.State == Connecting && c.reported.State != Connecting && c.mayStart {
+		c.given = c.m.config.FailoverTimeout
+		c.failoverAt = now + c.given
+	}
+	// "The timer will be cancelled when the child reports its state as READY, IDLE, or
+	// TRANSIENT_FAILURE."
+	if r.State != Connecting {
+		c.failoverAt, c.expired, c.mayStart = never, false, r.State != TransientFailure
+	}
+	if r.State == TransientFailure {
+		c.lastError = r.Err
+	}
+	c.reported, c.rejection, c.woken = r, "", false
+}
+
+// reject handles an error from the child's update: row P13.
+func (c *child) reject(err string) {
+	c.lastError = fmt.Sprintf("priority: child %q rejected its update: %s", c.name, err)
+	switch {
+	case !c.m.Rows["p-rejected"] && (c.reported.State == Ready || c.reported.State == Idle):
+	case c.m.Rows["p-rejected-forgotten"]:
+		c.handle(fails(c.lastError))
+	default:
+		c.rejection = c.lastError
+		c.revision++
+		c.m.choose()
+	}
+}
+
+// handle handles a report of the child as a whole.
+func (c *child) handle(r Report) {
+	if c.deactivated() && c.m.Rows["p-reactivated"] {
+		return
+	}
+	c.track(r)
+	c.m.choose()
+}
+
+// expire is the end of the failover timer.
+func (c *child) expire() {
+	c.failoverAt = never
+	if c.m.Rows["p-timeout"] {
+		return
+	}
+	c.expired, c.mayStart = true, false
+	if c.rejection == "" {
+		c.revision++
+	}
+}
+
+func (c *child) exitIdle() {
+	c.policies.Latest().ExitIdles++
+	c.m.log("exit-idle", c.name)
+}
+
+func (c *child) destroy() {
+	c.policies.Close()
+	delete(c.m.children, c.name)
+	c.m.log("destroy", c.name)
+}

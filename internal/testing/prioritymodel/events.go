@@ -1,0 +1,79 @@
+package prioritymodel
+
+// Report makes the child's policy of the given id report.
+func (m *Model) Report(child, id string, r Report) {
+	c, s := m.children[child], m.Stubs.Find(id)
+	if c == nil || s == nil {
+		return
+	}
+	s.Said = r
+	m.reported(c, s, r)
+	m.drain()
+}
+
+// reported handles what a policy of the child reported.
+func (m *Model) reported(c *child, s *Stub, r Report) {
+	if !s.Closed && c.policies.Reported(s, r) {
+		c.handle(c.policies.Current.Now)
+	}
+}
+
+// ExitIdle is a call from the parent.
+func (m *Model) ExitIdle() {
+	for _, name := range m.names() {
+		c := m.children[name]
+		if name == m.inUse || m.Rows["p-exit-idle"] && !c.deactivated() {
+			c.exitIdle()
+		}
+	}
+}
+
+// ResolverError is a call from the parent.
+func (m *Model) ResolverError(err string) {
+	if len(m.children) == 0 && !m.closed && !m.Rows["p-no-child"] {
+		m.publish(fails("priority: no child to use, and the resolver reports: " + err))
+	}
+	for _, name := range m.names() {
+		if c := m.children[name]; !c.deactivated() || !m.Rows["p-resolver-error"] {
+			c.policies.Latest().Errors++
+			m.log("resolver-error", name)
+		}
+	}
+}
+
+// UpdateWithout is an update without a configuration of the policy's own.
+func (m *Model) UpdateWithout() {
+	if m.version == 0 && !m.Rows["p-no-config"] {
+		m.publish(fails("priority: configuration of type"))
+	}
+}
+
+// ResolveNow is a request of a child for re-resolution: "If true, will ignore
+// reresolution requests from this child."
+func (m *Model) ResolveNow(child string) {
+	if c := m.children[child]; c != nil && m.passesOn(c) {
+		m.log("resolve", child)
+	}
+}
+
+func (m *Model) passesOn(c *child) bool {
+	config, configured := m.config.Children[c.name]
+	switch {
+	case !configured && !m.Rows["p-resolve-now-removed"]:
+		return false
+	case c.forgotten && !m.Rows["p-resolve-now-returned"]:
+		return !config.Ignore
+	case c.deactivated() && !m.Rows["p-update-deactivated"]:
+		return !config.Ignore
+	}
+	return !c.ignored
+}
+
+// Close is a call from the parent.
+func (m *Model) Close() {
+	m.closed = true
+	for _, name := range m.names() {
+		m.children[name].destroy()
+	}
+	m.inUse = ""
+}

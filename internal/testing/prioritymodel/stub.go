@@ -1,0 +1,103 @@
+package prioritymodel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Stub is a policy of a child.
+type Stub struct {
+	ID                         string
+	Version, ExitIdles, Errors int // of the last update; how often it was told
+	Closed                     bool
+	Now                        Report // as handled
+	Said                       Report // last, handled or not; zero for nothing
+}
+
+// Policies are a child's policy and, during a graceful switch, the next one.
+type Policies struct{ Current, Pending *Stub }
+
+// Latest returns the one that is updated.
+func (p *Policies) Latest() *Stub {
+	if p.Pending != nil {
+		return p.Pending
+	}
+	return p.Current
+}
+
+// SwitchTo gives the child a policy of another type, or its first.
+func (p *Policies) SwitchTo(s *Stub) {
+	if p.Current == nil {
+		p.Current = s
+		return
+	}
+	if p.Pending != nil {
+		p.Pending.Closed = true
+	}
+	p.Pending = s
+}
+
+// Reported handles a report, and returns whether it is the child's.
+func (p *Policies) Reported(s *Stub, r Report) bool {
+	s.Now = r
+	if p.Pending != nil && (s == p.Current && r.State != Ready ||
+		s == p.Pending && (r.State != Connecting || p.Current.Now.State != Ready)) {
+		p.Current.Closed = true
+		p.Current, p.Pending = p.Pending, nil
+		return true
+	}
+	return s == p.Current
+}
+
+// Rejected notes that the latest policy rejected its update. One that is not in use
+// yet counts as failed should it take over before it reports.
+func (p *Policies) Rejected(err string) {
+	if p.Pending != nil {
+		p.Pending.Now = fails(err)
+	}
+}
+
+// Close closes the policies.
+func (p *Policies) Close() {
+	for _, s := range []*Stub{p.Current, p.Pending} {
+		if s != nil {
+			s.Closed = true
+		}
+	}
+	p.Current, p.Pending = nil, nil
+}
+
+// Stubs are policies, in the order in which they were built.
+type Stubs []*Stub
+
+// Build builds one.
+func (all *Stubs) Build(id string) *Stub {
+	s := &Stub{ID: id, Now: unreported}
+	*all = append(*all, s)
+	return s
+}
+
+// Find returns the newest of the id that is not closed, or nil.
+func (all Stubs) Find(id string) *Stub {
+	for _, s := range slices.Backward(all) {
+		if s.ID == id && !s.Closed {
+			return s
+		}
+	}
+	return nil
+}
+
+// Told returns which there are that are not closed, and of each which update it was
+// given last, how often it was told to leave IDLE, and how many errors of the resolver
+// it was given.
+func (all Stubs) Told() string {
+	var told []string
+	for _, s := range all {
+		if !s.Closed {
+			told = append(told, fmt.Sprintf("%s(%d,%d,%d)", s.ID, s.Version, s.ExitIdles, s.Errors))
+		}
+	}
+	slices.Sort(told)
+	return strings.Join(told, " ")
+}

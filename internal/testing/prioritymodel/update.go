@@ -1,0 +1,141 @@
+package prioritymodel
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Update is "Configuration Updates". It returns the errors of the children.
+func (m *Model) Update(config Config) []string {
+	if m.closed {
+		return nil
+	}
+	m.version++
+	m.errors = nil
+	if !slices.Equal(config.Priorities, m.config.Priorities) {
+		m.currentPriority = none // so that there is no failback delay
+	}
+	before := m.config.Priorities
+	m.config = config
+	if m.Rows["p-rejected-at-once"] {
+		m.config.Priorities = before
+		m.updateChildren(true, false)
+		m.config.Priorities, m.updating = config.Priorities, true
+		m.updateChildren(false, true)
+	} else {
+		m.updating = true
+		m.updateChildren(true, true)
+	}
+	m.drain()
+	m.updating, m.force = false, true
+	m.choose()
+	m.force = false
+	errors := m.errors
+	if m.last.State != TransientFailure || m.Rows["p-update-error"] {
+		errors = nil
+	}
+	m.drain()
+	return errors
+}
+
+// updateChildren "will iterate over its existing children". update and remove say
+// which of the two things it does.
+func (m *Model) updateChildren(update, remove bool) {
+	for _, name := range m.names() {
+		c := m.children[name]
+		config, configured := m.config.Children[name]
+		if remove {
+			c.forgotten = c.forgotten || c.removed && configured
+		}
+		switch {
+		case configured && update && c.deactivated() && m.Rows["p-update-deactivated"]:
+			c.forgotten = c.forgotten || c.policies.Latest().ID != config.Policy
+		case configured && update && m.Rows["p-type"] && c.policies.Latest().ID != config.Policy:
+			c.destroy()
+		case configured && update:
+			c.Update()
+		case !configured && remove:
+			c.remove()
+		}
+		if configured && remove {
+			c.removed = false
+		}
+	}
+}
+
+// id returns the id of the policy that the child is configured with.
+func (c *child) id() string {
+	if config, ok := c.m.config.Children[c.name]; ok {
+		return config.Policy
+	}
+	return c.name // p-rejected-at-once: made on the former configuration
+}
+
+// Update is the pseudo-code's: it gives the child its update, and lets it do what it
+// does from inside.
+func (c *child) Update() {
+	m := c.m
+	c.rejection = ""
+	verb := "update"
+	s := c.policies.Latest()
+	if s == nil {
+		verb = "create"
+	}
+	if s == nil || s.ID != c.id() {
+		s = m.Stubs.Build(c.id())
+		c.policies.SwitchTo(s)
+		c.forgotten = false
+	}
+	config, configured := m.config.Children[c.name]
+	s.Version = m.version
+	if !configured { // p-rejected-at-once
+		s.Version--
+	}
+	if !c.forgotten {
+		c.ignored = config.Ignore
+	}
+	m.log(verb, c.name)
+	reaction := m.React(c.name)
+	for _, r := range reaction.Reports {
+		m.say(c, s, r, m.Rows["p-inside-update"])
+	}
+	if reaction.Err != "" {
+		c.rejected(reaction.Err)
+	}
+}
+
+// rejected handles an error of an update, after what was reported from inside it.
+func (c *child) rejected(err string) {
+	m := c.m
+	m.errors = append(m.errors, fmt.Sprintf("priority: child %q rejected its update: %s", c.name, err))
+	c.policies.Rejected(err)
+	switch {
+	case m.Rows["p-rejected-at-once"] && !m.updating && !m.choosing:
+		c.reject(err)
+	case m.Rows["p-rejected-first"]:
+		m.rejections = append(m.rejections, func() { c.rejectLater(err) })
+	case m.Rows["p-inside-update"]:
+		m.queue = append(m.queue, func() { c.rejectLater(err) })
+	default:
+		c.reject(err)
+	}
+}
+
+func (c *child) rejectLater(err string) {
+	if c.m.children[c.name] == c {
+		c.reject(err)
+	}
+}
+
+// say makes a stub report.
+func (m *Model) say(c *child, s *Stub, r Report, later bool) {
+	s.Said = r
+	if later {
+		m.queue = append(m.queue, func() { m.reported(c, s, r) })
+		return
+	}
+	m.reported(c, s, r)
+}
+
+// Updating returns the policy of the child that is given an update, for React.
+func (m *Model) Updating(child string) *Stub { return m.children[child].policies.Latest() }

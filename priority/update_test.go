@@ -1,0 +1,229 @@
+package priority
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
+)
+
+// stubs returns a policy whose children are stubs, and the update of them in the given
+// order, the highest priority first.
+func stubs(cc *lbtest.ClientConn, onUpdate func(*lbtest.Stub, balancer.ClientConnState) error) (*lbtest.StubBuilder, balancer.Balancer, func(names ...string) error) {
+	b := &lbtest.StubBuilder{PolicyName: "stub_update", OnUpdate: onUpdate}
+	balancer.Register(b)
+	p := NewBuilder(Name).Build(cc, balancer.BuildOptions{})
+	return b, p, func(names ...string) error {
+		return p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parse(children("stub_update", names...))})
+	}
+}
+
+// children returns a configuration with these children, in this order.
+func children(policy string, names ...string) string {
+	configs, priorities := "", ""
+	for i, name := range names {
+		comma := ","
+		if i == 0 {
+			comma = ""
+		}
+		configs += fmt.Sprintf(`%s%q: {"config": [{%q: {"id": %q}}]}`, comma, name, policy, name)
+		priorities += fmt.Sprintf(`%s%q`, comma, name)
+	}
+	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]}`, configs, priorities)
+}
+
+// A child that is put above the one in use, and fails in its first update, is no
+// failover: the pseudo-code never leaves the one in use.
+func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		m := &metrics{count: map[string]int64{}}
+		r.Recorder = m
+		r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}, "p1": {{Report: ready}}})
+		r.Update(update("p1"))
+		r.Take()
+		logged.take()
+		r.Update(update("p0", "p1"))
+		if got, want := r.Take(), []string{"update p1", "create p0", "publish p1 READY"}; !slices.Equal(got, want) {
+			t.Errorf("policy did %q, want %q", got, want)
+		}
+		wantLog(t)
+		if len(m.count) > 0 {
+			t.Errorf("counted %v, want nothing", m.count)
+		}
+	})
+}
+
+// Decision 14: the timer of a creates b, which refuses its update while the next update
+// waits for its turn. It takes that one, and connects: it has its time to do so, and no
+// more than that.
+func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse, entered := make(chan struct{}), false
+		cc := &lbtest.ClientConn{}
+		_, p, update := stubs(cc, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			if s.ID() != "b" {
+				return nil
+			}
+			if !entered {
+				entered = true
+				<-refuse
+				return errors.New("no endpoints")
+			}
+			s.Report(connectivity.Connecting, nil)
+			return nil
+		})
+		defer p.Close()
+		if err := update("a", "b"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if !entered {
+			t.Fatal("b was not created")
+		}
+		updated := make(chan error)
+		go func() { updated <- update("a", "b") }()
+		synctest.Wait()
+		close(refuse)
+		if err := <-updated; err != nil {
+			t.Errorf("error = %v of an update that every child takes", err)
+		}
+		synctest.Wait()
+		if state := cc.State().ConnectivityState; state != connectivity.Connecting {
+			t.Errorf("state is %v while b has time to connect, want CONNECTING", state)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		want := `fail: priority: child "b" did not connect within 10s; its last error: priority: child "b" rejected its update: no endpoints`
+		if got := lbtest.Pick(cc.State()); got != want {
+			t.Errorf("calls get %q in %v, want %q", got, cc.State().ConnectivityState, want)
+		}
+	})
+}
+
+// What a child reported before an update, and is still queued, comes before what it
+// reports from inside that update.
+func TestReportsComeInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		var b *lbtest.StubBuilder
+		b, p, update := stubs(cc, func(s *lbtest.Stub, ccs balancer.ClientConnState) error {
+			switch {
+			case s.Updates() == 1 || s.ID() == "b" && s.Updates() == 2:
+			case s.ID() == "a":
+				b.Get("b").Report(connectivity.TransientFailure, errors.New("old"))
+			default:
+				s.Report(connectivity.Ready, nil)
+			}
+			return nil
+		})
+		defer p.Close()
+		if err := update("b", "a"); err != nil { // b has no second update yet
+			t.Fatal(err)
+		}
+		b.Get("b").Report(connectivity.TransientFailure, errors.New("older")) // creates a
+		synctest.Wait()
+		if err := update("b", "a"); err != nil {
+			t.Fatal(err)
+		}
+		if err := update("b", "a"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := lbtest.Pick(cc.State()); got != "b" {
+			t.Errorf("calls get %q in %v, want b", got, cc.State().ConnectivityState)
+		}
+	})
+}
+
+// A child that reports on another goroutine, during the update that creates it, is
+// heard once the update is over.
+func TestReportsFromOtherGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		_, p, update := stubs(cc, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			go s.Report(connectivity.Ready, nil)
+			return nil
+		})
+		defer p.Close()
+		if err := update("a", "b"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := lbtest.Pick(cc.State()); got != "a" {
+			t.Errorf("calls get %q, want a", got)
+		}
+	})
+}
+
+// Row P13: a child below that has failed is no failure of the policy as long as another
+// has time to connect; a parent that is told of an error would create its backup.
+func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		b, p, _ := stubs(cc, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			if s.ID() == "empty" {
+				s.Report(connectivity.TransientFailure, errors.New("no endpoints"))
+				return balancer.ErrBadResolverState
+			}
+			return nil
+		})
+		defer p.Close()
+		outer := fmt.Sprintf(`{"children": {"inner": {"config": [{%q: %s}]}, "backup": {"config": [{"stub_update": {"id": "backup"}}]}},
+			"priorities": ["inner", "backup"]}`, Name, children("stub_update", "empty", "connecting"))
+		if err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parse(outer)}); err != nil {
+			t.Errorf("error = %v, want none while a child connects", err)
+		}
+		synctest.Wait()
+		if b.Get("backup") != nil {
+			t.Error("the backup was created although the inner policy is connecting")
+		}
+		if state := cc.State().ConnectivityState; state != connectivity.Connecting {
+			t.Errorf("state is %v, want CONNECTING", state)
+		}
+		b.Get("connecting").Report(connectivity.TransientFailure, errors.New("refused"))
+		synctest.Wait()
+		if b.Get("backup") == nil {
+			t.Error("the backup was not created although all of the inner policy has failed")
+		}
+	})
+}
+
+// Pickers of somebody else's are for calls alone: they may connect, or count.
+func TestPickersAreNotAskedForErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder()
+		defer r.Close()
+		r.Update(update("p0", "p1"))
+		picks := 0
+		foreign := balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: counting{&picks}}
+		logged.take()
+		r.child("p0").cc.UpdateState(foreign)
+		wantLog(t, `WARNING lbtest:///target: down from "p0" to "p1", which is CONNECTING: "p0" failed: TRANSIENT_FAILURE, with an error that only its picker knows`)
+		r.Report("p0", scenario.Report{State: core.Ready})
+		r.Report("p0", scenario.Report{State: core.Connecting})
+		r.Advance(10 * time.Second)
+		if picks > 0 {
+			t.Errorf("the picker was asked for %d picks, want none", picks)
+		}
+	})
+}
+
+// counting is a picker that counts its picks.
+type counting struct{ picks *int }
+
+func (c counting) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	*c.picks++
+	return balancer.PickResult{}, errors.New("refused")
+}
