@@ -62,6 +62,9 @@ func newResult(cluster *endpointv3.ClusterLoadAssignment, notes []topology.Probl
 	for locality := range topology.Localities(cluster) {
 		for endpoint := range locality.Endpoints() {
 			addresses := endpoint.Addresses()
+			if len(addresses) == 0 { // it gets no traffic
+				addresses = []string{"no address"}
+			}
 			e := Endpoint{
 				Address:             addresses[0],
 				AdditionalAddresses: addresses[1:],
