@@ -1,6 +1,7 @@
 package adsclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -19,9 +20,17 @@ import (
 // EndpointsURL is the type of the resources that are asked for.
 const EndpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
-// keepaliveParams finds out that a server is gone for good when nothing says so.
-// Servers allow a ping every 5 minutes unless they are told otherwise.
-var keepaliveParams = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
+// DefaultKeepalive is what every server allows: a ping every 5 minutes, unless it was
+// told otherwise.
+var DefaultKeepalive = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
+
+// keepalive returns the parameters to use.
+func (s Server) keepalive() keepalive.ClientParameters {
+	return keepalive.ClientParameters{
+		Time:    cmp.Or(s.Keepalive.Time, DefaultKeepalive.Time),
+		Timeout: cmp.Or(s.Keepalive.Timeout, DefaultKeepalive.Timeout),
+	}
+}
 
 // run opens one stream after the other until ctx ends. As everywhere in gRPC the
 // backoff counts from the beginning of an attempt, so a stream that held for a
@@ -114,7 +123,7 @@ func (c *client) stream(ctx context.Context) error {
 func (c *client) dialOptions() []grpc.DialOption {
 	return append([]grpc.DialOption{
 		grpc.WithTransportCredentials(c.server.Credentials),
-		grpc.WithKeepaliveParams(keepaliveParams),
+		grpc.WithKeepaliveParams(c.server.keepalive()),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.server.MaxResponse)),
