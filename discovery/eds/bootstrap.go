@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"runtime/debug"
-	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -143,35 +141,9 @@ func (b *bootstrap) nodeOrDefault() *corev3.Node {
 	return withAgent(&corev3.Node{Id: id})
 }
 
-// noOverprovisioning tells a server that it has to shift traffic by weights (gRFC A27).
-const noOverprovisioning = "envoy.lb.does_not_support_overprovisioning"
-
-// withAgent adds to node what this client is, unless it says what the user's program
-// is, and what it can do.
+// withAgent adds to node what this client is and can do.
 func withAgent(node *corev3.Node) *corev3.Node {
-	if node.GetUserAgentName() == "" && node.GetUserAgentVersionType() == nil {
-		node.UserAgentName = "understudy"
-		node.UserAgentVersionType = &corev3.Node_UserAgentVersion{UserAgentVersion: version()}
-	}
-	if !slices.Contains(node.GetClientFeatures(), noOverprovisioning) {
-		node.ClientFeatures = append(node.ClientFeatures, noOverprovisioning)
-	}
+	node.UserAgentName = "understudy"
+	node.ClientFeatures = append(node.ClientFeatures, "envoy.lb.does_not_support_overprovisioning")
 	return node
 }
-
-// version returns the version of this module in the program that runs.
-func version() string {
-	const unknown = "unknown" // in a test, or built without modules
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return unknown
-	}
-	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path == modulePath && m.Version != "" {
-			return m.Version
-		}
-	}
-	return unknown
-}
-
-const modulePath = "github.com/understudy-lb/understudy"

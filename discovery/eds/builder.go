@@ -55,9 +55,6 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if err != nil {
 		return nil, fmt.Errorf("eds: %w", err)
 	}
-	if server.Keepalive, err = keepaliveOf(target.URL.Query(), b.options.keepalive); err != nil {
-		return nil, fmt.Errorf("eds: target %q: %w", target.URL.Redacted(), err)
-	}
 	r := newResolver(cc, cluster, b.options.serviceConfig)
 	r.start(adsclient.Watch(server, cluster, r, opts.MetricsRecorder))
 	return r, nil

@@ -21,11 +21,6 @@
 // 1 s at first and 120 s at most. A response larger than 64 MiB is not read, unless
 // WithMaxResponseSize says otherwise.
 //
-// A server that is cut off without a word is found out about after 5 minutes and 20 s,
-// unless WithKeepalive or the target says otherwise:
-//
-//	eds://server:port/cluster?keepaliveTime=20s&keepaliveTimeout=5s
-//
 // # Credentials
 //
 // In this order: those given as an option, by WithTransportCredentials or

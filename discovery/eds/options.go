@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/internal/svcconfig"
@@ -26,7 +25,6 @@ type options struct {
 	credentials   *channelCredentials // nil: those of the bootstrap, or the default
 	node          *corev3.Node        // nil: that of the bootstrap, or the default
 	maxResponse   int
-	keepalive     *keepalive.ClientParameters // nil: the default
 	dialOptions   []grpc.DialOption
 }
 
@@ -37,9 +35,6 @@ func (o *options) check() error {
 	}
 	if o.credentials != nil && o.credentials.transport == nil {
 		return errors.New("the transport credentials are nil")
-	}
-	if err := checkKeepalive(o.keepalive); err != nil {
-		return err
 	}
 	return svcconfig.Check(o.serviceConfig)
 }

@@ -3,7 +3,6 @@ package eds
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/resolver"
 
@@ -62,12 +61,6 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		{"eds://h:1/c", []Option{WithServiceConfig(`{"loadBalancingConfig":[]}`)}, "loadBalancingConfig is set by the resolver"},
 		{"eds://h:1/c", []Option{WithMaxResponseSize(0)}, "response size of 0 bytes"},
 		{"eds://h:1/c", []Option{WithTransportCredentials(nil)}, "credentials are nil"},
-		{"eds://h:1/c", []Option{WithKeepalive(9*time.Second, time.Second)}, "keepalive time of 9s, want at least 10s"},
-		{"eds://h:1/c", []Option{WithKeepalive(time.Minute, -1)}, "keepalive timeout of -1ns"},
-		{"eds://h:1/c?keepaliveTime=9s", nil, `target "eds://h:1/c?keepaliveTime=9s": a keepalive time of 9s, want at least 10s`},
-		{"eds://h:1/c?keepaliveTime=20", nil, `keepaliveTime is "20", want a duration such as 20s`},
-		{"eds://h:1/c?keepaliveTimeout=0s", nil, `keepaliveTimeout is "0s"`},
-		{"eds://h:1/c?keepaliveTimeout=", nil, `keepaliveTimeout is ""`},
 	} {
 		if got := buildError(t, test.target, test.opts...); !strings.Contains(got, test.want) {
 			t.Errorf("%s: %s, want %q", test.target, got, test.want)

@@ -21,8 +21,8 @@ func parseTarget(target resolver.Target) (host, cluster string, err error) {
 		return "", "", bad("lacks the slashes after the scheme")
 	case u.User != nil:
 		return "", "", bad("holds a user")
-	case u.ForceQuery || !onlyKeepalive(u.RawQuery):
-		return "", "", bad("holds a query (a question mark in a cluster's name is %%3F) with something else than one %s and one %s", keepaliveTimeParameter, keepaliveTimeoutParameter)
+	case u.RawQuery != "" || u.ForceQuery:
+		return "", "", bad("holds a query (a question mark in a cluster's name is %%3F)")
 	case u.Fragment != "":
 		return "", "", bad("holds a fragment (a # in a cluster's name is %%23)")
 	case clusterOf(target) == "":

@@ -22,7 +22,6 @@ func TestTargets(t *testing.T) {
 		"eds://xds.example.com:18000/payments": {"xds.example.com:18000", "payments", "payments"},
 		"eds://[::1]:18000/payments":           {"[::1]:18000", "payments", "payments"},
 		"eds:///payments":                      {"", "payments", "payments"},
-		"eds:///payments?keepaliveTime=20s":    {"", "payments", "payments"},
 		"eds://h:1/a/b|c%3Fd%2Fe":              {"h:1", "a/b|c?d/e", "a%2Fb%7Cc%3Fd%2Fe"},
 		"eds://h:1/zürich.example.com:443":     {"h:1", "zürich.example.com:443", "z%C3%BCrich.example.com:443"},
 	} {
@@ -39,22 +38,20 @@ func TestTargets(t *testing.T) {
 
 func TestTargetsThatAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"eds:payments":               "lacks the slashes",
-		"eds://h:1":                  "names no cluster",
-		"eds://h:1/":                 "names no cluster",
-		"eds:///":                    "names no cluster",
-		"eds://payments/":            "names no cluster",
-		"eds://h/payments":           "without a port",
-		"eds://:1/payments":          "without a server",
-		"eds://h:0/payments":         `port "0"`,
-		"eds://h:65536/payments":     `port "65536"`,
-		"eds://h:/payments":          `port ""`,
-		"eds://user:pw@h:1/payments": "holds a user",
-		"eds://h:1/payments?x=y":     "holds a query (a question mark in a cluster's name is %3F)",
-		"eds://h:1/payments?":        "holds a query",
-		"eds://h:1/payments?keepaliveTime=20s&keepaliveTime=20s": "holds a query",
-		"eds://h:1/payments?keepaliveTime=%":                     "holds a query",
-		"eds://h:1/payments#fragment":                            "holds a fragment (a # in a cluster's name is %23)",
+		"eds:payments":                "lacks the slashes",
+		"eds://h:1":                   "names no cluster",
+		"eds://h:1/":                  "names no cluster",
+		"eds:///":                     "names no cluster",
+		"eds://payments/":             "names no cluster",
+		"eds://h/payments":            "without a port",
+		"eds://:1/payments":           "without a server",
+		"eds://h:0/payments":          `port "0"`,
+		"eds://h:65536/payments":      `port "65536"`,
+		"eds://h:/payments":           `port ""`,
+		"eds://user:pw@h:1/payments":  "holds a user",
+		"eds://h:1/payments?x=y":      "holds a query (a question mark in a cluster's name is %3F)",
+		"eds://h:1/payments?":         "holds a query",
+		"eds://h:1/payments#fragment": "holds a fragment (a # in a cluster's name is %23)",
 	} {
 		u, err := url.Parse(text)
 		if err != nil {

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/grpclog"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -26,15 +25,12 @@ type Server struct {
 	// Credentials of the connection. Not nil.
 	Credentials credentials.TransportCredentials
 	// Identity tells Credentials from others: a comparable value. Streams are
-	// shared by those whose URI, Identity, Node, MaxResponse and Keepalive are equal.
+	// shared by those whose URI, Identity, Node and MaxResponse are equal.
 	Identity any
 	// Node says who is asking.
 	Node *corev3.Node
 	// MaxResponse is the size in bytes of the largest response that is read.
 	MaxResponse int
-	// Keepalive finds out that the server is gone when nothing says so. What is zero
-	// is that of DefaultKeepalive.
-	Keepalive keepalive.ClientParameters
 	// Validate says what is wrong with a resource. It must not modify it.
 	Validate func(*endpointv3.ClusterLoadAssignment) error
 	// DialOptions are added to those of the connection.
@@ -71,7 +67,6 @@ type key struct {
 	identity any
 	node     string
 	max      int
-	pings    keepalive.ClientParameters
 }
 
 func (s Server) key() key {
@@ -79,7 +74,7 @@ func (s Server) key() key {
 	if err != nil {
 		logger.Warningf("eds: node of server %s cannot be encoded: %v", s.URI, err)
 	}
-	return key{s.URI, s.Identity, string(node), s.MaxResponse, s.keepalive()}
+	return key{s.URI, s.Identity, string(node), s.MaxResponse}
 }
 
 // clients holds every client in use in this process.

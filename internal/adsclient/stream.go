@@ -1,7 +1,6 @@
 package adsclient
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -20,17 +19,9 @@ import (
 // EndpointsURL is the type of the resources that are asked for.
 const EndpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
-// DefaultKeepalive is what every server allows: a ping every 5 minutes, unless it was
-// told otherwise.
-var DefaultKeepalive = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
-
-// keepalive returns the parameters to use.
-func (s Server) keepalive() keepalive.ClientParameters {
-	return keepalive.ClientParameters{
-		Time:    cmp.Or(s.Keepalive.Time, DefaultKeepalive.Time),
-		Timeout: cmp.Or(s.Keepalive.Timeout, DefaultKeepalive.Timeout),
-	}
-}
+// keepaliveParams finds out that a server is gone for good when nothing says so.
+// Servers allow a ping every 5 minutes unless they are told otherwise.
+var keepaliveParams = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
 
 // run opens one stream after the other until ctx ends. As everywhere in gRPC the
 // backoff counts from the beginning of an attempt, so a stream that held for a
@@ -123,7 +114,7 @@ func (c *client) stream(ctx context.Context) error {
 func (c *client) dialOptions() []grpc.DialOption {
 	return append([]grpc.DialOption{
 		grpc.WithTransportCredentials(c.server.Credentials),
-		grpc.WithKeepaliveParams(c.server.keepalive()),
+		grpc.WithKeepaliveParams(keepaliveParams),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.server.MaxResponse)),

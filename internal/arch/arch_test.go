@@ -86,6 +86,7 @@ var rank = map[string]int{
 	"hierarchy": 1,
 
 	"internal/childlb":  2,
+	"internal/shell":    2,
 	"internal/lbconfig": 2,
 
 	"pickfirst": 3,

@@ -35,9 +35,18 @@ type Serializer struct {
 }
 
 type event struct {
-	run  func()
+	Event
 	done chan struct{} // nil where nobody waits
 }
+
+// Event is something to be done in its turn.
+type Event interface{ Run() }
+
+// Func is an Event that calls a function.
+type Func func()
+
+// Run calls the function.
+func (f Func) Run() { f() }
 
 // SetFlush makes flush run after each batch of events: whenever all the events
 // queued so far have been run, and before Do returns for any of them. It runs as
@@ -46,9 +55,12 @@ func (s *Serializer) SetFlush(flush func()) { s.flush = flush }
 
 // Enqueue queues f and returns at once. It never runs an event itself: if nobody
 // is running events, a goroutine is started that runs what is queued, and ends.
-func (s *Serializer) Enqueue(f func()) {
+func (s *Serializer) Enqueue(f func()) { s.Queue(Func(f)) }
+
+// Queue is Enqueue for an event that is no function, as a report that comes often.
+func (s *Serializer) Queue(e Event) {
 	s.mu.Lock()
-	s.queue = append(s.queue, event{run: f})
+	s.queue = append(s.queue, event{Event: e})
 	start := !s.draining
 	s.draining = true
 	s.mu.Unlock()
@@ -89,7 +101,7 @@ func (slot *Slot) Enqueue(s *Serializer, f func()) {
 // event may want, as when a subchannel reports to a policy without children.
 func (s *Serializer) Run(f func()) {
 	s.mu.Lock()
-	s.queue = append(s.queue, event{run: f})
+	s.queue = append(s.queue, event{Event: Func(f)})
 	start := !s.draining
 	s.draining = true
 	s.mu.Unlock()
@@ -103,7 +115,7 @@ func (s *Serializer) Run(f func()) {
 func (s *Serializer) Do(f func()) {
 	done := make(chan struct{})
 	s.mu.Lock()
-	s.queue = append(s.queue, event{run: f, done: done})
+	s.queue = append(s.queue, event{Event: Func(f), done: done})
 	start := !s.draining
 	s.draining = true
 	s.mu.Unlock()
@@ -147,7 +159,7 @@ func (s *Serializer) drain(own chan struct{}) {
 
 func (s *Serializer) runBatch(batch []event) {
 	for _, e := range batch {
-		e.run()
+		e.Run()
 	}
 	if s.flush != nil {
 		s.flush()

@@ -41,7 +41,7 @@ func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 }
 
 // Failure returns what a call fails with that is given to one of the children, nil
-// where none of their pickers tells; see childlb.FailureOf.
+// where none of their pickers tells; see shell.FailureOf.
 func (p *Picker) Failure() error {
 	for _, picker := range p.pickers {
 		if f, ok := picker.(interface{ Failure() error }); ok && f.Failure() != nil {

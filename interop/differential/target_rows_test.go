@@ -39,6 +39,11 @@ var targetRows = []row{
 	{"w-no-child", targets, []step{
 		{"resolver-error", "TRANSIENT_FAILURE fail: no such host; children ", "IDLE no picker; children "},
 	}},
+	{"w-no-config", targets, []step{
+		{"update-without", "TRANSIENT_FAILURE fail: no configuration; children ; update fails", "IDLE no picker; children ; update fails"},
+		{command: "update a=1", ours: "CONNECTING queue; children a"},
+		{command: "update-without", ours: "CONNECTING queue; children a; update fails"},
+	}},
 	{"w-config", targets, []step{
 		{`parse {"targets": {"a": {"weight": 0, "childPolicy": [{"STUB": {}}]}}}`, "rejected", "accepted"},
 		{`parse {"targets": {"a": {"weight": 1}}}`, "rejected", "accepted"},

@@ -14,6 +14,15 @@ type targetChild struct {
 	reported string // last
 	// counts is what the child counts as, and pick what calls to it get.
 	counts, pick string
+	refused      bool // it rejected its last update, and has reported nothing since
+}
+
+// now is what the child counts as, and what calls to it get.
+func (c *targetChild) now() (counts, pick string) {
+	if c.refused {
+		return failed, "fail: no good"
+	}
+	return c.counts, c.pick
 }
 
 // targetModel is weighted_target written down as plainly as can be. Which children
@@ -25,6 +34,7 @@ type targetModel struct {
 	stubs    model.Stubs
 	version  int
 	rejects  map[string]bool
+	updated  bool // ever
 	onUpdate map[string]string
 	children map[string]*targetChild
 	queue    []func()
@@ -56,6 +66,7 @@ func (m *targetModel) do(step string) (returned bool) {
 	words := strings.Fields(step)
 	switch words[0] {
 	case "update":
+		m.updated = true
 		return m.update(words[1:])
 	case "reject", "accept":
 		m.rejects[words[1]] = words[0] == "reject"
@@ -77,6 +88,9 @@ func (m *targetModel) do(step string) (returned bool) {
 			m.asked++
 		}
 	case "update-without":
+		if !m.updated && !m.rows["w-no-config"] {
+			m.last = failed + " fail: no configuration"
+		}
 		return true
 	case "report":
 		if s := m.stubs.Find(words[1]); s != nil {
@@ -110,7 +124,7 @@ func (m *targetModel) handle(c *targetChild, state, pick string) {
 	if m.rows["w-sticky"] {
 		before, c.pick = c.reported, pick
 	}
-	c.reported = state
+	c.reported, c.refused = state, false
 	if before != failed || state != connecting {
 		c.counts, c.pick = state, pick
 	}
@@ -152,6 +166,7 @@ func (m *targetModel) updateChild(name, id string) (rejected bool) {
 		c.SwitchTo(s)
 	}
 	s.Version = m.version
+	c.refused = false
 	if state, ok := m.onUpdate[name]; ok {
 		m.say(c, s, state)
 	}
@@ -160,9 +175,7 @@ func (m *targetModel) updateChild(name, id string) (rejected bool) {
 	}
 	m.drain() // what it reported comes first
 	c.Rejected(errRejected.Error())
-	if c.reported != ready && c.reported != idle {
-		m.handle(c, failed, "fail: no good")
-	}
+	c.refused = c.reported != ready && c.reported != idle
 	return true
 }
 
@@ -170,7 +183,7 @@ func (m *targetModel) updateChild(name, id string) (rejected bool) {
 func (m *targetModel) state() string {
 	for _, state := range []string{ready, connecting, idle} {
 		for _, c := range m.children {
-			if c.counts == state {
+			if counts, _ := c.now(); counts == state {
 				return state
 			}
 		}
@@ -182,8 +195,8 @@ func (m *targetModel) publish() {
 	state := m.state()
 	var picks []string
 	for _, c := range m.children {
-		if c.counts == state && !slices.Contains(picks, c.pick) {
-			picks = append(picks, c.pick)
+		if counts, pick := c.now(); counts == state && !slices.Contains(picks, pick) {
+			picks = append(picks, pick)
 		}
 	}
 	slices.Sort(picks)

@@ -106,17 +106,14 @@ func (s *Server) Wait() error {
 	return s.err
 }
 
-// pings are those of clients that find out about dead servers by them: discovery/eds
-// and gRPC's own ping every 5 minutes, or as often as they are told. 10 s is the least
-// that gRPC's clients take.
-var pings = keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}
-
 func (s *Server) run(ctx context.Context, listener net.Listener, creds credentials.TransportCredentials, r *resources, watch func(), log *slog.Logger) {
 	defer close(s.done)
 	defer s.cancel()
 	server := grpc.NewServer(
 		grpc.Creds(creds),
-		grpc.KeepaliveEnforcementPolicy(pings),
+		// Clients that find out about dead servers by pings, as discovery/eds and
+		// gRPC's own do every 5 minutes, are welcome.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Minute, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute}),
 	)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, r.cache(), newClients(log).callbacks()))

@@ -1,0 +1,35 @@
+package serial
+
+import "time"
+
+// A Timer runs an event at a later time. One that was stopped, or started again, while
+// it fired is told from the run that counts. The zero value is a timer that is stopped.
+// It is used in events only.
+type Timer struct{ current *time.Timer }
+
+// Start makes fired run, in an event of s, after the given time, in place of an earlier
+// run that is still to come.
+func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
+	t.Stop()
+	var own *time.Timer
+	own = time.AfterFunc(after, func() {
+		s.Run(func() {
+			if t.current == own {
+				t.current = nil
+				fired()
+			}
+		})
+	})
+	t.current = own
+}
+
+// Stop stops the timer, if it runs.
+func (t *Timer) Stop() {
+	if t.current != nil {
+		t.current.Stop()
+		t.current = nil
+	}
+}
+
+// Runs returns whether the timer runs.
+func (t *Timer) Runs() bool { return t.current != nil }

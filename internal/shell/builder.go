@@ -1,0 +1,59 @@
+package shell
+
+import (
+	"encoding/json"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+)
+
+// Spec says how a policy is built. C is its configuration, a type of package lbconfig.
+type Spec[C any] struct {
+	// Name is what the policy is called in errors and logs.
+	Name string
+	// Default returns the configuration of an update that has none. Where Default is
+	// nil, such an update is refused.
+	Default func() *C
+	// New returns a policy without children.
+	New func(*Shell) Policy[C]
+}
+
+// Builder returns a builder that is registered under the given name. It is safe for
+// concurrent use. The policies it builds follow the contract of balancer.Balancer.
+func (spec Spec[C]) Builder(name string) balancer.Builder { return &builder[C]{name, spec} }
+
+type builder[C any] struct {
+	name string
+	spec Spec[C]
+}
+
+// Name returns the name that the policy is registered under.
+func (b *builder[C]) Name() string { return b.name }
+
+// OwnsSubConns says that no subchannel is left after Close.
+func (b *builder[C]) OwnsSubConns() {}
+
+// ParseConfig parses the policy's configuration; its errors name the field.
+func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
+	config := new(C)
+	if err := lbconfig.Parse(b.spec.Name, raw, config); err != nil {
+		return nil, err
+	}
+	return any(config).(serviceconfig.LoadBalancingConfig), nil
+}
+
+// Build builds a policy without children.
+func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	p := &lb[C]{fallback: b.spec.Default}
+	p.ClientConn, p.Options, p.name = cc, opts, b.spec.Name
+	p.policy = b.spec.New(&p.Shell)
+	p.parts = p.policy
+	p.scheduled, _ = p.policy.(Scheduled)
+	p.serial.SetFlush(func() {
+		p.flush()
+		p.lookAround()
+	})
+	return p
+}

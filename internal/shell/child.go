@@ -1,0 +1,221 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/serial"
+)
+
+// Child is a child whose policy may change its type from update to update. While its
+// policy is being exchanged there are two: the current one, whose state and picker are
+// used, and the pending one, which takes over once it reports a state other than
+// CONNECTING, or once the current one is not READY.
+//
+// It is used in events, and not after Close.
+type Child struct {
+	shell    *Shell
+	name     string
+	handlers Handlers
+
+	current, pending *Instance
+	latestName       string // of the policy updated last
+	first            Instance
+
+	state   balancer.State // the current policy's, as last reported
+	refused bool           // it returned an error from its last update, which counts
+	failed  error          // the last error it is known to have had, nil where none is
+	timers  [timersEach]serial.Timer
+}
+
+// timersEach is how many timers a child may have.
+const timersEach = 3
+
+// Handlers are what a policy does with what a child does.
+type Handlers struct {
+	// Reported handles a state that the child is to be taken to have, in an event.
+	Reported func(c *Child, state balancer.State)
+	// Refused handles that the child counts as failed, because of an error from its
+	// update, until it reports or is updated again. Where it is nil, Reported is called
+	// for that, and once more when an update without an error takes it back.
+	Refused func(c *Child, failed balancer.State)
+	// ResolveNow handles a request for re-resolution, on the child's own stack; nil for
+	// the ClientConn's.
+	ResolveNow func(name string)
+}
+
+// NewChild returns a child without a policy; the first Update builds it.
+func (s *Shell) NewChild(name string, handlers Handlers) *Child {
+	return &Child{shell: s, name: name, handlers: handlers, state: Connecting()}
+}
+
+// Name returns the child's name.
+func (c *Child) Name() string { return c.name }
+
+// Exists reports whether the child has a policy: whether it was ever updated.
+func (c *Child) Exists() bool { return c.current != nil }
+
+// State returns what the child reported last, CONNECTING before that.
+func (c *Child) State() balancer.State { return c.state }
+
+// Refused returns whether the child counts as failed because of an error from its last
+// update, and has reported nothing since.
+func (c *Child) Refused() bool { return c.refused }
+
+// LastError returns the last error that the child is known to have had, nil for none.
+func (c *Child) LastError() error { return c.failed }
+
+// Update gives the child its policy, configuration and endpoints. A policy of another
+// type than the last is built anew, and takes over gracefully. What the child reports
+// from inside the update is handled before Update returns, and after that its error.
+func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
+	before := c.refused
+	c.refused = false
+	err := c.update(policy, state)
+	if err == nil {
+		if before && c.handlers.Refused == nil {
+			c.handlers.Reported(c, c.state)
+		}
+		return
+	}
+	failed, counts := c.shell.Refused(c.name, c.state.ConnectivityState, err)
+	if !counts {
+		return
+	}
+	c.refused, c.failed = true, FailureOf(failed.Picker)
+	if c.handlers.Refused != nil {
+		c.handlers.Refused(c, failed)
+	} else {
+		c.handlers.Reported(c, failed)
+	}
+}
+
+func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
+	if policy.Builder == nil {
+		return errors.New("no child policy configured")
+	}
+	latest := c.latest()
+	if latest == nil || c.latestName != policy.Name() {
+		if latest = c.switchTo(policy); latest == nil {
+			return fmt.Errorf("policy %s built no balancer", policy.Name())
+		}
+	}
+	err := latest.Update(policy.Config, state)
+	if err != nil && latest == c.pending {
+		// The parent takes this error for the current policy's as long as that one
+		// serves. Should the pending one, which may never report, take over, it counts
+		// as failed.
+		latest.state = Failed(err)
+	}
+	return err
+}
+
+func (c *Child) latest() *Instance {
+	if c.pending != nil {
+		return c.pending
+	}
+	return c.current
+}
+
+func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
+	c.pending.Close()
+	c.pending = nil
+	i := &c.first
+	if c.current != nil {
+		i = new(Instance)
+	}
+	if !i.Build(c.shell, policy.Builder, c) {
+		return nil
+	}
+	c.latestName = policy.Name()
+	if c.current == nil {
+		c.current = i
+	} else {
+		c.pending = i
+	}
+	return i
+}
+
+// Reported handles a state that a policy of the child reported, in an event.
+func (c *Child) Reported(i *Instance, state balancer.State) {
+	switch i {
+	case c.current:
+		if c.pending != nil && state.ConnectivityState != connectivity.Ready {
+			c.swap()
+			return
+		}
+		c.report(state)
+	case c.pending:
+		if state.ConnectivityState != connectivity.Connecting || c.current.state.ConnectivityState != connectivity.Ready {
+			c.swap()
+		}
+	}
+}
+
+func (c *Child) swap() {
+	old := c.current
+	c.current, c.pending = c.pending, nil
+	c.report(c.current.state)
+	old.Close()
+}
+
+func (c *Child) report(state balancer.State) {
+	c.state, c.refused = state, false
+	if state.ConnectivityState == connectivity.TransientFailure {
+		if c.failed = FailureOf(state.Picker); c.failed == nil {
+			c.failed = errUntold
+		}
+	}
+	c.handlers.Reported(c, state)
+}
+
+// errUntold stands for the error of a child that is not of this module.
+var errUntold = errors.New("TRANSIENT_FAILURE, with an error that only its picker knows")
+
+// ResolveNow is called by a policy of the child, on its own stack.
+func (c *Child) ResolveNow() {
+	if c.handlers.ResolveNow != nil {
+		c.handlers.ResolveNow(c.name)
+		return
+	}
+	c.shell.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
+}
+
+// StartTimer starts a timer of the child, 0 to 2, in place of an earlier run of it. When
+// it ends, fired runs in an event, unless the timer was stopped or the child closed.
+func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
+	c.timers[timer].Start(&c.shell.serial, after, fired)
+}
+
+// StopTimer stops a timer of the child.
+func (c *Child) StopTimer(timer int) { c.timers[timer].Stop() }
+
+// ResolverError passes an error of the resolver on to the policy.
+func (c *Child) ResolverError(err error) {
+	if latest := c.latest(); latest != nil {
+		latest.ResolverError(err)
+	}
+}
+
+// ExitIdle asks the policy to connect.
+func (c *Child) ExitIdle() {
+	if latest := c.latest(); latest != nil {
+		latest.ExitIdle()
+	}
+}
+
+// Close closes the policy and stops the timers.
+func (c *Child) Close() {
+	for i := range c.timers {
+		c.timers[i].Stop()
+	}
+	c.current.Close()
+	c.pending.Close()
+	c.current, c.pending = nil, nil
+}

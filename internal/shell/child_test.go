@@ -1,0 +1,251 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// parent is a policy with one child, that writes down what it reports.
+type parent struct {
+	Shell
+	cc    *lbtest.ClientConn
+	child *Child
+
+	mu       sync.Mutex
+	reported []string
+	resolves int
+}
+
+func newParent() *parent {
+	p := &parent{cc: &lbtest.ClientConn{}}
+	p.ClientConn = p.cc
+	p.child = p.NewChild("child", Handlers{
+		Reported: func(_ *Child, s balancer.State) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.reported = append(p.reported, s.ConnectivityState.String()+" "+lbtest.Pick(s))
+		},
+		ResolveNow: func(string) { p.resolves++ },
+	})
+	return p
+}
+
+func (p *parent) update(builder balancer.Builder, id string) (err error) {
+	policy := lbconfig.Policy{Builder: builder, Config: &lbtest.StubConfig{ID: id}}
+	p.serial.Do(func() { err = p.child.update(policy, resolver.State{}) })
+	return err
+}
+
+// want checks what was reported since the last call.
+func (p *parent) want(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Equal(p.reported, want) {
+		t.Errorf("reported %q, want %q", p.reported, want)
+	}
+	p.reported = nil
+}
+
+func TestReportsReachTheParentUntilClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &lbtest.StubBuilder{PolicyName: "x"}
+		p := newParent()
+		if err := p.update(b, "a"); err != nil {
+			t.Fatal(err)
+		}
+		a := b.Get("a")
+		a.Report(connectivity.Ready, nil)
+		p.want(t, "READY a")
+		a.ResolveNow()
+		p.serial.Do(p.child.Close)
+		a.Report(connectivity.TransientFailure, nil)
+		a.ResolveNow()
+		p.want(t)
+		if a.Closes() != 1 || p.resolves != 1 {
+			t.Errorf("closed %d times and passed on %d re-resolutions, want 1 and 1", a.Closes(), p.resolves)
+		}
+	})
+}
+
+// A report that was queued before Close, behind it or before it, is not passed on.
+func TestAReportThatRacesWithCloseIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &lbtest.StubBuilder{PolicyName: "x"}
+		p := newParent()
+		p.update(b, "a")
+		p.serial.Do(func() {
+			b.Get("a").Report(connectivity.Ready, nil)
+			p.child.Close()
+		})
+		p.want(t)
+	})
+}
+
+func TestUpdateReturnsThePolicysError(t *testing.T) {
+	want := errors.New("no good")
+	b := &lbtest.StubBuilder{PolicyName: "x", OnUpdate: func(*lbtest.Stub, balancer.ClientConnState) error { return want }}
+	if err := newParent().update(b, "a"); err != want {
+		t.Errorf("error = %v, want %v", err, want)
+	}
+	p := newParent()
+	p.serial.Do(func() {
+		if err := p.child.update(lbconfig.Policy{}, resolver.State{}); err == nil {
+			t.Error("a child without a policy was updated without an error")
+		}
+		p.child.ExitIdle()
+		p.child.ResolverError(want)
+		p.child.Close()
+	})
+}
+
+// Row P16: the old policy serves until the new one is READY or no longer
+// CONNECTING, or until the old one is not READY any more.
+func TestGracefulSwitch(t *testing.T) {
+	for name, test := range map[string]struct {
+		act  func(oldStub, newStub *lbtest.Stub)
+		want []string
+		kept bool // the old policy
+	}{
+		"new one still connecting": {func(_, n *lbtest.Stub) { n.Report(connectivity.Connecting, nil) }, nil, true},
+		"old one reports READY":    {func(o, _ *lbtest.Stub) { o.Report(connectivity.Ready, nil) }, []string{"READY old"}, true},
+		"new one ready":            {func(_, n *lbtest.Stub) { n.Report(connectivity.Ready, nil) }, []string{"READY new"}, false},
+		"new one failed":           {func(_, n *lbtest.Stub) { n.Report(connectivity.TransientFailure, errors.New("x")) }, []string{"TRANSIENT_FAILURE fail: x"}, false},
+		"old one lost":             {func(o, _ *lbtest.Stub) { o.Report(connectivity.Connecting, nil) }, []string{"CONNECTING queue"}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			oldBuilder, newBuilder := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}
+			p := newParent()
+			p.update(oldBuilder, "old")
+			oldStub := oldBuilder.Get("old")
+			oldStub.Report(connectivity.Ready, nil)
+			p.want(t, "READY old")
+			p.update(newBuilder, "new")
+			newStub := newBuilder.Get("new")
+			p.want(t)
+			test.act(oldStub, newStub)
+			p.want(t, test.want...)
+			if oldStub.IsClosed() == test.kept || newStub.IsClosed() {
+				t.Errorf("%s: old closed: %v, new closed: %v", name, oldStub.IsClosed(), newStub.IsClosed())
+			}
+			p.serial.Do(p.child.Close)
+			if !oldStub.IsClosed() || !newStub.IsClosed() {
+				t.Errorf("%s: Close left a policy open", name)
+			}
+		})
+	}
+}
+
+// The new policy fails its first update and says nothing: once the old one is lost,
+// calls fail with that error, instead of waiting for a policy that has nothing to try.
+func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
+		oldBuilder, newBuilder := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y", OnUpdate: fail}
+		p := newParent()
+		p.update(oldBuilder, "old")
+		oldBuilder.Get("old").Report(connectivity.Ready, nil)
+		if err := p.update(newBuilder, "new"); err == nil {
+			t.Error("the new policy's error is not returned")
+		}
+		p.want(t, "READY old")
+		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
+		p.want(t, "TRANSIENT_FAILURE fail: no good")
+		newBuilder.Get("new").Report(connectivity.Ready, nil)
+		p.want(t, "READY new")
+		p.serial.Do(p.child.Close)
+	})
+}
+
+// One that says CONNECTING before it fails the update has failed, too.
+func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.Connecting, nil)
+			return errors.New("no good")
+		}
+		oldBuilder, newBuilder := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y", OnUpdate: fail}
+		p := newParent()
+		p.update(oldBuilder, "old")
+		oldBuilder.Get("old").Report(connectivity.Ready, nil)
+		p.update(newBuilder, "new")
+		p.want(t, "READY old")
+		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
+		p.want(t, "TRANSIENT_FAILURE fail: no good")
+		p.serial.Do(p.child.Close)
+	})
+}
+
+// A third type replaces the pending policy; the one in use goes on.
+func TestSwitchAgainWhileSwitching(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y, z := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}, &lbtest.StubBuilder{PolicyName: "z"}
+		p := newParent()
+		p.update(x, "x")
+		x.Get("x").Report(connectivity.Ready, nil)
+		p.update(y, "y")
+		p.update(z, "z")
+		p.want(t, "READY x")
+		if x.Get("x") == nil || y.Get("y") != nil || z.Get("z") == nil {
+			t.Fatal("want x in use, y closed, z pending")
+		}
+		z.Get("z").Report(connectivity.Ready, nil)
+		p.want(t, "READY z")
+	})
+}
+
+// leaver makes a subchannel and never shuts it down, as gRPC still permits.
+type leaver struct{ balancer.Balancer }
+
+type leaverBuilder struct{ listener func(balancer.SubConnState) }
+
+func (b *leaverBuilder) Name() string { return "leaver" }
+
+func (b *leaverBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+	cc.NewSubConn([]resolver.Address{{Addr: "a"}}, balancer.NewSubConnOptions{StateListener: b.listener})
+	return leaver{}
+}
+
+func (leaver) UpdateClientConnState(balancer.ClientConnState) error { return nil }
+func (leaver) Close()                                               {}
+
+func TestSubchannelsThatAPolicyLeavesAreShutDown(t *testing.T) {
+	heard := 0
+	p := newParent()
+	p.update(&leaverBuilder{func(balancer.SubConnState) { heard++ }}, "")
+	sc := p.cc.SubConns()[0]
+	sc.Report(connectivity.Connecting, nil)
+	p.serial.Do(p.child.Close)
+	if !sc.IsShutdown() {
+		t.Error("the subchannel is still open")
+	}
+	sc.Report(connectivity.Idle, nil)
+	if heard != 1 {
+		t.Errorf("the policy heard %d reports, want 1: none after Close", heard)
+	}
+}
+
+// gRPC ends a call that waits for ready where the picker's error is, or wraps, a
+// status error.
+func TestFailedIsNeverAStatusError(t *testing.T) {
+	state := Failed(fmt.Errorf("the resolver failed: %w", status.Error(codes.NotFound, "no such thing")))
+	_, err := state.Picker.Pick(balancer.PickInfo{})
+	if _, ok := status.FromError(err); ok || !strings.Contains(err.Error(), "no such thing") {
+		t.Errorf("calls get %#v, want a plain error with the text", err)
+	}
+}

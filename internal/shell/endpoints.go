@@ -1,0 +1,40 @@
+package shell
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+// Split splits endpoints by the child that the first element of their paths names, and
+// takes that element off. It says so in the log when endpoints begin to belong to no
+// child that is known.
+func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
+	strays, first := 0, ""
+	for _, endpoint := range endpoints {
+		path := hierarchy.Path(endpoint)
+		if len(path) > 0 && known(path[0]) {
+			continue
+		}
+		if strays++; strays == 1 {
+			first = fmt.Sprintf("%v with the path %q", hierarchy.Addresses(endpoint), path)
+		}
+	}
+	if strays > 0 && !s.strays {
+		logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.ClientConn.Target(), strays, len(endpoints), first)
+	}
+	s.strays = strays > 0
+	return hierarchy.Group(endpoints)
+}
+
+// WithEndpoints returns the state with these endpoints and no others, and with their
+// addresses, because policies made with base.NewBalancerBuilder look at nothing else.
+func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
+	state.Endpoints, state.Addresses = endpoints, nil
+	for _, endpoint := range endpoints {
+		state.Addresses = append(state.Addresses, endpoint.Addresses...)
+	}
+	return state
+}

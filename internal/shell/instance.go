@@ -1,0 +1,207 @@
+package shell
+
+import (
+	"errors"
+	"sync"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+)
+
+// OwnsSubConns is implemented by the builders of policies that are known to shut
+// down, in Close, every subchannel that they made. gRPC only recommends that, so
+// those of all other policies are remembered and shut down for them.
+type OwnsSubConns interface{ OwnsSubConns() }
+
+// Owner hears what an Instance does.
+type Owner interface {
+	// Reported is called in an event, with each state that the policy reported.
+	Reported(i *Instance, state balancer.State)
+	// ResolveNow is called on the policy's own stack when it asks for re-resolution.
+	ResolveNow()
+}
+
+// Instance is one child policy that was built, and the ClientConn that it sees. There
+// may be tens of thousands of them: it is kept small, and is a field of its owner. A
+// child whose policy may change its type is a Child. Its exported methods are used in
+// events, except for those of balancer.ClientConn.
+type Instance struct {
+	balancer.ClientConn // the parent's
+
+	shell *Shell
+	owner Owner
+	lb    balancer.Balancer // nil once it is closed
+	state balancer.State    // last reported
+
+	mu       sync.Mutex
+	remember bool    // subchannels: the policy may leave some behind when it closes
+	closed   bool    // or about to be: what it does is nobody's concern any more
+	said     *report // what it reported and no event has taken in yet, the oldest first
+	last     *report
+	subConns map[balancer.SubConn]struct{}
+}
+
+type report struct {
+	state balancer.State
+	next  *report
+}
+
+// Build builds the policy, and returns whether the builder did.
+func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
+	_, owns := builder.(OwnsSubConns)
+	i.ClientConn, i.shell, i.owner = s.ClientConn, s, owner
+	i.state, i.remember = Connecting(), !owns
+	i.lb = builder.Build(i, s.Options)
+	return i.lb != nil
+}
+
+// State returns what the policy reported last, CONNECTING before that.
+func (i *Instance) State() balancer.State { return i.state }
+
+// Update updates the policy, and returns its error, made Plain. What it reported before
+// is handed on first, and what it reports from inside the update before Update returns:
+// gRFC A56 runs child.Update() and then reads the child's state.
+func (i *Instance) Update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
+	i.takeAll()
+	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
+	i.takeAll()
+	return Plain(err)
+}
+
+// UpdateState is called by the policy, on its own stack and maybe with its own locks
+// held: it only queues.
+func (i *Instance) UpdateState(state balancer.State) {
+	r := &report{state: state}
+	i.mu.Lock()
+	if i.said == nil {
+		i.said = r
+	} else {
+		i.last.next = r
+	}
+	i.last = r
+	i.mu.Unlock()
+	i.shell.serial.Queue((*taking)(i))
+}
+
+// taking is the event that takes in one report, if it is still there.
+type taking Instance
+
+func (t *taking) Run() { (*Instance)(t).take() }
+
+// take takes in the oldest report, and returns whether there was one.
+func (i *Instance) take() bool {
+	i.mu.Lock()
+	r, closed := i.said, i.closed
+	if r != nil {
+		i.said = r.next
+	}
+	i.mu.Unlock()
+	if r == nil || closed {
+		return false
+	}
+	i.state = r.state
+	i.owner.Reported(i, r.state)
+	return true
+}
+
+func (i *Instance) takeAll() {
+	for i.take() {
+	}
+}
+
+// ResolveNow is called by the policy, on its own stack.
+func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
+	if !i.isClosed() {
+		i.owner.ResolveNow()
+	}
+}
+
+var errClosed = errors.New("a closed policy asked for a subchannel")
+
+// NewSubConn makes a subchannel, and remembers it where the policy cannot be
+// relied upon to shut it down.
+func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	if i.isClosed() {
+		return nil, errClosed
+	}
+	if !i.remember {
+		return i.ClientConn.NewSubConn(addresses, opts)
+	}
+	var sc balancer.SubConn
+	listener := opts.StateListener
+	opts.StateListener = func(state balancer.SubConnState) { i.subConnReported(sc, state, listener) }
+	sc, err := i.ClientConn.NewSubConn(addresses, opts)
+	if err != nil {
+		return nil, err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		sc.Shutdown()
+		return nil, errClosed
+	}
+	if i.subConns == nil {
+		i.subConns = make(map[balancer.SubConn]struct{})
+	}
+	i.subConns[sc] = struct{}{}
+	return sc, nil
+}
+
+// subConnReported passes a subchannel's state on to the policy that made it.
+func (i *Instance) subConnReported(sc balancer.SubConn, state balancer.SubConnState, listener func(balancer.SubConnState)) {
+	i.mu.Lock()
+	_, known := i.subConns[sc]
+	if state.ConnectivityState == connectivity.Shutdown {
+		delete(i.subConns, sc)
+	}
+	i.mu.Unlock()
+	switch {
+	case !known:
+	case listener != nil:
+		listener(state)
+	default:
+		i.lb.UpdateSubConnState(sc, state)
+	}
+}
+
+func (i *Instance) isClosed() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.closed
+}
+
+// ResolverError passes an error of the resolver on to the policy.
+func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
+
+// ExitIdle asks the policy to connect.
+func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
+
+// Remove closes the policy when the update under way has been published: until then its
+// subchannels serve calls. What it reports is ignored at once.
+func (i *Instance) Remove() {
+	i.mu.Lock()
+	i.closed = true
+	i.mu.Unlock()
+	i.shell.removed = append(i.shell.removed, i)
+}
+
+// Close closes the policy and shuts down the subchannels that it left. It does
+// nothing for a nil Instance.
+func (i *Instance) Close() {
+	if i == nil {
+		return
+	}
+	i.mu.Lock()
+	i.closed, i.said = true, nil
+	i.mu.Unlock()
+	i.lb.Close()
+	i.mu.Lock()
+	left := i.subConns
+	i.subConns = nil
+	i.mu.Unlock()
+	for sc := range left {
+		sc.Shutdown()
+	}
+}

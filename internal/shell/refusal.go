@@ -1,0 +1,75 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+)
+
+// Refusal is what calls fail with while the child in use is one that returned an error
+// from its update. It wraps no status, so that calls that wait for ready wait.
+type Refusal struct {
+	policy, child string
+	err           error
+}
+
+// Error says which child of which policy refused its update, and why.
+func (r *Refusal) Error() string {
+	if r.child == "" {
+		return fmt.Sprintf("%s: the child rejected its update: %v", r.policy, r.err)
+	}
+	return fmt.Sprintf("%s: child %q rejected its update: %v", r.policy, r.child, r.err)
+}
+
+// Unwrap returns the child's error.
+func (r *Refusal) Unwrap() error { return r.err }
+
+// Refused handles an error from the update of a child whose last report is reported. It
+// returns the state that the child counts as from now on, if that is another: not if it
+// is READY or IDLE, which then stays in use, nor if it has said itself what is wrong,
+// which balancer.ErrBadResolverState does not.
+func (s *Shell) Refused(child string, reported connectivity.State, err error) (failed balancer.State, counts bool) {
+	refusal := &Refusal{s.name, child, Plain(err)}
+	if s.updating { // otherwise there is nobody to return it to
+		s.refusals = append(s.refusals, refusal)
+	}
+	says := !errors.Is(err, balancer.ErrBadResolverState)
+	switch reported {
+	case connectivity.Ready, connectivity.Idle:
+		if says {
+			logger.Warningf("%v; it stays %v", refusal, reported)
+		}
+		return balancer.State{}, false
+	case connectivity.TransientFailure:
+		if !says {
+			return balancer.State{}, false
+		}
+	}
+	if says {
+		logger.Warningf("%v; it counts as failed", refusal)
+	}
+	return Failed(refusal), true
+}
+
+// refusals are those of one update.
+type refusals []error
+
+// join returns one error: the first that is not balancer.ErrBadResolverState, with
+// the number of the others; or else that one itself, since gRPC's callers compare.
+func (r refusals) join() error {
+	for _, err := range r {
+		if errors.Is(err, balancer.ErrBadResolverState) {
+			continue
+		}
+		if len(r) > 1 {
+			return fmt.Errorf("%w (and %d more)", err, len(r)-1)
+		}
+		return err
+	}
+	if len(r) > 0 {
+		return balancer.ErrBadResolverState
+	}
+	return nil
+}

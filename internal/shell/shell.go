@@ -1,0 +1,208 @@
+// Package shell is all that a policy with children does whatever its algorithm: it
+// implements balancer.Balancer, runs one event at a time, owns the children and the
+// timers, publishes, and can be asked what it looks like. A policy adds to it a
+// configuration, a core that decides, and the translation of what the core decides.
+//
+// The rules that hold for all of them:
+//
+//   - An update is two events, Begin and End. What children report from inside the
+//     first is known to the second, and nothing is published in between.
+//   - A state is published once after a batch of events, where it is a new one.
+//   - A configuration of another type is refused; where there was none before, calls
+//     fail with the reason.
+//   - A child that refuses an update counts as failed with its error, unless it is READY
+//     or IDLE. UpdateClientConnState returns what children refused only if the policy
+//     itself has failed, because a parent takes an error for the failure of the whole.
+//   - UpdateClientConnState and Close return when they have been applied. ResolverError
+//     and ExitIdle never wait: a parent may call them from inside its UpdateState. After
+//     Close, nothing is published and no child hears anything.
+package shell
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/serial"
+)
+
+var logger = grpclog.Component("understudy")
+
+// Policy is what a policy adds to its shell. Its methods are called in events, and not
+// after Close. C is its configuration, a type of package lbconfig.
+type Policy[C any] interface {
+	// Begin applies a configuration and a resolver's state: it updates the children.
+	Begin(config *C, state resolver.State)
+	// End ends the update, when all is known that children reported meanwhile.
+	End()
+	Parts
+}
+
+// Parts are the methods of a Policy that have nothing to do with its configuration.
+type Parts interface {
+	// State returns what is to be published.
+	State() balancer.State
+	// Children yields all children that exist, with their names.
+	Children(yield func(name string, child Below) bool)
+	// ExitIdle asks those children to connect that the policy wants connected.
+	ExitIdle()
+}
+
+// Scheduled is a policy that has its own idea of when to publish. One that is not calls
+// Shell.Publish.
+type Scheduled interface {
+	// Due returns when State is to be published, zero where it need not be.
+	Due() time.Time
+}
+
+// Below is a child as the shell sees it: a Child or an Instance.
+type Below interface {
+	ResolverError(err error)
+	ExitIdle()
+	Close()
+	look() ChildSnapshot
+}
+
+// Shell is the mechanism of one policy. Its fields and methods are for the policy, in
+// events.
+type Shell struct {
+	// ClientConn is the parent's; subchannels are made there.
+	ClientConn balancer.ClientConn
+	// Options are those the policy was built with; children get them, too.
+	Options balancer.BuildOptions
+
+	name      string // in errors and logs
+	parts     Parts
+	scheduled Scheduled // nil where the policy is not
+
+	serial                    serial.Serializer
+	resolverErrors, exitIdles serial.Slot
+
+	configured bool // there was a configuration that it could use
+	updating   bool // between Begin and the end of End
+	closed     bool
+	stale      bool // Publish was called
+	strays     bool // the last update had endpoints that belong to no child
+	refusals   refusals
+	removed    []Below // to be closed when the update has been published
+
+	published balancer.State // last
+	since     time.Time      // when its connectivity state became so
+	timer     serial.Timer   // runs until dueAt
+	dueAt     time.Time
+
+	watch
+}
+
+// lb is a balancer.Balancer.
+type lb[C any] struct {
+	Shell
+	policy   Policy[C]
+	fallback func() *C
+}
+
+// UpdateClientConnState applies a configuration and a resolver's state.
+func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
+	config, ok := any(ccs.BalancerConfig).(*C)
+	if !ok && ccs.BalancerConfig == nil && b.fallback != nil {
+		config, ok = b.fallback(), true
+	}
+	if !ok {
+		return b.refuse(fmt.Errorf("%s: configuration of type %T given, want one that ParseConfig returned: %w", b.name, ccs.BalancerConfig, balancer.ErrBadResolverState))
+	}
+	b.serial.Do(func() {
+		if b.closed {
+			return
+		}
+		b.configured, b.updating = true, true
+		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
+	})
+	// What children report meanwhile on other stacks, say on that of another child's
+	// update, is queued between the two events.
+	var err error
+	b.serial.Do(func() {
+		if !b.closed {
+			b.policy.End()
+			err = b.end()
+		}
+	})
+	return err
+}
+
+// end ends an update, and returns what is to be said of it.
+func (s *Shell) end() error {
+	s.updating = false
+	s.flush()
+	for _, c := range s.removed { // only now, since calls were still given to them
+		c.Close()
+	}
+	err := s.refusals.join()
+	s.removed, s.refusals = nil, nil
+	if s.published.ConnectivityState != connectivity.TransientFailure {
+		return nil
+	}
+	return err
+}
+
+// refuse makes calls fail rather than wait where there is no configuration that they
+// could wait for.
+func (s *Shell) refuse(err error) error {
+	s.serial.Do(func() {
+		if !s.closed && !s.configured {
+			s.publish(Failed(err))
+		}
+	})
+	return err
+}
+
+// ResolverError gives the error to all children; without any, calls fail with it.
+func (s *Shell) ResolverError(err error) {
+	s.resolverErrors.Enqueue(&s.serial, func() {
+		if s.closed {
+			return
+		}
+		childless := true
+		for _, c := range s.parts.Children {
+			childless = false
+			c.ResolverError(err)
+		}
+		if childless {
+			s.publish(Failed(fmt.Errorf("%s: the resolver failed: %w", s.name, err)))
+		}
+	})
+}
+
+// UpdateSubConnState does nothing: subchannels report to the child that made them.
+func (s *Shell) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+
+// ExitIdle asks the children to connect that the policy wants connected.
+func (s *Shell) ExitIdle() {
+	s.exitIdles.Enqueue(&s.serial, func() {
+		if !s.closed {
+			s.parts.ExitIdle()
+		}
+	})
+}
+
+// Close closes all children. Nothing is published afterwards.
+func (s *Shell) Close() {
+	s.serial.Do(func() {
+		if s.closed {
+			return
+		}
+		s.closed = true
+		s.timer.Stop()
+		for _, c := range s.parts.Children {
+			c.Close()
+		}
+		for _, c := range s.removed {
+			c.Close()
+		}
+		s.removed = nil
+	})
+}

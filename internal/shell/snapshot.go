@@ -1,0 +1,153 @@
+package shell
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/serial"
+)
+
+// Snapshot is what a policy looked like at one moment. It is never modified.
+type Snapshot struct {
+	Policy   string             // what it is called in errors and logs
+	State    connectivity.State // as last published
+	Since    time.Time          // when State became so; zero if nothing was published
+	Error    error              // why calls fail, if they do and it is known
+	Children []ChildSnapshot
+	Details  any // what the policy's core adds
+}
+
+// ChildSnapshot is what a policy knew of a child.
+type ChildSnapshot struct {
+	Name      string
+	State     connectivity.State // as last reported
+	LastError error              // the last that is known, also if it is over
+	Details   any                // what the policy's core adds
+	// Below is the child's policy, where it can be asked, too.
+	Below Watchable
+}
+
+// Watchable is a policy that can be asked what it looks like. The policies that are
+// built on a Shell are.
+type Watchable interface {
+	// Watch makes the policy, and all below it, keep a snapshot until stop is called. It
+	// does not wait for the first one.
+	Watch() (stop func())
+	// Snapshot returns the last one, which is nil before the first and while nobody
+	// watches. It never waits, whatever the policy is doing.
+	Snapshot() *Snapshot
+}
+
+// Describer is a policy whose core adds something to its snapshots.
+type Describer interface {
+	// Describe sets the Details of a snapshot and of its children.
+	Describe(*Snapshot)
+}
+
+// A snapshot is made at most once in so much time for each child.
+const snapshotInterval = 10 * time.Microsecond
+
+// watch is what a shell needs in order to be watched.
+type watch struct {
+	watchers atomic.Int64
+	snapshot atomic.Pointer[Snapshot]
+
+	// What follows is used in events.
+	below map[Watchable]func() // how to stop watching them
+	made  time.Time
+	again serial.Timer
+}
+
+// Watch is described at Watchable.
+func (s *Shell) Watch() (stop func()) {
+	s.watchers.Add(1)
+	s.serial.Enqueue(func() {}) // lookAround follows
+	return sync.OnceFunc(func() {
+		s.watchers.Add(-1)
+		s.serial.Enqueue(func() {})
+	})
+}
+
+// Snapshot is described at Watchable.
+func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
+
+// lookAround makes a snapshot after a batch of events, while somebody watches.
+func (s *Shell) lookAround() {
+	if s.closed || s.watchers.Load() == 0 {
+		if last := s.snapshot.Swap(nil); last != nil {
+			s.again.Stop()
+			s.watchBelow(nil)
+		}
+		return
+	}
+	last := s.snapshot.Load()
+	if last != nil {
+		due := s.made.Add(time.Duration(len(last.Children)) * snapshotInterval)
+		if wait := time.Until(due); wait > 0 {
+			if !s.again.Runs() {
+				s.again.Start(&s.serial, wait, func() {})
+			}
+			return
+		}
+	}
+	s.made = time.Now()
+	next := s.look()
+	s.watchBelow(next.Children)
+	s.snapshot.Store(next)
+}
+
+func (s *Shell) look() *Snapshot {
+	now := &Snapshot{Policy: s.name, State: s.published.ConnectivityState, Since: s.since}
+	if now.State == connectivity.TransientFailure {
+		now.Error = FailureOf(s.published.Picker)
+	}
+	for name, c := range s.parts.Children {
+		child := c.look()
+		child.Name = name
+		now.Children = append(now.Children, child)
+	}
+	if d, ok := s.parts.(Describer); ok {
+		d.Describe(now)
+	}
+	return now
+}
+
+// watchBelow watches the policies of the children, and no others.
+func (s *Shell) watchBelow(children []ChildSnapshot) {
+	watched := make(map[Watchable]func())
+	for _, c := range children {
+		if c.Below == nil {
+			continue
+		}
+		if stop, ok := s.below[c.Below]; ok {
+			watched[c.Below] = stop
+			delete(s.below, c.Below)
+		} else {
+			watched[c.Below] = c.Below.Watch()
+		}
+	}
+	for _, stop := range s.below {
+		stop()
+	}
+	s.below = watched
+}
+
+func (i *Instance) look() ChildSnapshot {
+	seen := ChildSnapshot{State: i.state.ConnectivityState}
+	if seen.State == connectivity.TransientFailure {
+		seen.LastError = FailureOf(i.state.Picker)
+	}
+	seen.Below, _ = i.lb.(Watchable)
+	return seen
+}
+
+func (c *Child) look() ChildSnapshot {
+	seen := ChildSnapshot{State: c.state.ConnectivityState, LastError: c.failed}
+	if c.current != nil {
+		seen.Below, _ = c.current.lb.(Watchable)
+	}
+	return seen
+}
