@@ -287,3 +287,22 @@ func TestPlacesAreKeptFromPickerToPicker(t *testing.T) {
 		})
 	}
 }
+
+// "The name (key of the map) will allow the LB policy to be intelligent about updating
+// existing children instead of needlessly recreating them" (A28).
+func TestNamesKeepChildren(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 b=1", "")
+		if n := len(h.builder.Built()); n != 2 {
+			t.Errorf("built %d children, want one for each target", n)
+		}
+		a, b := h.builder.Get("a"), h.builder.Get("b")
+		h.update("b=5 a=2 c=1", "")
+		if h.builder.Get("a") != a || h.builder.Get("b") != b || len(h.builder.Built()) != 3 {
+			t.Errorf("built %d children, want those of a and b kept, and c new", len(h.builder.Built()))
+		}
+		if a.Updates() != 2 || b.Updates() != 2 {
+			t.Errorf("a was updated %d times, b %d times, want 2", a.Updates(), b.Updates())
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// tables are the documents with sentence tables that this package keeps; priority and
+// pickfirst keep their own.
+var tables = map[string]struct {
+	scenarios string // the directory of the scenario files that it names, "" for none
+	rows      int    // at least
+}{
+	"docs/a34.md": {"", 60},
+	"docs/a28.md": {"internal/core/weightedtarget/testdata", 18},
+}
+
+// tested are the directories whose tests these documents name.
+var tested = []string{
+	"discovery/eds", "interop", "internal/core/weightedtarget", "internal/edf", "internal/weighted",
+	"topology", "weightedroundrobin", "weightedtarget",
+}
+
+var (
+	testName     = regexp.MustCompile("`(Test[A-Za-z0-9]+)`")
+	scenarioName = regexp.MustCompile("`([a-z0-9]+\\.txt)`: ([^;`|]+)")
+)
+
+// No sentence of the specifications is without a test, and every test and scenario that
+// is named exists.
+func TestDocumentsNameWhatThereIs(t *testing.T) {
+	var code strings.Builder
+	for _, dir := range tested {
+		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files of tests, %v", dir, len(files), err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(data)
+		}
+	}
+	for document, table := range tables {
+		rows := 0
+		for line := range strings.Lines(read(t, document)) {
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+			if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasPrefix(line, "| **") || strings.HasSuffix(line, "| tested by |\n") {
+				continue
+			}
+			rows++
+			by := cells[len(cells)-1]
+			named := testName.FindAllStringSubmatch(by, -1)
+			for _, m := range named {
+				if !strings.Contains(code.String(), "\nfunc "+m[1]+"(") {
+					t.Errorf("%s: there is no %s", document, m[1])
+				}
+			}
+			scenarios := scenarioName.FindAllStringSubmatch(by, -1)
+			for _, m := range scenarios {
+				comments := commentsOf(t, table.scenarios+"/"+m[1])
+				for words := range strings.SplitSeq(m[2], ", ") {
+					if words = strings.TrimSpace(words); words != "" && !strings.Contains(comments, words) {
+						t.Errorf("%s: no comment of %s has the words %q", document, m[1], words)
+					}
+				}
+			}
+			if len(named)+len(scenarios) == 0 || len(cells) < 2 {
+				t.Errorf("%s: nothing tests %s", document, cells[0])
+			}
+		}
+		if rows < table.rows {
+			t.Errorf("%s: %d rows, want at least %d", document, rows, table.rows)
+		}
+	}
+}
+
+// commentsOf returns the comments of a scenario file, on one line.
+func commentsOf(t *testing.T, file string) string {
+	t.Helper()
+	var comments strings.Builder
+	for line := range strings.Lines(read(t, file)) {
+		if comment, ok := strings.CutPrefix(line, "# "); ok {
+			comments.WriteString(strings.TrimSpace(comment) + " ")
+		}
+	}
+	return comments.String()
+}
