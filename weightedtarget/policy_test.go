@@ -306,3 +306,31 @@ func TestNamesKeepChildren(t *testing.T) {
 		}
 	})
 }
+
+// A client's first call goes to the heaviest child with startPoint "spec", the default,
+// and with "random" as the weights say.
+func TestFirstPicksFollowTheStartPoint(t *testing.T) {
+	const clients = 400
+	first := func(more string) (heavy int) {
+		for range clients {
+			inBubble(t, func(_ *testing.T, h *harness) {
+				h.update("a=1 b=3", more)
+				h.report("a", connectivity.Ready)
+				h.report("b", connectivity.Ready)
+				if lbtest.Pick(h.cc.State()) == "b" {
+					heavy++
+				}
+			})
+		}
+		return heavy
+	}
+	for _, more := range []string{"", `, "startPoint": "spec"`} {
+		if heavy := first(more); heavy != clients {
+			t.Errorf("%q: %d of %d first picks go to the heavier child, want all", more, heavy, clients)
+		}
+	}
+	// 300 ± 5 standard deviations.
+	if heavy := first(`, "startPoint": "random"`); heavy < 256 || heavy > 344 {
+		t.Errorf("random: %d of %d first picks go to 3 of 4 of the weight, want about 300", heavy, clients)
+	}
+}

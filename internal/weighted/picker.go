@@ -54,6 +54,20 @@ func (p *Picker) Failure() error {
 // Len returns among how many children it picks.
 func (p *Picker) Len() int { return len(p.pickers) }
 
+// Leaves returns among how many children it picks in the end, where those of its
+// children count that are such pickers themselves.
+func (p *Picker) Leaves() int {
+	n := 0
+	for _, child := range p.pickers {
+		if inner, ok := child.(*Picker); ok {
+			n += inner.Leaves()
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
 // Lefts returns what is left of the children's intervals; nil for one child.
 func (p *Picker) Lefts() []edf.Left {
 	if p.scheduler == nil {

@@ -26,7 +26,7 @@ func contestants(weights []uint32) []contestant {
 		floor(),
 		next("edf.Next", entries(weights, false)),
 		next("edf.Next, random start", entries(weights, true)),
-		ourPicker(weights),
+		generatedTree(weights),
 		textbookEDF(weights),
 		randomWRR(weights),
 		roundRobin(weights),
@@ -61,25 +61,6 @@ func next(name string, entries []edf.Entry) contestant {
 			s.Next()
 		}
 	}}
-}
-
-// scheduled picks as the picker of understudy_weighted_round_robin does, which is
-// what compares with grpc-go's pickers.
-type scheduled struct {
-	scheduler *edf.Scheduler
-	pickers   []balancer.Picker
-}
-
-func (p *scheduled) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
-	return p.pickers[p.scheduler.Next()].Pick(info)
-}
-
-func ourPicker(weights []uint32) contestant {
-	p := &scheduled{scheduler: edf.New(entries(weights, true))}
-	for range weights {
-		p.pickers = append(p.pickers, stubPicker{})
-	}
-	return contestant{name: "picker, random start", loop: loopOf(p)}
 }
 
 func loopOf(p balancer.Picker) func(int) {

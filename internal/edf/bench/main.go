@@ -1,5 +1,5 @@
 // Command bench compares ways of picking by weight, and prints one Markdown table of
-// medians from one run:
+// medians from one run, and a second one of what bring-up and updates cost:
 //
 //	go run ./internal/edf/bench
 //
@@ -36,4 +36,5 @@ func main() {
 		}
 	}
 	t.footer()
+	updates(*counts, *most)
 }

@@ -127,7 +127,7 @@ func (t *table) footer() {
 	line("a pick at most 40 ns serial", " ns", t.serial)
 	line("0 allocations a pick", "", t.allocs)
 	line("at most 0.2 of textbook EDF from 10,000 endpoints", "", t.overTextbook)
-	line("our picker at most 1.0 of grpc-go's round_robin on all cores up to 10,000 endpoints", "", t.overRobin)
+	line("a pick of the generated tree at most 1.0 of grpc-go's round_robin on all cores up to 10,000 endpoints", "", t.overRobin)
 	line("building at most 100 ns an endpoint from 1,000", " ns", t.buildTime)
 	line("building at most 100 bytes an endpoint from 1,000", " bytes", t.buildBytes)
 	line("p99.99 of picks", " µs", t.tail)

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	_ "github.com/understudy-lb/understudy" // registers the policies of the tree
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/internal/weighted"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// tree is the product: the policies of the tree that topology generates for one
+// priority with one locality, on a channel without a network.
+type tree struct {
+	cc         lbtest.ClientConn
+	policy     balancer.Balancer
+	translator topology.Translator
+	published  chan struct{} // holds an element if something was published
+	complete   chan int      // with how many endpoints the picker is that was picked from last
+	picking    chan struct{} // closed when nothing picks any more
+}
+
+func newTree() *tree {
+	t := &tree{published: make(chan struct{}, 1), complete: make(chan int, 1), picking: make(chan struct{})}
+	t.cc.OnUpdate(func(balancer.State) {
+		select {
+		case t.published <- struct{}{}:
+		default:
+		}
+	})
+	t.policy = balancer.Get("understudy_priority").Build(&t.cc, balancer.BuildOptions{})
+	go t.pick()
+	return t
+}
+
+// pick picks once from what was published, as calls do that wait for it.
+func (t *tree) pick() {
+	defer close(t.picking)
+	for range t.published {
+		if p, ok := t.cc.State().Picker.(*weighted.Picker); ok {
+			_, _ = p.Pick(balancer.PickInfo{})
+			select {
+			case <-t.complete:
+			default:
+			}
+			t.complete <- p.Leaves()
+		}
+	}
+}
+
+func (t *tree) close() {
+	t.policy.Close()
+	close(t.published)
+	<-t.picking
+}
+
+// update gives the tree a state and picks once from what it publishes.
+func (t *tree) update(state balancer.ClientConnState) {
+	must(t.policy.UpdateClientConnState(state))
+	_, err := t.cc.State().Picker.Pick(balancer.PickInfo{})
+	must(err)
+}
+
+// clusterOf returns the cluster of as many endpoints as there are weights.
+func clusterOf(weights []uint32) *endpointv3.ClusterLoadAssignment {
+	locality := &endpointv3.LocalityLbEndpoints{
+		Locality:            &corev3.Locality{Region: "us-east"},
+		LoadBalancingWeight: wrapperspb.UInt32(1),
+	}
+	for i, w := range weights {
+		locality.LbEndpoints = append(locality.LbEndpoints, &endpointv3.LbEndpoint{
+			LoadBalancingWeight: wrapperspb.UInt32(w),
+			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+				Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+					Address:       fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255),
+					PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 443},
+				}}},
+			}},
+		})
+	}
+	return &endpointv3.ClusterLoadAssignment{
+		ClusterName: "bench",
+		Endpoints:   []*endpointv3.LocalityLbEndpoints{locality},
+	}
+}
+
+// stateOf returns the cluster as a resolver and gRPC's channel give it to the tree.
+func (t *tree) stateOf(cluster *endpointv3.ClusterLoadAssignment) balancer.ClientConnState {
+	generated, err := t.translator.Translate(cluster)
+	must(err)
+	var policy lbconfig.Policy
+	must(json.Unmarshal(generated.Config, &policy))
+	state := balancer.ClientConnState{BalancerConfig: policy.Config}
+	state.ResolverState.Endpoints = generated.Endpoints
+	state.ResolverState = hierarchy.Seal(state.ResolverState)
+	return state
+}
+
+// bringUp gives the tree its endpoints, makes all of them READY one after the other, as
+// connections are made, and waits until the picker is picked from that has them all.
+func (t *tree) bringUp(state balancer.ClientConnState) {
+	must(t.policy.UpdateClientConnState(state))
+	subConns := t.cc.SubConns()
+	for _, sc := range subConns {
+		sc.Report(connectivity.Connecting, nil)
+		sc.Report(connectivity.Ready, nil)
+		sc.ReportHealth(connectivity.Ready, nil)
+	}
+	for <-t.complete < len(subConns) {
+	}
+}
+
+// generatedTree picks as a channel does that follows one of this project's resolvers.
+func generatedTree(weights []uint32) contestant {
+	t := newTree()
+	t.bringUp(t.stateOf(clusterOf(weights)))
+	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
+}

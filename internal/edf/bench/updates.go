@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// work is what something costs once, all goroutines included: medians of some counts.
+type work struct {
+	took          time.Duration
+	allocs, bytes uint64
+}
+
+// costOf measures f, which is run once for each count, with what prepare returns.
+func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) work {
+	var samples []work
+	for range counts {
+		with := prepare()
+		runtime.GC()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		took := timed(func() { f(with) })
+		runtime.ReadMemStats(&after)
+		done(with)
+		samples = append(samples, work{took, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc})
+	}
+	return work{
+		took:   time.Duration(medianOf(samples, func(w work) float64 { return float64(w.took) })),
+		allocs: uint64(medianOf(samples, func(w work) float64 { return float64(w.allocs) })),
+		bytes:  uint64(medianOf(samples, func(w work) float64 { return float64(w.bytes) })),
+	}
+}
+
+func (w work) String() string {
+	return fmt.Sprintf("%.1f ms, %d allocs, %.1f MB", float64(w.took.Microseconds())/1000, w.allocs, float64(w.bytes)/1e6)
+}
+
+// updates prints what the generated tree costs apart from picks.
+func updates(counts, most int) {
+	fmt.Print(`
+Bring-up and updates of the generated tree: all endpoints become READY one after the other;
+then an update that changes nothing, and one that changes every weight. Each picker that
+is published is picked from. To translate is to
+make the tree's configuration and endpoints of a cluster, and to parse the configuration.
+
+| endpoints | bring-up | update, identical | update, all weights | translate |
+| ---: | --- | --- | --- | --- |
+`)
+	for n := 1000; n <= min(most, 10_000); n *= 10 {
+		weights := distributions[1].weights(n)
+		cluster := clusterOf(weights)
+		slices.Reverse(weights)
+		turned := clusterOf(weights)
+
+		up := func() *tree {
+			t := newTree()
+			t.bringUp(t.stateOf(cluster))
+			return t
+		}
+		probe := newTree()
+		first, second := probe.stateOf(cluster), probe.stateOf(turned)
+		probe.close()
+		fmt.Printf("| %d | %v | %v | %v | %v |\n", n,
+			costOf(counts, newTree, func(t *tree) { t.bringUp(first) }, (*tree).close),
+			costOf(counts, up, func(t *tree) { t.update(first) }, (*tree).close),
+			costOf(counts, up, func(t *tree) { t.update(second) }, (*tree).close),
+			costOf(counts, newTree, func(t *tree) { t.stateOf(cluster) }, (*tree).close))
+	}
+}

@@ -1,0 +1,24 @@
+package weighted
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+)
+
+// Leaves looks through pickers of pickers, as there are in a generated tree.
+func TestLeaves(t *testing.T) {
+	pickerOf := func(children ...balancer.Picker) *Picker {
+		weights, places := make([]uint32, len(children)), make([]*Place, len(children))
+		for i := range children {
+			place := NewPlace(false)
+			weights[i], places[i] = 1, &place
+		}
+		return New(children, weights, places)
+	}
+	leaf := named{0}
+	tree := pickerOf(pickerOf(leaf, leaf, leaf), leaf, pickerOf(leaf))
+	if got := tree.Leaves(); got != 5 || tree.Len() != 3 {
+		t.Errorf("%d leaves below %d children, want 5 below 3", got, tree.Len())
+	}
+}
