@@ -1,0 +1,60 @@
+package weightedtarget
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// Decision 7: with one pick between updates calls still follow the weights.
+func TestPlacesAreKeptFromPickerToPicker(t *testing.T) {
+	for _, start := range []string{"spec", "random"} {
+		inBubble(t, func(t *testing.T, h *harness) {
+			more := `, "startPoint": "` + start + `"`
+			h.update("a=1 b=5 c=10", more)
+			for _, name := range []string{"a", "b", "c"} {
+				h.report(name, connectivity.Ready)
+			}
+			counts := map[string]int{}
+			for range 1600 {
+				h.update("a=1 b=5 c=10", more)
+				counts[lbtest.Pick(h.cc.State())]++
+			}
+			for name, want := range map[string]int{"a": 100, "b": 500, "c": 1000} {
+				if diff := counts[name] - want; diff < -1 || diff > 1 {
+					t.Errorf("%s: %s got %d calls, want %d", start, name, counts[name], want)
+				}
+			}
+		})
+	}
+}
+
+// A client's first call goes to the heaviest child with startPoint "spec", the default,
+// and with "random" as the weights say.
+func TestFirstPicksFollowTheStartPoint(t *testing.T) {
+	const clients = 400
+	first := func(more string) (heavy int) {
+		for range clients {
+			inBubble(t, func(_ *testing.T, h *harness) {
+				h.update("a=1 b=3", more)
+				h.report("a", connectivity.Ready)
+				h.report("b", connectivity.Ready)
+				if lbtest.Pick(h.cc.State()) == "b" {
+					heavy++
+				}
+			})
+		}
+		return heavy
+	}
+	for _, more := range []string{"", `, "startPoint": "spec"`} {
+		if heavy := first(more); heavy != clients {
+			t.Errorf("%q: %d of %d first picks go to the heavier child, want all", more, heavy, clients)
+		}
+	}
+	// 300 ± 5 standard deviations.
+	if heavy := first(`, "startPoint": "random"`); heavy < 256 || heavy > 344 {
+		t.Errorf("random: %d of %d first picks go to 3 of 4 of the weight, want about 300", heavy, clients)
+	}
+}
