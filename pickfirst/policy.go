@@ -136,7 +136,6 @@ func (t *attemptTimer) stop() {
 }
 
 func (p *policy) startTimer() {
-	p.timer.stop()
 	t := &attemptTimer{}
 	fired := func() {
 		if !t.stopped {

@@ -63,8 +63,7 @@ const (
 	Connect Kind = iota
 	// Shutdown shuts the subchannel of address Index down.
 	Shutdown
-	// StartTimer makes TimerFired be called in AttemptDelay, in place of any earlier
-	// timer.
+	// StartTimer makes TimerFired be called in AttemptDelay. No timer runs yet.
 	StartTimer
 	// StopTimer stops the timer, if it runs.
 	StopTimer

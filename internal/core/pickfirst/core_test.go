@@ -41,6 +41,7 @@ func (t *target) Update(names []string, health bool) {
 	if t.closed {
 		return
 	}
+	names = once(names)
 	from := make([]int, len(names))
 	for i, n := range names {
 		from[i] = slices.Index(t.names, n)
@@ -50,8 +51,18 @@ func (t *target) Update(names []string, health bool) {
 	for _, i := range dropped {
 		t.shutdown(t.names[i])
 	}
-	t.names = slices.Clone(names)
+	t.names = names
 	t.act(actions)
+}
+
+// once drops duplicates, as the shell does.
+func once(names []string) (list []string) {
+	for _, n := range names {
+		if !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 func (t *target) shutdown(name string) {
@@ -67,11 +78,16 @@ func (t *target) act(actions []core.Action) {
 		}
 		switch a.Kind {
 		case core.Connect:
+			t.noTimer()
 			t.made[name] = true
 			t.log = append(t.log, "connect "+name)
 		case core.Shutdown:
 			t.shutdown(name)
 		case core.StartTimer:
+			t.noTimer()
+			if len(t.names) == 1 {
+				t.log = append(t.log, "a timer for which nobody waits")
+			}
 			t.timer = t.now + core.AttemptDelay
 		case core.StopTimer:
 			t.timer = 0
@@ -80,8 +96,19 @@ func (t *target) act(actions []core.Action) {
 		case core.Resolve:
 			t.log = append(t.log, "resolve")
 		case core.Publish:
+			if a.State != core.Connecting {
+				t.noTimer()
+			}
 			t.log = append(t.log, "publish "+published(a, name))
 		}
+	}
+}
+
+// noTimer complains about a timer where none may run: when a turn begins, and outside
+// of a pass.
+func (t *target) noTimer() {
+	if t.timer != 0 {
+		t.log = append(t.log, "the timer of an earlier attempt still runs")
 	}
 }
 

@@ -13,9 +13,11 @@ func (c *Core) begin() {
 	c.attempt()
 }
 
-// attempt gives the next address its turn. One that still waits for its backoff to
-// end has failed already.
+// attempt ends the turn before, with its timer, and gives the next address its own.
+// One that still waits for its backoff to end has failed already. The last turn has no
+// timer, since nobody waits for its end.
 func (c *Core) attempt() {
+	c.do(StopTimer, 0)
 	for ; int(c.next) < len(c.subs); c.next++ {
 		sub := &c.subs[c.next]
 		switch sub.state {
@@ -26,19 +28,12 @@ func (c *Core) attempt() {
 			sub.state = Idle
 			c.do(Connect, int(c.next))
 		}
-		c.schedule()
+		if int(c.next)+1 < len(c.subs) {
+			c.do(StartTimer, 0)
+		}
 		return
 	}
-	c.do(StopTimer, 0)
 	c.endIfAllFailed(len(c.subs) - 1)
-}
-
-func (c *Core) schedule() {
-	if int(c.next)+1 < len(c.subs) {
-		c.do(StartTimer, 0)
-	} else {
-		c.do(StopTimer, 0)
-	}
 }
 
 func (c *Core) fail(sub *subchannel) {
