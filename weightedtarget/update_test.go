@@ -1,0 +1,198 @@
+package weightedtarget
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// What children report from inside an update is published with it, however the
+// goroutines run.
+func TestOnePublicationForEachOfManyUpdates(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.Ready, nil)
+			return nil
+		}
+		for i := range 1000 {
+			h.update("a=1 b=1 c=1", "")
+			if n := len(h.cc.States()); n != i+1 {
+				t.Fatalf("%d updates published %d states", i+1, n)
+			}
+		}
+	})
+}
+
+// Of several children that fail, the error of the first by name is returned.
+func TestTheFirstErrorIsReturned(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			return fmt.Errorf("%s is no good", s.ID())
+		}
+		for range 20 {
+			if err := h.update("c=1 a=1 d=1 b=1", ""); err == nil || !strings.Contains(err.Error(), "a is no good") {
+				t.Fatalf("error = %v, want that of a", err)
+			}
+		}
+	})
+}
+
+// An update ends what the resolver reported before it.
+func TestAnUpdateEndsAResolversError(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.policy.ResolverError(errors.New("no such host"))
+		h.update("", "")
+		if got := lbtest.Pick(h.cc.State()); got != "fail: "+errNoTargets.Error() {
+			t.Errorf("calls get %q, want that there are no targets", got)
+		}
+	})
+}
+
+// A child that is not to be kept is closed when the update returns, not some time later.
+func TestARemovedChildIsClosedWithinTheUpdate(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 b=1", "")
+		a := h.builder.Get("a")
+		h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: h.configure(map[string]string{"b": "1"}, "")})
+		if !a.IsClosed() {
+			t.Error("the removed child is open after the update")
+		}
+	})
+}
+
+const keep = `, "removedChildRetention": "60s"`
+
+// The time of a removed child counts from its removal, not from the last update.
+func TestUpdatesDoNotProlongRetention(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 b=1", keep)
+		a := h.builder.Get("a")
+		for range 2 {
+			h.update("b=1", keep)
+			time.Sleep(30 * time.Second)
+		}
+		synctest.Wait()
+		if !a.IsClosed() {
+			t.Error("the removed child is open after its time, because of an update meanwhile")
+		}
+	})
+}
+
+// The time ends while an update brings the child back: it stays.
+func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 z=1", keep)
+		z := h.builder.Get("z")
+		h.update("a=1", keep)
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			if s.ID() == "a" { // before z has its turn
+				time.Sleep(61 * time.Second)
+			}
+			return nil
+		}
+		h.update("a=1 z=1", keep)
+		if z.IsClosed() || h.builder.Get("z") != z {
+			t.Error("the child that came back was closed by the timer that had been running")
+		}
+		h.report("z", connectivity.Ready)
+		if got := h.describe(); got != "READY z*1\n" {
+			t.Errorf("state = %s, want calls to go to z", got)
+		}
+	})
+}
+
+// Once children are closed nothing is published, not even what waited its turn.
+func TestNothingIsPublishedWhileClosing(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.Ready, nil)
+			return nil
+		}
+		h.update("a=1", "")
+		a := h.builder.Get("a")
+		h.cc.OnUpdate(func(balancer.State) {
+			if a.IsClosed() {
+				t.Error("published a state of a closed child")
+			}
+		})
+		for range 100 {
+			a.Report(connectivity.Ready, nil)
+		}
+		h.policy.Close()
+	})
+}
+
+// logs collects the warnings of the process.
+type logs struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+var logged logs
+
+func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, &logged, io.Discard)) }
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// take returns what was logged since the last call.
+func (l *logs) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.buf.Reset()
+	return l.buf.String()
+}
+
+// Endpoints that reach no child are logged, once as long as there are some.
+func TestStraysAreLoggedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		logged.take()
+		h.update("a=1", "")
+		if got := logged.take(); got != "" {
+			t.Errorf("logged %q where all is well", got)
+		}
+		stray := hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: "1"}}}, "nobody")
+		for range 3 {
+			h.policy.UpdateClientConnState(balancer.ClientConnState{
+				BalancerConfig: h.configure(map[string]string{"a": "1"}, ""),
+				ResolverState:  resolver.State{Endpoints: []resolver.Endpoint{stray}},
+			})
+		}
+		if got := logged.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "1 of 1 endpoints") {
+			t.Errorf("logged %q, want one line about one endpoint", got)
+		}
+	})
+}
+
+// Behind a proxy endpoints lose their paths, but for what was sealed.
+func TestEndpointsBehindAProxy(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "1"}}}
+		state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{hierarchy.Set(endpoint, "a")}})
+		state.Endpoints = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "proxy"}}}}
+		err := h.policy.UpdateClientConnState(balancer.ClientConnState{
+			BalancerConfig: h.configure(map[string]string{"a": "1"}, ""), ResolverState: state,
+		})
+		if got := h.builder.Get("a").Addresses(); err != nil || !slices.Equal(got, []string{"proxy"}) {
+			t.Errorf("a has %v, %v; want the proxy's address", got, err)
+		}
+	})
+}
