@@ -79,7 +79,7 @@ func TestDifferencesByHand(t *testing.T) {
 				r.Update([]string{"a"}, false)
 				return nil
 			},
-			"[publish CONNECTING publish TRANSIENT_FAILURE: the only address failed: closing resolve], no error",
+			"[publish CONNECTING publish TRANSIENT_FAILURE: closing resolve], no error",
 			"[publish CONNECTING], no error",
 		},
 	} {

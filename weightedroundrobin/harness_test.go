@@ -129,6 +129,14 @@ func (h *harness) wantPicks(want string) {
 	}
 }
 
+// wantPick checks what the picker published last answers, to the letter.
+func (h *harness) wantPick(want string) {
+	h.t.Helper()
+	if got := lbtest.Pick(h.cc.State()); got != want {
+		h.t.Errorf("pick = %s, want %s", got, want)
+	}
+}
+
 // wantState checks the state published last, and what its picker answers.
 func (h *harness) wantState(state connectivity.State, pick string) {
 	h.t.Helper()

@@ -1,6 +1,7 @@
 package weightedroundrobin
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -135,12 +136,20 @@ func (p *policy) publish(now time.Time) {
 	}
 }
 
-// failure returns the state of the child that failed last, or what there is to say
-// without children.
+// failure returns a state whose calls fail with what the child that failed last says,
+// and with how many did, or with what there is to say without children.
 func (p *policy) failure() balancer.State {
 	if len(p.order) == 0 {
 		return childlb.Failed(p.err)
 	}
+	last := p.lastFailure()
+	if err := childlb.FailureOf(last.Picker); err != nil && len(p.order) > 1 {
+		return childlb.Failed(fmt.Errorf("all %d endpoints failed, the last with: %w", len(p.order), err))
+	}
+	return last
+}
+
+func (p *policy) lastFailure() balancer.State {
 	if c := p.lastFailed; c != nil && c.state.ConnectivityState == connectivity.TransientFailure {
 		return c.state
 	}

@@ -32,6 +32,17 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 	})
 }
 
+// Who configured four endpoints is not to read of one.
+func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a b c d")
+		h.report(connectivity.TransientFailure, "a", "b", "d", "c")
+		h.wantPick("fail: all 4 endpoints failed, the last with: c is down")
+		h.update("", "a")
+		h.wantPick("fail: a is down")
+	})
+}
+
 func TestFailureIsThatOfTheChildThatFailedLast(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")

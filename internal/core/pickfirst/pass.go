@@ -1,6 +1,9 @@
 package pickfirst
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // begin starts a pass: each address has its turn, in order. A turn ends when the
 // attempt fails or has run for AttemptDelay; attempts are not given up (A61).
@@ -84,7 +87,7 @@ func (c *Core) endRound(last int) {
 
 func (c *Core) failure(last error) error {
 	if len(c.subs) == 1 {
-		return fmt.Errorf("the only address failed: %s", reason(last))
+		return errors.New(reason(last)) // a parent may have more, and counts them
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }
