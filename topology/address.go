@@ -75,7 +75,37 @@ func canonicalHost(host string) (canonical, problem string) {
 	if i := strings.IndexFunc(host, notInHost); i >= 0 {
 		return "", fmt.Sprintf("address %q has %q, which is in no host name", host, host[i:i+1])
 	}
-	return host, ""
+	if strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "" {
+		return host, ipv4Problem(host)
+	}
+	return host, nameProblem(strings.TrimSuffix(host, "."))
+}
+
+// ipv4Problem returns what is wrong with host, which has numbers and dots only. Many
+// a resolver takes such a one for an address where the standard library does not.
+func ipv4Problem(host string) string {
+	if _, err := netip.ParseAddr(host); err != nil {
+		return fmt.Sprintf("address %q is no IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
+	}
+	return ""
+}
+
+// nameProblem returns what keeps any name server from knowing host, which has no dot at
+// the end (RFC 1035, 2.3.4).
+func nameProblem(host string) string {
+	const maxName, maxLabel = 253, 63
+	if len(host) > maxName {
+		return fmt.Sprintf("address has %d bytes, want at most %d", len(host), maxName)
+	}
+	for label := range strings.SplitSeq(host, ".") {
+		if label == "" {
+			return fmt.Sprintf("address %q has an empty label", host)
+		}
+		if len(label) > maxLabel {
+			return fmt.Sprintf("address has a label of %d bytes, want at most %d", len(label), maxLabel)
+		}
+	}
+	return ""
 }
 
 func notInHost(r rune) bool {

@@ -69,6 +69,14 @@ func TestRejected(t *testing.T) {
 		{at(socket("10.0.0.1:80", 80)), addr + `.socket_address.address: address "10.0.0.1:80" is neither a host name nor an IP address`},
 		{at(socket("[::1]", 80)), addr + `.socket_address.address: address "[::1]" is neither`},
 		{at(socket("a b", 80)), addr + `.socket_address.address: address "a b" has " ", which is in no host name`},
+		{at(socket("256.1.1.1", 80)), addr + `.socket_address.address: address "256.1.1.1" is no IPv4 address, want four numbers from 0 to 255 without leading zeros`},
+		{at(socket("010.0.0.1", 80)), addr + `.socket_address.address: address "010.0.0.1" is no IPv4 address`},
+		{at(socket("10.1", 80)), addr + `.socket_address.address: address "10.1" is no IPv4 address`},
+		{at(socket("10.0.0.1.", 80)), addr + `.socket_address.address: address "10.0.0.1." is no IPv4 address`},
+		{at(socket("a..b", 80)), addr + `.socket_address.address: address "a..b" has an empty label`},
+		{at(socket(".", 80)), addr + `.socket_address.address: address "." is no IPv4 address`},
+		{at(socket(strings.Repeat("a", 64)+".b", 80)), addr + `.socket_address.address: address has a label of 64 bytes, want at most 63`},
+		{at(socket(strings.Repeat("a.", 127)+"b", 80)), addr + `.socket_address.address: address has 255 bytes, want at most 253`},
 		{at(&corev3.Address{Address: &corev3.Address_EnvoyInternalAddress{}}), addr + ": envoy_internal_address is not supported"},
 		{at(&corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{}}}), addr + ".pipe.path: path is empty"},
 	} {
@@ -95,6 +103,11 @@ func TestAccepted(t *testing.T) {
 		cluster(weighing(4294967294, in(0, "us", "a*4294967294", "b")), in(0, "eu")),
 		at(socket("fe80::1%eth0", 80)),
 		at(socket("my_host.example.com.", 65535)),
+		at(socket(strings.Repeat("a.", 126)+"b", 1)),  // 253 bytes
+		at(socket(strings.Repeat("a.", 126)+"b.", 1)), // the dot at the end does not count
+		at(socket(strings.Repeat("a", 63), 1)),
+		at(socket("1.example", 1)),
+		at(socket("1024", 1)), // a short name, as of a container
 	} {
 		if _, err := new(Translator).Translate(c); err != nil {
 			t.Errorf("%v: %v", c, err)
@@ -111,11 +124,20 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 		want    string // the start of the only note; "" for none
 	}{
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
-			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(0), EndpointStaleAfter: durationpb.New(time.Second)}
-		}), "policy.overprovisioning_factor: overprovisioning_factor must be greater than 0, by Envoy's rules; gRPC does not ask for it"},
+			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(0)}
+		}), "policy.overprovisioning_factor: overprovisioning_factor has no effect"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{WeightedPriorityHealth: true}
+		}), "policy.weighted_priority_health: weighted_priority_health has no effect"},
+		{with(func(c *endpointv3.ClusterLoadAssignment) {
+			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: []*endpointv3.ClusterLoadAssignment_Policy_DropOverload{
+				{Category: "all", DropPercentage: &typev3.FractionalPercent{Numerator: 100}},
+				{Category: "more", DropPercentage: &typev3.FractionalPercent{Numerator: 1_000_050, Denominator: typev3.FractionalPercent_TEN_THOUSAND}},
+			}}
+		}), `policy.drop_overloads[1].drop_percentage: category "more" drops 10000.5 %, which counts as 100 %`},
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{EndpointStaleAfter: durationpb.New(-time.Second)}
-		}), "policy.endpoint_stale_after: endpoint_stale_after must be greater than 0s"},
+		}), "policy.endpoint_stale_after: endpoint_stale_after has no effect"},
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: []*endpointv3.ClusterLoadAssignment_Policy_DropOverload{{}}}
 		}), "policy.drop_overloads[0].category: category length must be at least 1"},
@@ -124,7 +146,7 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 		}), first + ".endpoint.health_check_config.port_value: port_value must be less than or equal to 65535"},
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.NamedEndpoints = map[string]*endpointv3.Endpoint{"a\nb": {HealthCheckConfig: &endpointv3.Endpoint_HealthCheckConfig{PortValue: 70000}}}
-		}), `named_endpoints["a\nb"].health_check_config.port_value: port_value must be less`},
+		}), "named_endpoints: named_endpoints has no effect"},
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Endpoints[0].LbConfig = &endpointv3.LocalityLbEndpoints_LoadBalancerEndpoints{LoadBalancerEndpoints: &endpointv3.LocalityLbEndpoints_LbEndpointList{}}
 		}), "endpoints[0]: load_balancer_endpoints and leds_cluster_locality_config have no effect, only lb_endpoints has"},
@@ -177,7 +199,7 @@ func TestUnhealthyEndpointsCount(t *testing.T) {
 func TestAllProblemsAreCountedAndTheFirstListed(t *testing.T) {
 	l := in(0, "us")
 	for i := range 1000 {
-		l.LbEndpoints = append(l.LbEndpoints, lbEndpoint(fmt.Sprintf("10.0.0.%d*0", i)))
+		l.LbEndpoints = append(l.LbEndpoints, lbEndpoint(fmt.Sprintf("10.0.%d.%d*0", i/250, i%250)))
 	}
 	_, err := new(Translator).Translate(cluster(l))
 	invalid, ok := errors.AsType[*Invalid](err)

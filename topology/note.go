@@ -6,11 +6,13 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // note adds what is worth saying about a cluster in which check found nothing.
 func note(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) {
-	var idle []string // the paths of localities, with a dot, in which nothing has an effect
+	var idle []string // prefixes of the paths of what has no effect, as has been said
 	for i, locality := range cluster.GetEndpoints() {
 		path := join(prefix, fmt.Sprintf("endpoints[%d]", i))
 		if !hasTraffic(locality) {
@@ -20,6 +22,8 @@ func note(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *probl
 		}
 		noteUnused(locality, path, notes)
 	}
+	idle = append(idle, noteUnread(cluster, prefix, notes)...)
+	noteDrops(cluster, prefix, notes)
 	err := cluster.ValidateAll()
 	if err == nil {
 		return
@@ -50,6 +54,38 @@ func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *prob
 	}
 	notes.add(path, "locality %q of priority %d has %s and gets no traffic",
 		LocalityName(locality.GetLocality()), locality.GetPriority(), has)
+}
+
+// noteUnread notes the fields of a cluster that are given and have no effect, and returns
+// their paths. What Envoy does by them, gRPC does not (gRFC A27).
+func noteUnread(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) (paths []string) {
+	policy := cluster.GetPolicy()
+	for _, field := range []struct {
+		given bool
+		path  string
+	}{
+		{policy.GetOverprovisioningFactor() != nil, "policy.overprovisioning_factor"},
+		{policy.GetEndpointStaleAfter() != nil, "policy.endpoint_stale_after"},
+		{policy.GetWeightedPriorityHealth(), "policy.weighted_priority_health"},
+		{len(cluster.GetNamedEndpoints()) > 0, "named_endpoints"},
+	} {
+		if field.given {
+			path := join(prefix, field.path)
+			notes.add(path, "%s has no effect", strings.TrimPrefix(field.path, "policy."))
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// noteDrops notes the drops of more calls than there are.
+func noteDrops(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) {
+	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
+		if rate := dropRate(drop); rate > lbconfig.Million {
+			notes.add(join(prefix, fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i)),
+				"category %q drops %v %%, which counts as 100 %%", drop.GetCategory(), float64(rate)/(lbconfig.Million/100))
+		}
+	}
 }
 
 // noteUnused notes what somebody will have expected an effect of.

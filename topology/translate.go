@@ -153,16 +153,22 @@ func weightOf(lb *endpointv3.LbEndpoint) uint32 {
 func dropCategories(cluster *endpointv3.ClusterLoadAssignment) []lbconfig.DropCategory {
 	var drops []lbconfig.DropCategory
 	for _, drop := range cluster.GetPolicy().GetDropOverloads() {
-		percentage := drop.GetDropPercentage()
-		rate := uint64(percentage.GetNumerator())
-		switch percentage.GetDenominator() {
-		case typev3.FractionalPercent_HUNDRED:
-			rate *= lbconfig.Million / 100
-		case typev3.FractionalPercent_TEN_THOUSAND:
-			rate *= lbconfig.Million / 10_000
-		case typev3.FractionalPercent_MILLION:
-		}
-		drops = append(drops, lbconfig.DropCategory{Category: drop.GetCategory(), RequestsPerMillion: uint32(min(rate, lbconfig.Million))})
+		rate := min(dropRate(drop), lbconfig.Million)
+		drops = append(drops, lbconfig.DropCategory{Category: drop.GetCategory(), RequestsPerMillion: uint32(rate)})
 	}
 	return drops
+}
+
+// dropRate returns how many of a million requests drop asks for, which may be more.
+func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
+	percentage := drop.GetDropPercentage()
+	rate := uint64(percentage.GetNumerator())
+	switch percentage.GetDenominator() {
+	case typev3.FractionalPercent_HUNDRED:
+		rate *= lbconfig.Million / 100
+	case typev3.FractionalPercent_TEN_THOUSAND:
+		rate *= lbconfig.Million / 10_000
+	case typev3.FractionalPercent_MILLION:
+	}
+	return rate
 }

@@ -5,6 +5,8 @@ import (
 
 	yaml "go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // decoder fills messages from YAML, by the rules of protobuf's JSON form, and finds
@@ -136,9 +138,9 @@ func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 func (d *decoder) refuses(node *yaml.Node) bool {
 	switch {
 	case node.Kind == yaml.AliasNode:
-		d.add(node, "the alias *%s is not supported: write out what it stands for", node.Value)
+		d.add(node, "the alias *%s is not supported: write out what it stands for", printable.Text(cut(node.Value)))
 	case node.Anchor != "":
-		d.add(node, "the anchor &%s is not supported", node.Anchor)
+		d.add(node, "the anchor &%s is not supported", printable.Text(cut(node.Anchor)))
 	case strings.HasPrefix(node.Tag, "!") && !strings.HasPrefix(node.Tag, "!!"):
 		d.add(node, "the tag %s is not supported", show(node.Tag))
 	default:
@@ -179,7 +181,7 @@ func describe(node *yaml.Node) string {
 	case node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str":
 		return show(node.Value)
 	case node.Kind == yaml.ScalarNode:
-		return cut(node.Value)
+		return printable.Text(cut(node.Value))
 	}
 	return kindName(node.Kind)
 }

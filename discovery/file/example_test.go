@@ -53,5 +53,5 @@ endpoints:
 	}
 	// Output:
 	// endpoints.yaml:3:3: unknown field "localty", did you mean locality?
-	// endpoints.yaml:5:75: port_value: want a whole number from 0 to 4294967295, got "http"
+	// endpoints.yaml:5:75: port_value: want a whole number from 1 to 65535, got "http"
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -17,6 +18,10 @@ import (
 func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
 	value, ok := d.toJSON(node)
 	if !ok {
+		return protoreflect.Value{}, false
+	}
+	if isNumber(field) && notDecimal.MatchString(node.Value) {
+		d.add(node, "%s: want %s in decimal, got %s", field.Name(), wanted(field), describe(node))
 		return protoreflect.Value{}, false
 	}
 	if field.IsList() {
@@ -96,48 +101,20 @@ func (d *decoder) toScalar(node *yaml.Node) (any, bool) {
 	return v, true
 }
 
-// wanted says what a field takes.
-func wanted(field protoreflect.FieldDescriptor) string {
-	if field.IsMap() {
-		return "a mapping to " + wanted(field.MapValue())
-	}
-	switch field.Kind() {
-	case protoreflect.StringKind:
-		return "a string (in quotes where it looks like something else)"
-	case protoreflect.BoolKind:
-		return "true or false"
-	case protoreflect.Uint32Kind:
-		return "a whole number from 0 to 4294967295"
-	case protoreflect.EnumKind:
-		values, names := field.Enum().Values(), []string(nil)
-		for i := range values.Len() {
-			names = append(names, string(values.Get(i).Name()))
-		}
-		return "one of " + strings.Join(names, ", ")
-	case protoreflect.MessageKind:
-		switch field.Message().Name() {
-		case "UInt32Value":
-			return "a whole number from 0 to 4294967295"
-		case "BoolValue":
-			return "true or false"
-		case "Duration":
-			return `a duration such as "10s"`
-		}
-		return fmt.Sprintf("the JSON form of %s", field.Message().FullName())
-	}
-	return fmt.Sprintf("a value of the type %s", field.Kind())
-}
-
 // maxShown is how many bytes of a value are shown.
 const maxShown = 60
 
 // show quotes text, cut if long.
 func show(text string) string { return strconv.Quote(cut(text)) }
 
-// cut shortens text if long.
+// cut shortens text if long, between two characters.
 func cut(text string) string {
-	if len(text) > maxShown {
-		return text[:maxShown] + "…"
+	if len(text) <= maxShown {
+		return text
 	}
-	return text
+	end := maxShown
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
 }

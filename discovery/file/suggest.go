@@ -6,6 +6,23 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
+// unoffered are the fields that are refused, or have no effect and are noted: nobody is
+// sent there.
+var unoffered = map[protoreflect.FullName]bool{
+	"envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints":                 true,
+	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.overprovisioning_factor":  true,
+	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.endpoint_stale_after":     true,
+	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.weighted_priority_health": true,
+	"envoy.config.endpoint.v3.LocalityLbEndpoints.load_balancer_endpoints":           true,
+	"envoy.config.endpoint.v3.LocalityLbEndpoints.leds_cluster_locality_config":      true,
+	"envoy.config.endpoint.v3.LbEndpoint.endpoint_name":                              true,
+	"envoy.config.core.v3.Address.envoy_internal_address":                            true,
+	"envoy.config.core.v3.SocketAddress.named_port":                                  true,
+	"envoy.config.core.v3.SocketAddress.resolver_name":                               true,
+	"envoy.config.core.v3.SocketAddress.ipv4_compat":                                 true,
+	"envoy.config.core.v3.SocketAddress.network_namespace_filepath":                  true,
+}
+
 // suggest says which field of fields name may stand for, in the form that it is
 // written in, and which fields there are where none is near.
 func suggest(name string, fields protoreflect.FieldDescriptors) string {
@@ -13,6 +30,9 @@ func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	best, bestDistance := "", len(name)/3+1
 	var all []string
 	for i := range fields.Len() {
+		if unoffered[fields.Get(i).FullName()] {
+			continue
+		}
 		candidate := fields.Get(i).TextName()
 		if camelCase {
 			candidate = fields.Get(i).JSONName()
