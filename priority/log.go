@@ -26,7 +26,7 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) {
 	if from == "" || to == "" {
 		return
 	}
-	target := p.cc.Target()
+	target := p.opts.Target.String()
 	failoversMetric.Record(p.cc.MetricsRecorder(), 1, target, from, to)
 	was, now := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	switch {
@@ -72,7 +72,7 @@ func (p *policy) logStrays() {
 		}
 	}
 	if strays > 0 && !p.strays {
-		logger.Warningf("priority: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", p.cc.Target(), strays, len(p.state.Endpoints), first)
+		logger.Warningf("priority: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", p.opts.Target.String(), strays, len(p.state.Endpoints), first)
 	}
 	p.strays = strays > 0
 }

@@ -3,6 +3,7 @@ package priority
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +37,8 @@ type recorder struct {
 
 func newRecorder() *recorder {
 	r := &recorder{children: map[string]*scriptedChild{}}
-	r.policy = NewBuilder(Name).Build(r, balancer.BuildOptions{})
+	target := resolver.Target{URL: url.URL{Scheme: "lbtest", Path: "/target"}}
+	r.policy = NewBuilder(Name).Build(r, balancer.BuildOptions{Target: target})
 	return r
 }
 

@@ -23,7 +23,7 @@ func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bo
 		}
 	}
 	if strays > 0 && !s.strays {
-		logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.ClientConn.Target(), strays, len(endpoints), first)
+		logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.Options.Target.String(), strays, len(endpoints), first)
 	}
 	s.strays = strays > 0
 	return hierarchy.Group(endpoints)

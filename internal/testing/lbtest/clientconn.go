@@ -117,8 +117,9 @@ func (c *ClientConn) ResolveNows() int {
 // RemoveSubConn shuts sc down.
 func (c *ClientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// Target returns a fixed target.
-func (c *ClientConn) Target() string { return "lbtest:///target" }
+// Target panics: it is deprecated, and other fakes panic, too. A policy finds the target
+// in its BuildOptions.
+func (c *ClientConn) Target() string { panic("Target of a balancer.ClientConn is deprecated") }
 
 // MetricsRecorder returns Recorder, or one that discards.
 func (c *ClientConn) MetricsRecorder() estats.MetricsRecorder {
