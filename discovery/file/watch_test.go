@@ -169,26 +169,3 @@ func TestAFileWrittenPieceByPiece(t *testing.T) {
 	}
 	channel.expect(t, 2)
 }
-
-// Where the system notifies of nothing, the file is looked at from time to time.
-func TestPollingAlone(t *testing.T) {
-	path := newPath(t)
-	w := newWatcher(path)
-	defer w.close()
-	_ = w.notify.Close()
-	w.notify = nil
-	for port := range 3 {
-		replace(t, path, onePort(port))
-		if !w.wait(nil) {
-			t.Fatal("the watch ended by itself")
-		}
-		if data, err := read(path); err != nil || string(data) != onePort(port) {
-			t.Fatalf("read %q, %v", data, err)
-		}
-	}
-	done := make(chan struct{})
-	close(done)
-	if w.wait(done) {
-		t.Error("the watch did not end")
-	}
-}

@@ -22,7 +22,9 @@ file is a cluster, named by its cluster_name or else by the file. Clients are
   xds:///NAME                  of any gRPC, with a bootstrap that names this server
 
 Edits are pushed at once. A broken edit is refused, with file:line:column, and the
-last good one is served on. A file that is broken at the start is an error.`,
+last good one is served on. A file that is broken at the start is reported and left
+out; with --cache it is served as it was before. A cluster whose file is gone is
+removed after --removal-delay. A directory that cannot be read removes nothing.`,
 		Example: `  understudy serve endpoints/
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
 		Args: cobra.MinimumNArgs(1),
@@ -32,6 +34,9 @@ last good one is served on. A file that is broken at the start is an error.`,
 	flags.StringVar(&o.TLS.Certificate, "tls-cert", "", "`file` with the server's certificate, in PEM")
 	flags.StringVar(&o.TLS.Key, "tls-key", "", "`file` with the key of the certificate, in PEM")
 	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", "", "`file` with the roots of the certificates that clients must show (mTLS)")
+	flags.DurationVar(&o.RemovalDelay, "removal-delay", DefaultRemovalDelay, "how `long` a cluster is served on whose file is gone")
+	flags.StringVar(&o.Cache, "cache", "", "`directory` in which the last good form of each cluster survives a restart")
+	flags.BoolVar(&o.Strict, "strict", false, "refuse to start where a file is not good, or there is none")
 	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
 	flags.StringVarP(&output, "output", "o", "text", "form of the log: `text` for people, json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) error {

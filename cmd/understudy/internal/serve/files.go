@@ -9,10 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/discovery/file"
 )
@@ -20,16 +20,21 @@ import (
 // extensions are those of the files that are served out of a directory.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// files is what the paths on the command line stand for, now. It is used by one
+// files reads what the paths on the command line stand for. It is used by one
 // goroutine at a time.
 type files struct {
 	paths []string
 	log   *slog.Logger
 
-	// By path of the file:
-	served   map[string]*endpointv3.ClusterLoadAssignment // the last good one
-	seen     map[string]stamp                             // when it was loaded, if it was good
-	problems map[string]string                            // what was logged last, if it was not
+	loaded map[string]content     // by path of the file
+	held   map[string]fs.FileInfo // by path: the directory that last held a file of endpoints
+}
+
+// content is what was found in a file.
+type content struct {
+	stamp   stamp
+	cluster *endpointv3.ClusterLoadAssignment // nil if the file is not good
+	err     error
 }
 
 // stamp tells whether a file has changed since it was loaded.
@@ -48,167 +53,112 @@ func (s stamp) same(info fs.FileInfo) bool {
 		s.info.ModTime().Equal(info.ModTime()) && s.at.Sub(info.ModTime()) > coarse
 }
 
-// newFiles checks that there is something behind each path.
 func newFiles(paths []string, log *slog.Logger) (*files, error) {
 	if len(paths) == 0 {
-		return nil, errors.New("nothing to serve: want files of endpoints, or directories of them")
+		return nil, errors.New("nothing to serve: want files of endpoints, or directories of them, as in: understudy serve endpoints/")
 	}
+	f := &files{log: log, loaded: make(map[string]content), held: make(map[string]fs.FileInfo)}
 	for _, path := range paths {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("nothing to serve: %w", err)
-		}
+		f.paths = append(f.paths, filepath.Clean(path))
 	}
-	return &files{
-		paths:    paths,
-		log:      log,
-		served:   make(map[string]*endpointv3.ClusterLoadAssignment),
-		seen:     make(map[string]stamp),
-		problems: make(map[string]string),
-	}, nil
+	return f, nil
 }
 
-// directories returns those in which changes matter.
-func (f *files) directories() []string {
-	var all []string
-	for _, path := range f.paths {
-		if info, err := os.Stat(path); err != nil || !info.IsDir() {
-			path = filepath.Dir(path)
-		}
-		all = append(all, path)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+// covers returns whether the file is one of the paths, or in one of them.
+func (f *files) covers(path string) bool {
+	return slices.ContainsFunc(f.paths, func(p string) bool { return within(path, p) })
 }
 
-// list returns the files behind the paths, each once.
-func (f *files) list() []string {
-	var all []string
+// within returns whether the file is the path, or in the directory at it.
+func within(file, path string) bool { return file == path || filepath.Dir(file) == path }
+
+// exist says what is wrong where there is nothing at any of the paths.
+func (f *files) exist() error {
+	var missing error
 	for _, path := range f.paths {
-		info, err := os.Stat(path)
-		if err != nil || !info.IsDir() {
-			all = append(all, filepath.Clean(path)) // one that is gone is said to be so when it is loaded
-			continue
+		_, err := os.Stat(path)
+		if err == nil {
+			return nil
 		}
-		entries, err := os.ReadDir(path)
+		missing = errors.Join(missing, err)
+	}
+	return missing
+}
+
+// read returns the clusters in all files, and what is wrong, by path. A file from
+// which nothing can be learnt has a nil cluster: one that is not good, and, where a
+// directory cannot be read, each of those that are known to have been in it.
+func (f *files) read(known []string) (found map[string]*endpointv3.ClusterLoadAssignment, problems map[string]error) {
+	found, problems = make(map[string]*endpointv3.ClusterLoadAssignment), make(map[string]error)
+	for _, path := range f.paths {
+		list, err := f.list(path, known)
 		if err != nil {
-			f.log.Error("directory cannot be read", "error", err.Error())
-			continue
+			problems[path] = err
+			for _, file := range known {
+				if _, elsewhere := found[file]; !elsewhere && within(file, path) {
+					found[file] = nil
+				}
+			}
 		}
-		for _, entry := range entries {
-			if slices.Contains(extensions, filepath.Ext(entry.Name())) && !entry.IsDir() {
-				all = append(all, filepath.Join(path, entry.Name()))
+		for _, file := range list {
+			c := f.load(file)
+			found[file] = c.cluster
+			if c.err != nil {
+				problems[file] = c.err
 			}
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	maps.DeleteFunc(f.loaded, func(path string, _ content) bool { _, ok := found[path]; return !ok })
+	return found, problems
 }
 
-// load serves all files, or says what is wrong with the first that is not good.
-func (f *files) load(r *resources) error {
-	list := f.list()
-	if len(list) == 0 {
-		return fmt.Errorf("nothing to serve: no file with the extension %q", extensions)
-	}
-	for _, path := range list {
-		if err := f.take(path, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reload serves what has changed. A file that is not good any more changes nothing.
-func (f *files) reload(r *resources) {
-	list := f.list()
-	for _, path := range slices.Sorted(maps.Keys(f.served)) {
-		if !slices.Contains(list, path) {
-			f.drop(path, r)
-		}
-	}
-	for _, path := range list {
-		if !f.changed(path) {
-			continue
-		}
-		if err := f.take(path, r); err != nil {
-			f.refuse(path, err.Error())
-			continue
-		}
-		delete(f.problems, path)
-	}
-}
-
-// refuse logs what is wrong with a file, once. The file is loaded again the next
-// time, changed or not, since the fault may lie with another one.
-func (f *files) refuse(path, problem string) {
-	delete(f.seen, path)
-	if f.problems[path] == problem {
-		return
-	}
-	f.problems[path] = problem
-	if last := f.served[path]; last != nil {
-		f.log.Error("edit refused, the last good one is still served", "cluster", last.GetClusterName(), "error", problem)
-		return
-	}
-	f.log.Error("file refused", "error", problem)
-}
-
-// changed reports whether the file has to be loaded, and assumes that it will be.
-func (f *files) changed(path string) bool {
+// list returns the files at path: itself, or those in the directory that it is.
+func (f *files) list(path string, known []string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		delete(f.seen, path)
-		return true
+		return nil, err
 	}
-	if f.seen[path].same(info) {
-		return false
+	if !info.IsDir() {
+		return []string{path}, nil
 	}
-	f.seen[path] = stamp{info, time.Now()}
-	return true
-}
-
-// take loads one file and serves it if it is new or has changed.
-func (f *files) take(path string, r *resources) error {
-	cluster, err := file.Load(path)
+	entries, err := os.ReadDir(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	name := cluster.GetClusterName()
-	for other, its := range f.served {
-		if other != path && its.GetClusterName() == name {
-			return fmt.Errorf("%s: cluster %q is that of %s already", path, name, other)
+	var list []string
+	for _, entry := range entries {
+		name := entry.Name()
+		if slices.Contains(extensions, filepath.Ext(name)) && !strings.HasPrefix(name, ".") && !entry.IsDir() {
+			list = append(list, filepath.Join(path, name))
 		}
 	}
-	before := f.served[path]
-	switch {
-	case before == nil:
-		err = r.add(cluster)
-	case before.GetClusterName() != name:
-		err = errors.Join(r.add(cluster), r.remove(before.GetClusterName()))
-	case proto.Equal(before, cluster):
-		return nil
-	default:
-		err = r.update(cluster)
+	if len(list) > 0 {
+		f.held[path] = info
+		return list, nil
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	// Where a file system is unmounted, the empty directory that it was mounted on
+	// appears.
+	held := slices.ContainsFunc(known, func(file string) bool { return filepath.Dir(file) == path })
+	if before := f.held[path]; held && (before == nil || !os.SameFile(before, info)) {
+		return nil, fmt.Errorf("%s: is another directory than before, with no file of endpoints in it", path)
 	}
-	f.served[path] = cluster
-	f.log.Info("cluster served", "cluster", name, "file", path, "localities", len(cluster.GetEndpoints()), "endpoints", count(cluster))
-	return nil
+	return nil, nil
 }
 
-// drop serves a file no longer that has left its directory.
-func (f *files) drop(path string, r *resources) {
-	name := f.served[path].GetClusterName()
-	delete(f.served, path)
-	delete(f.seen, path)
-	delete(f.problems, path)
-	if err := r.remove(name); err != nil {
-		f.log.Error("cluster cannot be removed", "cluster", name, "error", err.Error())
-		return
+// load returns what is in the file, which it reads if it may have changed.
+func (f *files) load(path string) content {
+	before := f.loaded[path]
+	info, err := os.Stat(path)
+	if err == nil && before.stamp.same(info) {
+		return before
 	}
-	f.log.Info("cluster removed with its file", "cluster", name, "file", path)
+	c := content{stamp: stamp{info, time.Now()}}
+	c.cluster, c.err = file.Load(path)
+	if _, wrong := errors.AsType[*file.Error](c.err); err != nil || c.err != nil && !wrong {
+		c.stamp = stamp{} // it could not be read: whatever the reason, it may be over soon
+	}
+	f.loaded[path] = c
+	return c
 }
 
 func count(cluster *endpointv3.ClusterLoadAssignment) int {

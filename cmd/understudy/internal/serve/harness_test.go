@@ -93,6 +93,40 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+func remove(t *testing.T, path string) {
+	t.Helper()
+	must(t, os.RemoveAll(path))
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	must(t, os.Rename(from, to))
+}
+
+// link makes a symbolic link at path, at once where there is one already.
+func link(t *testing.T, target, path string) {
+	t.Helper()
+	must(t, os.Symlink(target, path+".new"))
+	rename(t, path+".new", path)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// directory makes one with these files, of one endpoint each.
+func directory(t *testing.T, path string, files ...string) string {
+	t.Helper()
+	must(t, os.MkdirAll(path, 0o700))
+	for _, name := range files {
+		write(t, filepath.Join(path, name), endpoints("1"))
+	}
+	return path
+}
+
 // start serves until the test ends.
 func start(t *testing.T, o Options) (*Server, *logs) {
 	t.Helper()

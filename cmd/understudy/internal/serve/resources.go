@@ -7,6 +7,7 @@ import (
 	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
@@ -45,29 +46,35 @@ func (r *resources) cache() cachev3.Cache {
 	return mux
 }
 
-// add serves a cluster that was not served before. What a resource refers to comes
-// first.
-func (r *resources) add(cluster *endpointv3.ClusterLoadAssignment) error {
-	name := cluster.GetClusterName()
-	listener, err := newListener(name)
-	if err != nil {
-		return err
+// set serves these clusters, new or changed, and those of the removed names no longer.
+// All changes of one type come at once, and what a resource refers to comes before it
+// and goes after it.
+func (r *resources) set(updated []*endpointv3.ClusterLoadAssignment, removed []string) error {
+	if len(updated)+len(removed) == 0 {
+		return nil
+	}
+	endpoints := make(map[string]types.Resource)
+	clusters, listeners := make(map[string]types.Resource), make(map[string]types.Resource)
+	known := r.clusters.GetResources()
+	for _, cluster := range updated {
+		name := cluster.GetClusterName()
+		endpoints[name] = cluster
+		if known[name] != nil {
+			continue
+		}
+		listener, err := newListener(name)
+		if err != nil {
+			return err
+		}
+		clusters[name], listeners[name] = newCluster(name), listener
 	}
 	return errors.Join(
-		r.endpoints.UpdateResource(name, cluster),
-		r.clusters.UpdateResource(name, newCluster(name)),
-		r.listeners.UpdateResource(name, listener),
+		r.endpoints.UpdateResources(endpoints, nil),
+		r.clusters.UpdateResources(clusters, nil),
+		r.listeners.UpdateResources(listeners, removed),
+		r.clusters.UpdateResources(nil, removed),
+		r.endpoints.UpdateResources(nil, removed),
 	)
-}
-
-// update serves new endpoints of a cluster.
-func (r *resources) update(cluster *endpointv3.ClusterLoadAssignment) error {
-	return r.endpoints.UpdateResource(cluster.GetClusterName(), cluster)
-}
-
-// remove serves a cluster no longer.
-func (r *resources) remove(name string) error {
-	return errors.Join(r.listeners.DeleteResource(name), r.clusters.DeleteResource(name), r.endpoints.DeleteResource(name))
 }
 
 // nothing holds no resources of any type. A client that asks for a type that is not

@@ -20,21 +20,36 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// DefaultListen is the address that is served by default.
-const DefaultListen = "127.0.0.1:18000"
+const (
+	// DefaultListen is the address that is served by default.
+	DefaultListen = "127.0.0.1:18000"
+	// DefaultRemovalDelay is how long the command serves a cluster whose file is gone.
+	DefaultRemovalDelay = 10 * time.Second
+)
 
 // Options say what to serve, and to whom.
 type Options struct {
 	// Paths are files of endpoints, and directories of which every file with the
-	// extension .yaml, .yml or .json is one. At least one.
+	// extension .yaml, .yml or .json is one, hidden files aside. At least one.
 	Paths []string
 	// Listen is the address to serve, host:port. Port 0 takes a free one; see
 	// Server.Addr. Default: DefaultListen.
 	Listen string
 	// TLS are the files of the server's certificate, if any.
 	TLS TLS
+	// RemovalDelay is how long a cluster is served on that no file gives any more. 0
+	// is not at all; the command's default is DefaultRemovalDelay.
+	RemovalDelay time.Duration
+	// Cache, if not empty, is a directory in which the last good form of each
+	// cluster survives a restart.
+	Cache string
+	// Strict makes Start fail where a file is not good, or where there is none.
+	// Otherwise that is logged, and the rest is served.
+	Strict bool
 	// Insecure allows an address that is not on loopback without TLS.
 	Insecure bool
 	// Log is told about clients and files. Default: nothing is logged.
@@ -52,9 +67,10 @@ type Server struct {
 // stopPatience is how long streams have to end by themselves.
 const stopPatience = 5 * time.Second
 
-// Start loads the files and serves them. It fails if one of them is not good, if two
-// of them have the same cluster, or if the address cannot be served. When ctx ends
-// the server stops gracefully: streams end with the status OK.
+// Start loads the files and serves them: those that are good, and what the cache holds
+// of those that are not. It fails if there is nothing at any of the paths, or if the
+// address cannot be served. When ctx ends the server stops gracefully: streams end
+// with the status OK.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -66,28 +82,20 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := newFiles(o.Paths, o.Log)
+	watcher := filewatch.New(o.Paths...) // what changes from here on is noticed
+	publisher, err := newPublisher(o)
 	if err != nil {
-		return nil, err
-	}
-	resources := newResources()
-	if err := files.load(resources); err != nil {
-		return nil, err
-	}
-	watcher, err := newWatcher(files.directories(), o.Log)
-	if err != nil {
+		watcher.Close()
 		return nil, err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
-		watcher.close()
+		watcher.Close()
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Server{addr: listener.Addr(), cancel: cancel, done: make(chan struct{})}
-	go s.run(ctx, listener, creds, resources, func() {
-		watcher.run(ctx, func() { files.reload(resources) })
-	}, o.Log)
+	go s.run(ctx, listener, creds, publisher, watcher)
 	return s, nil
 }
 
@@ -106,7 +114,8 @@ func (s *Server) Wait() error {
 	return s.err
 }
 
-func (s *Server) run(ctx context.Context, listener net.Listener, creds credentials.TransportCredentials, r *resources, watch func(), log *slog.Logger) {
+func (s *Server) run(ctx context.Context, listener net.Listener, creds credentials.TransportCredentials, p *publisher, w *filewatch.Watcher) {
+	log := p.log
 	defer close(s.done)
 	defer s.cancel()
 	server := grpc.NewServer(
@@ -116,10 +125,13 @@ func (s *Server) run(ctx context.Context, listener net.Listener, creds credentia
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Minute, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute}),
 	)
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, r.cache(), newClients(log).callbacks()))
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, p.resources.cache(), newClients(log).callbacks()))
 
 	var background sync.WaitGroup
-	background.Go(watch)
+	background.Go(func() {
+		defer w.Close()
+		p.run(ctx, w)
+	})
 	background.Go(func() {
 		<-ctx.Done()
 		stop(server)

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 )
 
-// clusters decodes the endpoints in a response: name and number of endpoints.
-func clusters(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
+// decoded decodes the endpoints in a response: name and number of endpoints.
+func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 	t.Helper()
 	all := make(map[string]int)
 	for _, resource := range r.GetResources() {
@@ -42,7 +42,7 @@ func ask(t *testing.T, stream adsStream, name string) (next func() int) {
 		send(t, stream, request)
 		r := receive(t, stream)
 		request = &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
-		return clusters(t, r)[name]
+		return decoded(t, r)[name]
 	}
 }
 
@@ -60,11 +60,11 @@ func TestEditsArePushedAndBrokenOnesRefused(t *testing.T) {
 		t.Errorf("%d endpoints after the edit, want 2", got)
 	}
 	write(t, path, endpoints("1", "2", "70000"))
-	line := l.wait(t, "edit refused, the last good one is still served")
+	line := l.wait(t, "refused, what it held before is still served")
 	if problem, _ := line["error"].(string); !strings.Contains(problem, path+":5:") {
 		t.Errorf("the log says %q, want the place", problem)
 	}
-	if got := clusters(t, first(t, s, resourcev3.EndpointType, "payments"))["payments"]; got != 2 {
+	if got := decoded(t, first(t, s, resourcev3.EndpointType, "payments"))["payments"]; got != 2 {
 		t.Errorf("%d endpoints are served after a broken edit, want the last good 2", got)
 	}
 	write(t, path, endpoints("1", "2", "3"))
@@ -85,6 +85,7 @@ func TestFilesComeAndGo(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
 	write(t, filepath.Join(dir, "notes.txt"), "not of endpoints")
+	write(t, filepath.Join(dir, ".hidden.yaml"), "not of endpoints")
 	s, l := start(t, Options{Paths: []string{dir}})
 	next := ask(t, open(t, s, nil), "b")
 	if got := next(); got != 0 {
@@ -95,20 +96,20 @@ func TestFilesComeAndGo(t *testing.T) {
 		t.Errorf("%d endpoints of a cluster whose file has come, want 1", got)
 	}
 	write(t, filepath.Join(dir, "c.yaml"), "clusterName: a\n"+endpoints("9"))
-	if problem, _ := l.wait(t, "file refused")["error"].(string); !strings.Contains(problem, `c.yaml: cluster "a" is that of `) {
+	if problem, _ := l.wait(t, "refused, and not served")["error"].(string); !strings.Contains(problem, `c.yaml: cluster "a" is that of `) {
 		t.Errorf("a second file of cluster a: %q", problem)
 	}
-	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
-	l.wait(t, "cluster removed with its file")
+	remove(t, filepath.Join(dir, "a.yaml"))
 	if line := l.wait(t, "cluster served"); line["cluster"] != "a" || line["file"] != filepath.Join(dir, "c.yaml") {
 		t.Errorf("once a.yaml has gone, c.yaml is not served as cluster a, but %v", line)
 	}
+	remove(t, filepath.Join(dir, "b.json"))
+	if line := l.wait(t, "cluster removed"); line["cluster"] != "b" {
+		t.Errorf("without a delay, b is not removed with its file, but %v", line)
+	}
 	for _, typeURL := range []string{resourcev3.ListenerType, resourcev3.ClusterType} {
-		r := first(t, s, typeURL, "b")
-		if len(r.GetResources()) != 1 {
-			t.Errorf("%d resources of type %s for b, want 1", len(r.GetResources()), typeURL)
+		if n := len(first(t, s, typeURL, "a", "b").GetResources()); n != 1 {
+			t.Errorf("%d resources of type %s for a and b, want that of a alone", n, typeURL)
 		}
 	}
 }
@@ -117,16 +118,14 @@ func TestFileNamedAloneKeepsTheLastGood(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, "clusterName: x\n"+endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}})
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	l.wait(t, "edit refused, the last good one is still served")
-	if got := clusters(t, first(t, s, resourcev3.EndpointType, "x"))["x"]; got != 1 {
+	remove(t, path)
+	l.wait(t, "refused, what it held before is still served")
+	if got := decoded(t, first(t, s, resourcev3.EndpointType, "x"))["x"]; got != 1 {
 		t.Errorf("%d endpoints after the file has gone, want the last good 1", got)
 	}
 	write(t, path, "clusterName: y\n"+endpoints("1", "2"))
-	l.wait(t, "cluster served")
-	if got := clusters(t, first(t, s, resourcev3.EndpointType, "x", "y")); got["y"] != 2 || len(got) != 1 {
+	l.wait(t, "cluster removed")
+	if got := decoded(t, first(t, s, resourcev3.EndpointType, "x", "y")); got["y"] != 2 || len(got) != 1 {
 		t.Errorf("clusters %v once the file has another name in it, want y with 2", got)
 	}
 }
@@ -201,9 +200,12 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 	}{
 		{Options{}, "nothing to serve"},
 		{Options{Paths: []string{filepath.Join(dir, "none")}}, "none: no such file"},
-		{Options{Paths: []string{t.TempDir()}}, "no file with the extension"},
-		{Options{Paths: []string{bad}}, "bad.yaml:3:"},
-		{Options{Paths: []string{good, twin}}, `twin.yaml: cluster "good" is that of ` + good + " already"},
+		{Options{Paths: []string{good}, RemovalDelay: -1}, "removal delay -1ns: want 0 or more"},
+		{Options{Paths: []string{good}, Cache: good}, "cache: mkdir " + good + ": not a directory"},
+		{Options{Paths: []string{t.TempDir()}, Strict: true}, "no good file of endpoints"},
+		{Options{Paths: []string{good, bad}, Strict: true}, "bad.yaml:3:"},
+		{Options{Paths: []string{good, filepath.Join(dir, "none")}, Strict: true}, "none: no such file"},
+		{Options{Paths: []string{good, twin}, Strict: true}, `twin.yaml: cluster "good" is that of ` + good + " already"},
 		{Options{Paths: []string{good}, Listen: ":0"}, "not on loopback"},
 		{Options{Paths: []string{good}, Listen: "0.0.0.0:0"}, "want TLS (--tls-cert, --tls-key), or --insecure"},
 		{Options{Paths: []string{good}, Listen: taken.Addr().String()}, "address already in use"},

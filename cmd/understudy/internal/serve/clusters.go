@@ -1,0 +1,130 @@
+package serve
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// clusters decides which clusters are served, from what is in the files. It does
+// nothing itself, and is told the time.
+//
+// What is removed, waits: a cluster that no file gives any more is served on for
+// delay, since a file is often gone for a moment only, while it is renamed or
+// written again, and clients take a cluster that is gone for gone for ever.
+type clusters struct {
+	delay  time.Duration
+	served map[string]served // by name
+	gave   map[string]string // by file: the name of the cluster that it gave last
+}
+
+// served is a cluster that is served.
+type served struct {
+	cluster *endpointv3.ClusterLoadAssignment
+	file    string    // that gave it
+	lost    time.Time // since when no file gives it; zero while one does
+}
+
+// changes are what an update has changed: names of clusters, in order.
+type changes struct {
+	added, changed []string
+	lost, removed  []string
+	refused        map[string]string // by file whose cluster is that of another: which
+}
+
+func newClusters(delay time.Duration) *clusters {
+	return &clusters{delay: delay, served: make(map[string]served), gave: make(map[string]string)}
+}
+
+// restore serves a cluster that a file gave before. Where that had been lost since,
+// the file may have given another later.
+func (c *clusters) restore(file string, cluster *endpointv3.ClusterLoadAssignment, lost bool) {
+	c.served[cluster.GetClusterName()] = served{cluster: cluster, file: file}
+	if _, known := c.gave[file]; !known || !lost {
+		c.gave[file] = cluster.GetClusterName()
+	}
+}
+
+// update takes what is in the files now: the cluster of each, or nil where it cannot
+// be told, which says nothing against the one that the file gave last.
+func (c *clusters) update(now time.Time, files map[string]*endpointv3.ClusterLoadAssignment) changes {
+	owners, refused := c.choose(files)
+	result := changes{refused: refused}
+	for _, name := range slices.Sorted(maps.Keys(owners)) {
+		file := owners[name]
+		before, known := c.served[name]
+		cluster := files[file]
+		if cluster.GetClusterName() != name {
+			cluster = before.cluster // the last good one, of a file that gives none or was refused
+		}
+		switch {
+		case !known:
+			result.added = append(result.added, name)
+		case !proto.Equal(before.cluster, cluster):
+			result.changed = append(result.changed, name)
+		}
+		c.served[name] = served{cluster: cluster, file: file}
+		c.gave[file] = name
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.served)) {
+		s := c.served[name]
+		if owners[name] != "" {
+			continue
+		}
+		if s.lost.IsZero() {
+			s.lost = now
+			c.served[name] = s
+			result.lost = append(result.lost, name)
+		}
+		if now.Sub(s.lost) >= c.delay {
+			delete(c.served, name)
+			result.removed = append(result.removed, name)
+		}
+	}
+	maps.DeleteFunc(c.gave, func(file, name string) bool { return c.served[name].file != file })
+	return result
+}
+
+// choose returns which file each cluster comes from, and the files that lose theirs
+// to another, by the name of that one. All files are looked at together, so that two
+// of them may exchange their clusters.
+func (c *clusters) choose(files map[string]*endpointv3.ClusterLoadAssignment) (owners, refused map[string]string) {
+	owners, refused = make(map[string]string), make(map[string]string)
+	paths := slices.Sorted(maps.Keys(files))
+	for _, path := range paths {
+		if files[path] == nil && c.gives(path) {
+			owners[c.gave[path]] = path
+		}
+	}
+	for _, path := range paths {
+		if files[path] == nil {
+			continue
+		}
+		name := files[path].GetClusterName()
+		other, taken := owners[name]
+		switch {
+		case !taken:
+			owners[name] = path
+		case c.served[name].file == path: // who has a cluster keeps it
+			owners[name], refused[other] = path, path
+		default:
+			refused[path] = other
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(refused)) {
+		if name := c.gave[path]; owners[name] == "" && c.gives(path) {
+			owners[name] = path // and so does the loser keep its own
+		}
+	}
+	return owners, refused
+}
+
+// gives returns whether the cluster that the file gave last is served, and still
+// comes from it.
+func (c *clusters) gives(file string) bool {
+	name, ok := c.gave[file]
+	return ok && c.served[name].file == file
+}

@@ -1,0 +1,175 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/understudy-lb/understudy/internal/filewatch"
+)
+
+// publisher serves what is in files, and goes on to as they change. It is used by one
+// goroutine at a time.
+type publisher struct {
+	files     *files
+	clusters  *clusters
+	resources *resources
+	store     *store // nil if the last good clusters are not to survive
+	log       *slog.Logger
+
+	said map[string]string // by path: what was logged last, if something is wrong with it
+}
+
+// newPublisher takes what is in the files at first. It refuses to where nothing is
+// found and nothing is known from before, and with strict where anything is wrong.
+func newPublisher(o Options) (*publisher, error) {
+	files, err := newFiles(o.Paths, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	if o.RemovalDelay < 0 {
+		return nil, fmt.Errorf("removal delay %v: want 0 or more", o.RemovalDelay)
+	}
+	p := &publisher{
+		files:     files,
+		clusters:  newClusters(o.RemovalDelay),
+		resources: newResources(),
+		log:       o.Log,
+		said:      make(map[string]string),
+	}
+	if err := p.restore(o.Cache); err != nil {
+		return nil, err
+	}
+	if err := files.exist(); err != nil && len(p.clusters.served) == 0 {
+		return nil, fmt.Errorf("nothing to serve: %w", err)
+	}
+	problems := p.reload()
+	if o.Strict {
+		if err := errors.Join(slices.Collect(maps.Values(problems))...); err != nil {
+			return nil, err
+		}
+		if len(p.clusters.served) == 0 {
+			return nil, p.nothing()
+		}
+	}
+	if len(p.clusters.served) == 0 {
+		p.log.Warn("nothing to serve yet", "error", p.nothing().Error())
+	}
+	return p, nil
+}
+
+// restore serves what is kept in the directory, if there is one, until the files say
+// something else.
+func (p *publisher) restore(directory string) error {
+	if directory == "" {
+		return nil
+	}
+	store, err := openStore(directory, p.log)
+	if err != nil {
+		return err
+	}
+	p.store = store
+	for _, entry := range store.load(p.files.covers) {
+		p.clusters.restore(entry.File, entry.cluster, entry.Lost)
+		p.publish([]string{entry.cluster.GetClusterName()}, nil)
+		p.log.Info("cluster restored from the cache", "cluster", entry.cluster.GetClusterName(), "file", entry.File)
+	}
+	return nil
+}
+
+// nothing says that nothing is served, and what would be.
+func (p *publisher) nothing() error {
+	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
+}
+
+// run follows the files until ctx ends.
+func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
+	for {
+		p.keep()
+		if _, ok := w.Wait(ctx.Done()); !ok {
+			return
+		}
+		p.reload()
+	}
+}
+
+// reload serves what is in the files now, and returns what is wrong, by path.
+func (p *publisher) reload() map[string]error {
+	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
+	changes := p.clusters.update(time.Now(), found)
+	for path, other := range changes.refused {
+		problems[path] = fmt.Errorf("%s: cluster %q is that of %s already", path, found[path].GetClusterName(), other)
+	}
+	p.publish(slices.Concat(changes.added, changes.changed), changes.removed)
+	p.report(changes)
+	p.complain(problems)
+	return problems
+}
+
+// publish hands clusters to those who are subscribed to them.
+func (p *publisher) publish(updated, removed []string) {
+	clusters := make([]*endpointv3.ClusterLoadAssignment, len(updated))
+	for i, name := range updated {
+		clusters[i] = p.clusters.served[name].cluster
+	}
+	if err := p.resources.set(clusters, removed); err != nil {
+		p.log.Error("clusters cannot be served", "error", err.Error())
+	}
+}
+
+// keep writes down what is served, for the next process.
+func (p *publisher) keep() {
+	if p.store != nil {
+		p.store.keep(p.clusters.served)
+	}
+}
+
+// report logs what has changed.
+func (p *publisher) report(c changes) {
+	for _, name := range slices.Concat(c.added, c.changed) {
+		s := p.clusters.served[name]
+		p.log.Info("cluster served", "cluster", name, "file", s.file, "localities", len(s.cluster.GetEndpoints()), "endpoints", count(s.cluster))
+	}
+	for _, name := range c.lost {
+		p.log.Warn("cluster has no file any more", "cluster", name, "removal_in", p.clusters.delay.String())
+	}
+	for _, name := range c.removed {
+		p.log.Warn("cluster removed", "cluster", name)
+	}
+}
+
+// complain logs what is wrong with a path, once.
+func (p *publisher) complain(problems map[string]error) {
+	maps.DeleteFunc(p.said, func(path, _ string) bool { return problems[path] == nil })
+	for _, path := range slices.Sorted(maps.Keys(problems)) {
+		text := problems[path].Error()
+		if p.said[path] == text {
+			continue
+		}
+		p.said[path] = text
+		switch served := p.servedFrom(path); {
+		case len(served) > 0:
+			p.log.Error("refused, what it held before is still served", "clusters", served, "error", text)
+		default:
+			p.log.Error("refused, and not served", "error", text)
+		}
+	}
+}
+
+// servedFrom returns the names of the clusters whose files are at the path, or in
+// the directory at it.
+func (p *publisher) servedFrom(path string) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(p.clusters.served)) {
+		if within(p.clusters.served[name].file, path) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

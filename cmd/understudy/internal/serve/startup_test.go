@@ -1,0 +1,190 @@
+package serve
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+)
+
+func TestStartsWithWhatIsGood(t *testing.T) {
+	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml", ".hidden.yaml")
+	write(t, filepath.Join(dir, "b.yaml"), endpoints("0"))
+	write(t, filepath.Join(dir, "c.yaml"), "clusterName: a\n"+endpoints("1"))
+	s, l := start(t, Options{Paths: []string{dir, filepath.Join(dir, "none.yaml")}})
+	for _, want := range []string{"b.yaml:3:", `c.yaml: cluster "a" is that of `, "none.yaml: no such file"} {
+		if problem, _ := l.wait(t, "refused, and not served")["error"].(string); !strings.Contains(problem, want) {
+			t.Errorf("the log says %q, want %q", problem, want)
+		}
+	}
+	expect(t, s, "with broken files", map[string]int{"a": 1})
+	if got := decoded(t, first(t, s, resourcev3.EndpointType, "b", ".hidden")); len(got) != 0 {
+		t.Errorf("clusters %v are served, want none of a broken or hidden file", got)
+	}
+}
+
+func TestAnEmptyDirectoryIsServed(t *testing.T) {
+	dir := t.TempDir()
+	s, l := start(t, Options{Paths: []string{dir}})
+	if help, _ := l.wait(t, "nothing to serve yet")["error"].(string); !strings.Contains(help, ".yaml") {
+		t.Errorf("the log says %q, want which files are looked for", help)
+	}
+	next := ask(t, open(t, s, nil), "a")
+	next()
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
+	if got := next(); got != 1 {
+		t.Errorf("%d endpoints of the first file, want 1", got)
+	}
+}
+
+// again stops the server and starts another one.
+func again(t *testing.T, s *Server, o Options) (*Server, *logs) {
+	t.Helper()
+	s.Stop()
+	return start(t, o)
+}
+
+func TestTheCacheOutlivesTheServer(t *testing.T) {
+	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml", "gone.yaml")
+	o := Options{Paths: []string{dir}, Cache: filepath.Join(t.TempDir(), "new", "cache"), RemovalDelay: long}
+	s, l := start(t, o)
+	next := ask(t, open(t, s, nil), "a")
+	next()
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // the last good form, not the first
+	next()
+
+	write(t, filepath.Join(dir, "a.yaml"), "endpoints: [")
+	l.wait(t, "refused, what it held before is still served")
+	s, l = again(t, s, o)
+	expect(t, s, "with a broken file", map[string]int{"a": 2, "b": 1, "gone": 1})
+	l.wait(t, "cluster restored from the cache")
+
+	s.Stop()
+	remove(t, filepath.Join(dir, "gone.yaml"))
+	s, l = start(t, o)
+	l.wait(t, "cluster has no file any more") // but for a delay it is served
+	expect(t, s, "with a file that is gone", map[string]int{"a": 2, "b": 1, "gone": 1})
+
+	s.Stop()
+	rename(t, dir, dir+".away")
+	s, _ = start(t, o)
+	expect(t, s, "without the directory", map[string]int{"a": 2, "b": 1})
+	rename(t, dir+".away", dir)
+
+	o.RemovalDelay = 0
+	s, l = again(t, s, o)
+	l.wait(t, "cluster removed")
+	s, _ = again(t, s, Options{Paths: o.Paths})
+	expect(t, s, "without the cache", map[string]int{"b": 1})
+	if got := decoded(t, first(t, s, resourcev3.EndpointType, "a", "gone")); len(got) != 0 {
+		t.Errorf("without the cache %v are served, want nothing of a broken file", got)
+	}
+	if left, err := os.ReadDir(o.Cache); err != nil || len(left) != 2 {
+		t.Errorf("the cache holds %d entries (%v), want those of a and b", len(left), err)
+	}
+}
+
+// A file that gave another cluster shortly before the restart gives the later one.
+func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f.yaml")
+	for _, names := range [][]string{{"x", "y"}, {"y", "x"}} {
+		write(t, path, "clusterName: "+names[0]+"\n"+endpoints("1"))
+		o := Options{Paths: []string{dir}, Cache: t.TempDir(), RemovalDelay: long}
+		s, l := start(t, o)
+		write(t, path, "clusterName: "+names[1]+"\n"+endpoints("1"))
+		l.wait(t, "cluster has no file any more")
+		s.Stop()
+		write(t, path, "endpoints: [")
+		s, l = start(t, o)
+		if line := l.wait(t, "cluster has no file any more"); line["cluster"] != names[0] {
+			t.Errorf("cluster %v has lost its file, want %s", line["cluster"], names[0])
+		}
+		s.Stop()
+	}
+}
+
+// What is in the cache may be anything.
+func TestAHostileCache(t *testing.T) {
+	dir, cache := directory(t, t.TempDir(), "a.yaml"), t.TempDir()
+	file := filepath.Join(dir, "b.yaml")
+	write(t, file, "endpoints: [")
+	entry := func(cluster, text string) string {
+		return fmt.Sprintf(`{"file": %q, "cluster": {"clusterName": %q, %s}}`, file, cluster, text)
+	}
+	const good = `"endpoints": [{"locality": {"zone": "z"}, "loadBalancingWeight": 1, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": "127.0.0.1", "portValue": 1}}}}]}]`
+	tests := []struct{ name, text, want string }{
+		{entryName("port"), entry("port", strings.Replace(good, `Value": 1`, `Value": 0`, 1)), "port_value is 0"},
+		{entryName("gap"), entry("gap", strings.Replace(good, `"lbEndpoints"`, `"priority": 7, "lbEndpoints"`, 1)), "priority 7 is used"},
+		{entryName("another"), entry("b", good), "another name"},
+		{entryName("b") + ".bak", entry("b", good), "another name"},
+		{entryName(""), entry("", good), "no name"},
+		{entryName("deep"), strings.Repeat("[", 1_000_000), "max depth"},
+		{entryName("empty"), "", "unexpected end"},
+		{entryName("none"), `{"file": "b.yaml"}`, "syntax error"},
+		{"notes.txt", "hello", "invalid character"},
+		{entryName("directory"), "", "not a regular file"},
+		{entryName("endless"), "", "not a regular file"},
+		{entryName("huge"), "", "has 67108865 bytes"},
+	}
+	for _, test := range tests {
+		must(t, os.WriteFile(filepath.Join(cache, test.name), []byte(test.text), 0o600))
+	}
+	remove(t, filepath.Join(cache, entryName("directory")))
+	must(t, os.Mkdir(filepath.Join(cache, entryName("directory")), 0o700))
+	link(t, "/dev/zero", filepath.Join(cache, entryName("endless")))
+	must(t, os.Truncate(filepath.Join(cache, entryName("huge")), maxEntry+1))
+	must(t, os.WriteFile(filepath.Join(cache, temporary+"1"), []byte("half"), 0o600))
+	elsewhere := strings.Replace(entry("elsewhere", good), dir, "/elsewhere", 1)
+	must(t, os.WriteFile(filepath.Join(cache, entryName("elsewhere")), []byte(elsewhere), 0o600))
+	must(t, os.WriteFile(filepath.Join(cache, entryName("good")), []byte(entry("good", good)), 0o600))
+
+	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
+	for range tests {
+		problem, _ := l.wait(t, "cache entry ignored")["error"].(string)
+		name, reason, _ := strings.Cut(strings.TrimPrefix(problem, cache+"/"), ": ")
+		i := slices.IndexFunc(tests, func(test struct{ name, text, want string }) bool { return test.name == name })
+		if i < 0 || !strings.Contains(reason, tests[i].want) {
+			t.Errorf("the log says %q, want the reason", problem)
+		}
+	}
+	expect(t, s, "with a hostile cache", map[string]int{"a": 1, "good": 1})
+	got := decoded(t, first(t, s, resourcev3.EndpointType, "port", "gap", "another", "b", "deep", "empty", "none", "elsewhere", "huge"))
+	if len(got) != 0 {
+		t.Errorf("clusters %v are served out of a hostile cache", got)
+	}
+	if _, err := os.Stat(filepath.Join(cache, temporary+"1")); err == nil {
+		t.Error("what a killed process left half written is still there")
+	}
+	if _, err := os.Stat(filepath.Join(cache, entryName("elsewhere"))); err != nil {
+		t.Errorf("the entry of a file that is not served here was removed: %v", err)
+	}
+}
+
+// A cache that cannot be written is no reason not to serve, and is written once it
+// can be.
+func TestACacheThatCannotBeWritten(t *testing.T) {
+	dir, cache := directory(t, t.TempDir(), "a.yaml"), filepath.Join(t.TempDir(), "cache")
+	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
+	next := ask(t, open(t, s, nil), "a")
+	next()
+	rename(t, cache, cache+".away")
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2"))
+	next()
+	l.wait(t, "cache entry cannot be written")
+	expect(t, s, "without a cache", map[string]int{"a": 2})
+	must(t, os.Mkdir(cache, 0o700))
+	write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
+	for l.wait(t, "cluster served")["cluster"] != "b" {
+	}
+	s.Stop()
+	for _, name := range []string{"a", "b"} {
+		if _, err := os.Stat(filepath.Join(cache, entryName(name))); err != nil {
+			t.Errorf("%s is not in the cache: %v", name, err)
+		}
+	}
+}

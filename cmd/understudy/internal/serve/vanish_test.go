@@ -1,0 +1,193 @@
+package serve
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+)
+
+// long is a delay of removal that no test waits for.
+const long = time.Hour
+
+// expect fails the test unless these clusters have these numbers of endpoints, and
+// listeners.
+func expect(t *testing.T, s *Server, when string, want map[string]int) {
+	t.Helper()
+	var names []string
+	for name := range want {
+		names = append(names, name)
+	}
+	got := decoded(t, first(t, s, resourcev3.EndpointType, names...))
+	for _, name := range names {
+		if got[name] != want[name] {
+			t.Errorf("%s: cluster %s has %d endpoints, want %d", when, name, got[name], want[name])
+		}
+	}
+	if n := len(first(t, s, resourcev3.ListenerType, names...).GetResources()); n != len(names) {
+		t.Errorf("%s: %d listeners, want %d", when, n, len(names))
+	}
+}
+
+// A directory that cannot be asked says nothing about what it held.
+func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
+	base := t.TempDir()
+	for _, test := range []struct {
+		name       string
+		away, back func(dir string)
+	}{
+		{"renamed", func(dir string) { rename(t, dir, dir+".away") }, func(dir string) { rename(t, dir+".away", dir) }},
+		{"unmounted", func(dir string) {
+			rename(t, dir, dir+".away")
+			directory(t, dir)
+		}, func(dir string) {
+			remove(t, dir)
+			rename(t, dir+".away", dir)
+		}},
+		{"no directory", func(dir string) {
+			rename(t, dir, dir+".away")
+			link(t, "nowhere", dir)
+		}, func(dir string) {
+			remove(t, dir)
+			rename(t, dir+".away", dir)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := directory(t, filepath.Join(base, test.name), "a.yaml", "b.yaml")
+			s, l := start(t, Options{Paths: []string{dir}}) // without any delay
+			next := ask(t, open(t, s, nil), "a")
+			next()
+			test.away(dir)
+			if line := l.wait(t, "refused, what it held before is still served"); len(line["clusters"].([]any)) != 2 {
+				t.Errorf("the log names %v, want a and b", line["clusters"])
+			}
+			expect(t, s, "without the directory", map[string]int{"a": 1, "b": 1})
+			test.back(dir)
+			write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2"))
+			if got := next(); got != 2 {
+				t.Errorf("%d endpoints after an edit in the directory that is back, want 2", got)
+			}
+		})
+	}
+}
+
+func TestAnEmptiedDirectoryRemovesWhatItHeld(t *testing.T) {
+	dir := directory(t, t.TempDir(), "a.yaml")
+	s, l := start(t, Options{Paths: []string{dir}})
+	remove(t, filepath.Join(dir, "a.yaml"))
+	l.wait(t, "cluster removed")
+	if got := decoded(t, first(t, s, resourcev3.EndpointType, "a")); len(got) != 0 {
+		t.Errorf("clusters %v are served, want none", got)
+	}
+}
+
+func TestAFileThatIsGoneForAMoment(t *testing.T) {
+	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml")
+	path := filepath.Join(dir, "a.yaml")
+	s, l := start(t, Options{Paths: []string{dir}, RemovalDelay: long})
+	next := ask(t, open(t, s, nil), "a")
+	next()
+	remove(t, path)
+	if line := l.wait(t, "cluster has no file any more"); line["cluster"] != "a" || line["removal_in"] != "1h0m0s" {
+		t.Errorf("the log says %v, want that a is removed in an hour", line)
+	}
+	expect(t, s, "without the file", map[string]int{"a": 1, "b": 1})
+	write(t, path, "endpoints: [") // written again, and broken
+	l.wait(t, "refused, what it held before is still served")
+	expect(t, s, "with a broken file", map[string]int{"a": 1, "b": 1})
+	write(t, path, "clusterName: a\n"+endpoints("1", "2"))
+	if got := next(); got != 2 {
+		t.Errorf("%d endpoints of the file that is back, want 2", got)
+	}
+	rename(t, path, filepath.Join(dir, "another.yaml"))
+	remove(t, filepath.Join(dir, "b.yaml"))
+	l.wait(t, "cluster has no file any more") // that of b: they were looked at together
+	expect(t, s, "after the rename", map[string]int{"a": 2, "b": 1})
+	write(t, filepath.Join(dir, "another.yaml"), "clusterName: a\n"+endpoints("1", "2", "3"))
+	if got := next(); got != 3 {
+		t.Errorf("%d endpoints of the file with another name, want 3", got)
+	}
+}
+
+func TestAFileThatCannotBeReadKeepsItsCluster(t *testing.T) {
+	dir := directory(t, t.TempDir(), "a.yaml")
+	s, l := start(t, Options{Paths: []string{dir}})
+	link(t, "nowhere", filepath.Join(dir, "a.yaml"))
+	l.wait(t, "refused, what it held before is still served")
+	expect(t, s, "with a link to nowhere", map[string]int{"a": 1})
+}
+
+func TestTwoFilesExchangeTheirClusters(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
+	write(t, a, "clusterName: x\n"+endpoints("1"))
+	write(t, b, "clusterName: y\n"+endpoints("1", "2"))
+	s, l := start(t, Options{Paths: []string{dir}})
+	next := ask(t, open(t, s, nil), "x")
+	next()
+	write(t, a, "clusterName: y\n"+endpoints("3"))
+	l.wait(t, "refused, what it held before is still served") // looked at in between
+	expect(t, s, "halfway", map[string]int{"x": 1, "y": 2})
+	write(t, b, "clusterName: x\n"+endpoints("3", "4", "5", "6"))
+	if got := next(); got != 4 {
+		t.Errorf("cluster x has %d endpoints after the exchange, want 4", got)
+	}
+	expect(t, s, "after the exchange", map[string]int{"x": 4, "y": 1})
+}
+
+func TestANeighbourThatIsNeverQuiet(t *testing.T) {
+	dir := directory(t, t.TempDir(), "a.yaml")
+	s, _ := start(t, Options{Paths: []string{dir}})
+	next := ask(t, open(t, s, nil), "a")
+	next()
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				_ = os.WriteFile(filepath.Join(dir, "log"), []byte("x"), 0o600)
+			}
+		}
+	}()
+	defer func() {
+		close(end)
+		<-ended
+	}()
+	for n := 2; n < 5; n++ {
+		write(t, filepath.Join(dir, "a.yaml"), endpoints([]string{"1", "2", "3", "4"}[:n]...))
+		if got := next(); got != n {
+			t.Errorf("%d endpoints after the edit, want %d", got, n)
+		}
+	}
+}
+
+func TestALinkToTheDirectoryIsSwitched(t *testing.T) {
+	base := t.TempDir()
+	directory(t, filepath.Join(base, "one"), "a.yaml")
+	directory(t, filepath.Join(base, "two"))
+	write(t, filepath.Join(base, "two", "a.yaml"), endpoints("1", "2"))
+	dir := filepath.Join(base, "current")
+	link(t, "one", dir)
+	s, _ := start(t, Options{Paths: []string{dir}})
+	next := ask(t, open(t, s, nil), "a")
+	next()
+	link(t, "two", dir)
+	if got := next(); got != 2 {
+		t.Errorf("%d endpoints after the switch, want 2", got)
+	}
+	begin := time.Now()
+	for n := 3; n < 8; n++ {
+		write(t, filepath.Join(base, "two", "a.yaml"), endpoints([]string{"1", "2", "3", "4", "5", "6", "7"}[:n]...))
+		if got := next(); got != n {
+			t.Errorf("%d endpoints after an edit in the other directory, want %d", got, n)
+		}
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("5 edits in the other directory took %v: it is not watched", took)
+	}
+}

@@ -1,0 +1,107 @@
+package filewatch
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxLinks is how many symbolic links are followed on the way to one path, as many
+// as Linux follows.
+const maxLinks = 40
+
+// places are the directories in which a change may change what is at a path, by
+// their own paths, which are absolute and without links.
+type places map[string]*place
+
+// place is one of them.
+type place struct {
+	info  fs.FileInfo     // which directory it is
+	all   bool            // all its entries matter
+	names map[string]bool // or these
+}
+
+// find returns those for the paths. A path /a/link/f, where link leads to /b/dir,
+// gives / (for a and b), /a (for link), /b (for dir) and /b/dir (for f).
+func find(paths []string) places {
+	found := make(places)
+	for _, path := range paths {
+		if path, err := filepath.Abs(path); err == nil {
+			found.walk(path)
+		}
+	}
+	return found
+}
+
+// walk adds those for one path, as far as there is anything.
+func (p places) walk(path string) {
+	root := filepath.VolumeName(path) + string(filepath.Separator)
+	dir, pending := root, split(path[len(root):])
+	for links := 0; len(pending) > 0; {
+		name := pending[0]
+		pending = pending[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			dir = filepath.Dir(dir)
+			continue
+		}
+		if !p.add(dir, name) {
+			return
+		}
+		next := filepath.Join(dir, name)
+		info, err := os.Lstat(next)
+		if err != nil {
+			return
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			dir = next
+			continue
+		}
+		target, err := os.Readlink(next)
+		if links++; err != nil || links > maxLinks {
+			return
+		}
+		if filepath.IsAbs(target) {
+			dir = root
+		}
+		pending = append(split(target), pending...)
+	}
+	p.add(dir, "")
+}
+
+// add makes the entry of this name matter, or all where it is empty. It reports
+// whether dir is a directory.
+func (p places) add(dir, name string) bool {
+	at := p[dir]
+	if at == nil {
+		info, err := os.Stat(dir)
+		if err != nil || !info.IsDir() {
+			return false
+		}
+		at = &place{info: info, names: make(map[string]bool)}
+		p[dir] = at
+	}
+	if name == "" {
+		at.all = true
+	} else {
+		at.names[name] = true
+	}
+	return true
+}
+
+// concern returns whether a change of path, which is without links, matters.
+func (p places) concern(path string) bool {
+	if p[path] != nil {
+		return true
+	}
+	in := p[filepath.Dir(path)]
+	return in != nil && (in.all || in.names[filepath.Base(path)])
+}
+
+// same returns whether both are the same directory.
+func (p *place) same(other *place) bool { return p != nil && os.SameFile(p.info, other.info) }
+
+func split(path string) []string { return strings.Split(path, string(filepath.Separator)) }

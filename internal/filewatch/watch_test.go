@@ -1,0 +1,202 @@
+package filewatch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// silence is how long a test waits for what must come.
+const silence = 30 * time.Second
+
+// alone returns a watcher that is told by the system alone: nothing is polled.
+func alone(t *testing.T, paths ...string) *Watcher {
+	t.Helper()
+	w := New(paths...)
+	w.ticker.Stop()
+	t.Cleanup(w.Close)
+	return w
+}
+
+// noticed waits until something is.
+func noticed(t *testing.T, w *Watcher, what string) {
+	t.Helper()
+	done := make(chan struct{})
+	timer := time.AfterFunc(silence, func() { close(done) })
+	defer timer.Stop()
+	for {
+		seen, ok := w.Wait(done)
+		if !ok {
+			t.Fatalf("%s: nothing was noticed within %v", what, silence)
+		}
+		if seen {
+			return
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func mkdir(t *testing.T, path string) string {
+	t.Helper()
+	must(t, os.Mkdir(path, 0o700))
+	return path
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// switchLink makes link lead to target, at once.
+func switchLink(t *testing.T, target, link string) {
+	t.Helper()
+	must(t, os.Symlink(target, link+".new"))
+	must(t, os.Rename(link+".new", link))
+}
+
+func TestADirectoryThatWasReplacedIsWatchedAtOnce(t *testing.T) {
+	base := t.TempDir()
+	dir := mkdir(t, filepath.Join(base, "dir"))
+	w := alone(t, dir)
+	write(t, filepath.Join(dir, "a"), "1")
+	noticed(t, w, "a file in the first directory")
+	must(t, os.Rename(dir, dir+".old"))
+	noticed(t, w, "the directory goes")
+	mkdir(t, dir)
+	noticed(t, w, "another comes")
+	write(t, filepath.Join(dir, "a"), "2")
+	noticed(t, w, "a file in the other directory")
+	must(t, os.RemoveAll(dir))
+	noticed(t, w, "it is removed")
+	mkdir(t, dir) // perhaps of the same number as the one that was removed
+	noticed(t, w, "a third comes")
+	write(t, filepath.Join(dir, "a"), "3")
+	noticed(t, w, "a file in the third directory")
+}
+
+func TestALinkThatWasSwitchedIsFollowedAtOnce(t *testing.T) {
+	base := t.TempDir()
+	one, two := mkdir(t, filepath.Join(base, "one")), mkdir(t, filepath.Join(base, "two"))
+	link := filepath.Join(base, "link")
+	switchLink(t, one, link)
+	for what, path := range map[string]string{"the directory": link, "a file in it": filepath.Join(link, "a")} {
+		switchLink(t, "one", link)
+		w := alone(t, path)
+		write(t, filepath.Join(one, "a"), "1")
+		noticed(t, w, what+": a write")
+		switchLink(t, "two", link)
+		noticed(t, w, what+": the switch")
+		write(t, filepath.Join(two, "a"), "2")
+		noticed(t, w, what+": a write after the switch")
+	}
+}
+
+// A directory further up is replaced: no watch below it hears of that.
+func TestAnAncestorIsReplaced(t *testing.T) {
+	base := t.TempDir()
+	up := mkdir(t, filepath.Join(base, "up"))
+	dir := mkdir(t, filepath.Join(up, "dir"))
+	w := alone(t, dir)
+	other := mkdir(t, filepath.Join(base, "other"))
+	mkdir(t, filepath.Join(other, "dir"))
+	must(t, os.Rename(up, up+".old"))
+	must(t, os.Rename(other, up))
+	noticed(t, w, "the ancestor is replaced")
+	write(t, filepath.Join(dir, "a"), "1")
+	noticed(t, w, "a file in the directory below the new one")
+}
+
+func TestALinkIntoAnotherDirectory(t *testing.T) {
+	target := filepath.Join(t.TempDir(), "target")
+	write(t, target, "1")
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(target, link))
+	w := alone(t, link)
+	write(t, target, "2")
+	noticed(t, w, "a write to what the link leads to")
+}
+
+func TestWhatDoesNotExistYet(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "later", "endpoints.yaml")
+	w := alone(t, path)
+	mkdir(t, filepath.Dir(path))
+	noticed(t, w, "the directory comes")
+	write(t, path, "1")
+	noticed(t, w, "the file comes")
+}
+
+// busy writes to path all the time, until stop is called.
+func busy(t *testing.T, path string) (stop func()) {
+	t.Helper()
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+				_ = os.WriteFile(path, []byte("x"), 0o600)
+			}
+		}
+	}()
+	return func() {
+		close(end)
+		<-ended
+	}
+}
+
+func TestANeighbourThatIsNeverQuiet(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a")
+	inDirectory, inFile := alone(t, dir), alone(t, file)
+	stop := busy(t, filepath.Join(dir, "neighbour"))
+	defer stop()
+	noticed(t, inDirectory, "the neighbour")
+	write(t, file, "1")
+	noticed(t, inDirectory, "the directory")
+	noticed(t, inFile, "the file")
+	if inFile.places.concern(filepath.Join(dir, "neighbour")) {
+		t.Error("a file's neighbour concerns it")
+	}
+}
+
+func TestLinksInACircleEnd(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	must(t, os.Symlink("link", link))
+	w := alone(t, link)
+	must(t, os.Remove(link))
+	noticed(t, w, "the link goes")
+}
+
+// Where the system notifies of nothing, it is time for a look again and again.
+func TestPollingAlone(t *testing.T) {
+	w := New(t.TempDir())
+	_ = w.notify.Close()
+	w.notify = nil
+	defer w.Close()
+	for range 3 {
+		if seen, ok := w.Wait(nil); seen || !ok {
+			t.Errorf("noticed %v, ok %v, want a look and no notice", seen, ok)
+		}
+	}
+	done := make(chan struct{})
+	close(done)
+	if _, ok := w.Wait(done); ok {
+		t.Error("the watch did not end")
+	}
+}
