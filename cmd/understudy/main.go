@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -52,8 +53,18 @@ func exitCode(err error) int {
 }
 
 // complain prints err. What is wrong inside a file comes one problem a line, in the
-// form that editors find the place by.
+// form that editors find the place by. Errors that were joined come one by one.
 func complain(w io.Writer, err error) {
+	// Joined errors, and no others, are of several lines.
+	if several, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); ok && strings.Contains(err.Error(), "\n") {
+		for _, err := range several.Unwrap() {
+			complain(w, err)
+		}
+		return
+	}
 	problems, ok := errors.AsType[*file.Error](err)
 	if !ok {
 		fmt.Fprintln(w, "understudy:", printable.Text(err.Error()))

@@ -51,8 +51,12 @@ func newPublisher(o Options) (*publisher, error) {
 	}
 	problems := p.reload()
 	if o.Strict {
-		if err := errors.Join(slices.Collect(maps.Values(problems))...); err != nil {
-			return nil, err
+		var all error
+		for _, path := range slices.Sorted(maps.Keys(problems)) {
+			all = errors.Join(all, problems[path])
+		}
+		if all != nil {
+			return nil, all
 		}
 		if len(p.clusters.served) == 0 {
 			return nil, p.nothing()
