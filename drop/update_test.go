@@ -1,0 +1,99 @@
+package drop
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+const some = `[{"category": "some", "requestsPerMillion": 500000}]`
+
+// An update that changes nothing publishes nothing; one during which the child reports
+// publishes one state, however the goroutines run.
+func TestWhatAnUpdatePublishes(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update(some)
+		h.report(connectivity.Ready, nil)
+		before := len(h.cc.States())
+		h.update(some)
+		if n := len(h.cc.States()) - before; n != 0 {
+			t.Errorf("an update that changed nothing published %d states", n)
+		}
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.Report(connectivity.Connecting, nil)
+			s.Report(connectivity.Ready, nil)
+			return nil
+		}
+		for i := range 1000 {
+			categories := some
+			if i%2 == 0 {
+				categories = `[]`
+			}
+			before := len(h.cc.States())
+			h.update(categories)
+			if n := len(h.cc.States()) - before; n != 1 {
+				t.Fatalf("an update published %d states, want 1", n)
+			}
+		}
+	})
+}
+
+// The smallest part of the calls is dropped, too, and no part at all costs no picker.
+func TestWhenThereIsAPicker(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update(`[]`)
+		h.report(connectivity.Ready, nil)
+		for categories, want := range map[string]bool{
+			`[]`: false,
+			`[{"category": "none", "requestsPerMillion": 0}]`:  false,
+			`[{"category": "least", "requestsPerMillion": 1}]`: true,
+		} {
+			h.update(categories)
+			if _, drops := h.cc.State().Picker.(*picker); drops != want {
+				t.Errorf("%s: there is a picker that drops: %v, want %v", categories, drops, want)
+			}
+		}
+	})
+}
+
+// Policies that look at a state's addresses alone, as those of base.NewBalancerBuilder
+// do, are given those of the endpoints; where a resolver gave any, they stay.
+func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update(`[]`)
+		if got := h.builder.Get("child").Last().ResolverState.Addresses; len(got) != 1 || got[0].Addr != "a" {
+			t.Errorf("the child was given the addresses %v, want that of the endpoint", got)
+		}
+		given := []resolver.Address{{Addr: "of the resolver"}}
+		h.policy.UpdateClientConnState(balancer.ClientConnState{
+			BalancerConfig: &lbconfig.Drop{ChildPolicy: lbconfig.Policy{Builder: h.builder, Config: &lbtest.StubConfig{ID: "child"}}},
+			ResolverState:  resolver.State{Addresses: given},
+		})
+		if got := h.builder.Get("child").Last().ResolverState.Addresses; !slices.EqualFunc(got, given, resolver.Address.Equal) {
+			t.Errorf("the child was given the addresses %v, want %v", got, given)
+		}
+	})
+}
+
+// Once the child is closed nothing is published, not even what waited its turn.
+func TestNothingIsPublishedWhileClosing(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update(`[]`)
+		child := h.builder.Get("child")
+		h.cc.OnUpdate(func(balancer.State) {
+			if child.IsClosed() {
+				t.Error("published a state of a closed child")
+			}
+		})
+		for range 100 {
+			child.Report(connectivity.Ready, nil)
+		}
+		h.policy.Close()
+	})
+}
