@@ -50,6 +50,15 @@ func TestIdentityIsTheSetOfAddressesAndServerNames(t *testing.T) {
 	}
 }
 
+// Addresses that differ in their server names alone have an order, too.
+func TestIdentityOfOneAddressWithSeveralNames(t *testing.T) {
+	a, _ := keyOf(addresses("a", "x", "a", "y", "a", "z"))
+	b, _ := keyOf(addresses("a", "z", "a", "x", "a", "y"))
+	if a != b {
+		t.Errorf("key %v beside %v, want the same", a, b)
+	}
+}
+
 func TestReorderedAddressesKeepTheConnection(t *testing.T) {
 	run(t, func(h *harness) {
 		for _, e := range []resolver.Endpoint{addresses("a", "x", "b", "y"), addresses("b", "y", "a", "x")} {
@@ -166,6 +175,7 @@ func TestScaleDownKeepsWithinTheLimit(t *testing.T) {
 		{math.MaxUint32, math.MaxUint32, 1},
 		{math.MaxUint32, 1, 1, 1, 1, 1, 1, 1, 1, 1},
 		{math.MaxUint32 - 1, 2},
+		append([]uint32{math.MaxUint32, math.MaxUint32}, slices.Repeat([]uint32{1}, 100)...),
 	} {
 		var sum, scaled uint64
 		for _, w := range weights {
