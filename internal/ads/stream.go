@@ -15,7 +15,7 @@ func (s *Subscriptions) Opened() Actions {
 	}
 	a.Send = s.request()
 	for _, name := range a.Send.Names {
-		if !s.wanted[name].has {
+		if w := s.wanted[name]; !w.has && w.timer == 0 {
 			s.startTimer(&a, name)
 		}
 	}
@@ -26,13 +26,17 @@ func (s *Subscriptions) Opened() Actions {
 // forgotten, since no server keeps it up to date. A stream that ends without an answer
 // is a failure of the server, which err describes; one that ends after an answer is
 // not (A57: servers end old streams to spread their clients), nor is one that the
-// client itself ended, to renew it, for which err is nil.
+// client itself ended, to renew it, for which err is nil. What is missing then has the
+// rest of its time: were it given all of it again, it would be waited for without end
+// on a server that ends each stream before.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != answered && err != nil
 	s.phase = down
 	for _, name := range s.names() {
-		s.stopTimer(&a, name)
+		if failed || s.wanted[name].watchers == 0 {
+			s.stopTimer(&a, name)
+		}
 		if failed {
 			s.fail(&a, name, err)
 		}

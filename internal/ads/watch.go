@@ -47,6 +47,7 @@ func (s *Subscriptions) Unwatch(name string) Actions {
 		return a
 	}
 	if s.phase == down {
+		s.stopTimer(&a, name)
 		delete(s.wanted, name)
 		return a
 	}

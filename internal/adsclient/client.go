@@ -30,6 +30,7 @@ type client struct {
 	requests *mailbox // of the current stream, or nil
 	renew    func()   // ends the current stream, or nil
 	rejected string   // logged last
+	ignored  string   // likewise: a type
 }
 
 // watch is one watcher; a watcher may watch twice.

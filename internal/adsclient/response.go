@@ -20,8 +20,7 @@ const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	if response.GetTypeUrl() != EndpointsURL {
 		// There is nothing to reject: nothing of that type was asked for.
-		logger.Warningf("eds: ignored a response of type %q from %s", response.GetTypeUrl(), c.server.URI)
-		c.recorder.ignored()
+		c.serial.Do(func() { c.ignore(response.GetTypeUrl()) })
 		return
 	}
 	decoded := make(resources)
@@ -44,6 +43,16 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 		}
 		c.do(a, decoded, c.watchers)
 	})
+}
+
+// ignore takes note of a response of another type, and logs it once, however many a
+// server sends.
+func (c *client) ignore(typeURL string) {
+	c.recorder.ignored()
+	if typeURL != c.ignored {
+		c.ignored = typeURL
+		logger.Warningf("eds: ignored a response of type %q from %s", typeURL, c.server.URI)
+	}
 }
 
 // logRejected logs a reason once, however often a server sends the same.

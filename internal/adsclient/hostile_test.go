@@ -1,0 +1,114 @@
+package adsclient
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/grpclog"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// logged is what is logged at WARNING or above by this process.
+var logged lines
+
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// count returns how many lines hold text.
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(new(lines), &logged, &logged)) }
+
+// A server that ends its stream after each response is asked again once a second, as
+// is usual, and gives what it has. What it does not have does not wait for ever,
+// although no stream lasts long enough for the time that it has to come.
+func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManager(t, func(s *adstest.Stream) error {
+			if _, err := s.Recv(); err != nil {
+				return err
+			}
+			return s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1"))
+		})
+		a, cancelA := m.watch("a")
+		defer cancelA()
+		b, cancelB := m.watch("b")
+		defer cancelB()
+		pass(missingAfter - time.Millisecond)
+		expect(t, "a", a.take(), "a:1")
+		expect(t, "b", b.take())
+		pass(2 * time.Millisecond)
+		expect(t, "b", b.take(), "no such resource")
+		pass(5 * time.Minute)
+		expect(t, "a", a.take())
+		if got := m.server.Streams(); got < 250 || got > 400 {
+			t.Errorf("%d streams in 315 s, want one each second, ± 20 %%", got)
+		}
+	})
+}
+
+// A server that sends nothing but what was not asked for fills no log.
+func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const what = "type.googleapis.com/flood"
+		m := startManager(t, func(s *adstest.Stream) error {
+			for range 1000 {
+				if err := s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: what, VersionInfo: "1", Nonce: "n"}); err != nil {
+					return err
+				}
+			}
+			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
+		})
+		before := logged.count(what)
+		a, cancel := m.watch("a")
+		defer cancel()
+		expect(t, "a", a.take(), "a:1")
+		if got := logged.count(what) - before; got != 1 {
+			t.Errorf("logged %d times, want once", got)
+		}
+	})
+}
+
+// A server that is down when the watch begins, comes up, goes down and comes up with
+// an older version of its resources: what is known holds meanwhile, and what it says
+// last holds then.
+func TestServerThatComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		version, cluster := "9", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1")
+		m := startManager(t, func(s *adstest.Stream) error {
+			return errors.Join(s.Respond(version, "the same", cluster), s.Drain())
+		})
+		m.stop()
+		a, cancel := m.watch("a")
+		defer cancel()
+		expect(t, "a", a.take(), "connection refused")
+		m.start()
+		pass(3 * time.Second)
+		expect(t, "a", a.take(), "a:2")
+		m.stop()
+		pass(time.Minute)
+		expect(t, "a", a.take())
+		version, cluster = "3", adstest.Cluster("a", "10.0.0.1:1")
+		m.start()
+		pass(144 * time.Second)
+		expect(t, "a", a.take(), "a:1")
+	})
+}
