@@ -192,6 +192,15 @@ var light = []string{
 	"google.golang.org/protobuf",
 }
 
+// A56: "It does not interact with the XdsClient and contains no xDS-specific code."
+func TestPriorityKnowsNoXDS(t *testing.T) {
+	for _, p := range list(t, "-deps", "./priority") {
+		if strings.Contains(p.ImportPath, "xds") || strings.Contains(p.ImportPath, "envoy") {
+			t.Errorf("priority needs %s", p.ImportPath)
+		}
+	}
+}
+
 func TestTheRootModuleIsLight(t *testing.T) {
 	for _, p := range list(t, "-deps", ".", "./discovery/...") {
 		if p.Module != nil && !slices.Contains(light, p.Module.Path) {
