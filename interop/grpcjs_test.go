@@ -3,68 +3,17 @@
 package interop
 
 import (
-	"bufio"
-	"encoding/json"
-	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
-// nodeClient is the client in grpcjs/client.js.
-type nodeClient struct {
-	in  io.Writer
-	out *bufio.Reader
-}
-
-func newNodeClient(t *testing.T, address, target string) *nodeClient {
+// newNodeClient starts a client of gRPC for Node.js.
+func newNodeClient(t *testing.T, address, target string) *lineClient {
 	t.Helper()
 	cmd := exec.Command("node", "client.js", target)
 	cmd.Dir = "grpcjs"
-	cmd.Env = append(os.Environ(), "GRPC_XDS_BOOTSTRAP_CONFIG="+string(bootstrap(address)))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return &nodeClient{in, bufio.NewReader(out)}
-}
-
-// answered makes n calls, none of which may fail, and counts them by backend.
-func (c *nodeClient) answered(t *testing.T, n int) map[string]int {
-	t.Helper()
-	if _, err := fmt.Fprintln(c.in, n); err != nil {
-		t.Fatal(err)
-	}
-	line, err := c.out.ReadBytes('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	var answer struct {
-		Counts map[string]int
-		Error  string
-	}
-	if err := json.Unmarshal(line, &answer); err != nil {
-		t.Fatalf("%s: %v", line, err)
-	}
-	if answer.Error != "" {
-		t.Fatalf("after %v: %s", answer.Counts, answer.Error)
-	}
-	return answer.Counts
+	return newLineClient(t, address, cmd)
 }
 
 // gRPC for Node.js follows a file that is served.
@@ -78,9 +27,15 @@ func TestNodeClientAgainstServe(t *testing.T) {
 		t.Errorf("10 calls were answered by %v, want %s", got, a)
 	}
 	write(t, path, place{b, 0})
-	for end := time.Now().Add(patience); client.answered(t, 1)[b] == 0; {
-		if time.Now().After(end) {
-			t.Fatalf("no call was answered by %s within %v", b, patience)
-		}
-	}
+	client.until(t, b)
+}
+
+// Nor does gRPC for Node.js lose a call, which never recovers from a listener that
+// was removed.
+func TestNodeClientLosesNoCall(t *testing.T) {
+	d := newDisturbed(t)
+	steady, probe := newNodeClient(t, d.server.address, "xds:///payments"), newNodeClient(t, d.server.address, "xds:///payments")
+	stop := steady.traffic(t)
+	d.everything(t, func() { probe.answered(t, 200) }, func(b string) { probe.until(t, b) })
+	t.Logf("none lost of %d calls", stop())
 }

@@ -24,7 +24,7 @@ import (
 // patience is how long a test waits for what must come.
 const patience = time.Minute
 
-var binary string // understudy, built for these tests
+var binary string // understudy, built for these tests, beside stockclient
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -36,9 +36,9 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "understudy")
-	build := exec.Command("go", "build", "-o", binary, "github.com/understudy-lb/understudy/cmd/understudy")
+	build := exec.Command("go", "build", "-o", dir, "github.com/understudy-lb/understudy/cmd/understudy", "github.com/understudy-lb/understudy/interop/stockclient")
 	if output, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building understudy: %v\n%s", err, output)
+		fmt.Fprintf(os.Stderr, "building programs: %v\n%s", err, output)
 		return 1
 	}
 	return m.Run()
@@ -53,9 +53,9 @@ type process struct {
 
 // serve starts a management server for the files at path, which is killed with the
 // test. address may have the port 0.
-func serve(t *testing.T, address, path string) *process {
+func serve(t *testing.T, address, path string, flags ...string) *process {
 	t.Helper()
-	cmd := exec.Command(binary, "serve", path, "--listen", address, "-o", "json")
+	cmd := exec.Command(binary, append([]string{"serve", path, "--listen", address, "-o", "json"}, flags...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

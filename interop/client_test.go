@@ -1,0 +1,124 @@
+package interop
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// lineClient is a client in a process of its own that makes calls when it is told
+// to by a line: the one in stockclient/main.go, or that in grpcjs/client.js.
+type lineClient struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// newLineClient starts a client of the management server at this address, which is
+// killed with the test.
+func newLineClient(t *testing.T, address string, cmd *exec.Cmd) *lineClient {
+	t.Helper()
+	cmd.Env = append(os.Environ(), "GRPC_XDS_BOOTSTRAP_CONFIG="+string(bootstrap(address)), "GRPC_XDS_BOOTSTRAP=")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return &lineClient{in, bufio.NewReader(out)}
+}
+
+// newStockClient starts a gRPC-Go client that knows nothing of this project.
+func newStockClient(t *testing.T, address, target string) *lineClient {
+	t.Helper()
+	return newLineClient(t, address, exec.Command(filepath.Join(filepath.Dir(binary), "stockclient"), target))
+}
+
+// answered makes n calls, none of which may fail, and counts them by backend.
+func (c *lineClient) answered(t *testing.T, n int) map[string]int {
+	t.Helper()
+	counts, err := c.calls(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+// calls makes n calls, and counts them by backend.
+func (c *lineClient) calls(n int) (map[string]int, error) {
+	if _, err := fmt.Fprintln(c.in, n); err != nil {
+		return nil, err
+	}
+	line, err := c.out.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Counts map[string]int
+		Error  string
+	}
+	if err := json.Unmarshal(line, &answer); err != nil {
+		return nil, fmt.Errorf("%s: %w", line, err)
+	}
+	if answer.Error != "" {
+		return nil, fmt.Errorf("after %v: %s", answer.Counts, answer.Error)
+	}
+	return answer.Counts, nil
+}
+
+// until makes calls, none of which may fail, until one is answered by want.
+func (c *lineClient) until(t *testing.T, want string) {
+	t.Helper()
+	for end := time.Now().Add(patience); c.answered(t, 1)[want] == 0; {
+		if time.Now().After(end) {
+			t.Fatalf("no call was answered by %s within %v", want, patience)
+		}
+	}
+}
+
+// traffic makes calls all the time, none of which may fail, until stop is called,
+// which returns how many there were.
+func (c *lineClient) traffic(t *testing.T) (stop func() int) {
+	t.Helper()
+	done, total := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		for {
+			select {
+			case <-done:
+				total <- n
+				return
+			default:
+			}
+			if _, err := c.calls(20); err != nil {
+				t.Errorf("after %d calls: %v", n, err)
+				<-done
+				total <- n
+				return
+			}
+			n += 20
+		}
+	}()
+	stop = sync.OnceValue(func() int {
+		close(done)
+		return <-total
+	})
+	t.Cleanup(func() { stop() })
+	return stop
+}

@@ -1,0 +1,107 @@
+package interop
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// away is how long a management server is killed for.
+const away = 10 * time.Second
+
+// disturbed is a directory that is served while things happen to it that must not
+// cost a client a call, nor the changes that come after them.
+type disturbed struct {
+	dir, other string // other is where it is when it is away
+	server     *process
+	flags      []string
+	a, b       string // backends
+}
+
+func newDisturbed(t *testing.T) *disturbed {
+	t.Helper()
+	base := t.TempDir()
+	d := &disturbed{
+		dir:   filepath.Join(base, "endpoints"),
+		other: filepath.Join(base, "other"),
+		flags: []string{"--cache", filepath.Join(base, "cache")},
+		a:     backend(t),
+		b:     backend(t),
+	}
+	try(t, os.Mkdir(d.dir, 0o700))
+	write(t, d.file(), place{d.a, 0})
+	d.server = serve(t, "127.0.0.1:0", d.dir, d.flags...)
+	return d
+}
+
+func (d *disturbed) file() string { return filepath.Join(d.dir, "payments.yaml") }
+
+func try(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// everything lets happen all that must cost nothing. alive returns once some more
+// calls were answered, and follows once one was answered by the backend.
+func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend string)) {
+	t.Helper()
+	alive()
+	try(t, os.Rename(d.dir, d.other)) // the directory vanishes
+	d.server.wait(t, "refused, what it held before is still served")
+	alive()
+	try(t, os.Mkdir(d.dir, 0o700)) // what it was mounted on appears
+	d.server.wait(t, "refused, what it held before is still served")
+	alive()
+	try(t, os.Remove(d.dir))
+	try(t, os.Symlink(d.other, d.dir)) // it is back, as a link to another place
+	write(t, d.file(), place{d.b, 0})
+	follows(d.b)
+
+	moved := filepath.Join(d.dir, "payments.yml")
+	try(t, os.Rename(d.file(), moved)) // the file is renamed
+	write(t, moved, place{d.a, 0})
+	follows(d.a)
+	try(t, os.Remove(moved)) // and removed
+	d.server.wait(t, "cluster has no file any more")
+	alive()
+	write(t, d.file(), place{d.b, 0}) // and written again
+	follows(d.b)
+
+	try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
+	d.server.wait(t, "refused, what it held before is still served")
+	d.server.kill()
+	back := time.After(away)
+	alive()
+	<-back
+	d.server = serve(t, d.server.address, d.dir, d.flags...)
+	d.server.wait(t, "client connected")
+	alive()
+	write(t, d.file(), place{d.a, 0})
+	follows(d.a)
+}
+
+// Clients lose no call, whatever happens to the directory and to its server: ours, one
+// of gRPC-Go's own xds: targets, and one that knows nothing of this project.
+func TestNoCallIsLost(t *testing.T) {
+	d := newDisturbed(t)
+	address := d.server.address
+	ours, tree := dial(t, "eds://"+address+"/payments"), stockChannel(t, address, "payments")
+	stock, probe := newStockClient(t, address, "xds:///payments"), newStockClient(t, address, "xds:///payments")
+	stopOurs, stopTree, stopStock := traffic(t, ours, 2), traffic(t, tree, 2), stock.traffic(t)
+	alive := func() {
+		t.Helper()
+		answered(t, ours, 200)
+		answered(t, tree, 200)
+		probe.answered(t, 200)
+	}
+	d.everything(t, alive, func(b string) {
+		t.Helper()
+		until(t, ours, b)
+		until(t, tree, b)
+		probe.until(t, b)
+	})
+	t.Logf("none lost of %d calls of eds:, %d of xds: and %d of a stock client", stopOurs(), stopTree(), stopStock())
+}

@@ -1,0 +1,79 @@
+// Command stockclient is a client of gRPC-Go's own xds: targets that knows nothing of
+// this project, for the tests in the directory above. For each line on stdin, a
+// number, it makes that many calls one after the other to the target in its argument,
+// and writes one line of JSON: how many each backend has answered, or why one failed.
+// The bootstrap comes by GRPC_XDS_BOOTSTRAP_CONFIG.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	_ "google.golang.org/grpc/xds"
+)
+
+// answer is what is written for one line.
+type answer struct {
+	Counts map[string]int `json:"counts"`
+	Error  string         `json:"error,omitempty"`
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "stockclient:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	conn, err := grpc.NewClient(os.Args[1], grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		n, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			return err
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(calls(conn, n)); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// calls makes n calls, up to the first that fails.
+func calls(conn *grpc.ClientConn, n int) answer {
+	a := answer{Counts: make(map[string]int)}
+	for range n {
+		backend, err := call(conn)
+		if err != nil {
+			a.Error = err.Error()
+			break
+		}
+		a.Counts[backend]++
+	}
+	return a
+}
+
+// call asks one backend for its health, and returns the name that it gives in the
+// header "backend".
+func call(conn *grpc.ClientConn) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var header metadata.MD
+	_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header))
+	return strings.Join(header.Get("backend"), ","), err
+}
