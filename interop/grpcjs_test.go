@@ -39,3 +39,14 @@ func TestNodeClientLosesNoCall(t *testing.T) {
 	d.everything(t, func() { probe.answered(t, 200) }, func(b string) { probe.until(t, b) })
 	t.Logf("none lost of %d calls", stop())
 }
+
+// gRPC for Node.js, which lacks the policy that clusters name, takes the next one.
+func TestNodeClientWithoutThePolicy(t *testing.T) {
+	a, b, c := backend(t), backend(t), backend(t)
+	p := serve(t, "127.0.0.1:0", twoLocalities(t, a, b, c))
+	client := newNodeClient(t, p.address, "xds:///payments")
+	for _, one := range []string{a, b, c} {
+		client.until(t, one)
+	}
+	shares(t, client.answered(t, 4000), 0.05, map[string]float64{a: 0.375, b: 0.375, c: 0.25})
+}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
+
+	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
 // Command returns the command "serve". It ends when the context of the command does.
@@ -37,6 +39,7 @@ removed after --removal-delay. A directory that cannot be read removes nothing.`
 	flags.DurationVar(&o.RemovalDelay, "removal-delay", DefaultRemovalDelay, "how `long` a cluster is served on whose file is gone")
 	flags.StringVar(&o.Cache, "cache", "", "`directory` in which the last good form of each cluster survives a restart")
 	flags.BoolVar(&o.Strict, "strict", false, "refuse to start where a file is not good, or there is none")
+	flags.StringVar(&o.Policy, "policy", weightedroundrobin.Name, "`policy` that xds: clients are told to use, if they have it; or "+RoundRobin)
 	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
 	flags.StringVarP(&output, "output", "o", "text", "form of the log: `text` for people, json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) error {

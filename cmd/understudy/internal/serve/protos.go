@@ -3,18 +3,23 @@ package serve
 import (
 	"fmt"
 
+	typev3 "github.com/cncf/xds/go/xds/type/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
+	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // newCluster returns the cluster whose endpoints come from this server.
-func newCluster(name string) *clusterv3.Cluster {
-	return &clusterv3.Cluster{
+func newCluster(name, policy string) (*clusterv3.Cluster, error) {
+	cluster := &clusterv3.Cluster{
 		Name:                 name,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
 		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{
@@ -25,6 +30,35 @@ func newCluster(name string) *clusterv3.Cluster {
 		},
 		LbPolicy: clusterv3.Cluster_ROUND_ROBIN,
 	}
+	if policy == RoundRobin {
+		return cluster, nil
+	}
+	weighted, err := newPolicies(&typev3.TypedStruct{TypeUrl: "type.googleapis.com/" + policy, Value: new(structpb.Struct)})
+	if err != nil {
+		return nil, err
+	}
+	// What ROUND_ROBIN stands for in gRPC: localities by weight, and endpoints evenly.
+	even, err := newPolicies(new(roundrobinv3.RoundRobin))
+	if err != nil {
+		return nil, err
+	}
+	fallback, err := newPolicies(&wrrlocalityv3.WrrLocality{EndpointPickingPolicy: even})
+	if err != nil {
+		return nil, err
+	}
+	cluster.LoadBalancingPolicy = &clusterv3.LoadBalancingPolicy{Policies: append(weighted.GetPolicies(), fallback.GetPolicies()...)}
+	return cluster, nil
+}
+
+// newPolicies returns the list of one policy that a message stands for.
+func newPolicies(config proto.Message) (*clusterv3.LoadBalancingPolicy, error) {
+	packed, err := anypb.New(config)
+	if err != nil {
+		return nil, err
+	}
+	return &clusterv3.LoadBalancingPolicy{Policies: []*clusterv3.LoadBalancingPolicy_Policy{{
+		TypedExtensionConfig: &corev3.TypedExtensionConfig{Name: string(config.ProtoReflect().Descriptor().Name()), TypedConfig: packed},
+	}}}, nil
 }
 
 // newListener returns the listener that a gRPC client asks for when it is given

@@ -39,7 +39,7 @@ func newPublisher(o Options) (*publisher, error) {
 	p := &publisher{
 		files:     files,
 		clusters:  newClusters(o.RemovalDelay),
-		resources: newResources(),
+		resources: newResources(o.Policy),
 		log:       o.Log,
 		said:      make(map[string]string),
 	}

@@ -14,17 +14,18 @@ import (
 
 // resources is what is served: a cache for each type.
 type resources struct {
+	policy                         string // that clusters name
 	endpoints, clusters, listeners *cachev3.LinearCache
 }
 
 // newResources returns empty ones. Their versions differ from those of an earlier
 // server on the same address, which its clients will name.
-func newResources() *resources {
+func newResources(policy string) *resources {
 	prefix := strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	empty := func(typeURL string) *cachev3.LinearCache {
 		return cachev3.NewLinearCache(typeURL, cachev3.WithVersionPrefix(prefix), cachev3.WithLogger(quiet{}))
 	}
-	return &resources{empty(resourcev3.EndpointType), empty(resourcev3.ClusterType), empty(resourcev3.ListenerType)}
+	return &resources{policy, empty(resourcev3.EndpointType), empty(resourcev3.ClusterType), empty(resourcev3.ListenerType)}
 }
 
 // cache is what a server of all types needs.
@@ -66,7 +67,11 @@ func (r *resources) set(updated []*endpointv3.ClusterLoadAssignment, removed []s
 		if err != nil {
 			return err
 		}
-		clusters[name], listeners[name] = newCluster(name), listener
+		cluster, err := newCluster(name, r.policy)
+		if err != nil {
+			return err
+		}
+		clusters[name], listeners[name] = cluster, listener
 	}
 	return errors.Join(
 		r.endpoints.UpdateResources(endpoints, nil),

@@ -1,6 +1,6 @@
 // Package serve is a management server for xDS clients: it serves the endpoints in
 // files, by Envoy's v3 aggregated discovery service, to package discovery/eds, to
-// gRPC's own xds: targets and to Envoy.
+// gRPC's own xds: targets and, with RoundRobin, to Envoy.
 //
 // Each file becomes three resources of one name, that of its cluster: a listener
 // with its route configuration inside, a cluster, and the cluster's endpoints.
@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy/internal/filewatch"
+	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
 const (
@@ -29,6 +30,9 @@ const (
 	DefaultListen = "127.0.0.1:18000"
 	// DefaultRemovalDelay is how long the command serves a cluster whose file is gone.
 	DefaultRemovalDelay = 10 * time.Second
+
+	// RoundRobin is the policy that every xDS client has.
+	RoundRobin = "round_robin"
 )
 
 // Options say what to serve, and to whom.
@@ -50,6 +54,10 @@ type Options struct {
 	// Strict makes Start fail where a file is not good, or where there is none.
 	// Otherwise that is logged, and the rest is served.
 	Strict bool
+	// Policy is the load balancing policy that clusters name: the name of package
+	// weightedroundrobin, the default, beside which they name RoundRobin for clients
+	// that lack it; or RoundRobin alone.
+	Policy string
 	// Insecure allows an address that is not on loopback without TLS.
 	Insecure bool
 	// Log is told about clients and files. Default: nothing is logged.
@@ -77,6 +85,13 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	if o.Listen == "" {
 		o.Listen = DefaultListen
+	}
+	switch o.Policy {
+	case "":
+		o.Policy = weightedroundrobin.Name
+	case weightedroundrobin.Name, RoundRobin:
+	default:
+		return nil, fmt.Errorf("policy %q: want %s or %s", o.Policy, weightedroundrobin.Name, RoundRobin)
 	}
 	creds, err := o.credentials()
 	if err != nil {

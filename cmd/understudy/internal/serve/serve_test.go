@@ -200,6 +200,7 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 	}{
 		{Options{}, "nothing to serve"},
 		{Options{Paths: []string{filepath.Join(dir, "none")}}, "none: no such file"},
+		{Options{Paths: []string{good}, Policy: "maglev"}, `policy "maglev": want understudy_weighted_round_robin or round_robin`},
 		{Options{Paths: []string{good}, RemovalDelay: -1}, "removal delay -1ns: want 0 or more"},
 		{Options{Paths: []string{good}, Cache: good}, "cache: mkdir " + good + ": not a directory"},
 		{Options{Paths: []string{t.TempDir()}, Strict: true}, "no good file of endpoints"},
