@@ -52,65 +52,14 @@
 // anew with each picker.
 package weightedroundrobin
 
-import (
-	"encoding/json"
-
-	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/grpclog"
-	"google.golang.org/grpc/serviceconfig"
-
-	"github.com/understudy-lb/understudy/internal/lbconfig"
-)
+import "google.golang.org/grpc/balancer"
 
 // Name is the name under which the policy is registered.
 const Name = "understudy_weighted_round_robin"
 
-var logger = grpclog.Component("understudy")
-
-func init() {
-	balancer.Register(NewBuilder(Name))
-}
+func init() { balancer.Register(NewBuilder(Name)) }
 
 // NewBuilder returns the policy's builder under another name. It is for
 // registering the policy under a name of the specification, before any channel is
-// made; under Name it is registered already.
-//
-// The builder is safe for concurrent use. The policies it builds follow the
-// contract of balancer.Balancer: their methods are called one at a time, and none
-// after Close.
-func NewBuilder(name string) balancer.Builder {
-	return &builder{name: name, leaf: defaultLeaf}
-}
-
-type builder struct {
-	name string
-	leaf func() balancer.Builder
-}
-
-// Name returns the name given to NewBuilder.
-func (b *builder) Name() string { return b.name }
-
-// OwnsSubConns says that the policy shuts down all of its subchannels in Close.
-func (b *builder) OwnsSubConns() {}
-
-// ParseConfig parses the policy's configuration; its errors name the field.
-func (b *builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
-	c := &lbconfig.WeightedRoundRobin{}
-	if err := lbconfig.Parse("weighted_round_robin", raw, c); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// Build builds a policy.
-func (b *builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
-	p := &policy{
-		cc:       cc,
-		options:  opts,
-		leaf:     b.leaf(),
-		config:   lbconfig.NewWeightedRoundRobin(),
-		children: make(map[key]*child),
-	}
-	p.serializer.SetFlush(p.flush)
-	return p
-}
+// made; under Name it is registered already. It is safe for concurrent use.
+func NewBuilder(name string) balancer.Builder { return spec(defaultLeaf).Builder(name) }

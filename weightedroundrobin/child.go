@@ -1,114 +1,70 @@
 package weightedroundrobin
 
 import (
-	"errors"
-	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/childlb"
-	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/hierarchy"
+	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// child is the policy of one endpoint, what it last reported, and its place in the
-// sequence. It is the ClientConn that its policy sees. Its fields are used in
-// events only, but for removed.
-type child struct {
-	balancer.ClientConn // the parent's: subchannels are made there
+// child is the child of one endpoint.
+type child = core.Child[endpointChild]
 
+// endpointChild is what the shell keeps with a child: the policy of the endpoint, and its
+// place in the sequence of picks.
+type endpointChild struct {
+	shell.Instance
 	parent   *policy
-	balancer balancer.Balancer
-	endpoint resolver.Endpoint // as the child's policy knows it
-	state    balancer.State    // last reported
-	removed  atomic.Bool       // closed, or about to be
-
-	weight     uint32         // at least 1; the weights of all children fit an edf.Scheduler
-	place      weighted.Place // as of the last picker that had the child, if it is not in the current one
-	readySince time.Time      // when it last became READY
-	update     uint64         // the last one that had the endpoint
+	endpoint resolver.Endpoint
+	outdated bool           // the child's policy has not accepted the endpoint
+	place    weighted.Place // as of the last picker that had the child, if it is not in the current one
 }
 
-func newChild(p *policy) *child {
-	c := &child{ClientConn: p.cc, parent: p, state: childlb.Connecting()}
-	c.place = weighted.NewPlace(p.config.StartPoint == lbconfig.StartRandom)
-	c.balancer = p.leaf.Build(c, p.options)
-	p.count[c.state.ConnectivityState]++
-	return c
+func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }
+
+func (p *policy) build(c *child) {
+	c.Shell.parent = p
+	c.Shell.place = weighted.NewPlace(p.config.StartRandom)
+	c.Shell.Build(p.Shell, p.leaf, (*owner)(c))
 }
 
-// UpdateState is called by the child's policy on its own stack, maybe with its own
-// locks held: it only queues.
-func (c *child) UpdateState(state balancer.State) {
-	c.parent.serializer.Enqueue(func() { c.parent.reported(c, state) })
+// update gives the child's policy its endpoint, and the attributes that the parent was
+// given. An endpoint that is refused is given again with the next update.
+func (p *policy) update(c *child) {
+	err := c.Shell.Update(c.Shell.name(), nil, resolver.State{
+		Endpoints:  []resolver.Endpoint{c.Shell.endpoint},
+		Attributes: p.attributes,
+	})
+	c.Shell.outdated = err != nil
 }
 
-var errRemoved = errors.New("weighted_round_robin: the policy of a removed endpoint asked for a subchannel")
+// owner is a child as its Instance sees it.
+type owner child
 
-// NewSubConn makes a subchannel, unless the child is to be closed.
-func (c *child) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	if c.removed.Load() {
-		return nil, errRemoved
-	}
-	return c.ClientConn.NewSubConn(addresses, opts)
-}
-
-// ResolveNow asks the parent's channel, unless the child is to be closed.
-func (c *child) ResolveNow(opts resolver.ResolveNowOptions) {
-	if !c.removed.Load() {
-		c.ClientConn.ResolveNow(opts)
+// Reported handles a state that the child reported.
+func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
+	c := (*child)(o)
+	if c.Shell.parent.core.Reported(c, states[state.ConnectivityState], time.Now()) {
+		c.Shell.ExitIdle()
 	}
 }
 
-// updateClientConnState gives the child's policy its endpoint, and the attributes
-// that the parent was given.
-func (c *child) updateClientConnState(attributes *attributes.Attributes) error {
-	err := childlb.Plain(c.balancer.UpdateClientConnState(balancer.ClientConnState{
-		ResolverState: resolver.State{Endpoints: []resolver.Endpoint{c.endpoint}, Attributes: attributes},
-	}))
-	if err != nil {
-		c.endpoint = resolver.Endpoint{} // given again with the next update
-	}
-	return err
+// ResolveNow asks the channel.
+func (o *owner) ResolveNow() {
+	o.Shell.parent.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// remove takes the child out of the parent's counts; from now on what it reports
-// is ignored. Its subchannels serve on until close.
-func (c *child) remove() {
-	c.removed.Store(true)
-	c.parent.count[c.state.ConnectivityState]--
-	if c.parent.lastFailed == c {
-		c.parent.lastFailed = nil
-	}
-}
-
-// reported handles a state that c reported.
-func (p *policy) reported(c *child, state balancer.State) {
-	if c.removed.Load() {
-		return
-	}
-	before, now := c.state.ConnectivityState, state.ConnectivityState
-	c.state = state
-	p.count[before]--
-	p.count[now]++
-	if before == connectivity.Ready || now == connectivity.Ready {
-		p.stale = true
-	}
-	switch now {
-	case connectivity.Ready:
-		if before != connectivity.Ready {
-			c.readySince = time.Now()
-		}
-	case connectivity.TransientFailure:
-		p.lastFailed = c
-		p.stale = p.stale || p.published == connectivity.TransientFailure
-	case connectivity.Idle:
-		// An endpoint of this policy is always connected, also while nobody
-		// calls: that is what keeps a parent's standby ready.
-		c.balancer.ExitIdle()
-	}
+// states has the core's names of gRPC's states.
+var states = [...]core.State{
+	connectivity.Idle:             core.Idle,
+	connectivity.Connecting:       core.Connecting,
+	connectivity.Ready:            core.Ready,
+	connectivity.TransientFailure: core.TransientFailure,
+	connectivity.Shutdown:         core.TransientFailure,
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
+	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
@@ -30,8 +31,8 @@ func TestManyReportsCauseFewPickers(t *testing.T) {
 				h.wantState(connectivity.Ready, sc.Addresses[0].Addr)
 			}
 		}
-		wait(n * pickerInterval)
-		if got := len(h.cc.States()); got > fewChildren+3 {
+		wait(n * core.PickerInterval)
+		if got := len(h.cc.States()); got > core.FewChildren+3 {
 			t.Errorf("%d endpoints caused %d pickers", n, got)
 		}
 		if got := h.cc.State().Picker.(*weighted.Picker).Len(); got != n {
@@ -83,9 +84,9 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 1)); err != nil {
 			t.Fatal(err)
 		}
-		w, first := h.cc.State().Picker.(*weighted.Picker), h.policy.(*policy).order[0]
-		if w.Len() != n || first.weight != 2 {
-			t.Errorf("picker of %d endpoints, the first with weight %d; want %d and 2", w.Len(), first.weight, n)
+		w, first := h.cc.State().Picker.(*weighted.Picker), h.parts().core.Order()[0]
+		if w.Len() != n || first.Weight() != 2 {
+			t.Errorf("picker of %d endpoints, the first with weight %d; want %d and 2", w.Len(), first.Weight(), n)
 		}
 	})
 }

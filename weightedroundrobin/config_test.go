@@ -59,9 +59,9 @@ func FuzzParseConfig(f *testing.F) {
 		if got, err := parseConfig(again); err != nil || !reflect.DeepEqual(got, c) {
 			t.Errorf("%s became %s, which parses as %+v, %v", raw, again, got, err)
 		}
-		if s := c.SlowStart; s != nil {
-			if factor := slowStartFactor(s, 0); !(factor >= 0 && factor <= 1) || slowStartStep(s) <= 0 {
-				t.Errorf("%s: factor %v, step %v", raw, factor, slowStartStep(s))
+		if s := coreConfig(c).SlowStart; c.SlowStart != nil {
+			if factor := s.Factor(0); !(factor >= 0 && factor <= 1) || s.Step() <= 0 {
+				t.Errorf("%s: factor %v, step %v", raw, factor, s.Step())
 			}
 		}
 	})

@@ -162,7 +162,7 @@ func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
 			runWith(t, builder, func(h *harness) {
 				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 3)), config, 2+int(seed))
 				o := newOracle()
-				o.follow(h.policy.(*policy))
+				o.follow(h.parts())
 				state := h.cc.State()
 				for i := range 2000 {
 					if got, want := lbtest.Pick(state), o.pick(); got != want {
@@ -199,7 +199,7 @@ func TestChangesKeepToTheOracle(t *testing.T) {
 				o := newOracle()
 				// The policy publishes when it has applied an event, so that its
 				// children are as they are in the picker.
-				h.cc.OnUpdate(func(s balancer.State) { o.follow(h.policy.(*policy)) })
+				h.cc.OnUpdate(func(s balancer.State) { o.follow(h.parts()) })
 				f.send()
 				off := map[string]int{}
 				for i := range 200 {

@@ -1,51 +1,28 @@
 package weightedroundrobin
 
 import (
-	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 )
-
-// key identifies an endpoint from update to update: it is the set of its
-// addresses, each an address and a server name, in whatever order they come.
-type key struct {
-	addr, serverName string // the smallest address
-	others           string // the others, sorted; "" where there is only one
-}
 
 // keyOf returns the key of endpoint; false if it has no address. Behind a proxy the
 // addresses are those that the resolver gave, because what is connected to is the
 // same for all endpoints.
-func keyOf(endpoint resolver.Endpoint) (key, bool) {
-	addresses := hierarchy.Addresses(endpoint)
-	switch len(addresses) {
-	case 0:
-		return key{}, false
-	case 1:
-		return key{addr: addresses[0].Addr, serverName: addresses[0].ServerName}, true
+func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
+	p.addresses = p.addresses[:0]
+	for _, a := range hierarchy.Addresses(endpoint) {
+		p.addresses = append(p.addresses, core.Address{Addr: a.Addr, ServerName: a.ServerName})
 	}
-	sorted := make([]key, len(addresses))
-	for i, a := range addresses {
-		sorted[i] = key{addr: a.Addr, serverName: a.ServerName}
+	if len(p.addresses) == 0 {
+		return core.Key{}, false
 	}
-	slices.SortFunc(sorted, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.serverName, b.serverName))
-	})
-	sorted = slices.Compact(sorted)
-	var others strings.Builder
-	for _, k := range sorted[1:] {
-		others.WriteString(strconv.Quote(k.addr))
-		others.WriteString(strconv.Quote(k.serverName))
-	}
-	sorted[0].others = others.String()
-	return sorted[0], true
+	return core.KeyOf(p.addresses), true
 }
 
 // weightOf returns the weight of endpoint, 1 where it has none.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -37,6 +38,9 @@ func newHarness(t *testing.T) *harness {
 	cc := &lbtest.ClientConn{}
 	return &harness{t: t, cc: cc, policy: NewBuilder("wrr").Build(cc, balancer.BuildOptions{})}
 }
+
+// parts returns the policy without its shell.
+func (h *harness) parts() *policy { return shell.PartsOf(h.policy).(*policy) }
 
 // endpoint returns the endpoint "name" or "name:weight".
 func endpoint(s string) resolver.Endpoint {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 func addresses(list ...string) resolver.Endpoint {
@@ -42,9 +43,10 @@ func TestIdentityIsTheSetOfAddressesAndServerNames(t *testing.T) {
 		{"an address more", addresses("a", "x", "b", "y", "c", ""), false},
 		{"quotes in a name", addresses("a", "x", `b""y`, ""), false},
 	}
-	want, _ := keyOf(base)
+	p := &policy{}
+	want, _ := p.keyOf(base)
 	for _, test := range tests {
-		if got, ok := keyOf(test.other); !ok || (got == want) != test.same {
+		if got, ok := p.keyOf(test.other); !ok || (got == want) != test.same {
 			t.Errorf("%s: key %v beside %v, want same = %v", test.name, got, want, test.same)
 		}
 	}
@@ -52,8 +54,9 @@ func TestIdentityIsTheSetOfAddressesAndServerNames(t *testing.T) {
 
 // Addresses that differ in their server names alone have an order, too.
 func TestIdentityOfOneAddressWithSeveralNames(t *testing.T) {
-	a, _ := keyOf(addresses("a", "x", "a", "y", "a", "z"))
-	b, _ := keyOf(addresses("a", "z", "a", "x", "a", "y"))
+	p := &policy{}
+	a, _ := p.keyOf(addresses("a", "x", "a", "y", "a", "z"))
+	b, _ := p.keyOf(addresses("a", "z", "a", "x", "a", "y"))
 	if a != b {
 		t.Errorf("key %v beside %v, want the same", a, b)
 	}
@@ -96,7 +99,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
 		synctest.Wait()
-		if order := h.policy.(*policy).order; order[0].weight != 1 || order[1].weight != 2 {
+		if order := h.parts().core.Order(); order[0].Weight() != 1 || order[1].Weight() != 2 {
 			t.Errorf("picker %v is not one of two endpoints with weights 1 and 2", h.cc.State().Picker)
 		}
 	})
@@ -120,16 +123,16 @@ func TestWeightsPastTheLimitAreScaledDown(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:4294967295 b:4294967295 b:9 c:1 d:2147483647")
 		h.ready("a", "b", "c", "d")
-		order := h.policy.(*policy).order
+		order := h.parts().core.Order()
 		var sum uint64
 		for _, c := range order {
-			sum += uint64(c.weight)
+			sum += uint64(c.Weight())
 		}
 		if sum > math.MaxUint32 || sum < math.MaxUint32-8 {
 			t.Errorf("weights sum to %d, want nearly %d", sum, uint32(math.MaxUint32))
 		}
-		if order[2].weight != 1 {
-			t.Errorf("the smallest weight became %d, want 1", order[2].weight)
+		if order[2].Weight() != 1 {
+			t.Errorf("the smallest weight became %d, want 1", order[2].Weight())
 		}
 		if got := h.picks(5000); strings.Count(got, "a") != 2000 || strings.Count(got, "b") != 2000 || strings.Count(got, "d") != 1000 {
 			t.Errorf("picks are %d a, %d b, %d d of 5000; want 2:2:1", strings.Count(got, "a"), strings.Count(got, "b"), strings.Count(got, "d"))
@@ -149,8 +152,8 @@ func (r *recorder) Warningf(format string, args ...any) {
 
 func TestWhatIsLoggedIsLoggedOnce(t *testing.T) {
 	r := &recorder{}
-	defer func(l grpclog.DepthLoggerV2) { logger = l }(logger)
-	logger = r
+	defer func(l grpclog.DepthLoggerV2) { shell.Logger = l }(shell.Logger)
+	shell.Logger = r
 	run(t, func(h *harness) {
 		es := append(endpoints("a:4294967295 b a c b"), resolver.Endpoint{}, resolver.Endpoint{})
 		for range 2 {
@@ -166,31 +169,6 @@ func TestWhatIsLoggedIsLoggedOnce(t *testing.T) {
 	}
 	if !slices.Equal(r.warnings, want) {
 		t.Errorf("logged %q\nwant %q", r.warnings, want)
-	}
-}
-
-func TestScaleDownKeepsWithinTheLimit(t *testing.T) {
-	for _, weights := range [][]uint32{
-		{math.MaxUint32, 1},
-		{math.MaxUint32, math.MaxUint32, 1},
-		{math.MaxUint32, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-		{math.MaxUint32 - 1, 2},
-		append([]uint32{math.MaxUint32, math.MaxUint32}, slices.Repeat([]uint32{1}, 100)...),
-	} {
-		var sum, scaled uint64
-		for _, w := range weights {
-			sum += uint64(w)
-		}
-		for _, w := range weights {
-			s := scaleDown(w, sum, len(weights))
-			if s == 0 {
-				t.Errorf("%v: weight %d became 0", weights, w)
-			}
-			scaled += uint64(s)
-		}
-		if scaled > math.MaxUint32 {
-			t.Errorf("%v: scaled weights sum to %d", weights, scaled)
-		}
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // has it under each endpoint.
 func stubLeaf(name string) (*lbtest.StubBuilder, balancer.Builder) {
 	leaf := &lbtest.StubBuilder{PolicyName: name}
-	return leaf, &builder{name: "wrr", leaf: func() balancer.Builder { return leaf }}
+	return leaf, spec(func() balancer.Builder { return leaf }).Builder("wrr")
 }
 
 // runWith is run with a builder other than that of users.
@@ -140,8 +140,9 @@ func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 	})
 }
 
-// The first error of a child is returned when all have been updated; a child that
-// returned one is given its endpoint again.
+// A child that returns an error has failed with it, and is given its endpoint again. The
+// error is returned only if all have failed: a parent would take the policy for failed
+// because of one endpoint.
 func TestErrorOfAChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_error")
 	bad := errors.New("bad endpoint")
@@ -154,11 +155,19 @@ func TestErrorOfAChild(t *testing.T) {
 	runWith(t, builder, func(h *harness) {
 		state := resolver.State{Endpoints: endpoints("a b")}
 		for _, want := range []string{"a 1, b 1", "a 2, b 1"} {
-			if err := h.updateWith("", state); err != bad {
-				t.Errorf("error = %v, want %v", err, bad)
+			if err := h.updateWith("", state); err != nil {
+				t.Errorf("error = %v, want none: b is connecting", err)
 			}
 			wantUpdates(t, leaf, want)
 		}
+		h.wantState(connectivity.Connecting, "queue")
+		reportStub(stubOf(leaf, "b"), connectivity.TransientFailure)
+		synctest.Wait()
+		state.Endpoints = endpoints("a")
+		if err := h.updateWith("", state); !errors.Is(err, bad) {
+			t.Errorf("error = %v, want %v", err, bad)
+		}
+		h.wantState(connectivity.TransientFailure, `fail: weighted_round_robin: child "a" rejected its update: bad endpoint`)
 	})
 }
 

@@ -3,8 +3,7 @@ package weightedroundrobin
 import (
 	"math/big"
 
-	"google.golang.org/grpc/connectivity"
-
+	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
@@ -47,16 +46,16 @@ func (o *oracle) follow(p *policy) {
 		lefts = p.picker.Lefts()
 	}
 	all := map[string]*oracleEntry{}
-	for _, c := range p.order {
-		name := c.endpoint.Addresses[0].Addr
+	for _, c := range p.core.Order() {
+		name := c.Shell.endpoint.Addresses[0].Addr
 		e := o.all[name]
 		if e == nil {
 			e = &oracleEntry{name: name, left: ratio(1, 1)}
 		}
 		all[name] = e
 		o.order = append(o.order, e)
-		e.weight = ratio(uint64(c.weight), 1)
-		if c.state.ConnectivityState == connectivity.Ready {
+		e.weight = ratio(uint64(c.Weight()), 1)
+		if c.State() == core.Ready {
 			if len(lefts) > 0 {
 				if !e.seen {
 					e.left = ratio(uint64(lefts[0]), uint64(edf.Full))

@@ -1,12 +1,10 @@
 package weightedroundrobin
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
-	"reflect"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc/attributes"
@@ -14,165 +12,179 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/weighted"
+	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// policy is the load-balancing policy. Everything but the first group of fields is
-// used in events of the serializer only.
+// policy is the core in its shell.
 type policy struct {
-	cc         balancer.ClientConn
-	options    balancer.BuildOptions
+	*shell.Shell
+	core       *core.Core[endpointChild]
 	leaf       balancer.Builder
-	serializer serial.Serializer
-
-	resolverErrors, exitIdles serial.Slot
-
-	config     *lbconfig.WeightedRoundRobin
+	config     core.Config
 	attributes *attributes.Attributes // of the last update
-	updates    uint64                 // how many there were
-	children   map[key]*child
-	order      []*child                         // in the order of the endpoints
-	count      [connectivity.Shutdown + 1]int   // of children in each state
-	sum        uint64                           // of the children's weights
-	lastFailed *child                           // that reported TRANSIENT_FAILURE last
-	err        error                            // why there are no children
-	logged     struct{ twice, empty, big bool } // what has been said once
-
-	updating bool // children are being updated: nothing is published
-	closed   bool
-
-	publication
+	picker     *weighted.Picker       // in use, if a child is READY
+	addresses  []core.Address         // of one endpoint; kept for the next
+	logged     struct{ twice, empty, big bool }
 }
 
 var errNoEndpoints = errors.New("weighted_round_robin: the resolver gave no endpoints")
 
-// UpdateClientConnState gives each endpoint its child. It returns after the policy
-// has published its state, unless the picker in use would be made again as it is:
-// an update of one locality reaches them all. It returns the first error of a child;
-// without endpoints, balancer.ErrBadResolverState.
-func (p *policy) UpdateClientConnState(ccs balancer.ClientConnState) error {
-	cfg, ok := ccs.BalancerConfig.(*lbconfig.WeightedRoundRobin)
-	if !ok && ccs.BalancerConfig != nil {
-		return fmt.Errorf("weighted_round_robin: configuration is a %T, want what ParseConfig returned", ccs.BalancerConfig)
+// spec says how the policy is built, with the policy under each endpoint that leaf
+// returns: one that shuts down its subchannels in Close.
+func spec(leaf func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
+	return shell.Spec[lbconfig.WeightedRoundRobin]{
+		Name:    "weighted_round_robin",
+		Default: lbconfig.NewWeightedRoundRobin,
+		New: func(s *shell.Shell) shell.Policy[lbconfig.WeightedRoundRobin] {
+			return &policy{Shell: s, core: core.New[endpointChild](), leaf: leaf()}
+		},
 	}
-	if cfg == nil {
-		cfg = lbconfig.NewWeightedRoundRobin()
-	}
-	var err error
-	var removed []*child
-	p.serializer.Do(func() {
-		p.updating = true
-		before := p.shares()
-		same := reflect.DeepEqual(p.config, cfg)
-		p.config = cfg
-		removed, err = p.update(leafState(hierarchy.Unseal(ccs.ResolverState)))
-		p.stale = p.stale || !same || !slices.Equal(before, p.shares())
-	})
-	// What the children reported meanwhile is handled between the two events, so
-	// that one state is published for all of it.
-	p.serializer.Do(func() {
-		p.updating = false
-		if p.stale || p.picker == nil || p.published != p.aggregate() {
-			p.publish(time.Now())
-		}
-		// Only now, since calls were still using the last picker.
-		for _, c := range removed {
-			c.balancer.Close()
-		}
-	})
-	return err
 }
 
-// share is a child and its weight.
-type share struct {
-	child  *child
-	weight uint32
-}
+func defaultLeaf() balancer.Builder { return balancer.Get(pickfirst.Name) }
 
-// shares returns what a picker is made of, but for the children's states.
-func (p *policy) shares() []share {
-	all := make([]share, len(p.order))
-	for i, c := range p.order {
-		all[i] = share{c, c.weight}
-	}
-	return all
-}
-
-// update makes the children those of the endpoints of state and updates those
-// that need it. It returns the children that are to be closed.
-func (p *policy) update(state resolver.State) (removed []*child, err error) {
-	p.updates++
-	changed := p.assign(state.Endpoints)
-	for k, c := range p.children {
-		if c.update != p.updates {
-			delete(p.children, k)
-			c.remove()
-			removed = append(removed, c)
+func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
+	config := core.Config{StartRandom: c.StartPoint == lbconfig.StartRandom}
+	if s := c.SlowStart; s != nil {
+		config.SlowStart = core.SlowStart{
+			Window:           time.Duration(s.Window),
+			Aggression:       s.Aggression,
+			MinWeightPercent: s.MinWeightPercent,
 		}
 	}
-	p.fitWeights()
-	if len(p.order) == 0 {
-		p.err = errNoEndpoints
-		return removed, balancer.ErrBadResolverState
+	return config
+}
+
+// Begin gives each endpoint its child, and updates those that are new or whose endpoint
+// has changed in more than its weight.
+func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
+	p.config = coreConfig(c)
+	// The children have to watch the server's health, too, where health checking is
+	// configured, because this policy would otherwise pick endpoints that do not serve.
+	state = pickfirst.EnableHealthListener(state)
+	p.core.Begin(p.config, len(state.Endpoints))
+	p.assign(state.Endpoints)
+	removed, sum := p.core.Endpoints()
+	for _, c := range removed {
+		c.Shell.Remove()
 	}
-	all := !sameAttributes(p.attributes, state.Attributes)
-	p.attributes = state.Attributes
+	if sum > math.MaxUint32 {
+		p.LogOnce(&p.logged.big, "the weights of %d endpoints sum to %d, past %d; they are scaled down", len(p.core.Order()), sum, uint32(math.MaxUint32))
+	}
+	if len(p.core.Order()) == 0 {
+		p.Refuse(balancer.ErrBadResolverState)
+	}
+	p.updateChildren(state.Attributes)
+}
+
+func (p *policy) assign(endpoints []resolver.Endpoint) {
+	for _, endpoint := range endpoints {
+		key, ok := p.keyOf(endpoint)
+		if !ok {
+			p.LogOnce(&p.logged.empty, "an endpoint without an address is left out")
+			continue
+		}
+		c, which := p.core.Endpoint(key, weightOf(endpoint))
+		switch which {
+		case core.NewChild:
+			p.build(c)
+		case core.Again:
+			p.LogOnce(&p.logged.twice, "endpoint %q is given twice; its weights are added", p.addresses[0].Addr)
+			continue
+		}
+		if which == core.NewChild || !sameButWeight(c.Shell.endpoint, endpoint) {
+			c.Shell.outdated = true
+		}
+		c.Shell.endpoint = endpoint
+	}
+}
+
+// updateChildren begins at a random endpoint where that is configured, so that a fleet's
+// first connections do not all go to the same one.
+func (p *policy) updateChildren(attributes *attributes.Attributes) {
+	all := !sameAttributes(p.attributes, attributes)
+	p.attributes = attributes
+	order := p.core.Order()
 	first := 0
-	if p.config.StartPoint == lbconfig.StartRandom {
-		first = rand.IntN(len(p.order))
+	if p.config.StartRandom && len(order) > 0 {
+		first = rand.IntN(len(order))
 	}
-	for i := range p.order {
-		i = (i + first) % len(p.order)
-		if all || changed[i] {
-			if e := p.order[i].updateClientConnState(state.Attributes); e != nil {
-				err = cmp.Or(err, e)
-			}
+	for i := range order {
+		if c := order[(i+first)%len(order)]; all || c.Shell.outdated {
+			p.update(c)
 		}
 	}
-	return removed, err
 }
 
-// ResolverError gives the error to the children; without any, calls fail with it. It
-// does not wait for that: a parent may call it from inside its UpdateState.
-func (p *policy) ResolverError(err error) {
-	p.resolverErrors.Enqueue(&p.serializer, func() {
-		// What the children report meanwhile is handled in the next batch, and so
-		// published once.
-		for _, c := range p.order {
-			c.balancer.ResolverError(err)
-		}
-		if len(p.order) == 0 {
-			p.err = fmt.Errorf("weighted_round_robin: the resolver failed: %w", err)
-			p.stale = true
-		}
-	})
+// End publishes, unless the picker in use would be made again as it is.
+func (p *policy) End() { p.core.End() }
+
+// Due returns when the state is to be published.
+func (p *policy) Due() (at time.Time, due bool) { return p.core.Due() }
+
+// State returns what to publish.
+func (p *policy) State() balancer.State {
+	if p.picker != nil {
+		p.picker.Save()
+		p.picker = nil
+	}
+	now := time.Now()
+	switch p.core.Publish(now) {
+	case core.Ready:
+		p.picker = p.newPicker(now)
+		return balancer.State{ConnectivityState: connectivity.Ready, Picker: p.picker}
+	case core.TransientFailure:
+		return p.failure()
+	case core.Idle:
+		// Calls wait: the children have been asked to connect.
+		return balancer.State{ConnectivityState: connectivity.Idle, Picker: shell.Queue}
+	}
+	return shell.Connecting()
 }
 
-// UpdateSubConnState does nothing: each subchannel has a listener.
-func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+// failure returns a state whose calls fail with what the child that failed last says,
+// and with how many did, or with what there is to say without children.
+func (p *policy) failure() balancer.State {
+	last := p.core.Failed()
+	if last == nil {
+		return shell.Failed(errNoEndpoints)
+	}
+	state := last.Shell.State()
+	if err := shell.FailureOf(state.Picker); err != nil && len(p.core.Order()) > 1 {
+		return shell.Failed(fmt.Errorf("all %d endpoints failed, the last with: %w", len(p.core.Order()), err))
+	}
+	return state
+}
 
-// ExitIdle asks the children that are IDLE to connect. It does not wait, either.
+// newPicker returns a picker of the READY children, of which there are some.
+func (p *policy) newPicker(now time.Time) *weighted.Picker {
+	children, weights := p.core.Ready(now)
+	pickers := make([]balancer.Picker, len(children))
+	places := make([]*weighted.Place, len(children))
+	for i, c := range children {
+		pickers[i], places[i] = c.Shell.State().Picker, &c.Shell.place
+	}
+	return weighted.New(pickers, weights, places)
+}
+
+// Children yields the children in the order of the endpoints, by their first addresses.
+func (p *policy) Children(yield func(string, shell.Below) bool) {
+	for _, c := range p.core.Order() {
+		if !yield(c.Shell.name(), &c.Shell.Instance) {
+			return
+		}
+	}
+}
+
+// ExitIdle asks the children that are IDLE to connect.
 func (p *policy) ExitIdle() {
-	p.exitIdles.Enqueue(&p.serializer, func() {
-		for _, c := range p.order {
-			if c.state.ConnectivityState == connectivity.Idle {
-				c.balancer.ExitIdle()
-			}
+	for _, c := range p.core.Order() {
+		if c.State() == core.Idle {
+			c.Shell.ExitIdle()
 		}
-	})
-}
-
-// Close closes the children. Nothing is published afterwards.
-func (p *policy) Close() {
-	p.serializer.Do(func() {
-		p.closed = true
-		p.stopTimer()
-		for _, c := range p.order {
-			c.remove()
-			c.balancer.Close()
-		}
-		p.order, p.children = nil, nil
-	})
+	}
 }

@@ -155,7 +155,7 @@ func (b *lockingBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) 
 func TestChildrenThatReportWithTheirLockHeld(t *testing.T) {
 	leaf := &lockingBuilder{t: t}
 	cc := &lbtest.ClientConn{}
-	b := (&builder{name: "wrr", leaf: func() balancer.Builder { return leaf }}).Build(cc, balancer.BuildOptions{})
+	b := spec(func() balancer.Builder { return leaf }).Builder("wrr").Build(cc, balancer.BuildOptions{})
 	turmoil(t, b, 300)
 	b.Close()
 	states := len(cc.States())

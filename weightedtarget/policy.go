@@ -80,7 +80,7 @@ func (p *policy) newChild(name string) *child {
 		if c.Refused() {
 			c.refused = state
 			p.core.Refuse(name)
-		} else if p.core.Report(name, stateOf(state.ConnectivityState)) {
+		} else if p.core.Report(name, states[state.ConnectivityState]) {
 			c.counts = state
 		}
 		if p.core.Stale() {
@@ -158,9 +158,11 @@ var connectivityOf = [...]connectivity.State{
 	core.TransientFailure: connectivity.TransientFailure,
 }
 
-func stateOf(state connectivity.State) core.State {
-	if i := slices.Index(connectivityOf[:], state); i >= 0 {
-		return core.State(i)
-	}
-	return core.TransientFailure
+// states has the core's names of gRPC's states.
+var states = [...]core.State{
+	connectivity.Idle:             core.Idle,
+	connectivity.Connecting:       core.Connecting,
+	connectivity.Ready:            core.Ready,
+	connectivity.TransientFailure: core.TransientFailure,
+	connectivity.Shutdown:         core.TransientFailure,
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-var states = map[string]connectivity.State{
+var statesByName = map[string]connectivity.State{
 	"READY":             connectivity.Ready,
 	"CONNECTING":        connectivity.Connecting,
 	"IDLE":              connectivity.Idle,
@@ -33,7 +33,7 @@ func TestScenarios(t *testing.T) {
 						d.Fatalf(t, "%v", err)
 					}
 				case "report":
-					h.report(d.CmdArgs[0].Key, states[d.CmdArgs[1].Key])
+					h.report(d.CmdArgs[0].Key, statesByName[d.CmdArgs[1].Key])
 				default:
 					d.Fatalf(t, "unknown command %s", d.Cmd)
 				}

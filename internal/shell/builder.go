@@ -57,3 +57,14 @@ func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) b
 	})
 	return p
 }
+
+// PartsOf returns what a policy adds to its Shell, nil for one without. It is for tests.
+func PartsOf(b balancer.Balancer) Parts {
+	s, ok := b.(interface{ added() Parts })
+	if !ok {
+		return nil
+	}
+	return s.added()
+}
+
+func (s *Shell) added() Parts { return s.parts }

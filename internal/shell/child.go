@@ -106,7 +106,7 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 			return fmt.Errorf("policy %s built no balancer", policy.Name())
 		}
 	}
-	err := latest.Update(policy.Config, state)
+	err := latest.update(policy.Config, state)
 	if err != nil && latest == c.pending {
 		// The parent takes this error for the current policy's as long as that one
 		// serves. Should the pending one, which may never report, take over, it counts

@@ -23,10 +23,18 @@ func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bo
 		}
 	}
 	if strays > 0 && !s.strays {
-		logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.Options.Target.String(), strays, len(endpoints), first)
+		Logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.Options.Target.String(), strays, len(endpoints), first)
 	}
 	s.strays = strays > 0
 	return hierarchy.Group(endpoints)
+}
+
+// LogOnce logs a warning, unless it did before, as said tells.
+func (s *Shell) LogOnce(said *bool, format string, args ...any) {
+	if !*said {
+		*said = true
+		Logger.Warningf(s.name+": "+format, args...)
+	}
 }
 
 // WithEndpoints returns the state with these endpoints and no others, and with their

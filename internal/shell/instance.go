@@ -60,10 +60,24 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 // State returns what the policy reported last, CONNECTING before that.
 func (i *Instance) State() balancer.State { return i.state }
 
-// Update updates the policy, and returns its error, made Plain. What it reported before
-// is handed on first, and what it reports from inside the update before Update returns:
+// Update updates the policy, which is called name in errors and logs, and returns its
+// error. Where that counts, it is a report of the policy's; see Shell.Refused.
+func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig, state resolver.State) error {
+	err := i.update(config, state)
+	if err == nil {
+		return nil
+	}
+	if failed, counts := i.shell.Refused(name, i.state.ConnectivityState, err); counts {
+		i.state = failed
+		i.owner.Reported(i, failed)
+	}
+	return err
+}
+
+// update returns the policy's error, made Plain. What the policy reported before is
+// handed on first, and what it reports from inside the update before update returns:
 // gRFC A56 runs child.Update() and then reads the child's state.
-func (i *Instance) Update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
+func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.takeAll()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
 	i.takeAll()

@@ -23,27 +23,23 @@ func (s *Shell) flush() {
 }
 
 func (s *Shell) publishWhenDue() {
-	due := s.scheduled.Due()
-	if due.IsZero() {
-		return
+	at, due := s.scheduled.Due()
+	if due && !at.After(time.Now()) {
+		s.publish(s.parts.State())
+		at, due = s.scheduled.Due()
 	}
-	if wait := time.Until(due); wait > 0 {
-		s.wake(due, wait)
-		return
-	}
-	s.publish(s.parts.State())
-	if due = s.scheduled.Due(); !due.IsZero() {
-		s.wake(due, time.Until(due))
+	if due {
+		s.wake(at)
 	}
 }
 
-// wake makes flush run again when the policy is due.
-func (s *Shell) wake(due time.Time, wait time.Duration) {
-	if s.timer.Runs() && !due.Before(s.dueAt) {
+// wake makes flush run again at the given time.
+func (s *Shell) wake(at time.Time) {
+	if s.timer.Runs() && !at.Before(s.wakeAt) {
 		return
 	}
-	s.dueAt = due
-	s.timer.Start(&s.serial, wait, func() {}) // flush follows
+	s.wakeAt = at
+	s.timer.Start(&s.serial, time.Until(at), func() {}) // flush follows
 }
 
 func (s *Shell) publish(state balancer.State) {

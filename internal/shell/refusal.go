@@ -33,13 +33,13 @@ func (r *Refusal) Unwrap() error { return r.err }
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (failed balancer.State, counts bool) {
 	refusal := &Refusal{s.name, child, Plain(err)}
 	if s.updating { // otherwise there is nobody to return it to
-		s.refusals = append(s.refusals, refusal)
+		s.Refuse(refusal)
 	}
 	says := !errors.Is(err, balancer.ErrBadResolverState)
 	switch reported {
 	case connectivity.Ready, connectivity.Idle:
 		if says {
-			logger.Warningf("%v; it stays %v", refusal, reported)
+			Logger.Warningf("%v; it stays %v", refusal, reported)
 		}
 		return balancer.State{}, false
 	case connectivity.TransientFailure:
@@ -48,10 +48,14 @@ func (s *Shell) Refused(child string, reported connectivity.State, err error) (f
 		}
 	}
 	if says {
-		logger.Warningf("%v; it counts as failed", refusal)
+		Logger.Warningf("%v; it counts as failed", refusal)
 	}
 	return Failed(refusal), true
 }
+
+// Refuse has the update under way return err if nothing else is wrong, and the policy
+// has failed.
+func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
 // refusals are those of one update.
 type refusals []error

@@ -31,7 +31,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-var logger = grpclog.Component("understudy")
+// Logger is what policies log to.
+var Logger = grpclog.Component("understudy")
 
 // Policy is what a policy adds to its shell. Its methods are called in events, and not
 // after Close. C is its configuration, a type of package lbconfig.
@@ -56,8 +57,9 @@ type Parts interface {
 // Scheduled is a policy that has its own idea of when to publish. One that is not calls
 // Shell.Publish.
 type Scheduled interface {
-	// Due returns when State is to be published, zero where it need not be.
-	Due() time.Time
+	// Due returns when State is to be published, the zero time for at once, and whether
+	// it is.
+	Due() (at time.Time, due bool)
 }
 
 // Below is a child as the shell sees it: a Child or an Instance.
@@ -93,8 +95,8 @@ type Shell struct {
 
 	published balancer.State // last
 	since     time.Time      // when its connectivity state became so
-	timer     serial.Timer   // runs until dueAt
-	dueAt     time.Time
+	timer     serial.Timer   // runs until wakeAt
+	wakeAt    time.Time
 
 	watch
 }

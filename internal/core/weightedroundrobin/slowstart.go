@@ -3,9 +3,16 @@ package weightedroundrobin
 import (
 	"math"
 	"time"
-
-	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
+
+// SlowStart gives an endpoint that has just become READY a share that grows over the
+// window to what its weight says, as Envoy's slow_start does. Without a window there is
+// none.
+type SlowStart struct {
+	Window           time.Duration
+	Aggression       float64
+	MinWeightPercent float64
+}
 
 // slowStartSteps is how many times within a window the shares are computed anew:
 // often enough that a step is not seen in an endpoint's load.
@@ -15,20 +22,19 @@ const slowStartSteps = 50
 // window, so that a part of a weight, which may well be 1, is still a whole number.
 const slowStartScale = 1000
 
-// slowStartFactor returns the part of its weight that an endpoint gets when it has been
-// READY for the given time: from 0 to 1, and 1 once the window is over.
-func slowStartFactor(s *lbconfig.SlowStart, ready time.Duration) float64 {
-	window := time.Duration(s.Window)
-	if ready >= window {
+// Factor returns the part of its weight that an endpoint gets when it has been READY for
+// the given time: from 0 to 1, and 1 once the window is over.
+func (s SlowStart) Factor(ready time.Duration) float64 {
+	if ready >= s.Window {
 		return 1
 	}
-	grown := math.Pow(max(ready.Seconds(), 1)/window.Seconds(), 1/s.Aggression)
+	grown := math.Pow(max(ready.Seconds(), 1)/s.Window.Seconds(), 1/s.Aggression)
 	return min(1, max(s.MinWeightPercent/100, grown))
 }
 
-// slowStartStep is the time from one computation of the shares to the next.
-func slowStartStep(s *lbconfig.SlowStart) time.Duration {
-	return max(time.Duration(s.Window)/slowStartSteps, time.Millisecond)
+// Step is the time from one computation of the shares to the next.
+func (s SlowStart) Step() time.Duration {
+	return max(s.Window/slowStartSteps, time.Millisecond)
 }
 
 // slowStartWeight returns the part of a weight, multiplied by scale, and at least

@@ -1,0 +1,203 @@
+// Package weightedroundrobin decides which endpoint is which child, which of the children
+// get calls and with what weights, and when a new picker is worth its cost (gRFC A34). It
+// is a state machine: no goroutines, no clock, no gRPC types. The sequence of picks is
+// another package's (edf). An update is told endpoint by endpoint:
+//
+//	Begin                                  ->
+//	Endpoint(a, weight 1)                  ->  new child
+//	Endpoint(b, weight 2)                  ->  child b as it was
+//	Endpoint(a, weight 2)                  ->  child a again, which now has weight 3
+//	Endpoints                              ->  remove c
+//	End                                    ->  publish
+package weightedroundrobin
+
+import (
+	"math"
+	"time"
+)
+
+// State is a connectivity state.
+type State uint8
+
+// The states, the one that counts most first: the state of all children is the first
+// that any child has.
+const (
+	Ready State = iota
+	Connecting
+	Idle
+	TransientFailure
+	states
+)
+
+// Config is what the core needs to know of the policy's configuration.
+type Config struct {
+	// StartRandom has new children start at a random point of their interval.
+	StartRandom bool
+	// SlowStart is the growing share of an endpoint that has become READY.
+	SlowStart SlowStart
+}
+
+// Child is the child of one endpoint.
+type Child[T any] struct {
+	// Shell is what the shell keeps with the child.
+	Shell T
+
+	weight, before uint32 // at least 1; in this update and in the last
+	state          State  // last reported
+	readySince     time.Time
+	update         uint64 // the last one that had the endpoint
+}
+
+// State returns what the child reported last, CONNECTING before that.
+func (c *Child[T]) State() State { return c.state }
+
+// Weight returns the child's weight. Those of all children sum to at most
+// math.MaxUint32.
+func (c *Child[T]) Weight() uint32 { return c.weight }
+
+// Core is the children of one policy. T is what the shell keeps with a child.
+type Core[T any] struct {
+	config     Config
+	children   map[Key]*Child[T]
+	order      []*Child[T] // in the order of the endpoints
+	previous   []*Child[T] // the order before the update
+	count      [states]int // of children in each state
+	sum        uint64      // of the children's weights
+	lastFailed *Child[T]   // that reported TRANSIENT_FAILURE last
+	updates    uint64      // how many there were
+
+	publication
+}
+
+// New returns a core without children.
+func New[T any]() *Core[T] { return &Core[T]{children: make(map[Key]*Child[T])} }
+
+// Order returns the children in the order of the endpoints. It is never modified.
+func (c *Core[T]) Order() []*Child[T] { return c.order }
+
+// Begin begins an update with about n endpoints.
+func (c *Core[T]) Begin(config Config, n int) {
+	c.updates++
+	c.stale = c.stale || config != c.config
+	c.config = config
+	// A new slice: pickers and the shell hold the old one.
+	c.previous, c.order = c.order, make([]*Child[T], 0, n)
+}
+
+// Which says which child the endpoint of an update is for.
+type Which int
+
+// The answers.
+const (
+	NewChild Which = iota // one that was made for it
+	Known                 // one that there was
+	Again                 // one that has had an endpoint in this update already
+)
+
+// Endpoint takes the next endpoint of the update. One that is given twice is one child
+// at its first place, with the weights summed.
+func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
+	child, known := c.children[key]
+	if !known {
+		child = &Child[T]{state: Connecting}
+		c.children[key] = child
+		c.count[Connecting]++
+	}
+	if child.update == c.updates {
+		child.weight = addSaturating(child.weight, weight)
+		return child, Again
+	}
+	child.update = c.updates
+	child.before, child.weight = child.weight, max(1, weight)
+	c.order = append(c.order, child)
+	if known {
+		return child, Known
+	}
+	return child, NewChild
+}
+
+// Endpoints ends the endpoints of the update. It returns the children that no endpoint
+// is for any more; what they report is to be ignored. given is what the weights summed
+// to; those that sum past math.MaxUint32 are scaled down.
+func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
+	for key, child := range c.children {
+		if child.update != c.updates {
+			delete(c.children, key)
+			c.count[child.state]--
+			if c.lastFailed == child {
+				c.lastFailed = nil
+			}
+			removed = append(removed, child)
+		}
+	}
+	given = c.fitWeights()
+	c.stale = c.stale || len(c.previous) != len(c.order)
+	for i := 0; i < len(c.order) && !c.stale; i++ {
+		child := c.order[i]
+		c.stale = child != c.previous[i] || child.weight != child.before
+	}
+	c.previous = nil
+	return removed, given
+}
+
+func (c *Core[T]) fitWeights() (given uint64) {
+	for _, child := range c.order {
+		given += uint64(child.weight)
+	}
+	c.sum = given
+	if given <= math.MaxUint32 {
+		return given
+	}
+	c.sum = 0
+	for _, child := range c.order {
+		child.weight = scaleDown(child.weight, given, len(c.order))
+		c.sum += uint64(child.weight)
+	}
+	return given
+}
+
+// Reported notes a state that a child reported. It returns whether the child is to be
+// asked to connect: an endpoint of this policy is always connected, also while nobody
+// calls, which is what keeps a parent's standby ready.
+func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
+	before := child.state
+	child.state = state
+	c.count[before]--
+	c.count[state]++
+	if before == Ready || state == Ready {
+		c.stale = true
+	}
+	switch state {
+	case Ready:
+		if before != Ready {
+			child.readySince = now
+		}
+	case TransientFailure:
+		c.lastFailed = child
+		c.stale = c.stale || c.published == TransientFailure
+	}
+	return state == Idle
+}
+
+// State returns the policy's state: READY if any child is, else CONNECTING if any is,
+// else IDLE if any is, else TRANSIENT_FAILURE; so, too, without children.
+func (c *Core[T]) State() State {
+	for state, n := range c.count {
+		if n > 0 {
+			return State(state)
+		}
+	}
+	return TransientFailure
+}
+
+// Failed returns the child with whose error calls fail while the policy is
+// TRANSIENT_FAILURE: the one that failed last, nil without children.
+func (c *Core[T]) Failed() *Child[T] {
+	if c.lastFailed != nil && c.lastFailed.state == TransientFailure {
+		return c.lastFailed
+	}
+	if len(c.order) == 0 {
+		return nil
+	}
+	return c.order[0] // all of them have failed
+}
