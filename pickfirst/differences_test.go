@@ -75,7 +75,7 @@ func TestDifferencesByHand(t *testing.T) {
 		}, {
 			"no subchannel can be made",
 			func(r *recorder) error {
-				r.refuses = map[string]bool{"a": true}
+				r.refuse("a")
 				r.Update([]string{"a"}, false)
 				return nil
 			},

@@ -3,6 +3,7 @@ package pickfirst
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -23,10 +24,10 @@ type recorder struct {
 
 	builder balancer.Builder
 	policy  balancer.Balancer
-	refuses map[string]bool                     // to which addresses no subchannel is made
 	mark    func(resolver.State) resolver.State // switches health listening on
 
 	mu        sync.Mutex
+	refused   []string                // no subchannel is made to these addresses
 	subs      map[string]*fakeSubConn // by address, those not shut down
 	log       []string
 	published connectivity.State
@@ -76,14 +77,21 @@ func (s *fakeSubConn) RegisterHealthListener(f func(balancer.SubConnState)) {
 }
 
 func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	if r.refuses[a[0].Addr] {
-		return nil, errors.New("closing")
-	}
 	s := &fakeSubConn{r: r, address: a[0].Addr, listener: opts.StateListener}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if slices.Contains(r.refused, s.address) {
+		return nil, errors.New("closing")
+	}
 	r.subs[s.address] = s
 	return s, nil
+}
+
+// refuse makes no subchannels to these addresses from now on, and to others again.
+func (r *recorder) refuse(addresses ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = addresses
 }
 
 func (r *recorder) ResolveNow(resolver.ResolveNowOptions) { r.write("resolve") }
@@ -145,8 +153,15 @@ func (r *recorder) Report(address string, s core.State, err error) {
 }
 
 func (r *recorder) Health(address string, s core.State, err error) {
-	if sub := r.sub(address); sub != nil && sub.health != nil {
-		sub.health(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
+	sub := r.sub(address)
+	if sub == nil {
+		return
+	}
+	r.mu.Lock()
+	health := sub.health
+	r.mu.Unlock()
+	if health != nil {
+		health(balancer.SubConnState{ConnectivityState: grpcStates[s], ConnectionError: err})
 	}
 }
 

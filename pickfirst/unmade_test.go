@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,20 +23,39 @@ import (
 // as one does that is being closed. It writes down when it was asked for which.
 type refusing struct {
 	lbtest.ClientConn
+
+	mu    sync.Mutex
 	makes func(address string) bool
 	asked map[string][]time.Time
 }
 
 func (r *refusing) NewSubConn(list []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	address := list[0].Addr
+	r.mu.Lock()
 	if r.asked == nil {
 		r.asked = map[string][]time.Time{}
 	}
 	r.asked[address] = append(r.asked[address], time.Now())
-	if r.makes != nil && r.makes(address) {
+	makes := r.makes
+	r.mu.Unlock()
+	if makes != nil && makes(address) {
 		return r.ClientConn.NewSubConn(list, opts)
 	}
 	return nil, errors.New("closing")
+}
+
+// accept makes the channel make the subchannels that makes says.
+func (r *refusing) accept(makes func(string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.makes = makes
+}
+
+// times returns when it was asked for a subchannel to the address.
+func (r *refusing) times(address string) []time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.asked[address])
 }
 
 // only makes subchannels to the given addresses.
@@ -66,13 +86,13 @@ func TestRefusalStaysWithItsAddress(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			cc, p := buildRefusing(t)
 			update(t, p, endpoints("a", "b", "c", "d", "e", "f"))
-			cc.makes = only(next...)
+			cc.accept(only(next...))
 			update(t, p, endpoints(next...))
 			synctest.Wait()
 			if z := cc.SubConn("z"); z == nil || z.Connects() != 1 {
 				t.Fatalf("%v: the first address of the new list was not tried", next)
 			}
-			<-time.After(249 * time.Millisecond)
+			pass(249 * time.Millisecond)
 			if y := cc.SubConn(next[len(next)-1]); y != nil && len(next) > 1 {
 				t.Errorf("%v: the last was tried while the first had its turn", next)
 			}
@@ -88,9 +108,9 @@ func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		update(t, p, endpoints("a", "b"))
-		<-time.After(24 * time.Hour)
+		pass(24 * time.Hour)
 		for _, address := range []string{"a", "b"} {
-			times, want := cc.asked[address], time.Second
+			times, want := cc.times(address), time.Second
 			for i := 1; i < len(times); i++ {
 				if gap := times[i].Sub(times[i-1]); gap < want*79/100 || gap > want*121/100 {
 					t.Fatalf("attempt %d on %s came %v after the last, want %v ±20 %%", i, address, gap, want)
@@ -104,14 +124,13 @@ func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 		if n := cc.ResolveNows(); n < 600 {
 			t.Errorf("re-resolution was asked for %d times in a day, want 600 or more", n)
 		}
-		cc.makes = only("b")
-		<-time.After(3 * time.Minute)
-		synctest.Wait()
+		cc.accept(only("b"))
+		pass(3 * time.Minute)
 		cc.SubConn("b").Report(connectivity.Ready, nil)
 		want(t, &cc.ClientConn, connectivity.Ready, "b")
-		n := len(cc.asked["a"])
-		<-time.After(time.Hour)
-		if len(cc.asked["a"]) != n {
+		n := len(cc.times("a"))
+		pass(time.Hour)
+		if len(cc.times("a")) != n {
 			t.Errorf("a is still tried while b is connected")
 		}
 	})
@@ -121,24 +140,22 @@ func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
-		cc.makes = func(address string) bool {
-			cc.makes = only("a")
+		cc.accept(func(string) bool {
+			cc.accept(only("a"))
 			go p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints("a", "b")})
 			synctest.Wait() // it is queued
 			return false
-		}
+		})
 		update(t, p, endpoints("a"))
 		synctest.Wait()
-		if n := len(cc.asked["a"]); n != 1 {
+		if n := len(cc.times("a")); n != 1 {
 			t.Errorf("a was tried %d times at once, want once", n)
 		}
-		<-time.After(2 * time.Second)
-		synctest.Wait()
+		pass(2 * time.Second)
 		cc.SubConn("a").Report(connectivity.Connecting, nil)
-		<-time.After(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		want(t, &cc.ClientConn, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: closing")
-		if n := len(cc.asked["a"]); n != 2 {
+		if n := len(cc.times("a")); n != 2 {
 			t.Errorf("a was tried %d times, want twice", n)
 		}
 	})
@@ -148,14 +165,14 @@ func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
 func TestRefusedForSomeAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
-		cc.makes = only("b")
+		cc.accept(only("b"))
 		update(t, p, endpoints("a", "b", "c"))
 		synctest.Wait()
 		want(t, &cc.ClientConn, connectivity.Connecting, "queue")
 		cc.SubConn("b").Report(connectivity.Connecting, nil)
 		cc.SubConn("b").Report(connectivity.Ready, nil)
 		want(t, &cc.ClientConn, connectivity.Ready, "b")
-		cc.makes = only("a")
+		cc.accept(only("a"))
 		cc.SubConn("b").Report(connectivity.Idle, nil)
 		p.ExitIdle()
 		want(t, &cc.ClientConn, connectivity.Connecting, "queue")
@@ -169,11 +186,11 @@ func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		update(t, p, endpoints("a", "b"))
-		<-time.After(time.Second / 2)
+		pass(time.Second / 2)
 		p.Close()
 		states := len(cc.States())
-		<-time.After(time.Hour)
-		if n := len(cc.asked["a"]) + len(cc.asked["b"]); n != 2 || len(cc.States()) != states {
+		pass(time.Hour)
+		if n := len(cc.times("a")) + len(cc.times("b")); n != 2 || len(cc.States()) != states {
 			t.Errorf("asked for %d subchannels, published %v after Close", n, cc.States()[states:])
 		}
 	})
@@ -209,24 +226,21 @@ func afterRefusals(schedule []refusal) error {
 	list := addressNames[:1]
 	r.Update(list, false)
 	for _, s := range schedule {
-		r.refuses = map[string]bool{}
-		for _, a := range s.refused {
-			r.refuses[a] = true
-		}
+		r.refuse(s.refused...)
 		if s.step.op == "update" {
 			list = s.step.list
 		}
-		<-time.After(s.step.wait)
+		pass(s.step.wait)
 		r.take(s.step)
 	}
-	r.refuses = nil
+	r.refuse()
 	if len(list) == 0 {
 		list = addressNames[:1]
 		r.Update(list, false)
 	}
 	for range 20 {
 		r.ExitIdle()
-		<-time.After(150 * time.Second) // the longest backoff is 144 s
+		pass(150 * time.Second) // the longest backoff is 144 s
 		for _, a := range addressNames {
 			r.network(a, core.Ready)
 			r.Health(a, core.Ready, nil)
