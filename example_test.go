@@ -7,11 +7,12 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
 )
 
 func Example() {
 	cc, err := grpc.NewClient("failover:///us-east.example.com:443,eu-west.example.com:443",
-		understudy.WithServiceConfig(`{"healthCheckConfig": {"serviceName": ""}}`),
+		understudy.With(discovery.WithServiceConfig(`{"healthCheckConfig": {"serviceName": ""}}`)),
 		grpc.WithTransportCredentials(credentials.NewTLS(nil)))
 	if err != nil {
 		fmt.Println(err)

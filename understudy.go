@@ -15,31 +15,27 @@ package understudy
 import (
 	"google.golang.org/grpc"
 
-	"github.com/understudy-lb/understudy/discovery/eds"
-	"github.com/understudy-lb/understudy/discovery/failover"
-	"github.com/understudy-lb/understudy/discovery/file"
-	_ "github.com/understudy-lb/understudy/drop"               // understudy_drop
-	_ "github.com/understudy-lb/understudy/pickfirst"          // understudy_pick_first
-	_ "github.com/understudy-lb/understudy/priority"           // understudy_priority
-	_ "github.com/understudy-lb/understudy/weightedroundrobin" // understudy_weighted_round_robin
-	_ "github.com/understudy-lb/understudy/weightedtarget"     // understudy_weighted_target
+	"github.com/understudy-lb/understudy/discovery" // and all policies
+	_ "github.com/understudy-lb/understudy/discovery/eds"
+	_ "github.com/understudy-lb/understudy/discovery/failover"
+	_ "github.com/understudy-lb/understudy/discovery/file"
 )
 
-// WithServiceConfig returns a dial option that gives the user's service config, in
-// JSON, to every resolver of this module: its methodConfig, retryThrottling,
-// healthCheckConfig and so on then hold beside the load balancing that the resolver
-// configures.
+// With returns the one dial option that carries all options: those of package
+// discovery, which every source has, and those of the packages of sources, such as the
+// credentials of eds. They hold for every source that is registered by
+// discovery.Register when With is called.
 //
-// It takes the place of grpc.WithDefaultServiceConfig, which has no effect on such a
-// channel: a resolver's service config replaces the default one whole. The config
-// must leave out loadBalancingConfig and loadBalancingPolicy. One that is invalid
-// makes the channel's calls fail with an error that says why.
+//	cc, err := grpc.NewClient(target,
+//		understudy.With(discovery.WithServiceConfig(json), eds.WithInsecure()), …)
 //
-// Of several uses of this option on one channel the last holds.
-func WithServiceConfig(json string) grpc.DialOption {
-	return grpc.WithResolvers(
-		eds.NewBuilder(eds.WithServiceConfig(json)),
-		failover.NewBuilder(failover.WithServiceConfig(json)),
-		file.NewBuilder(file.WithServiceConfig(json)),
-	)
+// Of several on one channel the first holds, whole: gRPC takes the first builder of a
+// scheme that a channel is given, so options cannot add up. For the same reason a
+// builder of one of these schemes that is given to grpc.WithResolvers before it takes
+// the options' place, and one that is given after it has no effect.
+//
+// What is wrong with an option makes the channel's calls fail with an error that says
+// so.
+func With(opts ...discovery.Option) grpc.DialOption {
+	return grpc.WithResolvers(discovery.Registered(opts...)...)
 }

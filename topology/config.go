@@ -14,6 +14,7 @@ const (
 	dropName               = "understudy_drop"
 	weightedTargetName     = "understudy_weighted_target"
 	weightedRoundRobinName = "understudy_weighted_round_robin"
+	pickFirstName          = "understudy_pick_first"
 )
 
 // retention is how long a removed child is kept: not at all, because generated
@@ -27,21 +28,26 @@ const startPoint = lbconfig.StartRandom
 // group is one priority, a child of understudy_priority.
 type group struct {
 	name               string
+	title              string // for people
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
 	localities         map[string]uint32 // name to weight
 }
 
 // encode returns the configuration of the tree over groups, in priority order.
-func encode(groups []group) json.RawMessage {
+func encode(groups []group, settings Settings) json.RawMessage {
 	top := lbconfig.NewPriority()
 	top.Children = make(map[string]lbconfig.PriorityChild, len(groups))
 	top.Priorities = make([]string, 0, len(groups))
 	top.RemovedChildRetention = retention
+	top.FailbackDelay = lbconfig.Duration(settings.FailbackDelay)
+	if settings.FailoverTimeout > 0 {
+		top.FailoverTimeout = lbconfig.Duration(settings.FailoverTimeout)
+	}
 	for _, g := range groups {
 		top.Priorities = append(top.Priorities, g.name)
 		top.Children[g.name] = lbconfig.PriorityChild{
-			Config:                     g.policy(),
+			Config:                     g.policy(settings.leaf()),
 			IgnoreReresolutionRequests: g.ignoreReresolution,
 		}
 	}
@@ -52,13 +58,12 @@ func encode(groups []group) json.RawMessage {
 	return encoded
 }
 
-// policy returns what is below understudy_priority in one priority.
-func (g group) policy() lbconfig.Policy {
-	endpoints := lbconfig.NewWeightedRoundRobin()
-	endpoints.StartPoint = startPoint
+// policy returns what is below understudy_priority in one priority, with leaf over the
+// endpoints of each locality.
+func (g group) policy(leaf lbconfig.Policy) lbconfig.Policy {
 	targets := make(map[string]lbconfig.Target, len(g.localities))
 	for name, weight := range g.localities {
-		targets[name] = lbconfig.Target{Weight: weight, ChildPolicy: lbconfig.Named(weightedRoundRobinName, endpoints)}
+		targets[name] = lbconfig.Target{Weight: weight, ChildPolicy: leaf}
 	}
 	localities := &lbconfig.WeightedTarget{Targets: targets, StartPoint: startPoint, RemovedChildRetention: retention}
 	return lbconfig.Named(dropName, &lbconfig.Drop{

@@ -26,12 +26,14 @@ func Targets(parts []Part) Tree {
 	for _, part := range parts {
 		groups = append(groups, group{
 			name:       part.Name,
+			title:      part.Name,
 			localities: map[string]uint32{locality: 1},
 		})
 		for _, endpoint := range part.Endpoints {
 			tree.Endpoints = append(tree.Endpoints, hierarchy.Set(endpoint, part.Name, locality))
 		}
 	}
-	tree.Config = encode(groups)
+	tree.groups = groups
+	tree.Config = encode(groups, Settings{})
 	return tree
 }

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -17,6 +18,9 @@ import (
 // the children that it made, so each channel needs its own. The zero value is ready
 // to use. It is not safe for concurrent use.
 type Translator struct {
+	// Name is put before the names of the children, "NAME/child0" in place of
+	// "child0", so that several mechanisms of a channel share none (see Join).
+	Name  string
 	names childNames
 }
 
@@ -95,12 +99,17 @@ func (t *Translator) build(ranks []rank) Tree {
 	}
 	children, names := t.names.assign(members)
 	t.names = names
+	prefix := ""
+	if t.Name != "" {
+		prefix = t.Name + "/"
+	}
 
 	var tree Tree
 	groups := make([]group, 0, len(ranks))
 	for i, r := range ranks {
 		g := group{
-			name:               children[i].name,
+			name:               prefix + children[i].name,
+			title:              titleOf(members[i]),
 			ignoreReresolution: true, // whoever wrote the addresses sends new ones unasked
 			drops:              dropCategories(r.cluster),
 			localities:         make(map[string]uint32, len(r.localities)),
@@ -111,8 +120,18 @@ func (t *Translator) build(ranks []rank) Tree {
 		}
 		groups = append(groups, g)
 	}
-	tree.Config = encode(groups)
+	tree.groups = groups
+	tree.Config = encode(groups, Settings{})
 	return tree
+}
+
+// titleOf returns what people call the priority with members: its localities.
+func titleOf(members []member) string {
+	var localities []string
+	for _, m := range members {
+		localities = append(localities, m.locality)
+	}
+	return strings.Join(localities, ", ")
 }
 
 // appendEndpoints appends the endpoints of locality that may get traffic.

@@ -23,6 +23,7 @@ package topology
 
 import (
 	"encoding/json"
+	"slices"
 
 	"google.golang.org/grpc/resolver"
 )
@@ -38,4 +39,52 @@ type Tree struct {
 	// Notes say what in the input has no effect and may surprise, such as a
 	// locality without traffic. There are at most MaxProblems.
 	Notes []Problem
+
+	groups []group
+}
+
+// Priority is one priority of a tree.
+type Priority struct {
+	// Child is its child of understudy_priority, and the first element of the paths.
+	Child string
+	// Name is what people call it: the localities in it, such as "us-east/a,
+	// us-east/b", or the part of a list of targets.
+	Name string
+}
+
+// Priorities returns the priorities of the tree in order.
+func (t Tree) Priorities() []Priority {
+	var priorities []Priority
+	for _, g := range t.groups {
+		priorities = append(priorities, Priority{g.name, g.title})
+	}
+	return priorities
+}
+
+// Reresolving returns the tree with requests for re-resolution obeyed in all priorities.
+func (t Tree) Reresolving() Tree {
+	t.groups = slices.Clone(t.groups)
+	for i := range t.groups {
+		t.groups[i].ignoreReresolution = false
+	}
+	t.Config = encode(t.groups, Settings{})
+	return t
+}
+
+// Join returns the tree over all priorities of the first of trees, then those of the
+// second, and so on (gRFC A37), whose policies have the given settings. The names of
+// children must differ between trees: see Translator.Name and Part.Name.
+func Join(settings Settings, trees ...Tree) Tree {
+	var joined Tree
+	if len(trees) == 1 {
+		joined = trees[0] // most channels have one, which is not copied
+		trees = nil
+	}
+	for _, tree := range trees {
+		joined.Endpoints = append(joined.Endpoints, tree.Endpoints...)
+		joined.Notes = append(joined.Notes, tree.Notes...)
+		joined.groups = append(joined.groups, tree.groups...)
+	}
+	joined.Config = encode(joined.groups, settings)
+	return joined
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
@@ -76,7 +77,10 @@ func TestDefaultCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked options
-	WithInsecure()(&asked)
+	discovery.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Part, error) {
+		asked = discovery.OwnOptions(t, options{})
+		return nil, nil
+	}, WithInsecure()).OverrideAuthority(target(t, "eds:///c"))
 	for _, test := range []struct {
 		host    string
 		options options

@@ -1,11 +1,12 @@
 // Package eds takes the endpoints of a channel from an xDS management server:
 //
-//	eds://server:port/cluster
+//	eds://server:port/cluster[?failoverTimeout=5s&…]
 //
 // The server is asked for the ClusterLoadAssignment of that cluster, by Envoy's v3
 // aggregated discovery service in its state-of-the-world variant. Its localities,
 // priorities, weights and drops become the tree of policies that package topology
-// describes. The channel's authority is the name of the cluster.
+// describes. The channel's authority is the name of the cluster, unless the target or an
+// option gives another. The parameters are those of every target: docs/options.md.
 //
 // # The stream
 //

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
 )
 
@@ -19,7 +20,7 @@ func Example() {
 		eds.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 			Certificates: []tls.Certificate{certificate},
 		})),
-		eds.WithServiceConfig(`{"methodConfig": [{"name": [{}], "timeout": "2s"}]}`),
+		discovery.WithServiceConfig(`{"methodConfig": [{"name": [{}], "timeout": "2s"}]}`),
 	)
 	conn, err := grpc.NewClient("eds://xds.example.com:18000/payments.example.com",
 		grpc.WithResolvers(source),

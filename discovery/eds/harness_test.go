@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
@@ -87,7 +88,7 @@ func constant(s *adstest.Stream) error {
 }
 
 // build starts a resolver, which ends with the test.
-func build(t *testing.T, text string, opts ...Option) *channel {
+func build(t *testing.T, text string, opts ...discovery.Option) *channel {
 	t.Helper()
 	c := newChannel()
 	r, err := NewBuilder(opts...).Build(target(t, text), c, resolver.BuildOptions{})
@@ -99,7 +100,7 @@ func build(t *testing.T, text string, opts ...Option) *channel {
 }
 
 // buildError returns the error of a Build that must fail.
-func buildError(t *testing.T, text string, opts ...Option) string {
+func buildError(t *testing.T, text string, opts ...discovery.Option) string {
 	t.Helper()
 	r, err := NewBuilder(opts...).Build(target(t, text), newChannel(), resolver.BuildOptions{})
 	if err == nil {

@@ -11,21 +11,17 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/understudy-lb/understudy/internal/svcconfig"
+	"github.com/understudy-lb/understudy/discovery"
 )
 
 // defaultMaxResponse holds 100,000 endpoints several times over.
 const defaultMaxResponse = 64 << 20
 
-// Option is a setting of NewBuilder.
-type Option func(*options)
-
 type options struct {
-	serviceConfig string
-	credentials   *channelCredentials // nil: those of the bootstrap, or the default
-	node          *corev3.Node        // nil: that of the bootstrap, or the default
-	maxResponse   int
-	dialOptions   []grpc.DialOption
+	credentials *channelCredentials // nil: those of the bootstrap, or the default
+	node        *corev3.Node        // nil: that of the bootstrap, or the default
+	maxResponse int
+	dialOptions []grpc.DialOption
 }
 
 // check says what is wrong with the options.
@@ -36,7 +32,7 @@ func (o *options) check() error {
 	if o.credentials != nil && o.credentials.transport == nil {
 		return errors.New("the transport credentials are nil")
 	}
-	return svcconfig.Check(o.serviceConfig)
+	return nil
 }
 
 // WithTransportCredentials sets the credentials of the connection to the management
@@ -45,45 +41,38 @@ func (o *options) check() error {
 // Channels share a stream only if their credentials are the same value.
 //
 // The credentials of the calls are those of the channel.
-func WithTransportCredentials(c credentials.TransportCredentials) Option {
+func WithTransportCredentials(c credentials.TransportCredentials) discovery.Option {
 	// Credentials that == cannot compare are told apart by the option they came in.
 	identity := any(new(byte))
 	if c != nil && reflect.ValueOf(c).Comparable() {
 		identity = c
 	}
-	return func(o *options) { o.credentials = &channelCredentials{c, identity} }
+	return discovery.OwnOption(func(o *options) { o.credentials = &channelCredentials{c, identity} })
 }
 
 // WithInsecure makes the connection to the management server one without
 // encryption, on any network. Whoever can read or change what it carries decides
 // where the calls go.
-func WithInsecure() Option {
-	return func(o *options) {
+func WithInsecure() discovery.Option {
+	return discovery.OwnOption(func(o *options) {
 		o.credentials = &channelCredentials{insecure.NewCredentials(), insecureIdentity}
-	}
+	})
 }
 
 // WithNode sets what the client says about itself to the management server, before
 // the node of the bootstrap. The default has the name of the host as its id. The
 // node is copied; nil asks for the default.
-func WithNode(node *corev3.Node) Option {
+func WithNode(node *corev3.Node) discovery.Option {
 	if node != nil {
 		node = withAgent(proto.CloneOf(node))
 	}
-	return func(o *options) { o.node = node }
+	return discovery.OwnOption(func(o *options) { o.node = node })
 }
 
 // WithMaxResponseSize sets how large, in bytes, a response of the management server
 // may be. A larger one is not read and ends the stream, as does one that gRPC cannot
 // parse. Default: 64 MiB, which holds 100,000 endpoints several times over. A
 // response takes about ten times its size in memory while it is being applied.
-func WithMaxResponseSize(bytes int) Option {
-	return func(o *options) { o.maxResponse = bytes }
-}
-
-// WithServiceConfig sets the user's part of the channel's service config, in JSON:
-// methodConfig, retryThrottling, healthCheckConfig. gRPC would ignore the one given
-// by grpc.WithDefaultServiceConfig. It must not hold a loadBalancingConfig.
-func WithServiceConfig(json string) Option {
-	return func(o *options) { o.serviceConfig = json }
+func WithMaxResponseSize(bytes int) discovery.Option {
+	return discovery.OwnOption(func(o *options) { o.maxResponse = bytes })
 }

@@ -6,12 +6,13 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
 func TestClusterBecomesState(t *testing.T) {
-	c := build(t, "eds://"+serve(t, constant)+"/c", WithServiceConfig(`{"methodConfig":[]}`))
+	c := build(t, "eds://"+serve(t, constant)+"/c", discovery.WithServiceConfig(`{"methodConfig":[]}`))
 	state := wait(t, "state", c.states)
 	if len(state.Endpoints) != 1 || state.Endpoints[0].Addresses[0].Addr != "10.0.0.1:1" {
 		t.Errorf("endpoints are %v, want 10.0.0.1:1", state.Endpoints)
@@ -53,14 +54,14 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 	for _, test := range []struct {
 		target string
-		opts   []Option
+		opts   []discovery.Option
 		want   string
 	}{
 		{"eds://h/c", nil, "without a port"},
 		{"eds:///c", nil, "names no server, and neither does an xDS bootstrap (GRPC_XDS_BOOTSTRAP)"},
-		{"eds://h:1/c", []Option{WithServiceConfig(`{"loadBalancingConfig":[]}`)}, "loadBalancingConfig is set by the resolver"},
-		{"eds://h:1/c", []Option{WithMaxResponseSize(0)}, "response size of 0 bytes"},
-		{"eds://h:1/c", []Option{WithTransportCredentials(nil)}, "credentials are nil"},
+		{"eds://h:1/c", []discovery.Option{discovery.WithServiceConfig(`{"loadBalancingConfig":[]}`)}, "loadBalancingConfig is set by the resolver"},
+		{"eds://h:1/c", []discovery.Option{WithMaxResponseSize(0)}, "response size of 0 bytes"},
+		{"eds://h:1/c", []discovery.Option{WithTransportCredentials(nil)}, "credentials are nil"},
 	} {
 		if got := buildError(t, test.target, test.opts...); !strings.Contains(got, test.want) {
 			t.Errorf("%s: %s, want %q", test.target, got, test.want)

@@ -14,15 +14,13 @@ import (
 func parseTarget(target resolver.Target) (host, cluster string, err error) {
 	u := target.URL
 	bad := func(format string, args ...any) error {
-		return fmt.Errorf("eds: target %q %s; want eds://server:port/cluster, or eds:///cluster with an xDS bootstrap", u.Redacted(), fmt.Sprintf(format, args...))
+		return fmt.Errorf("target %q %s; want eds://server:port/cluster, or eds:///cluster with an xDS bootstrap", u.Redacted(), fmt.Sprintf(format, args...))
 	}
 	switch {
 	case u.Opaque != "":
 		return "", "", bad("lacks the slashes after the scheme")
 	case u.User != nil:
 		return "", "", bad("holds a user")
-	case u.RawQuery != "" || u.ForceQuery:
-		return "", "", bad("holds a query (a question mark in a cluster's name is %%3F)")
 	case u.Fragment != "":
 		return "", "", bad("holds a fragment (a # in a cluster's name is %%23)")
 	case clusterOf(target) == "":

@@ -29,7 +29,7 @@ func TestTargets(t *testing.T) {
 		if err != nil || host != want.host || cluster != want.cluster {
 			t.Errorf("%s is server %q, cluster %q, %v; want %q and %q", text, host, cluster, err, want.host, want.cluster)
 		}
-		overrider := NewBuilder().(resolver.AuthorityOverrider)
+		overrider := NewBuilder()
 		if got := overrider.OverrideAuthority(target(t, text)); got != want.authority {
 			t.Errorf("%s has the authority %q, want %q", text, got, want.authority)
 		}
@@ -49,8 +49,6 @@ func TestTargetsThatAreWrong(t *testing.T) {
 		"eds://h:65536/payments":      `port "65536"`,
 		"eds://h:/payments":           `port ""`,
 		"eds://user:pw@h:1/payments":  "holds a user",
-		"eds://h:1/payments?x=y":      "holds a query (a question mark in a cluster's name is %3F)",
-		"eds://h:1/payments?":         "holds a query",
 		"eds://h:1/payments#fragment": "holds a fragment (a # in a cluster's name is %23)",
 	} {
 		u, err := url.Parse(text)
@@ -63,6 +61,19 @@ func TestTargetsThatAreWrong(t *testing.T) {
 		}
 		if strings.Contains(err.Error(), "pw") {
 			t.Errorf("%s: the error holds the password: %v", text, err)
+		}
+	}
+}
+
+func TestQueriesThatAreWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		"eds://h:1/payments?x=y":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failoverTimeout, pickFirst, slowStart`,
+		"eds://h:1/payments?":                    "has a question mark that nothing follows (in a name, ? is %3F)",
+		"eds://user:pw@h:1/payments?pickFirst=2": `pickFirst: "2" given, want true or false`,
+	} {
+		err := NewBuilder().Validate(target(t, text))
+		if err == nil || !strings.HasPrefix(err.Error(), "eds: target ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "pw") {
+			t.Errorf("%s: %v, want an error with %q", text, err, want)
 		}
 	}
 }

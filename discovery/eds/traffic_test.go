@@ -42,11 +42,11 @@ type traffic struct {
 	metrics *metrics
 }
 
-func newTraffic(t *testing.T, target string, opts ...Option) *traffic {
+func newTraffic(t *testing.T, target string, opts ...grpc.DialOption) *traffic {
 	t.Helper()
 	m := &metrics{counts: make(map[string]int64), more: make(chan struct{}, 1)}
-	conn, err := grpc.NewClient(target, grpc.WithResolvers(NewBuilder(opts...)), grpc.WithStatsHandler(m),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	opts = append(opts, grpc.WithResolvers(NewBuilder()), grpc.WithStatsHandler(m), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(target, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestTheAuthorityIsTheFirstParts(t *testing.T) {
-	b := NewBuilder(WithResolvers(newFakes())).(resolver.AuthorityOverrider)
+	b := NewBuilder(WithResolvers(newFakes()))
 	for text, want := range map[string]string{
 		"failover:///us:443,eu:443":        "us:443",
 		"failover:///:443,eu:443":          "localhost:443",

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/hierarchy"
 )
 
@@ -19,20 +20,20 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	for _, test := range []struct {
 		target resolver.Target
 		opts   resolver.BuildOptions
-		option Option
+		option discovery.Option
 		want   string
 	}{
-		{target("a"), resolver.BuildOptions{DisableServiceConfig: true}, nil, "the channel disables service configs"},
+		{target("a"), resolver.BuildOptions{DisableServiceConfig: true}, nil, "which this channel disables"},
 		{target(""), resolver.BuildOptions{}, nil, ""},
 		{target("a", "bad"), resolver.BuildOptions{}, nil, `part 2, "fake:bad": it cannot be built`},
 		{resolver.Target{URL: url.URL{Scheme: Scheme, Opaque: "a:1"}}, resolver.BuildOptions{}, nil, "three slashes"},
-		{target("a"), resolver.BuildOptions{}, WithServiceConfig("{"), "want a JSON object"},
-		{target("a"), resolver.BuildOptions{}, WithServiceConfig(`{"loadBalancingPolicy":"x"}`), "loadBalancingPolicy is set by the resolver"},
+		{target("a"), resolver.BuildOptions{}, discovery.WithServiceConfig("{"), "want a JSON object"},
+		{target("a"), resolver.BuildOptions{}, discovery.WithServiceConfig(`{"loadBalancingPolicy":"x"}`), "loadBalancingPolicy is set by the resolver"},
 	} {
 		f := newFakes()
 		f.refuse = "bad"
 		f.prepare = func(r *fake) { r.answer("10.0.0.1:1") }
-		options := []Option{WithResolvers(f)}
+		options := []discovery.Option{WithResolvers(f)}
 		if test.option != nil {
 			options = append(options, test.option)
 		}
@@ -80,7 +81,7 @@ func TestAFailedBuildLeavesNoTimer(t *testing.T) {
 			t.Fatal("want an error")
 		}
 		f.resolvers["a"].answer("10.0.0.1:1")
-		<-time.After(2 * patience)
+		<-time.After(20 * time.Second)
 		if seen := cc.take(); seen != "" {
 			t.Errorf("the channel was told %q", seen)
 		}
@@ -89,18 +90,21 @@ func TestAFailedBuildLeavesNoTimer(t *testing.T) {
 
 func TestTheUsersServiceConfigIsInEachUpdate(t *testing.T) {
 	f, cc := newFakes(), &channel{}
-	b := NewBuilder(WithResolvers(f), WithServiceConfig(`{"methodConfig":[{"name":[{}],"timeout":"1s"}]}`))
+	b := NewBuilder(WithResolvers(f), discovery.WithServiceConfig(`{"methodConfig":[{"name":[{}],"timeout":"1s"}]}`))
 	r, err := b.Build(target("a"), cc, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for range 2 {
-		cc.config = ""
-		f.resolvers["a"].answer("10.0.0.1:1")
+	for _, address := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
+		f.resolvers["a"].answer(address)
+		sent := cc.last.ServiceConfig.Config.(rawConfig).json
+		if cc.last.Endpoints[0].Addresses[0].Addr != address {
+			t.Fatalf("sent %v, want %s", cc.last.Endpoints, address)
+		}
 		for _, want := range []string{`"methodConfig":[{"name":[{}],"timeout":"1s"}]`, `"loadBalancingConfig":[{"understudy_priority"`} {
-			if !strings.Contains(cc.config, want) {
-				t.Errorf("config %s\nhas no %s", cc.config, want)
+			if !strings.Contains(sent, want) {
+				t.Errorf("config %s\nhas no %s", sent, want)
 			}
 		}
 	}

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
 )
 
 // E5: a resolver that answers during Build, or closes during an update, does not
@@ -42,7 +45,7 @@ func TestPartsMayAnswerWhenAskedFromWithinAnUpdate(t *testing.T) {
 		cc.onUpdate = func(resolver.State) {
 			if !asked {
 				asked = true
-				r.resolveChild("fake:a")
+				hierarchy.ResolveNow(cc.last)("fake:a")
 			}
 		}
 		f.resolvers["a"].answer("10.0.1.1:1")
@@ -153,6 +156,11 @@ func TestAnswersDuringAnUpdateBecomeOne(t *testing.T) {
 // the last one has the last answers. Run with -race.
 func TestManyAnswersAtOnce(t *testing.T) {
 	f, cc := newFakes(), &channel{}
+	var asker atomic.Pointer[func(string)]
+	cc.onUpdate = func(state resolver.State) {
+		ask := hierarchy.ResolveNow(state)
+		asker.Store(&ask)
+	}
 	r, err := build(f, cc, "a", "b", "c")
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +171,9 @@ func TestManyAnswersAtOnce(t *testing.T) {
 			for i := range 200 {
 				f.resolvers[name].answer(fmt.Sprintf("10.0.0.1:%d", i))
 				r.ResolveNow(resolver.ResolveNowOptions{})
-				r.resolveChild("fake:" + name)
+				if ask := asker.Load(); ask != nil {
+					(*ask)("fake:" + name)
+				}
 			}
 		})
 	}

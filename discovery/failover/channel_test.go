@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
@@ -71,10 +72,10 @@ func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	_, err := call(t.Context(), dial(t, "failover:///a:1", plaintext, grpc.WithDisableServiceConfig()))
-	if err == nil || !strings.Contains(err.Error(), "failover: the channel disables service configs") {
+	if err == nil || !strings.Contains(err.Error(), "which this channel disables (grpc.WithDisableServiceConfig") {
 		t.Errorf("call with service configs disabled = %v", err)
 	}
-	mistaken := grpc.WithResolvers(failover.NewBuilder(failover.WithServiceConfig(`{"methodConfig":[{"name":[{}],"timeout":"soon"}]}`)))
+	mistaken := grpc.WithResolvers(failover.NewBuilder(discovery.WithServiceConfig(`{"methodConfig":[{"name":[{}],"timeout":"soon"}]}`)))
 	_, err = call(t.Context(), dial(t, "failover:///a:1", plaintext, mistaken))
 	if err == nil || !strings.Contains(err.Error(), "failover: service config: ") {
 		t.Errorf("call with a mistaken service config = %v", err)
@@ -130,7 +131,7 @@ func TestTheRetryPolicySurvivesAnUpdate(t *testing.T) {
 	first.fails, second.fails = everyOther, everyOther
 	n := newNames()
 	n.set("us", nil, first.address)
-	builder := failover.NewBuilder(failover.WithResolvers(n), failover.WithServiceConfig(`{"methodConfig":[{"name":[{}],
+	builder := failover.NewBuilder(failover.WithResolvers(n), discovery.WithServiceConfig(`{"methodConfig":[{"name":[{}],
 		"retryPolicy":{"maxAttempts":2,"initialBackoff":"0.01s","maxBackoff":"0.01s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`))
 	conn := dial(t, "failover:///lab:///us,lab:///eu", plaintext, grpc.WithResolvers(builder))
 	for range 4 {

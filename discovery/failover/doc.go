@@ -23,22 +23,24 @@
 //   - xds, eds, file and failover are refused: they configure load balancing themselves.
 //
 // There are at most [MaxParts]. The same part may be given twice. The failover
-// target itself has no host, query or fragment. Whatever is wrong is reported by
+// target itself has no host or fragment, and its query has the parameters of every
+// target, such as ?failoverTimeout=5s (docs/options.md). Whatever is wrong is reported by
 // [Validate], and by the first call on the channel, since gRPC builds resolvers
 // when they are needed.
 //
 // Each part's resolver is built with service configs disabled: the channel's is
-// given by [WithServiceConfig].
+// given by discovery.WithServiceConfig.
 //
 // # Starting
 //
 // Nothing is sent to the channel until the first part has answered or failed, or
-// for 10 seconds, so that a slow look-up of the first part does not send the first
+// for the failover timeout (10 seconds unless it is given), so that a slow look-up of the first part does not send the first
 // calls to the second. Within that time nothing is sent either while each answer so
 // far is a failure and another part has not answered. From then on a part joins the
 // list with its first answer or failure, and each later answer replaces the one
 // before. A part that answered once keeps its last addresses when its resolver
-// fails; an answer without addresses counts as a failure, but replaces them.
+// fails, also if the channel was idle in between, for up to an hour; an answer without
+// addresses counts as a failure, but replaces them.
 //
 // Where no part has an address, calls fail with the errors of the parts.
 //
@@ -55,7 +57,8 @@
 // This name comes from the target alone: one that a part's resolver puts on an
 // address is replaced. Where the credentials carry a name (tls.Config.ServerName),
 // addresses are left without, and where the channel has [grpc.WithAuthority], gRPC
-// ignores them: then the one name given is used for all parts. (In a bundle of
+// ignores them: then the one name given is used for all parts, as it is with ?authority=NAME
+// or discovery.WithAuthority. (In a bundle of
 // credentials gRPC does not look for a name. One that has a name is handed the first
 // part's authority for all parts.)
 //

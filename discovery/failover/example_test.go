@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
@@ -28,7 +29,7 @@ func Example() {
 // A channel with a retry policy of its own. A resolver's service config replaces the
 // one of grpc.WithDefaultServiceConfig, so the policy is given to the resolver.
 func ExampleWithServiceConfig() {
-	builder := failover.NewBuilder(failover.WithServiceConfig(`{
+	builder := failover.NewBuilder(discovery.WithServiceConfig(`{
 		"methodConfig": [{
 			"name": [{"service": "helloworld.Greeter"}],
 			"retryPolicy": {

@@ -60,7 +60,13 @@ func (c *channel) ReportError(err error) { c.add("error %v", err) }
 
 func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	c.config = json
-	return &serviceconfig.ParseResult{}
+	return &serviceconfig.ParseResult{Config: rawConfig{json: json}}
+}
+
+// rawConfig is a service config that is not parsed.
+type rawConfig struct {
+	serviceconfig.Config
+	json string
 }
 
 // describe returns the listed parts and their addresses, with the server names.
@@ -163,10 +169,6 @@ func parsed(text string) resolver.Target {
 }
 
 // build builds a failover resolver over fakes with the given names.
-func build(f *fakes, cc resolver.ClientConn, names ...string) (*multiResolver, error) {
-	r, err := NewBuilder(WithResolvers(f)).Build(target(names...), cc, resolver.BuildOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return r.(*multiResolver), nil
+func build(f *fakes, cc resolver.ClientConn, names ...string) (resolver.Resolver, error) {
+	return NewBuilder(WithResolvers(f)).Build(target(names...), cc, resolver.BuildOptions{})
 }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/feed"
 )
 
 // MaxParts is how many parts a target may have. Every part costs a resolver, and
@@ -34,40 +36,37 @@ type part struct {
 	target    resolver.Target
 	builder   resolver.Builder
 	authority string // of a channel to this target alone
-	// direct is, for a part whose addresses must be dialled without the channel's
-	// proxy, its host:port; otherwise it is empty. See route.
-	direct string
 }
 
 func parseURL(target string) (*url.URL, error) {
 	u, err := url.Parse(target)
 	if err != nil {
-		return nil, fmt.Errorf("failover: target %s does not parse: %w; want the form %s", quote(target), cause(err), form)
+		return nil, fmt.Errorf("failover: target %s does not parse: %w; want the form %s", feed.Quote(target), cause(err), form)
 	}
 	if u.Scheme != Scheme {
-		return nil, fmt.Errorf("failover: target %s has scheme %s; want the form %s", quote(target), quote(u.Scheme), form)
+		return nil, fmt.Errorf("failover: target %s has scheme %s; want the form %s", feed.Quote(target), feed.Quote(u.Scheme), form)
 	}
 	return u, nil
 }
 
 // parse returns the parts of u in priority order, at least one.
-func (b *builder) parse(u url.URL) ([]part, error) {
+func (o *options) parse(u url.URL) ([]part, error) {
 	if err := checkShape(u); err != nil {
 		return nil, err
 	}
 	list := strings.TrimPrefix(u.EscapedPath(), "/")
 	if list == "" {
-		return nil, fmt.Errorf("failover: target has no parts; want the form %s", form)
+		return nil, fmt.Errorf("target has no parts; want the form %s", form)
 	}
 	if n := strings.Count(list, ",") + 1; n > MaxParts {
-		return nil, fmt.Errorf("failover: target has %d parts; want at most %d", n, MaxParts)
+		return nil, fmt.Errorf("target has %d parts; want at most %d", n, MaxParts)
 	}
 	var parts []part
 	taken := make(map[string]bool)
 	for i, escaped := range strings.Split(list, ",") {
-		p, err := b.parsePart(escaped)
+		p, err := o.parsePart(escaped)
 		if err != nil {
-			return nil, fmt.Errorf("failover: part %d, %s: %w", i+1, quote(escaped), err)
+			return nil, fmt.Errorf("part %d, %s: %w", i+1, feed.Quote(escaped), err)
 		}
 		p.name = uniqueName(p.name, taken)
 		parts = append(parts, p)
@@ -85,19 +84,17 @@ func checkShape(u url.URL) error {
 		what, given = "a host", u.Host
 	case u.User != nil:
 		what, given = "user information", u.User.Username()
-	case u.RawQuery != "" || u.ForceQuery:
-		what, given = "a query (in a part, ? is written %3F)", u.RawQuery
 	case u.Fragment != "":
 		what, given = "a fragment (in a part, # is written %23)", u.Fragment
 	default:
 		return nil
 	}
-	return fmt.Errorf("failover: target has %s: %s; want the form %s, with three slashes", what, quote(given), form)
+	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", what, feed.Quote(given), form)
 }
 
 // parsePart reads one part as it stands in the target. The part's name is the
 // text as given, decoded.
-func (b *builder) parsePart(escaped string) (part, error) {
+func (o *options) parsePart(escaped string) (part, error) {
 	text, err := url.PathUnescape(escaped)
 	switch {
 	case err != nil:
@@ -109,7 +106,7 @@ func (b *builder) parsePart(escaped string) (part, error) {
 	case strings.TrimSpace(text) != text:
 		return part{}, errors.New("it begins or ends with a space")
 	}
-	target, inner, err := b.find(text)
+	target, inner, err := o.find(text)
 	if err != nil {
 		return part{}, err
 	}
@@ -118,15 +115,15 @@ func (b *builder) parsePart(escaped string) (part, error) {
 
 // find reads text as grpc.NewClient reads a target, except that it refuses what
 // looks like a scheme but is none.
-func (b *builder) find(text string) (resolver.Target, resolver.Builder, error) {
+func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 	u, err := url.Parse(text)
 	if err == nil {
 		if why, ok := refused[u.Scheme]; ok {
 			return resolver.Target{}, nil, fmt.Errorf("scheme %q is refused: %s", u.Scheme, why)
 		}
-		if inner := b.lookup(u.Scheme); inner != nil {
+		if inner := o.lookup(u.Scheme); inner != nil {
 			target := resolver.Target{URL: *u}
-			return target, inner, b.checkDNS(target)
+			return target, inner, o.checkDNS(target)
 		}
 	}
 	if strings.Contains(text, "://") {
@@ -139,24 +136,24 @@ func (b *builder) find(text string) (resolver.Target, resolver.Builder, error) {
 	if err != nil {
 		return resolver.Target{}, nil, cause(err)
 	}
-	inner := b.lookup(u.Scheme)
+	inner := o.lookup(u.Scheme)
 	if inner == nil {
 		return resolver.Target{}, nil, errors.New("no resolver is registered for scheme \"dns\"")
 	}
 	target := resolver.Target{URL: *u}
-	return target, inner, b.checkDNS(target)
+	return target, inner, o.checkDNS(target)
 }
 
 // lookup returns the builder for scheme, or nil.
-func (b *builder) lookup(scheme string) resolver.Builder {
-	if inner := b.own(scheme); inner != nil {
+func (o *options) lookup(scheme string) resolver.Builder {
+	if inner := o.own(scheme); inner != nil {
 		return inner
 	}
 	return resolver.Get(scheme)
 }
 
-func (b *builder) own(scheme string) resolver.Builder {
-	for _, inner := range b.resolvers {
+func (o *options) own(scheme string) resolver.Builder {
+	for _, inner := range o.resolvers {
 		if inner.Scheme() == scheme {
 			return inner
 		}
@@ -166,8 +163,8 @@ func (b *builder) own(scheme string) resolver.Builder {
 
 // checkDNS returns an error where target is one for gRPC's own DNS resolver and
 // that would not accept it.
-func (b *builder) checkDNS(target resolver.Target) error {
-	if target.URL.Scheme != "dns" || b.own("dns") != nil {
+func (o *options) checkDNS(target resolver.Target) error {
+	if target.URL.Scheme != "dns" || o.own("dns") != nil {
 		return nil
 	}
 	_, err := hostPort(target.Endpoint())
@@ -208,15 +205,6 @@ func uniqueName(name string, taken map[string]bool) string {
 	}
 	taken[unique] = true
 	return unique
-}
-
-// quote quotes text for an error of one line, shortened where it is long.
-func quote(text string) string {
-	const most = 100
-	if len(text) <= most {
-		return fmt.Sprintf("%q", text)
-	}
-	return fmt.Sprintf("%q… (%d bytes)", text[:most], len(text))
 }
 
 // cause takes the text that was being parsed off an error of net or net/url, which

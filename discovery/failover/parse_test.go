@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
 )
 
 // inner describes how each part of target is resolved: name -> target authority.
@@ -14,7 +16,7 @@ func inner(t *testing.T, target string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := NewBuilder(WithResolvers(newFakes())).(*builder).parse(*u)
+	parts, err := (&options{resolvers: []resolver.Builder{newFakes()}}).parse(*u)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +74,8 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"failover://[us:443":                     `does not parse: missing ']' in host`,
 		"failover://user@/eu:443":                `has user information: "user"`,
 		"failover:us:443,eu:443":                 `no slashes before its parts: "us:443,eu:443"; want the form failover:///`,
-		"failover:///us:443?x=1":                 `has a query (in a part, ? is written %3F): "x=1"`,
-		"failover:///us:443?":                    `has a query`,
+		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failoverTimeout, pickFirst, slowStart`,
+		"failover:///us:443?":                    `has a question mark that nothing follows (in a name, ? is %3F)`,
 		"failover:///us:443#x":                   `has a fragment (in a part, # is written %23): "x"`,
 		"failover:///us:443,":                    `part 2, "": it is empty`,
 		"failover:///us:443,,eu:443":             `part 2, "": it is empty`,
@@ -113,7 +115,7 @@ func TestValidateTakesOptions(t *testing.T) {
 	if err := Validate(target, WithResolvers(newFakes())); err != nil {
 		t.Errorf("with its resolver: %v", err)
 	}
-	err := Validate("failover:///a:1", WithServiceConfig(`{"loadBalancingConfig":[]}`))
+	err := Validate("failover:///a:1", discovery.WithServiceConfig(`{"loadBalancingConfig":[]}`))
 	if err == nil || !strings.Contains(err.Error(), "loadBalancingConfig is set by the resolver") {
 		t.Errorf("Validate = %v, want an error about the service config", err)
 	}
@@ -150,7 +152,7 @@ func FuzzParseTarget(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := NewBuilder(WithResolvers(fakes)).(*builder).parse(*u)
+		parts, err := (&options{resolvers: []resolver.Builder{fakes}}).parse(*u)
 		if err != nil || len(parts) == 0 || len(parts) > MaxParts {
 			t.Fatalf("valid, but %d parts, %v", len(parts), err)
 		}

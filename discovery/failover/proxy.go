@@ -6,6 +6,9 @@ import (
 	"net/url"
 
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/feed"
 )
 
 // proxyFunc is the type of http.ProxyFromEnvironment, which gRPC asks too.
@@ -15,12 +18,18 @@ type proxyFunc func(*http.Request) (*url.URL, error)
 func (f proxyFunc) uses(address string) (bool, error) {
 	proxy, err := f(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
 	if err != nil {
-		return false, fmt.Errorf("failover: cannot tell whether %s needs a proxy: %w", quote(address), err)
+		return false, fmt.Errorf("cannot tell whether %s needs a proxy: %w", feed.Quote(address), err)
 	}
 	return proxy != nil, nil
 }
 
-// route decides for each DNS part whether its name is looked up here. On a channel
+// way is how the endpoints of a part are found out and reached.
+type way struct {
+	address string // host:port of the part; empty: its resolver does it, as ever
+	byProxy bool   // the proxy looks address up; else address is dialled without it
+}
+
+// route decides for a DNS part whether its name is looked up here. On a channel
 // that uses a proxy, gRPC sends every address that it is given through it, except
 // those in NO_PROXY, so:
 //
@@ -30,76 +39,56 @@ func (f proxyFunc) uses(address string) (bool, error) {
 //	is in NO_PROXY                  here            what was found if that is in
 //	                                                NO_PROXY as well, else its name
 //
-// The last is why direct is set: NO_PROXY seldom lists the numbers behind the names.
-func (b *builder) route(target resolver.Target, parts []part, opts resolver.BuildOptions) error {
-	if opts.Dialer != nil {
-		return nil // the dialer does it
+// The last is why there is a direct way: NO_PROXY seldom lists the numbers behind the
+// names.
+func (s source) route() (way, error) {
+	if s.dialer || s.part.target.URL.Scheme != "dns" || s.options.own("dns") != nil {
+		return way{}, nil // a dialer does it itself
 	}
 	// gRPC asks for the proxy of the whole target, as if it were one host.
-	channel, err := b.proxy.uses(target.Endpoint())
+	channel, err := s.options.proxy.uses(s.list)
 	if err != nil {
-		return err
+		return way{}, err
 	}
-	for i := range parts {
-		p := &parts[i]
-		if p.target.URL.Scheme != "dns" || b.own("dns") != nil {
-			continue
-		}
-		address, err := hostPort(p.target.Endpoint())
-		if err != nil {
-			return err
-		}
-		viaProxy, err := b.proxy.uses(address)
-		switch {
-		case err != nil:
-			return err
-		case !channel && viaProxy:
-			logger.Warningf("failover: %s is dialled without the proxy, because gRPC takes the whole target for one host, whose end NO_PROXY lists", p.name)
-		case viaProxy && !b.localDNS:
-			p.builder = unresolved(address)
-		case !viaProxy && channel:
-			p.direct = address
-		}
+	address, err := hostPort(s.part.target.Endpoint())
+	if err != nil {
+		return way{}, err
 	}
-	return nil
+	viaProxy, err := s.options.proxy.uses(address)
+	switch {
+	case err != nil:
+		return way{}, err
+	case !channel && viaProxy:
+		logger.Warningf("failover: %s is dialled without the proxy, because gRPC takes the whole target for one host, whose end NO_PROXY lists", s.part.name)
+	case viaProxy && !s.options.localDNS:
+		return way{address: address, byProxy: true}, nil
+	case !viaProxy && channel:
+		return way{address: address}, nil
+	}
+	return way{}, nil
 }
 
-// keepDirect returns endpoints, those of p, in a form that the channel dials without
-// its proxy, if p is to be.
-func (f proxyFunc) keepDirect(p part, endpoints []resolver.Endpoint) []resolver.Endpoint {
-	if p.direct == "" {
-		return endpoints
-	}
-	for _, endpoint := range endpoints {
+// direct passes on a part's endpoints in a form that the channel dials without its
+// proxy.
+type direct struct {
+	discovery.Receiver
+	address string // of the part, by name
+	proxy   proxyFunc
+}
+
+// Update implements discovery.Receiver.
+func (d direct) Update(a discovery.Answer) error {
+	for _, endpoint := range a.Endpoints {
 		for _, address := range endpoint.Addresses {
-			if viaProxy, err := f.uses(address.Addr); err == nil && viaProxy {
-				return []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: p.direct}}}}
+			if viaProxy, err := d.proxy.uses(address.Addr); err == nil && viaProxy {
+				return d.Receiver.Update(answerWith(d.address))
 			}
 		}
 	}
-	return endpoints
+	return d.Receiver.Update(a)
 }
 
-// unresolved builds resolvers that answer with the host:port that it is.
-type unresolved string
-
-// Scheme implements resolver.Builder.
-func (unresolved) Scheme() string { return "dns" }
-
-// Build implements resolver.Builder.
-func (u unresolved) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	// Whether the update was liked is no matter of this resolver: it has no other.
-	_ = cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{
-		{Addresses: []resolver.Address{{Addr: string(u)}}},
-	}})
-	return fixed{}, nil
+// answerWith returns an answer with one endpoint.
+func answerWith(address string) discovery.Answer {
+	return discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}}
 }
-
-// fixed is a resolver that never answers anew.
-type fixed struct{}
-
-// ResolveNow implements resolver.Resolver.
-func (fixed) ResolveNow(resolver.ResolveNowOptions) {}
-
-// Close implements resolver.Resolver.
-func (fixed) Close() {}

@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -9,44 +10,51 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
 )
 
-// behind returns a builder with DNS parts whose names and numbers, except those that
-// end in one of noProxy, are reached through a proxy.
-func behind(noProxy []string, opts ...Option) *builder {
-	b := NewBuilder(opts...).(*builder)
-	b.proxy = func(r *http.Request) (*url.URL, error) {
-		for _, suffix := range noProxy {
-			if strings.HasSuffix(r.URL.Hostname(), suffix) {
-				return nil, nil
+// behind makes the names and numbers of parts, except those that end in one of noProxy,
+// reached through a proxy.
+func behind(noProxy ...string) discovery.Option {
+	return discovery.OwnOption(func(o *options) {
+		o.proxy = func(r *http.Request) (*url.URL, error) {
+			for _, suffix := range noProxy {
+				if strings.HasSuffix(r.URL.Hostname(), suffix) {
+					return nil, nil
+				}
 			}
+			return &url.URL{Scheme: "http", Host: "proxy.example.com:3128"}, nil
 		}
-		return &url.URL{Scheme: "http", Host: "proxy.example.com:3128"}, nil
-	}
-	return b
+	})
 }
 
 // routed describes what becomes of each part of target.
-func routed(t *testing.T, b *builder, target string, opts resolver.BuildOptions) string {
+func routed(t *testing.T, target string, opts resolver.BuildOptions, options ...discovery.Option) string {
 	t.Helper()
-	parts, err := b.parse(parsed(target).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.route(parsed(target), parts, opts); err != nil {
-		t.Fatal(err)
-	}
 	var lines []string
-	for _, p := range parts {
-		address, byProxy := p.builder.(unresolved)
-		switch {
-		case byProxy:
-			lines = append(lines, "by proxy "+string(address))
-		case p.direct != "":
-			lines = append(lines, "direct "+p.direct)
-		default:
-			lines = append(lines, "here")
+	list := func(target *discovery.Target) ([]discovery.Part, error) {
+		found, err := parts(target)
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, p := range found {
+			way, err := p.Source.(source).route()
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case way.byProxy:
+				lines = append(lines, "by proxy "+way.address)
+			case way.address != "":
+				lines = append(lines, "direct "+way.address)
+			default:
+				lines = append(lines, "here")
+			}
+		}
+		return nil, errors.New("enough")
+	}
+	if _, err := discovery.NewBuilder(Scheme, list, options...).Build(parsed(target), &channel{}, opts); err == nil {
+		t.Fatal("want an error")
 	}
 	return strings.Join(lines, ", ")
 }
@@ -58,7 +66,7 @@ func TestWhoLooksUpANameBehindAProxy(t *testing.T) {
 		what    string
 		target  string
 		noProxy []string
-		option  Option
+		option  discovery.Option
 		opts    resolver.BuildOptions
 		want    string
 	}{
@@ -72,11 +80,11 @@ func TestWhoLooksUpANameBehindAProxy(t *testing.T) {
 		{"the last turns it off", us + "," + corp, []string{".corp"}, nil, resolver.BuildOptions{}, "here, here"},
 		{"not DNS", "passthrough:///us:443," + us, nil, nil, resolver.BuildOptions{}, "here, by proxy us.example.com:443"},
 	} {
-		var options []Option
+		options := []discovery.Option{behind(test.noProxy...)}
 		if test.option != nil {
 			options = append(options, test.option)
 		}
-		got := routed(t, behind(test.noProxy, options...), "failover:///"+test.target, test.opts)
+		got := routed(t, "failover:///"+test.target, test.opts, options...)
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", test.what, got, test.want)
 		}
@@ -88,30 +96,45 @@ func TestADirectPartIsDialledByNameWhereItsNumbersWouldBeProxied(t *testing.T) {
 		{Addresses: []resolver.Address{{Addr: "10.0.0.1:443"}}},
 		{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}},
 	}
-	direct := part{direct: "a.corp:443"}
 	for _, test := range []struct {
-		part    part
 		noProxy []string
 		want    string
 	}{
-		{direct, []string{".corp"}, "a.corp:443"},
-		{direct, []string{".corp", "10.0.0.1"}, "a.corp:443"},
-		{direct, []string{".corp", "10.0.0.1", "192.0.2.1"}, "10.0.0.1:443 192.0.2.1:443"},
-		{part{}, nil, "10.0.0.1:443 192.0.2.1:443"},
+		{[]string{".corp"}, "a.corp:443"},
+		{[]string{".corp", "10.0.0.1"}, "a.corp:443"},
+		{[]string{".corp", "10.0.0.1", "192.0.2.1"}, "10.0.0.1:443 192.0.2.1:443"},
 	} {
-		var got []string
-		for _, e := range behind(test.noProxy).proxy.keepDirect(test.part, endpoints) {
-			got = append(got, e.Addresses[0].Addr)
+		var o options
+		discovery.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Part, error) {
+			o = discovery.OwnOptions(t, o)
+			return nil, nil
+		}, behind(test.noProxy...)).OverrideAuthority(parsed("failover:///a.corp"))
+		got := &answers{}
+		if err := (direct{got, "a.corp:443", o.proxy}).Update(discovery.Answer{Endpoints: endpoints}); err != nil {
+			t.Fatal(err)
 		}
-		if strings.Join(got, " ") != test.want {
-			t.Errorf("direct %q, NO_PROXY %q: %q, want %s", test.part.direct, test.noProxy, got, test.want)
+		if strings.Join(got.addresses, " ") != test.want {
+			t.Errorf("NO_PROXY %q: %q, want %s", test.noProxy, got.addresses, test.want)
 		}
 	}
 }
 
+// answers is a receiver of addresses.
+type answers struct {
+	discovery.Receiver
+	addresses []string
+}
+
+func (a *answers) Update(answer discovery.Answer) error {
+	for _, e := range answer.Endpoints {
+		a.addresses = append(a.addresses, e.Addresses[0].Addr)
+	}
+	return nil
+}
+
 func TestUnresolvedPartsAnswerAtOnce(t *testing.T) {
 	cc := &channel{}
-	r, err := behind(nil).Build(parsed("failover:///us.example.com,eu.example.com:8443"), cc, resolver.BuildOptions{})
+	r, err := NewBuilder(behind()).Build(parsed("failover:///us.example.com,eu.example.com:8443"), cc, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

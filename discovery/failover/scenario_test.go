@@ -10,6 +10,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
 )
 
 // TestScenarios runs the files in testdata. What the channel and the parts'
@@ -37,7 +39,7 @@ func TestScenarios(t *testing.T) {
 type scenario struct {
 	*fakes
 	*channel
-	resolver *multiResolver
+	resolver resolver.Resolver
 }
 
 func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
@@ -71,7 +73,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 		if len(args) == 0 {
 			s.resolver.ResolveNow(resolver.ResolveNowOptions{})
 		} else {
-			s.resolver.resolveChild("fake:" + args[0])
+			hierarchy.ResolveNow(s.last)("fake:" + args[0])
 		}
 	case "refuse":
 		s.channel.refuse = nil

@@ -4,16 +4,22 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/discovery"
 )
 
 // backend is a server that refuses each call's first attempt.
@@ -62,7 +68,7 @@ func TestOnAChannel(t *testing.T) {
 	}
 	path := newPath(t)
 	conn, err := grpc.NewClient(fmt.Sprintf("file://%s?authority=checkout.example.com", path),
-		grpc.WithResolvers(NewBuilder(WithServiceConfig(retries))),
+		grpc.WithResolvers(NewBuilder(discovery.WithServiceConfig(retries))),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +98,43 @@ func TestOnAChannel(t *testing.T) {
 			t.Fatalf("while the file was replaced: %v", err)
 		}
 	}
+}
+
+// A channel that was idle while the directory of its file vanished goes on with what was
+// in it.
+func TestIdleChannelAndADirectoryThatVanished(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	defer cancel()
+	b := startBackend(t)
+	path := filepath.Join(t.TempDir(), "sub", "endpoints.yaml")
+	mkdir(t, filepath.Dir(path))
+	write(t, path, strings.Replace(onePort(b.port), "192.0.2.1", "127.0.0.1", 1))
+	conn, err := grpc.NewClient("file://"+path, grpc.WithIdleTimeout(100*time.Millisecond),
+		grpc.WithResolvers(NewBuilder(discovery.WithServiceConfig(retries))),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	check := func() error {
+		_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{})
+		return err
+	}
+	if err := check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	for state := conn.GetState(); state != connectivity.Idle; state = conn.GetState() {
+		if !conn.WaitForStateChange(ctx, state) {
+			t.Fatalf("the channel is %v, want IDLE", state)
+		}
+	}
+	if err := check(); err != nil {
+		t.Fatalf("a call after the channel was idle: %v", err)
+	}
+	logged.wait(t, path+": no such file or directory; the endpoints that were confirmed ")
 }
 
 func TestAChannelWithoutServiceConfig(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package file resolves targets of the form
 //
-//	file:///path/to/endpoints.yaml[?authority=NAME]
+//	file:///path/to/endpoints.yaml[?authority=NAME&…]
 //
 // to the endpoints in a file, and watches it: an edit reaches the calls within a
 // second (with 100,000 endpoints, within about three). Importing the package registers the resolver and the policies it uses.
@@ -27,10 +27,12 @@
 //
 // A file that is wrong is logged once, with line and column of all that is wrong, and
 // the endpoints before it stay in use. Before there has been a good one, calls fail
-// with the error. Files may be replaced by rename, which is best, by rewriting, or, as
+// with the error. What was in it stays in use also over a channel's idleness, for up to an
+// hour. Files may be replaced by rename, which is best, by rewriting, or, as
 // Kubernetes does with a ConfigMap, by a change of symbolic links.
 //
 // The channel's authority, which certificates are verified against, is NAME, or else
 // the name of the file without its extension; it never comes from the content. Where
-// file names and certificates do not go together, give NAME.
+// file names and certificates do not go together, give NAME. The other parameters are
+// those of every target: docs/options.md.
 package file

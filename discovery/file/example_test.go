@@ -8,13 +8,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/file"
 )
 
 // A client whose endpoints are in a file, with a service config of its own.
 func Example() {
 	conn, err := grpc.NewClient("file:///etc/checkout/endpoints.yaml?authority=checkout.example.com",
-		grpc.WithResolvers(file.NewBuilder(file.WithServiceConfig(`{
+		grpc.WithResolvers(file.NewBuilder(discovery.WithServiceConfig(`{
 		  "methodConfig": [{"name": [{}], "waitForReady": true}]
 		}`))),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/hierarchy"
 )
 
@@ -120,8 +121,8 @@ func target(t testing.TB, text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// watch builds a resolver for path, closed at the end of the test.
-func watch(t *testing.T, path string, opts ...Option) *fakeChannel {
+// watchFile builds a resolver for path, closed at the end of the test.
+func watchFile(t *testing.T, path string, opts ...discovery.Option) *fakeChannel {
 	t.Helper()
 	channel := newFakeChannel()
 	r, err := NewBuilder(opts...).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})

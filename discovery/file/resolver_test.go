@@ -11,13 +11,14 @@ import (
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/hierarchy"
 )
 
 func TestTheStateThatIsSent(t *testing.T) {
 	path := newPath(t)
 	write(t, path, small)
-	channel := watch(t, path, WithServiceConfig(`{"methodConfig": []}`))
+	channel := watchFile(t, path, discovery.WithServiceConfig(`{"methodConfig": []}`))
 	state := <-channel.states
 	want := `192.0.2.1:443["child0" "us-east/a"] unix:/run/b.sock["child0" "us-east/a"]`
 	if got := describeState(state); got != want {
@@ -43,7 +44,7 @@ func TestNamesAreKeptFromEditToEdit(t *testing.T) {
 	east := "- locality: {region: east}\n  lb_endpoints: [{endpoint: {address: {pipe: {path: /e}}}}]\n"
 	west := "- locality: {region: west}\n  lb_endpoints: [{endpoint: {address: {pipe: {path: /w}}}}]\n"
 	write(t, path, "endpoints:\n"+east+west+"  priority: 1\n")
-	channel := watch(t, path)
+	channel := watchFile(t, path)
 	if got, want := channel.next(t), `unix:/e["child0" "east"] unix:/w["child1" "west"]`; got != want {
 		t.Fatalf("state = %s, want %s", got, want)
 	}
@@ -57,7 +58,7 @@ func TestLocalitiesWithoutTrafficAreLogged(t *testing.T) {
 	path := newPath(t)
 	idle := onePort(1) + "- locality: {region: idle}\n  load_balancing_weight: 0\n"
 	write(t, path, idle+"- locality: {region: on}\n  load_balancing_weight: 1\n")
-	watch(t, path).next(t)
+	watchFile(t, path).next(t)
 	logged.wait(t, path+`:4:3: locality "idle" of priority 0 has weight 0 and gets no traffic`)
 	logged.wait(t, path+`:2:3: locality "/" of priority 0 has no weight and gets no traffic`)
 }
@@ -66,19 +67,19 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
 	channel := newFakeChannel()
-	r := newResolver(channel, path, "")
-	ended := make(chan struct{})
-	go func() { defer close(ended); r.run() }()
+	r, err := NewBuilder().Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	channel.expect(t, 1)
 	r.ResolveNow(resolver.ResolveNowOptions{})
 	r.Close()
 	r.Close()
-	<-ended
 	write(t, path, onePort(2))
-	if err := r.refresh(); err != nil { // what run would do if it had been reading
-		t.Fatal(err)
-	}
-	r.complain(errors.New("too late"))
+	rename(t, path, path+".gone")
+	// Another channel sees both, so the first would have.
+	other := watchFile(t, path)
+	other.nextError(t)
 	if len(channel.states) != 0 || len(channel.errors) != 0 {
 		t.Error("the channel was told something after Close")
 	}
@@ -87,10 +88,12 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 // closingChannel closes its resolver while it is given an update.
 type closingChannel struct {
 	*fakeChannel
-	resolver *fileResolver
+	built    chan struct{}
+	resolver resolver.Resolver
 }
 
-func (c closingChannel) UpdateState(s resolver.State) error {
+func (c *closingChannel) UpdateState(s resolver.State) error {
+	<-c.built
 	c.resolver.Close()
 	return c.fakeChannel.UpdateState(s)
 }
@@ -99,13 +102,14 @@ func (c closingChannel) UpdateState(s resolver.State) error {
 func TestCloseDuringAnUpdate(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
-	channel := closingChannel{fakeChannel: newFakeChannel()}
-	r := newResolver(nil, path, "")
-	channel.resolver, r.cc = r, &channel
-	r.run()
-	if len(channel.states) != 1 {
-		t.Errorf("%d states were sent, want 1", len(channel.states))
+	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
+	r, err := NewBuilder().Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	channel.resolver = r
+	close(channel.built)
+	channel.expect(t, 1)
 }
 
 func TestBuildSaysWhatIsWrong(t *testing.T) {
@@ -127,8 +131,8 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		{"file:///a?authority=a&authority=b", NewBuilder(), none, "has not one authority"},
 		{"file:///a?%zz", NewBuilder(), none, "has a query that does not parse"},
 		{"file:///a", NewBuilder(), resolver.BuildOptions{DisableServiceConfig: true}, "in the service config, which this channel disables"},
-		{"file:///a", NewBuilder(WithServiceConfig("[]")), none, "file: service config: want a JSON object"},
-		{"file:///a", NewBuilder(WithServiceConfig(`{"loadBalancingConfig":[]}`)), none, "loadBalancingConfig is set by the resolver"},
+		{"file:///a", NewBuilder(discovery.WithServiceConfig("[]")), none, "file: service config: want a JSON object"},
+		{"file:///a", NewBuilder(discovery.WithServiceConfig(`{"loadBalancingConfig":[]}`)), none, "loadBalancingConfig is set by the resolver"},
 	} {
 		_, err := test.builder.Build(target(t, test.target), newFakeChannel(), test.opts)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "file: ") {
@@ -137,25 +141,14 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 	channel := newFakeChannel()
 	channel.rejects = errors.New("gRPC rejects it")
-	_, err := NewBuilder(WithServiceConfig("{}")).Build(target(t, "file:///a"), channel, none)
+	_, err := NewBuilder().Build(target(t, "file:///a"), channel, none)
 	if err == nil || err.Error() != "file: service config: gRPC rejects it" {
 		t.Errorf("Build = %v, want what gRPC says about the service config", err)
 	}
 }
 
-func TestAServiceConfigThatGRPCRejects(t *testing.T) {
-	path := newPath(t)
-	write(t, path, onePort(1))
-	channel := newFakeChannel()
-	channel.rejects = errors.New("gRPC rejects it")
-	r := newResolver(channel, path, "")
-	if err := r.refresh(); err == nil || err.Error() != path+": service config: gRPC rejects it" {
-		t.Errorf("refresh = %v", err)
-	}
-}
-
 func TestAuthority(t *testing.T) {
-	overrider := NewBuilder().(resolver.AuthorityOverrider)
+	overrider := NewBuilder()
 	for text, want := range map[string]string{
 		"file:///etc/checkout.yaml":                          "checkout",
 		"file:///etc/checkout.example.com.json":              "checkout.example.com",
@@ -164,7 +157,6 @@ func TestAuthority(t *testing.T) {
 		"file:///etc/e.yaml?authority=api.example.com:8443":  "api.example.com:8443",
 		"file:///etc/e.yaml?authority=%5B2001:db8::1%5D:443": "[2001:db8::1]:443",
 		"file:///etc/e.yaml?authority=a/b":                   "a%2Fb",
-		"file:relative/e.yaml":                               "e",
 	} {
 		if got := overrider.OverrideAuthority(target(t, text)); got != want {
 			t.Errorf("authority of %s = %q, want %q", text, got, want)

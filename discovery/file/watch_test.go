@@ -11,7 +11,7 @@ import (
 func TestEditsInPlaceAndByRename(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
-	channel := watch(t, path)
+	channel := watchFile(t, path)
 	channel.expect(t, 1)
 	write(t, path, onePort(2))
 	channel.expect(t, 2)
@@ -25,7 +25,7 @@ func TestEditsInPlaceAndByRename(t *testing.T) {
 func TestAnEditArrivesWithinASecond(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
-	channel := watch(t, path)
+	channel := watchFile(t, path)
 	channel.expect(t, 1)
 	for port := 2; port < 7; port++ {
 		start := time.Now()
@@ -50,7 +50,7 @@ func TestConfigMapSwap(t *testing.T) {
 	}
 	swap("..v1", 1)
 	symlink(t, "..data/endpoints.yaml", path)
-	channel := watch(t, path)
+	channel := watchFile(t, path)
 	channel.expect(t, 1)
 	for port, version := range []string{2: "..v2", 3: "..v3"} {
 		if version == "" {
@@ -69,7 +69,7 @@ func TestALinkIntoAnotherDirectory(t *testing.T) {
 	path, other := newPath(t), newPath(t)
 	write(t, other, onePort(1))
 	symlink(t, other, path)
-	channel := watch(t, path)
+	channel := watchFile(t, path)
 	channel.expect(t, 1)
 	write(t, other, onePort(2))
 	channel.expect(t, 2)
@@ -79,7 +79,7 @@ func TestALinkIntoAnotherDirectory(t *testing.T) {
 
 func TestAFileThatAppearsLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "later", "endpoints.yaml")
-	channel := watch(t, path)
+	channel := watchFile(t, path)
 	if got, want := channel.nextError(t), "file: "+path+": no such file or directory"; got != want {
 		t.Errorf("error = %q, want %q", got, want)
 	}
@@ -113,7 +113,7 @@ func (l *logRecorder) wait(t *testing.T, text string) {
 func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
-	channel := watch(t, path)
+	channel := watchFile(t, path)
 	channel.expect(t, 1)
 
 	replace(t, path, "endpoints: [")
@@ -138,7 +138,7 @@ func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
 func TestContentThatDoesNotChangeIsNotSent(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
-	channel := watch(t, path)
+	channel := watchFile(t, path)
 	channel.expect(t, 1)
 	replace(t, path, onePort(1))
 	write(t, path, onePort(1))
@@ -153,7 +153,7 @@ func TestContentThatDoesNotChangeIsNotSent(t *testing.T) {
 func TestAFileWrittenPieceByPiece(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
-	channel := watch(t, path)
+	channel := watchFile(t, path)
 	channel.expect(t, 1)
 	f, err := os.Create(path)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
 )
 
 // Calls that a dying backend took along are tried again, and a backend that says
@@ -35,7 +36,7 @@ const serviceConfig = `{
 
 func main() {
 	cc, err := grpc.NewClient("failover:///us-east.example.com:443,eu-west.example.com:443",
-		understudy.WithServiceConfig(serviceConfig),
+		understudy.With(discovery.WithServiceConfig(serviceConfig)),
 		grpc.WithTransportCredentials(credentials.NewTLS(nil)),
 		// Without keepalive a backend that hangs, or is cut off, stays in use.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{

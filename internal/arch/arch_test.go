@@ -98,6 +98,8 @@ var rank = map[string]int{
 
 	"topology": 3,
 
+	"internal/feed": 4,
+
 	"discovery": 5,
 
 	".": 6,

@@ -25,3 +25,13 @@ func Encode(name string) string {
 	}
 	return b.String()
 }
+
+// OfEndpoint returns the authority of a channel to a target with this endpoint, as gRPC
+// makes it where nobody says anything else.
+func OfEndpoint(endpoint string) string {
+	encoded := Encode(endpoint)
+	if strings.HasPrefix(encoded, ":") {
+		return "localhost" + encoded
+	}
+	return encoded
+}

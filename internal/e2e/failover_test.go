@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
 )
 
 // writeEndpoints writes an endpoints file with one locality and one endpoint for each
@@ -61,7 +62,7 @@ func TestNotServingFailsOverAndServingComesBack(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
 	cc := newClient(t, "failover:///passthrough:%2F%2F%2F"+first.address+",passthrough:%2F%2F%2F"+second.address,
-		understudy.WithServiceConfig(`{"healthCheckConfig":{"serviceName":""}}`))
+		understudy.With(discovery.WithServiceConfig(`{"healthCheckConfig":{"serviceName":""}}`)))
 	ctx := deadline(t, 20*time.Second)
 	awaitName(ctx, t, cc, "first")
 	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
@@ -119,8 +120,8 @@ func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	first.err, second.err = refuse, refuse
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, first.address)
-	cc := newClient(t, "file://"+path, understudy.WithServiceConfig(`{"methodConfig":[{"name":[{}],"retryPolicy":{
-		"maxAttempts":4,"initialBackoff":"0.01s","maxBackoff":"0.1s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`))
+	cc := newClient(t, "file://"+path, understudy.With(discovery.WithServiceConfig(`{"methodConfig":[{"name":[{}],"retryPolicy":{
+		"maxAttempts":4,"initialBackoff":"0.01s","maxBackoff":"0.1s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`)))
 	ctx := deadline(t, 20*time.Second)
 	first.failures.Store(2)
 	if _, err := who(ctx, cc, grpc.WaitForReady(true)); err != nil {

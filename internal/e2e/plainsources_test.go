@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/discovery/file"
@@ -52,7 +53,7 @@ var sourceErrors = map[string]func(*testing.T) []error{
 		return reported(t, "go away", file.NewBuilder(), "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
 	},
 	"file: the channel refuses the user's service config": func(t *testing.T) []error {
-		b := file.NewBuilder(file.WithServiceConfig(`{"methodConfig":[]}`))
+		b := file.NewBuilder(discovery.WithServiceConfig(`{"methodConfig":[]}`))
 		return reported(t, "go away", b, "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
 	},
 	"failover: a part's resolver fails": func(t *testing.T) []error {

@@ -82,6 +82,13 @@ func NewWeightedRoundRobin() *WeightedRoundRobin {
 
 func (w *WeightedRoundRobin) setDefaults() { *w = WeightedRoundRobin{StartPoint: StartSpec} }
 
+// NewSlowStart returns the defaults. The window has none.
+func NewSlowStart() *SlowStart {
+	s := &SlowStart{}
+	s.setDefaults()
+	return s
+}
+
 func (s *SlowStart) setDefaults() { *s = SlowStart{Aggression: 1, MinWeightPercent: 10} }
 
 func (s *SlowStart) check(path string) error {

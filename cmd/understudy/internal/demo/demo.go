@@ -19,6 +19,7 @@ import (
 
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
+	"github.com/understudy-lb/understudy/discovery"
 )
 
 // ErrNotOK is returned by Run where a phase is not as it should be.
@@ -117,7 +118,7 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 // dial opens the one channel of the demo.
 func dial(target string) (*grpc.ClientConn, error) {
 	return grpc.NewClient(target,
-		understudy.WithServiceConfig(serviceConfig),
+		understudy.With(discovery.WithServiceConfig(serviceConfig)),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // loopback
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second, PermitWithoutStream: true}),
 		// A backend that comes back is found within a second, so that the demo is short.

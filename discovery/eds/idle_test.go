@@ -1,0 +1,48 @@
+package eds
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// A channel that was idle while its management server died goes on with the endpoints
+// that the server confirmed last.
+func TestIdleChannelAndADeadServer(t *testing.T) {
+	address := backend(t)
+	l := listen(t)
+	server := adstest.Serve(l, func(s *adstest.Stream) error {
+		if _, err := s.Recv(); err != nil {
+			return err
+		}
+		if err := s.Respond("1", "n", adstest.Cluster("c", address)); err != nil {
+			return err
+		}
+		return s.Drain()
+	})
+	c := newTraffic(t, "eds://"+l.Addr().String()+"/c", grpc.WithIdleTimeout(100*time.Millisecond))
+	c.stays(address, 1)
+	server.Stop()
+	awaitIdle(t, c.conn)
+	c.stays(address, 1)
+	if !logged.hasBoth(l.Addr().String(), "the endpoints that were confirmed") {
+		t.Error("the log does not say that old endpoints are used")
+	}
+}
+
+// awaitIdle waits until conn has been without calls for its idle time-out.
+func awaitIdle(t *testing.T, conn *grpc.ClientConn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for state := conn.GetState(); state != connectivity.Idle; state = conn.GetState() {
+		if !conn.WaitForStateChange(ctx, state) {
+			t.Fatalf("the channel is %v, want IDLE", state)
+		}
+	}
+}

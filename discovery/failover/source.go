@@ -1,0 +1,123 @@
+package failover
+
+import (
+	"net/http"
+
+	_ "google.golang.org/grpc" // registers dns, passthrough and unix, for Validate without a channel
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/authority"
+)
+
+// Scheme is the scheme of the targets that this package resolves.
+const Scheme = "failover"
+
+var logger = grpclog.Component("understudy")
+
+func init() { discovery.Register(NewBuilder()) }
+
+// NewBuilder returns a builder for grpc.WithResolvers, for a program that does not use
+// understudy.With. It takes the place of the one, without options, that this package
+// registers when it is imported.
+func NewBuilder(opts ...discovery.Option) *discovery.Builder {
+	return discovery.NewBuilder(Scheme, parts, opts...)
+}
+
+// options are those of this source.
+type options struct {
+	resolvers []resolver.Builder
+	localDNS  bool
+	proxy     proxyFunc
+}
+
+// WithResolvers makes the schemes of builders available to parts, before those
+// that are registered globally. A channel's own grpc.WithResolvers are not known
+// to the resolvers of parts.
+func WithResolvers(builders ...resolver.Builder) discovery.Option {
+	return discovery.OwnOption(func(o *options) { o.resolvers = append(o.resolvers, builders...) })
+}
+
+// WithLocalDNSResolution looks up the names of DNS parts in this process even
+// where a proxy would do it, as grpc.WithLocalDNSResolution does for a channel to
+// one target. It has no effect where no proxy is configured.
+func WithLocalDNSResolution() discovery.Option {
+	return discovery.OwnOption(func(o *options) { o.localDNS = true })
+}
+
+// Validate returns an error that says what is wrong with target, which is to be
+// resolved by a builder with the given options; it is the one that the first call on
+// a channel to that target fails with. It looks nothing up. Mistakes that only a
+// channel can tell are left to the first call: those in the fields of the service
+// config, and those that the resolver of a part finds when it is built.
+func Validate(target string, opts ...discovery.Option) error {
+	u, err := parseURL(target)
+	if err != nil {
+		return err
+	}
+	return NewBuilder(opts...).Validate(resolver.Target{URL: *u})
+}
+
+// parts reads a target.
+func parts(t *discovery.Target) ([]discovery.Part, error) {
+	o := discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})
+	list, err := o.parse(t.URL)
+	if err != nil {
+		return nil, err
+	}
+	var parts []discovery.Part
+	for _, p := range list {
+		opts := t.BuildOptions
+		// An authority that the user set (it differs from the one that the target
+		// gives) holds for every part.
+		if opts.Authority == "" || opts.Authority == list[0].authority {
+			opts.Authority = p.authority
+		}
+		found := discovery.FromResolver(p.builder, p.target, t.ClientConn, opts)
+		s := source{Source: found, part: p, options: o, list: t.Endpoint(), dialer: opts.Dialer != nil}
+		parts = append(parts, discovery.Part{Name: p.name, Source: s, Authority: p.authority})
+	}
+	return parts, nil
+}
+
+// authorityOf returns the authority of a channel to target alone whose credentials
+// carry no server name and that is not given any.
+func authorityOf(builder resolver.Builder, target resolver.Target) string {
+	if overrider, ok := builder.(resolver.AuthorityOverrider); ok {
+		return overrider.OverrideAuthority(target)
+	}
+	return authority.OfEndpoint(target.Endpoint())
+}
+
+// source finds out the endpoints of one part: by its resolver, unless there is a proxy
+// that does it.
+type source struct {
+	discovery.Source // the part's resolver
+	part             part
+	options          options
+	list             string // the endpoint of the whole target
+	dialer           bool   // the channel has one of its own
+}
+
+// Start implements discovery.Source.
+func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
+	way, err := s.route()
+	switch {
+	case err != nil:
+		return nil, err
+	case way.byProxy:
+		// Whether it is liked is no matter: there is no other.
+		_ = r.Update(answerWith(way.address))
+		return fixed{}, nil
+	case way.address != "":
+		r = direct{r, way.address, s.options.proxy}
+	}
+	return s.Source.Start(r)
+}
+
+// fixed is a source that never answers anew.
+type fixed struct{}
+
+// Close implements discovery.Watch.
+func (fixed) Close() {}

@@ -1,0 +1,172 @@
+package discovery_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+// An answer that changes nothing costs nothing: no update, no parsing.
+func TestAnswersThatChangeNothing(t *testing.T) {
+	cc, s := &channel{}, &scripted{}
+	r := build(t, one(s), cc)
+	defer r.Close()
+	plain := func(a string) discovery.Answer {
+		attributes := attributes.New("what == cannot compare", []string{a})
+		return discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: a}}, Attributes: attributes}}}
+	}
+	s.say("10.0.0.1:1")
+	if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
+		t.Fatalf("channel saw %q, want %q", got, want)
+	}
+	parsed := cc.parsed
+	for range 100 {
+		s.say("10.0.0.1:1")
+	}
+	if seen := cc.take(); seen != "" || cc.parsed != parsed {
+		t.Errorf("channel saw %q and parsed %d more, want nothing", seen, cc.parsed-parsed)
+	}
+	s.say("10.0.0.2:1") // other endpoints, the same policies
+	if cc.take() == "" || cc.parsed != parsed {
+		t.Errorf("parsed %d more for the same config", cc.parsed-parsed)
+	}
+	// Attributes that cannot be compared may have changed.
+	s.Update(plain("10.0.0.3:1"))
+	s.Update(plain("10.0.0.3:1"))
+	if got := strings.Count(cc.take(), "state"); got != 2 {
+		t.Errorf("%d updates, want 2", got)
+	}
+}
+
+// A37: all priorities of the first mechanism, then those of the second. Each has its own
+// names of children, its own re-resolution, and its own name on certificates.
+func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &channel{}
+		pushed, asked := &scripted{}, &resolving{}
+		count := 0
+		asked.onAsk = func() { count++ }
+		r := build(t, of([]discovery.Part{
+			{Name: "shop", Source: pushed, Authority: "shop.example.com"},
+			{Name: "backup:443", Source: asked, Authority: "backup"},
+		}), cc)
+		defer r.Close()
+		if err := asked.Update(discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.1.0.1:1", ServerName: "forged"}}}}}); err != nil {
+			t.Fatal(err)
+		}
+		if seen := cc.take(); seen != "" {
+			t.Errorf("channel saw %q before the first mechanism answered", seen)
+		}
+		if err := pushed.Update(discovery.Answer{Cluster: discovery.Cluster(
+			discovery.Endpoint{Address: "10.0.0.1:1", Locality: "us-east/a"},
+			discovery.Endpoint{Address: "10.0.0.2:1", Locality: "us-east/b"},
+			discovery.Endpoint{Address: "10.0.0.3:1", Priority: 1},
+		)}); err != nil {
+			t.Fatal(err)
+		}
+		want := `state 10.0.0.1:1/shop.example.com["shop/child0" "us-east/a"] 10.0.0.2:1/shop.example.com["shop/child0" "us-east/b"]` +
+			` 10.0.0.3:1/shop.example.com["shop/child1" "/"] 10.1.0.1:1/backup["backup:443" "/"]`
+		if got := cc.take(); got != want {
+			t.Errorf("channel saw\n%s\nwant\n%s", got, want)
+		}
+		if !strings.Contains(cc.config(), `"priorities":["shop/child0","shop/child1","backup:443"]`) {
+			t.Errorf("config %s has not all priorities in order", cc.config())
+		}
+		about := hierarchy.ChannelOf(hierarchy.Unseal(cc.last))
+		if about.Target != "x:///y" || about.Names["shop/child0"] != "shop: us-east/a, us-east/b" ||
+			about.Names["shop/child1"] != "shop: priority 1" || about.Names["backup:443"] != "backup:443" {
+			t.Errorf("the channel is %+v", about)
+		}
+		for child, ignores := range map[string]string{"shop/child0": "true", "shop/child1": "true", "backup:443": "false"} {
+			_, config, _ := strings.Cut(cc.config(), `"`+child+`":`)
+			if _, after, _ := strings.Cut(config, `"ignoreReresolutionRequests":`); !strings.HasPrefix(after, ignores) {
+				t.Errorf("%s ignores re-resolution: not %s, in %s", child, ignores, cc.config())
+			}
+		}
+		for _, child := range []string{"shop/child0", "backup:443", "nothing"} {
+			hierarchy.ResolveNow(cc.last)(child)
+		}
+		synctest.Wait()
+		if count != 1 {
+			t.Errorf("the second source was asked %d times, want once: by its own child", count)
+		}
+		r.ResolveNow(resolver.ResolveNowOptions{})
+		synctest.Wait()
+		if count != 2 {
+			t.Errorf("the second source was asked %d times, want a second time: by the channel", count)
+		}
+	})
+}
+
+// A failure is logged once for each text, and leaves the last answer in use.
+func TestFailures(t *testing.T) {
+	cc, s := &channel{}, &scripted{}
+	r := build(t, one(s), cc)
+	defer r.Close()
+	const kept = "x: the failure of TestFailures; the endpoints from before stay in use"
+	before := logged.count(kept)
+	for range 3 {
+		s.Fail(errors.New("the failure of TestFailures"))
+	}
+	if got, want := cc.take(), "error x: the failure of TestFailures"; got != want {
+		t.Errorf("channel saw %q, want %q, once", got, want)
+	}
+	s.say("10.0.0.1:1")
+	s.Fail(errors.New("the failure of TestFailures"))
+	s.Fail(errors.New("the failure of TestFailures"))
+	s.say("10.0.0.1:1") // all is well again
+	s.Fail(errors.New("the failure of TestFailures"))
+	if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
+		t.Errorf("channel saw %q, want %q", got, want)
+	}
+	if n := logged.count(kept) - before; n != 2 {
+		t.Errorf("logged %d times, want twice", n)
+	}
+}
+
+func TestAnAnswerThatBreaksTheRules(t *testing.T) {
+	cc, s := &channel{}, &scripted{}
+	r := build(t, one(s), cc)
+	defer r.Close()
+	err := s.say("10.0.0.1:1", "10.0.0.1:1")
+	if err == nil || !strings.Contains(err.Error(), "address 10.0.0.1:1 is that of endpoints[0].lb_endpoints[0] already") {
+		t.Errorf("Update = %v, want what is wrong", err)
+	}
+	if got := cc.take(); got != "error x: "+err.Error() {
+		t.Errorf("channel saw %q, want the same", got)
+	}
+}
+
+func TestClusterWeighsAcrossLocalities(t *testing.T) {
+	cluster := discovery.Cluster(
+		discovery.Endpoint{Address: "10.0.0.1:1", Weight: 3, Locality: "us/a/1"},
+		discovery.Endpoint{Address: "unix:/run/x", Locality: "eu", Priority: 1},
+		discovery.Endpoint{Address: "[2001:db8::1]:1", Weight: 2, Locality: "us/b"},
+		discovery.Endpoint{Address: "10.0.0.2:1", Locality: "us/a/1"},
+	)
+	cc, s := &channel{}, &scripted{}
+	r := build(t, one(s), cc)
+	defer r.Close()
+	if err := s.Update(discovery.Answer{Cluster: cluster}); err != nil {
+		t.Fatal(err)
+	}
+	want := `state 10.0.0.1:1["child0" "us/a/1"] 10.0.0.2:1["child0" "us/a/1"] [2001:db8::1]:1["child0" "us/b"] unix:/run/x["child1" "eu"]`
+	if got := cc.take(); got != want {
+		t.Errorf("channel saw\n%s\nwant\n%s", got, want)
+	}
+	for i, want := range []uint32{4, 2, 1} {
+		if got := cluster.GetEndpoints()[i].GetLoadBalancingWeight().GetValue(); got != want {
+			t.Errorf("locality %d weighs %d, want %d", i, got, want)
+		}
+	}
+	if err := s.say("no-port"); err == nil || !strings.Contains(err.Error(), "port") {
+		t.Errorf("an address without a port: %v", err)
+	}
+}

@@ -1,0 +1,228 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+func TestMain(m *testing.M) {
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(logged, io.Discard, io.Discard))
+	goleak.VerifyTestMain(m)
+}
+
+// logged is what was logged.
+var logged = &logRecorder{}
+
+type logRecorder struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logRecorder) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(p))
+	return len(p), nil
+}
+
+// count returns how many lines have text in them.
+func (l *logRecorder) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// machines is a catalogue that is always the same.
+type machines []machine
+
+func (m machines) LookUp(context.Context, string) ([]machine, error) { return m, nil }
+
+// backend is a server on loopback.
+type backend struct {
+	*grpc.Server
+	name, address string
+}
+
+func startBackend(name string) *backend {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	b := &backend{grpc.NewServer(), name, listener.Addr().String()}
+	healthpb.RegisterHealthServer(b.Server, health.NewServer())
+	go b.Serve(listener)
+	return b
+}
+
+// caller calls until b answers, and returns its name.
+func (b *backend) caller(conn *grpc.ClientConn) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for {
+		var from peer.Peer
+		_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true), grpc.Peer(&from))
+		switch {
+		case err == nil && from.Addr.String() == b.address:
+			return b.name
+		case ctx.Err() != nil:
+			return fmt.Sprintf("nobody (%v)", err)
+		}
+	}
+}
+
+// channel is a fake for the ClientConn that a resolver reports to. It keeps what
+// happens, a line each.
+type channel struct {
+	resolver.ClientConn
+	mu       sync.Mutex
+	lines    []string
+	last     resolver.State
+	parsed   int
+	onUpdate func(resolver.State)
+}
+
+func (c *channel) add(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines = append(c.lines, fmt.Sprintf(format, args...))
+}
+
+// take returns what happened since it was last called.
+func (c *channel) take() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := strings.Join(c.lines, "\n")
+	c.lines = nil
+	return s
+}
+
+func (c *channel) UpdateState(state resolver.State) error {
+	var endpoints []string
+	for _, e := range state.Endpoints {
+		name := e.Addresses[0].ServerName
+		if name != "" {
+			name = "/" + name
+		}
+		endpoints = append(endpoints, fmt.Sprintf("%s%s%q", e.Addresses[0].Addr, name, hierarchy.Path(e)))
+	}
+	c.add("state %s", strings.Join(endpoints, " "))
+	c.last = state
+	if c.onUpdate != nil {
+		c.onUpdate(state)
+	}
+	return nil
+}
+
+func (c *channel) ReportError(err error) { c.add("error %v", err) }
+
+// rawConfig is a service config that is not parsed.
+type rawConfig struct {
+	serviceconfig.Config
+	json string
+}
+
+func (c *channel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
+	c.parsed++
+	return &serviceconfig.ParseResult{Config: rawConfig{json: json}}
+}
+
+// config returns the service config that was sent last.
+func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfig).json }
+
+// scripted is a source that does what its test does with the receiver.
+type scripted struct {
+	discovery.Receiver
+	inStart func(*scripted)
+	closed  int
+	refuses string // Start fails
+}
+
+func (s *scripted) Start(r discovery.Receiver) (discovery.Watch, error) {
+	if s.refuses != "" {
+		return nil, errors.New(s.refuses)
+	}
+	s.Receiver = r
+	if s.inStart != nil {
+		s.inStart(s)
+	}
+	return s, nil
+}
+
+func (s *scripted) Close() { s.closed++ }
+
+// say answers with endpoints of priority 0.
+func (s *scripted) say(addresses ...string) error {
+	var endpoints []discovery.Endpoint
+	for _, a := range addresses {
+		endpoints = append(endpoints, discovery.Endpoint{Address: a})
+	}
+	return s.Update(discovery.Answer{Cluster: discovery.Cluster(endpoints...)})
+}
+
+// resolving is a source that can be asked to look again.
+type resolving struct {
+	scripted
+	onAsk func()
+}
+
+func (r *resolving) Start(to discovery.Receiver) (discovery.Watch, error) {
+	if _, err := r.scripted.Start(to); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *resolving) ResolveNow() { r.onAsk() }
+
+func target(text string) resolver.Target {
+	u, err := url.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return resolver.Target{URL: *u}
+}
+
+// of returns a builder for targets of scheme x with the given parts.
+func of(parts []discovery.Part, opts ...discovery.Option) *discovery.Builder {
+	return discovery.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) { return parts, nil }, opts...)
+}
+
+// one returns a builder over a source.
+func one(s discovery.Source, opts ...discovery.Option) *discovery.Builder {
+	return of([]discovery.Part{{Source: s}}, opts...)
+}
+
+func build(t *testing.T, b *discovery.Builder, cc resolver.ClientConn) resolver.Resolver {
+	t.Helper()
+	r, err := b.Build(target("x:///y"), cc, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

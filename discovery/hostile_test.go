@@ -1,0 +1,186 @@
+package discovery_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// E5, for any source: one that answers from inside Start, or is closed during an
+// update, does not deadlock. Under synctest a deadlock ends the test.
+
+func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &channel{}
+		first := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1"); s.say("10.0.0.2:1") }}
+		second := &scripted{inStart: func(s *scripted) {
+			if seen := cc.take(); seen != "" {
+				t.Errorf("the channel saw %q before all sources were started", seen)
+			}
+			s.Fail(errors.New("not yet"))
+		}}
+		r := build(t, of([]discovery.Part{{Name: "a", Source: first}, {Name: "b", Source: second}}), cc)
+		defer r.Close()
+		if got, want := cc.take(), `state 10.0.0.2:1["a/child0" "/"]`; got != want {
+			t.Errorf("channel saw %q, want %q", got, want)
+		}
+	})
+}
+
+func TestASourceThatDoesNotStartClosesTheOthers(t *testing.T) {
+	cc, good := &channel{}, &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
+	_, err := of([]discovery.Part{{Name: "a", Source: good}, {Name: "b", Source: &scripted{refuses: "no such thing"}}}).
+		Build(target("x:///y"), cc, resolver.BuildOptions{})
+	if err == nil || err.Error() != `x: part 2, "b": no such thing` {
+		t.Errorf("Build = %v, want the part and its reason", err)
+	}
+	good.say("10.0.0.2:1")
+	good.Fail(errors.New("late"))
+	if seen := cc.take(); seen != "" || good.closed != 1 {
+		t.Errorf("the channel saw %q, the first source was closed %d times; want nothing, and once", seen, good.closed)
+	}
+}
+
+func TestNothingComesAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, s := &channel{}, &scripted{}
+		r := build(t, one(s), cc)
+		s.say("10.0.0.1:1")
+		cc.take()
+		r.Close()
+		r.Close()
+		s.say("10.0.0.2:1")
+		s.say("not an address")
+		s.Fail(errors.New("late"))
+		s.Update(discovery.Answer{})
+		r.ResolveNow(resolver.ResolveNowOptions{})
+		synctest.Wait()
+		if seen := cc.take(); seen != "" || s.closed != 1 {
+			t.Errorf("the channel saw %q, the source was closed %d times; want nothing, and once", seen, s.closed)
+		}
+	})
+}
+
+func TestCloseFromInsideAnUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, s := &channel{}, &scripted{}
+		r := build(t, one(s), cc)
+		cc.onUpdate = func(resolver.State) {
+			s.say("10.0.0.2:1") // would be sent next
+			r.Close()
+			s.say("10.0.0.3:1")
+		}
+		s.say("10.0.0.1:1")
+		if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
+			t.Errorf("channel saw %q, want %q", got, want)
+		}
+	})
+}
+
+// A source may call back while it is asked what is wrong with its answer, and while it
+// is asked to look again.
+func TestCallsBackFromInsideACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, s := &channel{}, &resolving{}
+		s.onAsk = func() { s.say("10.0.0.2:1") }
+		r := build(t, one(s), cc)
+		defer r.Close()
+		bad := discovery.Cluster(discovery.Endpoint{Address: "10.0.0.1:1", Priority: 1})
+		err := s.Update(discovery.Answer{Cluster: bad, Explain: func(invalid *topology.Invalid) error {
+			s.say("10.0.0.1:1")
+			return errors.New("line 1: a gap")
+		}})
+		if err == nil || err.Error() != "line 1: a gap" {
+			t.Errorf("Update = %v, want what the source says is wrong", err)
+		}
+		cc.onUpdate = func(resolver.State) { r.ResolveNow(resolver.ResolveNowOptions{}) }
+		r.ResolveNow(resolver.ResolveNowOptions{})
+		synctest.Wait()
+		want := `state 10.0.0.1:1["child0" "/"]` + "\n" + `state 10.0.0.2:1["child0" "/"]`
+		if got := cc.take(); got != want {
+			t.Errorf("channel saw %q, want %q", got, want)
+		}
+	})
+}
+
+// A cluster of a source that can be asked to look again obeys requests to.
+func TestRequestsForReresolutionAreObeyed(t *testing.T) {
+	cc, s := &channel{}, &resolving{onAsk: func() {}}
+	r := build(t, one(s), cc)
+	defer r.Close()
+	s.say("10.0.0.1:1")
+	if !strings.Contains(cc.config(), `"ignoreReresolutionRequests":false`) {
+		t.Errorf("config %s ignores requests for re-resolution", cc.config())
+	}
+}
+
+// Whatever the order of many answers at once, one update is under way at a time. Run
+// with -race.
+func TestManyCallsAtOnce(t *testing.T) {
+	cc, s := &channel{}, &scripted{}
+	busy := make(chan struct{}, 1)
+	cc.onUpdate = func(resolver.State) {
+		select {
+		case busy <- struct{}{}:
+			<-busy
+		default:
+			t.Error("two updates at once")
+		}
+	}
+	r := build(t, one(s), cc)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 100 {
+				s.say(fmt.Sprintf("10.0.%d.%d:1", i, j))
+				s.Fail(errors.New("now and then"))
+				r.ResolveNow(resolver.ResolveNowOptions{})
+			}
+		})
+	}
+	wg.Wait()
+	s.say("10.9.9.9:1")
+	if got, want := cc.take(), `state 10.9.9.9:1["child0" "/"]`; !strings.HasSuffix(got, want) {
+		t.Errorf("the last update is %q, want %q", got[max(0, len(got)-len(want)):], want)
+	}
+	r.Close()
+}
+
+// Decision 13: no error of a source reaches gRPC as a status.
+func TestNoErrorWrapsAStatus(t *testing.T) {
+	final := fmt.Errorf("the registry says: %w", status.Error(codes.PermissionDenied, "go away"))
+	cc, s := &plainChannel{}, &scripted{}
+	r, err := one(s).Build(target("x:///y"), cc, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	s.Fail(final)
+	for _, err := range append(cc.errors, s.Update(discovery.Answer{})) {
+		if _, ok := status.FromError(err); ok || err == nil {
+			t.Errorf("%v is a status", err)
+		}
+	}
+	_, err = discovery.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) { return nil, final }).
+		Build(target("x:///y"), cc, resolver.BuildOptions{})
+	if _, ok := status.FromError(err); ok || err.Error() != "x: "+final.Error() {
+		t.Errorf("Build = %v, want the text of the error, and no status", err)
+	}
+}
+
+type plainChannel struct {
+	channel
+	errors []error
+}
+
+func (c *plainChannel) ReportError(err error) { c.errors = append(c.errors, err) }

@@ -1,0 +1,100 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// What was said is kept, while a channel is idle, for an hour since the source last
+// confirmed it, and used once the source has failed.
+func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		b := one(s)
+		plain := discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.9:1"}}}}}
+		use := func(b *discovery.Builder, target resolver.Target, then func()) string {
+			cc := &channel{}
+			r, err := b.Build(target, cc, resolver.BuildOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			then()
+			r.Close()
+			return cc.take()
+		}
+		fail := func() { s.Fail(errors.New("down")) }
+		here := target("x:///y")
+
+		const old = "x: down; the endpoints that were confirmed 59m0s ago are used"
+		before := logged.count(old)
+		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) }) // in use all the time
+		<-time.After(59 * time.Minute)
+		if got, want := use(b, here, fail), `state 10.0.0.1:1["child0" "/"]`; got != want {
+			t.Errorf("after 59 minutes: channel saw %q, want %q", got, want)
+		}
+		if logged.count(old) != before+1 {
+			t.Error("their age is not logged")
+		}
+		if got, want := use(b, here, func() { s.say("10.0.0.2:1") }), `state 10.0.0.2:1["child0" "/"]`; got != want {
+			t.Errorf("a source that works: channel saw %q, want its answer alone: %q", got, want)
+		}
+		// That the old answer was used is no confirmation of it.
+		<-time.After(59 * time.Minute)
+		use(b, here, fail)
+		<-time.After(2 * time.Minute)
+		if got, want := use(b, here, fail), "error x: down"; got != want {
+			t.Errorf("after 61 minutes: channel saw %q, want %q", got, want)
+		}
+		// Other targets, and the same with other options, have their own.
+		use(b, here, func() { s.Update(plain) })
+		for _, other := range []string{use(b, target("x:///z"), fail), use(b.With(), here, fail)} {
+			if other != "error x: down" {
+				t.Errorf("another channel saw %q", other)
+			}
+		}
+		if got, want := use(b, here, fail), `state 10.0.0.9:1["endpoints" "/"]`; got != want {
+			t.Errorf("plain endpoints: channel saw %q, want %q", got, want)
+		}
+	})
+}
+
+// A source that recovers takes the place of what was kept.
+func TestRecoveryAfterIdleness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		s := discovery.Poll(time.Minute, func(context.Context) (discovery.Answer, error) {
+			if broken.Load() {
+				return discovery.Answer{}, errors.New("down")
+			}
+			return discovery.Answer{Cluster: discovery.Cluster(discovery.Endpoint{Address: "10.0.0.1:1"})}, nil
+		})
+		b, cc := one(s), &channel{}
+		r := build(t, b, cc)
+		synctest.Wait()
+		r.Close()
+		broken.Store(true)
+		r = build(t, b, cc)
+		<-time.After(2 * time.Hour)
+		broken.Store(false)
+		<-time.After(2 * time.Minute)
+		r.Close()
+		broken.Store(true)
+		<-time.After(50 * time.Minute)
+		r = build(t, b, cc) // kept since it recovered, with the same answer
+		synctest.Wait()
+		r.Close()
+		want := strings.TrimSuffix(strings.Repeat(`state 10.0.0.1:1["child0" "/"]`+"\n", 3), "\n")
+		if got := cc.take(); got != want {
+			t.Errorf("channel saw\n%s\nwant\n%s", got, want)
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package discovery
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// Option is an option of a channel: one of this package, which all sources have, or
+// one of the package of a source. What is wrong with an option is said by Build, that
+// is by the first call.
+type Option func(*options)
+
+type options struct {
+	serviceConfig string
+	authority     string
+	settings      topology.Settings
+	own           map[reflect.Type][]any // of the sources, as given: func(*T) by T
+}
+
+// WithServiceConfig gives the service config, in JSON, that is sent to the channel with
+// the endpoints: methodConfig, retryThrottling, healthCheckConfig. It takes the place of
+// grpc.WithDefaultServiceConfig, which has no effect on such a channel, because gRPC
+// does not merge a default service config with that of a resolver: it drops it. Load
+// balancing is the resolver's: loadBalancingConfig and loadBalancingPolicy are errors.
+func WithServiceConfig(json string) Option {
+	return func(o *options) { o.serviceConfig = json }
+}
+
+// WithAuthority gives the channel's authority: the :authority of its calls, and the
+// name that certificates are verified against, for all endpoints whatever part of a
+// target they come from. grpc.WithAuthority goes before it.
+func WithAuthority(name string) Option {
+	return func(o *options) { o.authority = name }
+}
+
+// WithFailoverTimeout sets how long a priority may take to connect before the next one
+// is used (gRFC A56). The default is 10 s.
+func WithFailoverTimeout(d time.Duration) Option {
+	return func(o *options) { o.settings.FailoverTimeout = positive(d) }
+}
+
+// WithFailbackDelay sets how long a priority must work again before calls go back to
+// it. The default is 0: at once.
+func WithFailbackDelay(d time.Duration) Option {
+	return func(o *options) { o.settings.FailbackDelay = d }
+}
+
+// WithSlowStart sets the time in which an endpoint's share of the calls grows to that
+// of its weight after it was connected. The default is 0: it has its share at once.
+func WithSlowStart(d time.Duration) Option {
+	return func(o *options) { o.settings.SlowStart = d }
+}
+
+// WithPickFirst sends the calls of each locality to one endpoint, the first in the
+// order given that can be connected, in place of all by their weights (gRFC A62).
+func WithPickFirst() Option {
+	return func(o *options) { o.settings.PickFirst = true }
+}
+
+// positive returns d, or what cannot be taken for the default.
+func positive(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// OwnOption returns an option of a source of one's own, which sets a field in T, a type
+// of the source's package. OwnOptions reads it.
+func OwnOption[T any](set func(*T)) Option {
+	return func(o *options) {
+		own := maps.Clone(o.own)
+		if own == nil {
+			own = make(map[reflect.Type][]any)
+		}
+		key := reflect.TypeFor[T]()
+		own[key] = append(slices.Clone(own[key]), set)
+		o.own = own
+	}
+}
+
+// OwnOptions returns defaults with all options set that were made by OwnOption for T,
+// in the order in which they were given.
+func OwnOptions[T any](t *Target, defaults T) T {
+	for _, set := range t.options.own[reflect.TypeFor[T]()] {
+		set.(func(*T))(&defaults)
+	}
+	return defaults
+}
+
+// parameters are what the query of every target may have, and what each does. A
+// parameter goes before the option of the same name.
+var parameters = map[string]func(*options, string) error{
+	"authority": func(o *options, v string) error { o.authority = v; return nil },
+	"failoverTimeout": func(o *options, v string) (err error) {
+		o.settings.FailoverTimeout, err = parseDuration(v)
+		o.settings.FailoverTimeout = positive(o.settings.FailoverTimeout)
+		return err
+	},
+	"failbackDelay": func(o *options, v string) (err error) {
+		o.settings.FailbackDelay, err = parseDuration(v)
+		return err
+	},
+	"slowStart": func(o *options, v string) (err error) {
+		o.settings.SlowStart, err = parseDuration(v)
+		return err
+	},
+	"pickFirst": func(o *options, v string) (err error) {
+		if o.settings.PickFirst, err = strconv.ParseBool(v); err != nil {
+			return fmt.Errorf("%q given, want true or false", v)
+		}
+		return nil
+	},
+}
+
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q given, want a duration such as 10s", text)
+	}
+	return d, nil
+}
+
+// check says what is wrong with the settings, wherever they come from.
+func (o *options) check() error {
+	for name, d := range map[string]time.Duration{
+		"failbackDelay": o.settings.FailbackDelay, "failoverTimeout": o.settings.FailoverTimeout, "slowStart": o.settings.SlowStart,
+	} {
+		if d < 0 {
+			if name == "failoverTimeout" {
+				return fmt.Errorf("%s: a duration that is not positive given, want one such as 10s", name)
+			}
+			return fmt.Errorf("%s: %v given, want a duration such as 10s, or 0s for none", name, d)
+		}
+	}
+	return nil
+}
+
+// names returns the names of all parameters of a target, those of its source among them.
+func names(own map[string]bool) string {
+	all := slices.Collect(maps.Keys(parameters))
+	for name := range own {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}

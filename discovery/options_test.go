@@ -1,0 +1,171 @@
+package discovery_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// configFor returns the service config that a channel to the target is sent.
+func configFor(t *testing.T, text string, opts ...discovery.Option) string {
+	t.Helper()
+	cc := &channel{}
+	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
+	r, err := one(s, opts...).Build(target(text), cc, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	defer r.Close()
+	return cc.config()
+}
+
+// A parameter of the target goes before an option of the program.
+func TestWhatPoliciesAreTold(t *testing.T) {
+	options := []discovery.Option{
+		discovery.WithFailoverTimeout(3 * time.Second), discovery.WithFailbackDelay(time.Minute), discovery.WithSlowStart(30 * time.Second),
+	}
+	for _, test := range []struct {
+		target string
+		opts   []discovery.Option
+		want   []string
+	}{
+		{"x:///y", nil, []string{`"failoverTimeout":"10s"`, `"failbackDelay":"0s"`, `[{"understudy_weighted_round_robin":{"startPoint":"random"}}]`}},
+		{"x:///y", options, []string{`"failoverTimeout":"3s"`, `"failbackDelay":"60s"`, `"slowStart":{"window":"30s"`}},
+		{"x:///y?failoverTimeout=1500ms&failbackDelay=0s&slowStart=1m", options, []string{`"failoverTimeout":"1.500s"`, `"failbackDelay":"0s"`, `"slowStart":{"window":"60s"`}},
+		{"x:///y?slowStart=0s", options, []string{`"failoverTimeout":"3s"`, `{"startPoint":"random"}`}},
+		{"x:///y?pickFirst=true", nil, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
+		{"x:///y", []discovery.Option{discovery.WithPickFirst()}, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
+		{"x:///y?pickFirst=false", []discovery.Option{discovery.WithPickFirst()}, []string{`"understudy_weighted_round_robin"`}},
+		{"x:///y", []discovery.Option{discovery.WithServiceConfig(`{"retryThrottling":{}}`)}, []string{`"retryThrottling":{}`}},
+	} {
+		config := configFor(t, test.target, test.opts...)
+		for _, want := range test.want {
+			if !strings.Contains(config, want) {
+				t.Errorf("%s: config %s\nhas no %s", test.target, config, want)
+			}
+		}
+	}
+}
+
+func TestMistakesInOptions(t *testing.T) {
+	const all = "want one of authority, failbackDelay, failoverTimeout, pickFirst, shelf, slowStart"
+	parse := func(t *discovery.Target) ([]discovery.Part, error) {
+		t.Parameter("shelf")
+		return []discovery.Part{{Source: &scripted{}}}, nil
+	}
+	for _, test := range []struct {
+		query string
+		opt   discovery.Option
+		want  string
+	}{
+		{"failovertimeout=1s", nil, `target "x:///y?failovertimeout=1s" has the unknown parameter "failovertimeout" (in a name, ? is %3F), ` + all},
+		{"failoverTimeout=1", nil, `failoverTimeout: "1" given, want a duration such as 10s`},
+		{"failoverTimeout=0s", nil, "failoverTimeout: a duration that is not positive given"},
+		{"failbackDelay=-1s", nil, "failbackDelay: -1s given, want a duration such as 10s, or 0s for none"},
+		{"slowStart=soon", nil, `slowStart: "soon" given, want a duration such as 10s`},
+		{"pickFirst=yes", nil, `pickFirst: "yes" given, want true or false`},
+		{"authority=a&authority=b", nil, "has not one authority, but none or several"},
+		{"shelf=", nil, "has not one shelf, but none or several"},
+		{"%zz", nil, "has a query that does not parse"},
+		{"shelf=a;b", nil, "has a query that does not parse"},
+		{"", discovery.WithFailoverTimeout(0), "failoverTimeout: a duration that is not positive given"},
+		{"", discovery.WithSlowStart(-time.Second), "slowStart: -1s given"},
+		{"", discovery.WithServiceConfig(`{"loadBalancingConfig":[]}`), "loadBalancingConfig is set by the resolver"},
+	} {
+		b := discovery.NewBuilder("x", parse)
+		if test.opt != nil {
+			b = b.With(test.opt)
+		}
+		text := "x:///y"
+		if test.query != "" {
+			text += "?" + test.query
+		}
+		_, err := b.Build(target(text), &channel{}, resolver.BuildOptions{})
+		if err == nil || !strings.HasPrefix(err.Error(), "x: ") || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", text, err, test.want)
+		}
+		if again := b.Validate(target(text)); again == nil || again.Error() != err.Error() {
+			t.Errorf("%s: Validate = %v, want the same as Build: %v", text, again, err)
+		}
+	}
+}
+
+func TestAuthority(t *testing.T) {
+	named := of([]discovery.Part{{Source: &scripted{}, Authority: "named"}})
+	for _, test := range []struct {
+		b            *discovery.Builder
+		target, want string
+	}{
+		{one(&scripted{}), "x:///y z", "y%20z"},
+		{one(&scripted{}), "x:///:443", "localhost:443"},
+		{named, "x:///y", "named"},
+		{named.With(discovery.WithAuthority("a b")), "x:///y", "a%20b"},
+		{named.With(discovery.WithAuthority("option")), "x:///y?authority=parameter", "parameter"},
+	} {
+		if got := test.b.OverrideAuthority(target(test.target)); got != test.want {
+			t.Errorf("%s: authority %q, want %q", test.target, got, test.want)
+		}
+	}
+	// An authority that was given holds for all parts.
+	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
+	cc := &channel{}
+	r := build(t, of([]discovery.Part{{Name: "a", Source: s, Authority: "part"}}, discovery.WithAuthority("option")), cc)
+	defer r.Close()
+	if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
+		t.Errorf("channel saw %q, want %q", got, want)
+	}
+}
+
+func TestOptionsOfASource(t *testing.T) {
+	type own struct{ shelf, room string }
+	var got own
+	base := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+		got = discovery.OwnOptions(t, own{"top", "store"})
+		return []discovery.Part{{Source: &scripted{}}}, nil
+	}, discovery.OwnOption(func(o *own) { o.shelf = "left" }))
+	right := base.With(discovery.OwnOption(func(o *own) { o.shelf = "right" }))
+	for _, test := range []struct {
+		b    *discovery.Builder
+		want own
+	}{{base, own{"left", "store"}}, {right, own{"right", "store"}}, {base.With(), own{"left", "store"}}} {
+		if test.b.Validate(target("x:///y")); got != test.want {
+			t.Errorf("options are %+v, want %+v", got, test.want)
+		}
+	}
+}
+
+func TestMistakesOfAParser(t *testing.T) {
+	s := &scripted{}
+	for want, parts := range map[string][]discovery.Part{
+		"the target has no parts":                                          {},
+		"part 1 has no source":                                             {{Name: "a"}},
+		`part 2 has the name "a", want one that no other part has`:         {{Name: "a", Source: s}, {Name: "a", Source: s}},
+		`part 1 has the name "", want one that no other part has`:          {{Source: s}, {Name: "a", Source: s}},
+		"in the service config, which this channel disables (grpc.WithDis": {{Source: s}},
+	} {
+		opts := resolver.BuildOptions{DisableServiceConfig: strings.Contains(want, "disables")}
+		if _, err := of(parts).Build(target("x:///y"), &channel{}, opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Build = %v, want %q", err, want)
+		}
+	}
+}
+
+// The table names every parameter of a target.
+func TestTheTableOfOptionsIsComplete(t *testing.T) {
+	table, err := os.ReadFile("../docs/options.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = one(&scripted{}).Validate(target("x:///y?none=1"))
+	_, list, _ := strings.Cut(err.Error(), "want one of ")
+	for name := range strings.SplitSeq(list, ", ") {
+		if !strings.Contains(string(table), "| `"+name+"` |") {
+			t.Errorf("docs/options.md has no row for %s", name)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package discovery
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Poll returns a source that calls ask at once and then about every interval, give or
+// take a tenth, so that the clients of a fleet do not ask all at the same time. An error
+// leaves the last answer in use. The context ends when the channel needs no endpoints
+// any more; ask must return then.
+func Poll(interval time.Duration, ask func(context.Context) (Answer, error)) Source {
+	return poller{interval, ask}
+}
+
+type poller struct {
+	interval time.Duration
+	ask      func(context.Context) (Answer, error)
+}
+
+// Start implements Source.
+func (p poller) Start(r Receiver) (Watch, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go p.run(ctx, r)
+	return stopper(cancel), nil
+}
+
+func (p poller) run(ctx context.Context, r Receiver) {
+	for {
+		answer, err := p.ask(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			r.Fail(err)
+		default:
+			_ = r.Update(answer) // the next answer comes anyway
+		}
+		wait := time.NewTimer(p.interval + time.Duration((rand.Float64()-0.5)*0.2*float64(p.interval)))
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return
+		case <-wait.C:
+		}
+	}
+}
+
+// stopper is a Watch that ends by a call.
+type stopper func()
+
+// Close implements Watch.
+func (s stopper) Close() { s() }

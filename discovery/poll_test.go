@@ -1,0 +1,53 @@
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+func TestPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		var ended error
+		s := discovery.Poll(10*time.Second, func(ctx context.Context) (discovery.Answer, error) {
+			asked++
+			switch asked {
+			case 1:
+				return discovery.Answer{}, errors.New("down")
+			case 4:
+				<-ctx.Done()
+				ended = ctx.Err()
+				return discovery.Answer{}, ctx.Err()
+			}
+			return discovery.Answer{Cluster: discovery.Cluster(discovery.Endpoint{Address: fmt.Sprintf("10.0.0.%d:1", asked)})}, nil
+		})
+		cc, start := &channel{}, time.Now()
+		r := build(t, one(s), cc)
+		synctest.Wait()
+		if got, want := cc.take(), "error x: down"; got != want {
+			t.Errorf("at once: channel saw %q, want %q", got, want)
+		}
+		// About every 10 s: the second between 9 and 11 s, the third between 18 and 22 s.
+		for _, at := range []struct {
+			seconds float64
+			want    string
+		}{{8.9, ""}, {11.1, `state 10.0.0.2:1["child0" "/"]`}, {17.9, ""}, {22.1, `state 10.0.0.3:1["child0" "/"]`}} {
+			<-time.After(time.Until(start.Add(time.Duration(at.seconds * float64(time.Second)))))
+			if got := cc.take(); got != at.want {
+				t.Errorf("after %v s: channel saw %q, want %q", at.seconds, got, at.want)
+			}
+		}
+		<-time.After(time.Minute)
+		r.Close()
+		synctest.Wait()
+		if asked != 4 || ended == nil || cc.take() != "" {
+			t.Errorf("asked %d times, ended with %v; want no call at the same time, and the context's end", asked, ended)
+		}
+	})
+}

@@ -1,0 +1,91 @@
+package discovery
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/feed"
+)
+
+// Target is what a source is to be made for.
+type Target struct {
+	// Target is the channel's. Its query is read by Parameter.
+	resolver.Target
+	// ClientConn and BuildOptions are the channel's, for FromResolver. They are empty
+	// where the target is read for its authority alone.
+	ClientConn   resolver.ClientConn
+	BuildOptions resolver.BuildOptions
+
+	options options
+	query   url.Values
+	own     map[string]bool // parameters that the source knows
+}
+
+// Parameter returns the value of a parameter in the target's query, "" if it is not
+// given: one of the source's own, beside those that all sources have. A parameter that
+// is in the query and that the source never asks for is a mistake.
+func (t *Target) Parameter(name string) string {
+	t.own[name] = true
+	return t.query.Get(name)
+}
+
+// wrong returns an error about the target.
+func (t *Target) wrong(format string, args ...any) error {
+	return fmt.Errorf("target %s %s", feed.Quote(t.URL.Redacted()), fmt.Sprintf(format, args...))
+}
+
+// readQuery takes the parameters that all sources have.
+func (t *Target) readQuery() error {
+	query, err := url.ParseQuery(t.URL.RawQuery)
+	switch {
+	case err != nil:
+		return t.wrong("has a query that does not parse (%v)", err)
+	case t.URL.ForceQuery:
+		return t.wrong("has a question mark that nothing follows (in a name, ? is %%3F)")
+	}
+	t.query, t.own = query, make(map[string]bool)
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if len(query[name]) != 1 || query[name][0] == "" {
+			return t.wrong("has not one %s, but none or several", name)
+		}
+		if set := parameters[name]; set != nil {
+			if err := set(&t.options, query.Get(name)); err != nil {
+				return t.wrong("has a mistake: %s: %v", name, err)
+			}
+		}
+	}
+	return t.options.check()
+}
+
+// checkQuery returns an error if the query has what nobody knows.
+func (t *Target) checkQuery() error {
+	for _, name := range slices.Sorted(maps.Keys(t.query)) {
+		if parameters[name] == nil && !t.own[name] {
+			return t.wrong("has the unknown parameter %q (in a name, ? is %%3F), want one of %s", name, names(t.own))
+		}
+	}
+	return nil
+}
+
+// checkParts returns an error if a source was not made as it should be.
+func checkParts(parts []Part) error {
+	if len(parts) == 0 {
+		return errors.New("the target has no parts")
+	}
+	taken := make(map[string]bool)
+	for i, p := range parts {
+		if p.Source == nil {
+			return fmt.Errorf("part %d has no source", i+1)
+		}
+		if taken[p.Name] || p.Name == "" && len(parts) > 1 {
+			return fmt.Errorf("part %d has the name %q, want one that no other part has", i+1, p.Name)
+		}
+		taken[p.Name] = true
+	}
+	return nil
+}

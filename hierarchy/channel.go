@@ -1,0 +1,31 @@
+package hierarchy
+
+import "google.golang.org/grpc/resolver"
+
+// channelKey is the key of the channel in a resolver state's attributes.
+type channelKey struct{}
+
+// Channel says for which channel a state is, and what people call the priorities in
+// it: for logs, pages and errors. It must not be modified.
+type Channel struct {
+	// Target is the channel's, as its user wrote it.
+	Target string
+	// Names has a name for each child of the priority policy, such as
+	// "us-east/a, us-east/b" or a part of a failover target. They need not differ.
+	Names map[string]string
+}
+
+// SetChannel returns state with channel in its attributes.
+func SetChannel(state resolver.State, channel *Channel) resolver.State {
+	state.Attributes = state.Attributes.WithValue(channelKey{}, channel)
+	return state
+}
+
+// ChannelOf returns what SetChannel put into state, at any depth of the tree. Without
+// that it returns an empty Channel.
+func ChannelOf(state resolver.State) *Channel {
+	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok {
+		return c
+	}
+	return &Channel{}
+}

@@ -1,0 +1,189 @@
+// Package feed joins the sources of a channel, in priority order, into what the
+// channel is told. Sources find out endpoints; all else is here, once: the names of
+// children, the user's service config, the seal against proxies, bursts that become
+// one update, answers that change nothing, the last good answer, what is logged, and
+// what may still happen after Close.
+//
+// No lock is held while the feed calls the channel or a source, so either may call
+// back, from anywhere: from inside Start, an update, ResolveNow or Close.
+package feed
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+var logger = grpclog.Component("understudy")
+
+// patience is how long the first of several mechanisms is waited for, unless the
+// settings have another failover timeout.
+const patience = 10 * time.Second
+
+// Config is what is fixed for the life of a channel.
+type Config struct {
+	// Scheme is that of the target. Errors and lines of the log begin with it.
+	Scheme string
+	// Target is the channel's, as its user wrote it.
+	Target string
+	// ServiceConfig is the user's, in JSON, without load balancing; "" for none.
+	ServiceConfig string
+	// Settings are those of the policies.
+	Settings topology.Settings
+	// Mechanisms are where endpoints come from, in priority order, at least one.
+	Mechanisms []Mechanism
+}
+
+// Mechanism is one discovery mechanism of a channel (gRFC A37).
+type Mechanism struct {
+	// Name is what people call it. It is unique, and empty only where there is no
+	// other mechanism.
+	Name string
+	// ServerName is put on each address; "" leaves it to the channel.
+	ServerName string
+	// Key is what the last good answer is kept by while the channel is idle; equal
+	// keys mean the same endpoints, asked for in the same way. Nil keeps none.
+	Key any
+	// Start starts the source.
+	Start func(*Inlet) (Watch, error)
+}
+
+// Watch is a source at work. One that also has the method ResolveNow() is asked when
+// a connection to one of its endpoints fails.
+type Watch interface{ Close() }
+
+type resolverNow interface{ ResolveNow() }
+
+// Feed is the resolver.Resolver of one channel.
+type Feed struct {
+	config Config
+	cc     resolver.ClientConn
+
+	mu       sync.Mutex
+	progress progress
+	words    []word // one a mechanism
+	watches  []Watch
+	children map[string]int // to the mechanism that a child of the last tree is of
+	timer    *time.Timer    // sets progress.late
+	started  bool           // every source is started
+	closed   bool
+
+	publishing bool // a goroutine is in publish, and sends what turns up
+	changed    bool // there is something that was not sent
+	refused    bool // the channel did not take the last update
+
+	asking bool // a goroutine is in askSources
+
+	// Used by the one goroutine in publish.
+	json   string // the last service config
+	parsed *serviceconfig.ParseResult
+}
+
+// Start starts all sources and sends what they answered meanwhile. Where one cannot
+// be started it closes the others, and nothing is sent. Where the service config has
+// a mistake no source is started.
+func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
+	f := &Feed{
+		config:   config,
+		cc:       cc,
+		progress: progress{phases: make([]phase, len(config.Mechanisms))},
+		words:    make([]word, len(config.Mechanisms)),
+	}
+	if err := f.checkServiceConfig(); err != nil {
+		return nil, err
+	}
+	f.startTimer()
+	var watches []Watch
+	for i, m := range config.Mechanisms {
+		watch, err := m.Start(&Inlet{feed: f, index: i, translator: topology.Translator{Name: m.Name}})
+		if err != nil {
+			f.stop()
+			closeAll(watches)
+			if m.Name != "" {
+				err = fmt.Errorf("part %d, %s: %w", i+1, Quote(m.Name), err)
+			}
+			return nil, err
+		}
+		watches = append(watches, watch)
+	}
+	f.mu.Lock()
+	f.watches, f.started = watches, true
+	f.mu.Unlock()
+	// Whoever answered has been told that all is well, and hears of an error again.
+	_ = f.publish(nobody)
+	return f, nil
+}
+
+// startTimer sees to it that the others are not held back for ever.
+func (f *Feed) startTimer() {
+	if len(f.words) == 1 {
+		return
+	}
+	wait := patience
+	if f.config.Settings.FailoverTimeout > 0 {
+		wait = f.config.Settings.FailoverTimeout
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.timer = time.AfterFunc(wait, f.losePatience)
+}
+
+func (f *Feed) losePatience() {
+	f.mu.Lock()
+	f.progress.late = true
+	f.changed = f.changed || !f.progress.sent
+	f.mu.Unlock()
+	_ = f.publish(nobody) // see Start
+}
+
+// stop ends all that the feed does of itself. It returns the watches, for the caller
+// to close, unless that was done or a goroutine in askSources does it.
+func (f *Feed) stop() []Watch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	if f.closed {
+		return nil
+	}
+	f.closed = true
+	for i := range f.words {
+		f.confirm(i)
+	}
+	if f.asking {
+		return nil
+	}
+	return f.watches
+}
+
+// Close closes the sources. No update begins after it. It does not wait for one that
+// is under way, on whose stack it may have been called, nor for a source that is
+// being asked to look again, which is closed after that.
+func (f *Feed) Close() { closeAll(f.stop()) }
+
+func closeAll(watches []Watch) {
+	for _, w := range watches {
+		w.Close()
+	}
+}
+
+// Quote quotes text for an error of one line, shortened where it is long.
+func Quote(text string) string {
+	const most = 100
+	if len(text) <= most {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", text[:most], len(text))
+}
+
+// plain returns err without what it wraps: gRPC would take a status for final, and
+// end calls that wait for ready with it.
+func plain(err error) error { return errors.New(err.Error()) }

@@ -1,0 +1,156 @@
+package feed
+
+import (
+	"bytes"
+	"container/list"
+	"slices"
+	"sync"
+	"time"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// What is kept of answers while channels are idle.
+const (
+	keptFor     = time.Hour // since the source last confirmed it
+	keptEntries = 1000
+	keptBytes   = 64 << 20
+)
+
+// said is an answer in the form in which it is compared and kept: a cluster is a tenth
+// as large encoded.
+type said struct {
+	cluster   []byte // nil: endpoints count
+	endpoints []resolver.Endpoint
+}
+
+// sayingOf returns what an answer says.
+func sayingOf(a topology.Answer) said {
+	if a.Cluster == nil {
+		return said{endpoints: a.Endpoints}
+	}
+	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(a.Cluster)
+	if err != nil { // such as text that is not UTF-8, which the translation refuses
+		return said{cluster: []byte(err.Error())}
+	}
+	return said{cluster: append([]byte{}, encoded...)}
+}
+
+// answer returns the answer that says s.
+func (s said) answer() topology.Answer {
+	if s.cluster == nil {
+		return topology.Answer{Endpoints: s.endpoints}
+	}
+	cluster := &endpointv3.ClusterLoadAssignment{}
+	if proto.Unmarshal(s.cluster, cluster) != nil {
+		return topology.Answer{} // it was decoded before
+	}
+	return topology.Answer{Cluster: cluster}
+}
+
+// equal returns whether s and other say the same, as far as can be told.
+func (s said) equal(other said) (same bool) {
+	if s.cluster != nil || other.cluster != nil {
+		return s.cluster != nil && other.cluster != nil && bytes.Equal(s.cluster, other.cluster)
+	}
+	// Attributes hold anything, also what == cannot compare.
+	defer func() {
+		if recover() != nil {
+			same = false
+		}
+	}()
+	return slices.EqualFunc(s.endpoints, other.endpoints, func(a, b resolver.Endpoint) bool {
+		return a.Attributes.Equal(b.Attributes) && slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal)
+	})
+}
+
+// size returns about how many bytes s takes.
+func (s said) size() int {
+	const endpoint, address = 100, 100
+	n := len(s.cluster) + endpoint*len(s.endpoints)
+	for _, e := range s.endpoints {
+		for _, a := range e.Addresses {
+			n += address + len(a.Addr)
+		}
+	}
+	return n
+}
+
+// kept is what was said last by the sources of this process.
+var kept store
+
+// store keeps what was said under a key. The zero value is empty. It is safe for
+// concurrent use. The key nil is never kept.
+type store struct {
+	mu      sync.Mutex
+	entries map[any]*list.Element
+	order   list.List // of entry, the one confirmed last in front
+	bytes   int
+}
+
+type entry struct {
+	key       any
+	said      said
+	confirmed time.Time
+}
+
+// put keeps what was said at a time, in place of what was said before.
+func (s *store) put(key any, what said, at time.Time) {
+	if key == nil || what.size() > keptBytes {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries == nil {
+		s.entries = make(map[any]*list.Element)
+	}
+	if old, ok := s.entries[key]; ok {
+		s.remove(old)
+	}
+	s.entries[key] = s.order.PushFront(&entry{key, what, at})
+	s.bytes += what.size()
+	for last := s.order.Back(); s.bytes > keptBytes || len(s.entries) > keptEntries || expired(last, at); last = s.order.Back() {
+		s.remove(last)
+	}
+}
+
+// confirm notes that what is kept under key still held at a time.
+func (s *store) confirm(key any, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.entries[key]; ok {
+		e.Value.(*entry).confirmed = at
+		s.order.MoveToFront(e)
+	}
+}
+
+// get returns what is kept under key, and how long ago it was confirmed.
+func (s *store) get(key any, now time.Time) (said, time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.entries[key]
+	if !ok {
+		return said{}, 0, false
+	}
+	if expired(e, now) {
+		s.remove(e)
+		return said{}, 0, false
+	}
+	kept := e.Value.(*entry)
+	return kept.said, now.Sub(kept.confirmed), true
+}
+
+func expired(e *list.Element, now time.Time) bool {
+	return now.Sub(e.Value.(*entry).confirmed) > keptFor
+}
+
+// remove forgets an entry. The lock is held.
+func (s *store) remove(e *list.Element) {
+	kept := s.order.Remove(e).(*entry)
+	delete(s.entries, kept.key)
+	s.bytes -= kept.said.size()
+}

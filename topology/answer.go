@@ -1,0 +1,21 @@
+package topology
+
+import (
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc/resolver"
+)
+
+// Answer is what a source of endpoints has found out.
+type Answer struct {
+	// Cluster is a list of priorities, with localities, weights and drops. It must
+	// keep the rules of Translator.Translate, and is not modified. Where it is nil,
+	// Endpoints count.
+	Cluster *endpointv3.ClusterLoadAssignment
+	// Endpoints are one priority with one locality. Their attributes, among them any
+	// weight, are kept. An answer without a Cluster and without any address counts as
+	// a failure. The slice is not modified.
+	Endpoints []resolver.Endpoint
+	// Explain, which may be nil, says what is wrong with the Cluster in the words of
+	// whoever wrote it, such as the lines of a file.
+	Explain func(*Invalid) error
+}
