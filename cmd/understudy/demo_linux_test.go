@@ -21,7 +21,8 @@ func TestNoBackendOutlivesTheDemo(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			demo := exec.Command(os.Args[0], "demo")
-			demo.Env = append(os.Environ(), asDemo+"=1")
+			dir := t.TempDir() // a demo that is killed cannot remove its own
+			demo.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+dir)
 			progress, err := demo.StderrPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -46,6 +47,9 @@ func TestNoBackendOutlivesTheDemo(t *testing.T) {
 			}
 			for _, pid := range backends {
 				awaitEnd(t, pid)
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 && signal != syscall.SIGKILL {
+				t.Errorf("the demo left %v in the temporary directory, %v", left, err)
 			}
 		})
 	}

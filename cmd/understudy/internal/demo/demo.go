@@ -94,7 +94,7 @@ func Run(ctx context.Context, opts Options) error {
 	if opts.JSON {
 		err = report.printJSON(opts.Out)
 	} else {
-		report.printTable(opts.Out)
+		err = report.printTable(opts.Out)
 	}
 	if err == nil && !report.OK {
 		err = ErrNotOK

@@ -104,7 +104,9 @@ func TestFailoverIsTimedFromTheLastKill(t *testing.T) {
 func TestReportsSayWhatIsWrong(t *testing.T) {
 	r := Report{Phases: []PhaseResult{{Name: "steady", Problems: []string{"all is lost"}}}}
 	var out bytes.Buffer
-	r.printTable(&out)
+	if err := r.printTable(&out); err != nil {
+		t.Error(err)
+	}
 	if !strings.Contains(out.String(), "not as it should be: steady: all is lost\n") {
 		t.Errorf("printed %s", out.String())
 	}
@@ -113,6 +115,38 @@ func TestReportsSayWhatIsWrong(t *testing.T) {
 		t.Errorf("printed %s, %v", out.String(), err)
 	}
 }
+
+// The tables fit a terminal of 80 columns, with all names and numbers at their widest,
+// and a report that cannot be written is an error.
+func TestTheTablesFitATerminal(t *testing.T) {
+	slow := 12345.6
+	r := Report{OK: true}
+	for _, p := range phases {
+		result := PhaseResult{Name: p.name, Calls: 1_000_000, Failed: 1_000_000, Priority: -1, FailoverMS: &slow}
+		for range 2 {
+			result.Endpoints = append(result.Endpoints, EndpointResult{Address: "127.0.0.1:65535", Locality: "us-east/a", Priority: 1, Expected: 1, Measured: 1})
+		}
+		r.Phases = append(r.Phases, result)
+	}
+	var out bytes.Buffer
+	if err := r.printTable(&out); err != nil {
+		t.Error(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := len(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if err := r.printTable(brokenWriter{}); !errors.Is(err, errBroken) {
+		t.Errorf("error = %v, want the writer's", err)
+	}
+}
+
+var errBroken = errors.New("broken")
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
 // The demo ends in under a minute even where no phase that waits for answers gets them.
 func TestTheDemoEndsInUnderAMinute(t *testing.T) {

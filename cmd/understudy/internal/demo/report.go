@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -57,42 +58,63 @@ func (r *Report) printJSON(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-func (r *Report) printTable(w io.Writer) {
-	paint := table.PainterFor(w)
-	t := table.Table{Columns: []table.Column{
+// printTable prints a table of the phases and one of the endpoints' shares, neither
+// wider than a terminal of 80 columns.
+func (r *Report) printTable(out io.Writer) error {
+	paint := table.PainterFor(out)
+	var w bytes.Buffer
+	fmt.Fprintln(&w)
+	r.phases().Print(&w)
+	fmt.Fprintln(&w)
+	r.shares().Print(&w)
+	fmt.Fprintln(&w)
+	if r.OK {
+		fmt.Fprintln(&w, paint.Good("ok: every phase is as it should be"))
+	}
+	for _, p := range r.Phases {
+		for _, problem := range p.Problems {
+			fmt.Fprintf(&w, "%s %s: %s\n", paint.Bad("not as it should be:"), p.Name, problem)
+		}
+	}
+	_, err := out.Write(w.Bytes())
+	return err
+}
+
+func (r *Report) phases() *table.Table {
+	t := &table.Table{Columns: []table.Column{
 		{Title: "phase"},
 		{Title: "calls", Align: table.Right},
 		{Title: "failed", Align: table.Right},
 		{Title: "priority", Align: table.Right},
 		{Title: "failover", Align: table.Right},
-		{Title: "endpoint"},
-		{Title: "locality"},
-		{Title: "expected", Align: table.Right},
-		{Title: "measured", Align: table.Right},
 	}}
 	for _, p := range r.Phases {
 		failover := ""
 		if p.FailoverMS != nil {
 			failover = fmt.Sprintf("%.1f ms", *p.FailoverMS)
 		}
-		head := []string{p.Name, fmt.Sprint(p.Calls), fmt.Sprint(p.Failed), fmt.Sprint(p.Priority), failover}
-		for _, e := range p.Endpoints {
-			t.Row(append(head, e.Address, fmt.Sprintf("%d %s", e.Priority, e.Locality), percent(e.Expected), percent(e.Measured))...)
-			head = []string{"", "", "", "", ""}
-		}
+		t.Row(p.Name, fmt.Sprint(p.Calls), fmt.Sprint(p.Failed), fmt.Sprint(p.Priority), failover)
 	}
-	fmt.Fprintln(w)
-	t.Print(w)
-	fmt.Fprintln(w)
-	if r.OK {
-		fmt.Fprintln(w, paint.Good("ok: every phase is as it should be"))
-		return
-	}
+	return t
+}
+
+func (r *Report) shares() *table.Table {
+	t := &table.Table{Columns: []table.Column{
+		{Title: "phase"},
+		{Title: "endpoint"},
+		{Title: "priority", Align: table.Right},
+		{Title: "locality"},
+		{Title: "expected", Align: table.Right},
+		{Title: "measured", Align: table.Right},
+	}}
 	for _, p := range r.Phases {
-		for _, problem := range p.Problems {
-			fmt.Fprintf(w, "%s %s: %s\n", paint.Bad("not as it should be:"), p.Name, problem)
+		name := p.Name
+		for _, e := range p.Endpoints {
+			t.Row(name, e.Address, fmt.Sprint(e.Priority), e.Locality, percent(e.Expected), percent(e.Measured))
+			name = ""
 		}
 	}
+	return t
 }
 
 func percent(share float64) string {
