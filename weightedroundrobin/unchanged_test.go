@@ -39,3 +39,14 @@ func TestOnlyAChangeMakesAPicker(t *testing.T) {
 		}
 	})
 }
+
+// Before the first update there is nothing to say.
+func TestNothingIsPublishedBeforeTheFirstUpdate(t *testing.T) {
+	run(t, func(h *harness) {
+		h.policy.ExitIdle()
+		synctest.Wait()
+		if n := len(h.cc.States()); n != 0 {
+			t.Errorf("published %d states, the last %v", n, h.cc.State().ConnectivityState)
+		}
+	})
+}
