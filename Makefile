@@ -27,7 +27,7 @@ lint: ## vet and golangci-lint over all modules
 	bash .ci/lint
 
 .PHONY: bench
-bench: ## the scheduler beside a bare counter, textbook EDF and gRPC-Go's policies; four minutes
+bench: ## picks, bring-up and updates of the generated tree; its scheduler beside textbook EDF and gRPC-Go's policies; five minutes
 	go run ./internal/edf/bench
 
 .PHONY: bench-updates
