@@ -117,3 +117,23 @@ func (w *watch) check(scenario.Step) {
 		}
 	}
 }
+
+// A timer that fires after it was stopped, which a shell cannot always prevent, calls
+// for nothing.
+func TestLateTimers(t *testing.T) {
+	c := core.New()
+	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
+	c.EndUpdate()
+	c.Updated("a")
+	c.Reported("a", core.Ready)
+	for name, fired := range map[string]func(string) []core.Action{
+		"failover": c.FailoverTimerFired, "deactivation": c.DeactivationTimerFired, "failback": c.FailbackTimerFired,
+	} {
+		if actions := fired("a"); len(actions) > 0 {
+			t.Errorf("the late %s timer called for %v", name, actions)
+		}
+		if state, _ := c.State("a"); state != core.Ready {
+			t.Errorf("after the late %s timer a is %v, want READY", name, state)
+		}
+	}
+}

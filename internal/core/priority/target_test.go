@@ -54,9 +54,6 @@ func (t *target) write(format string, args ...any) {
 func (t *target) Script(s map[string][]scenario.Reaction) { t.script = s }
 
 func (t *target) Update(u scenario.Update) {
-	if t.closed {
-		return
-	}
 	t.errors = nil
 	t.update, t.inUpdate = u, true
 	t.act(t.core.BeginUpdate(u.Config))
