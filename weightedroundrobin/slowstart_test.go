@@ -101,3 +101,17 @@ func TestCloseStopsTheSteps(t *testing.T) {
 		}
 	})
 }
+
+// An endpoint that is READY alone gets all calls in its window, too: no picker is made
+// for its share.
+func TestTheOnlyReadyEndpointNeedsNoSteps(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update(slow, "a b")
+		h.ready("a")
+		before := len(h.cc.States())
+		wait(time.Minute)
+		if n := len(h.cc.States()) - before; n != 0 {
+			t.Errorf("published %d states in the window of the only READY endpoint, want none", n)
+		}
+	})
+}

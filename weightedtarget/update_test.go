@@ -38,6 +38,25 @@ func TestOnePublicationForEachOfManyUpdates(t *testing.T) {
 	})
 }
 
+// A failed child that tries again is no news: it still counts as failed, with the error
+// that calls get already.
+func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 b=1", "")
+		h.report("a", connectivity.TransientFailure)
+		h.report("b", connectivity.TransientFailure)
+		before := len(h.cc.States())
+		h.report("a", connectivity.Connecting)
+		if n := len(h.cc.States()) - before; n != 0 {
+			t.Errorf("published %d states, want none", n)
+		}
+		h.report("a", connectivity.TransientFailure)
+		if n := len(h.cc.States()) - before; n != 1 {
+			t.Errorf("published %d states for a new error, want 1", n)
+		}
+	})
+}
+
 // Of several children that fail, the error of the first by name is returned.
 func TestTheFirstErrorIsReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
