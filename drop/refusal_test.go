@@ -59,3 +59,15 @@ func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 		}
 	})
 }
+
+// A configuration of another policy is refused, and changes nothing.
+func TestWrongConfigurationIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update(`[]`)
+		h.report(connectivity.Ready, nil)
+		err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: &lbtest.StubConfig{}})
+		if got := lbtest.Pick(h.cc.State()); err == nil || got != "child" {
+			t.Errorf("error = %v, and calls get %q, want an error and what it was", err, got)
+		}
+	})
+}

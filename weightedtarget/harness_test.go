@@ -98,6 +98,9 @@ func (h *harness) describe() string {
 		if answer == errNoTargets.Error() {
 			return all + " no targets\n"
 		}
+		if h.weights[answer] == "" {
+			return all + " fail: " + answer + "\n" // which no child said
+		}
 		counts[answer]++
 	}
 	smallest := 0
