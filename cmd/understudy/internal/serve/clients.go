@@ -5,32 +5,38 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/peer"
 )
 
-// clients logs what each client does: that it connects, what it asks for, whether it
-// accepts (ACK) or rejects (NACK) what it is sent, and that it leaves.
+// clients follows what each client does: that it connects, what it asks for, whether
+// it accepts (ACK) or rejects (NACK) what it is sent, and that it leaves. What is
+// rare is logged, and all is counted.
 type clients struct {
 	log *slog.Logger
 
-	mu      sync.Mutex
-	streams map[int64]*client
+	mu       sync.Mutex
+	streams  map[int64]*client
+	clusters map[string]*tally // those that are served
 }
 
 // client is one stream.
 type client struct {
 	address string
 	node    string
-	nonces  map[string]string // answered last, by type
+	nonces  map[string]string   // answered last, by type
+	sent    map[string]response // sent last, by type
+	lacks   lacks
 }
 
 func newClients(log *slog.Logger) *clients {
-	return &clients{log: log, streams: make(map[int64]*client)}
+	return &clients{log: log, streams: make(map[int64]*client), clusters: make(map[string]*tally)}
 }
 
 // callbacks is what go-control-plane calls. Its streams are numbered from 1, those
@@ -43,11 +49,25 @@ func (c *clients) callbacks() serverv3.Callbacks {
 		StreamClosedFunc:      c.closed,
 		DeltaStreamClosedFunc: func(id int64, node *corev3.Node) { c.closed(-id, node) },
 		StreamRequestFunc: func(id int64, r *discoveryv3.DiscoveryRequest) error {
-			c.request(id, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNames(), r.GetVersionInfo(), r.GetResponseNonce(), r.GetErrorDetail()})
+			c.request(id, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNames(), nil, r.GetVersionInfo(), r.GetResponseNonce(), r.GetErrorDetail()})
 			return nil
 		},
+		StreamResponseFunc: func(_ context.Context, id int64, _ *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
+			names := make([]string, len(r.GetResources()))
+			for i, resource := range r.GetResources() {
+				names[i] = nameOf(resource.GetValue())
+			}
+			c.response(id, r.GetTypeUrl(), response{r.GetNonce(), names, time.Now()})
+		},
+		StreamDeltaResponseFunc: func(id int64, _ *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
+			names := make([]string, len(r.GetResources()))
+			for i, resource := range r.GetResources() {
+				names[i] = resource.GetName()
+			}
+			c.response(-id, r.GetTypeUrl(), response{r.GetNonce(), names, time.Now()})
+		},
 		StreamDeltaRequestFunc: func(id int64, r *discoveryv3.DeltaDiscoveryRequest) error {
-			c.request(-id, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNamesSubscribe(), "", r.GetResponseNonce(), r.GetErrorDetail()})
+			c.request(-id, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNamesSubscribe(), r.GetResourceNamesUnsubscribe(), "", r.GetResponseNonce(), r.GetErrorDetail()})
 			return nil
 		},
 	}
@@ -58,6 +78,7 @@ type request struct {
 	node    *corev3.Node
 	typeURL string
 	names   []string
+	dropped []string // asked for no longer; only in the incremental variant, where names are added
 	version string
 	nonce   string
 	problem *status.Status
@@ -70,7 +91,7 @@ func (c *clients) open(ctx context.Context, id int64, _ string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.streams[id] = &client{address: address, nonces: make(map[string]string)}
+	c.streams[id] = &client{address: address, nonces: make(map[string]string), sent: make(map[string]response), lacks: make(lacks)}
 	return nil
 }
 
@@ -95,15 +116,20 @@ func (c *clients) request(id int64, r request) {
 		s.node = r.node.GetId()
 		log.Info("client connected", "node", s.node, "agent", r.node.GetUserAgentName())
 	}
+	if r.typeURL == resourcev3.EndpointType {
+		c.subscribe(s, id < 0, r)
+	}
 	kind := short(r.typeURL)
 	switch {
 	case r.nonce == "" || s.nonces[r.typeURL] == r.nonce:
 		// Not an answer, but the first request or a change of what is wanted.
-		log.Info("client asks", "type", kind, "names", r.names)
+		log.Debug("client asks", "type", kind, "names", r.names)
 	case r.problem != nil:
 		log.Warn("client NACK", "type", kind, "names", r.names, "nonce", r.nonce, "version", r.version, "reason", r.problem.GetMessage())
+		c.answer(s, r.typeURL, r.nonce, false)
 	default:
-		log.Info("client ACK", "type", kind, "names", r.names, "nonce", r.nonce, "version", r.version)
+		log.Debug("client ACK", "type", kind, "names", r.names, "nonce", r.nonce, "version", r.version)
+		c.answer(s, r.typeURL, r.nonce, true)
 	}
 	s.nonces[r.typeURL] = r.nonce
 }

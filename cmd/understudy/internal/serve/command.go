@@ -13,7 +13,7 @@ import (
 // Command returns the command "serve". It ends when the context of the command does.
 func Command() *cobra.Command {
 	var o Options
-	var output string
+	var output, level string
 	command := &cobra.Command{
 		Use:   "serve DIR|FILE...",
 		Short: "Serve endpoints files to a fleet, as an xDS management server",
@@ -29,7 +29,7 @@ out; with --cache it is served as it was before. A cluster whose file is gone is
 removed after --removal-delay. A directory that cannot be read removes nothing.`,
 		Example: `  understudy serve endpoints/
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cobra.ArbitraryArgs, // Start says what to give where there are none
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.Listen, "listen", DefaultListen, "`address` to serve, host:port; TLS is needed beyond loopback")
@@ -41,9 +41,11 @@ removed after --removal-delay. A directory that cannot be read removes nothing.`
 	flags.BoolVar(&o.Strict, "strict", false, "refuse to start where a file is not good, or there is none")
 	flags.StringVar(&o.Policy, "policy", weightedroundrobin.Name, "`policy` that xds: clients are told to use, if they have it; or "+RoundRobin)
 	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
+	flags.StringVar(&o.Metrics, "metrics", "", "`address` to serve metrics at, host:port or a port on loopback, in Prometheus' text format")
+	flags.StringVar(&level, "log-level", "info", "`level` from which on is logged: debug (with what each client asks for and accepts), info, warn or error")
 	flags.StringVarP(&output, "output", "o", "text", "form of the log: `text` for people, json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		log, err := newLog(output, cmd.OutOrStdout())
+		log, err := newLog(output, level, cmd.OutOrStdout())
 		if err != nil {
 			return err
 		}
@@ -57,12 +59,18 @@ removed after --removal-delay. A directory that cannot be read removes nothing.`
 	return command
 }
 
-func newLog(output string, w io.Writer) (*slog.Logger, error) {
+func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	least, known := levels[level]
+	if !known {
+		return nil, fmt.Errorf("log level %q: want debug, info, warn or error", level)
+	}
+	options := &slog.HandlerOptions{Level: least}
 	switch output {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, nil)), nil
+		return slog.New(slog.NewTextHandler(w, options)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, nil)), nil
+		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
 	return nil, fmt.Errorf("output %q: want text or json", output)
 }

@@ -131,7 +131,7 @@ func directory(t *testing.T, path string, files ...string) string {
 func start(t *testing.T, o Options) (*Server, *logs) {
 	t.Helper()
 	l := newLogs()
-	o.Log = slog.New(slog.NewJSONHandler(l, nil))
+	o.Log = slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.Listen = "127.0.0.1:0"
 	s, err := Start(context.Background(), o)
 	if err != nil {

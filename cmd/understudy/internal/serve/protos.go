@@ -33,16 +33,16 @@ func newCluster(name, policy string) (*clusterv3.Cluster, error) {
 	if policy == RoundRobin {
 		return cluster, nil
 	}
-	weighted, err := newPolicies(&typev3.TypedStruct{TypeUrl: "type.googleapis.com/" + policy, Value: new(structpb.Struct)})
+	weighted, err := newPolicies("understudy", &typev3.TypedStruct{TypeUrl: "type.googleapis.com/" + policy, Value: new(structpb.Struct)})
 	if err != nil {
 		return nil, err
 	}
 	// What ROUND_ROBIN stands for in gRPC: localities by weight, and endpoints evenly.
-	even, err := newPolicies(new(roundrobinv3.RoundRobin))
+	even, err := newPolicies("round_robin", new(roundrobinv3.RoundRobin))
 	if err != nil {
 		return nil, err
 	}
-	fallback, err := newPolicies(&wrrlocalityv3.WrrLocality{EndpointPickingPolicy: even})
+	fallback, err := newPolicies("fallback", &wrrlocalityv3.WrrLocality{EndpointPickingPolicy: even})
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +50,14 @@ func newCluster(name, policy string) (*clusterv3.Cluster, error) {
 	return cluster, nil
 }
 
-// newPolicies returns the list of one policy that a message stands for.
-func newPolicies(config proto.Message) (*clusterv3.LoadBalancingPolicy, error) {
+// newPolicies returns the list of one policy, of which a message is the configuration.
+func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPolicy, error) {
 	packed, err := anypb.New(config)
 	if err != nil {
 		return nil, err
 	}
 	return &clusterv3.LoadBalancingPolicy{Policies: []*clusterv3.LoadBalancingPolicy_Policy{{
-		TypedExtensionConfig: &corev3.TypedExtensionConfig{Name: string(config.ProtoReflect().Descriptor().Name()), TypedConfig: packed},
+		TypedExtensionConfig: &corev3.TypedExtensionConfig{Name: name, TypedConfig: packed},
 	}}}, nil
 }
 

@@ -20,6 +20,7 @@ type publisher struct {
 	files     *files
 	clusters  *clusters
 	resources *resources
+	clients   *clients
 	store     *store // nil if the last good clusters are not to survive
 	log       *slog.Logger
 
@@ -40,6 +41,7 @@ func newPublisher(o Options) (*publisher, error) {
 		files:     files,
 		clusters:  newClusters(o.RemovalDelay),
 		resources: newResources(o.Policy),
+		clients:   newClients(o.Log),
 		log:       o.Log,
 		said:      make(map[string]string),
 	}
@@ -119,8 +121,13 @@ func (p *publisher) reload() map[string]error {
 // publish hands clusters to those who are subscribed to them.
 func (p *publisher) publish(updated, removed []string) {
 	clusters := make([]*endpointv3.ClusterLoadAssignment, len(updated))
+	now := time.Now()
 	for i, name := range updated {
 		clusters[i] = p.clusters.served[name].cluster
+		p.clients.changed(name, now)
+	}
+	for _, name := range removed {
+		p.clients.removed(name)
 	}
 	if err := p.resources.set(clusters, removed); err != nil {
 		p.log.Error("clusters cannot be served", "error", err.Error())

@@ -18,7 +18,8 @@ import (
 	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy/internal/filewatch"
@@ -60,13 +61,21 @@ type Options struct {
 	Policy string
 	// Insecure allows an address that is not on loopback without TLS.
 	Insecure bool
+	// Metrics, if not empty, is the address at which metrics are served, in
+	// Prometheus' text format: host:port, or a port on loopback.
+	Metrics string
 	// Log is told about clients and files. Default: nothing is logged.
 	Log *slog.Logger
 }
 
 // Server serves until its context ends or Stop is called.
 type Server struct {
-	addr   net.Addr
+	listener  net.Listener
+	metrics   *metricsServer
+	publisher *publisher
+	watcher   *filewatch.Watcher
+	log       *slog.Logger
+
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error // why it ended, once done is closed
@@ -97,25 +106,45 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	watcher := filewatch.New(o.Paths...) // what changes from here on is noticed
-	publisher, err := newPublisher(o)
-	if err != nil {
-		watcher.Close()
+	s := &Server{log: o.Log, done: make(chan struct{})}
+	s.watcher = filewatch.New(o.Paths...) // what changes from here on is noticed
+	if err := s.open(ctx, o); err != nil {
+		s.close()
 		return nil, err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
-	if err != nil {
-		watcher.Close()
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	s := &Server{addr: listener.Addr(), cancel: cancel, done: make(chan struct{})}
-	go s.run(ctx, listener, creds, publisher, watcher)
+	ctx, s.cancel = context.WithCancel(ctx)
+	go s.run(ctx, creds)
 	return s, nil
 }
 
+// open loads the files and listens.
+func (s *Server) open(ctx context.Context, o Options) (err error) {
+	if s.publisher, err = newPublisher(o); err != nil {
+		return err
+	}
+	if s.metrics, err = newMetricsServer(ctx, o.Metrics, s.publisher.clients); err != nil {
+		return err
+	}
+	s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
+	return err
+}
+
+// close ends what was opened, but for the listener, which its server closes.
+func (s *Server) close() {
+	s.watcher.Close()
+	s.metrics.close()
+}
+
 // Addr is the address that is served.
-func (s *Server) Addr() net.Addr { return s.addr }
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// MetricsAddr is the address at which metrics are served, nil if they are not.
+func (s *Server) MetricsAddr() net.Addr {
+	if s.metrics == nil {
+		return nil
+	}
+	return s.metrics.listener.Addr()
+}
 
 // Stop ends the server and returns when it has ended. It may be called twice.
 func (s *Server) Stop() {
@@ -129,36 +158,67 @@ func (s *Server) Wait() error {
 	return s.err
 }
 
-func (s *Server) run(ctx context.Context, listener net.Listener, creds credentials.TransportCredentials, p *publisher, w *filewatch.Watcher) {
-	log := p.log
+func (s *Server) run(ctx context.Context, creds credentials.TransportCredentials) {
 	defer close(s.done)
 	defer s.cancel()
 	server := grpc.NewServer(
 		grpc.Creds(creds),
-		// Clients that find out about dead servers by pings, as discovery/eds and
-		// gRPC's own do every 5 minutes, are welcome.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Minute, PermitWithoutStream: true}),
+		// Clients that find out about dead servers by pings are welcome: those of
+		// discovery/eds and gRPC's own ping every 5 minutes, or as often as they are
+		// told, but for a second that a ping may come early.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute}),
+		grpc.ChainStreamInterceptor(endWith(ctx)),
 	)
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, p.resources.cache(), newClients(log).callbacks()))
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, s.publisher.resources.cache(), s.publisher.clients.callbacks()))
+	status := health.NewServer()
+	status.SetServingStatus(discoveryv3.AggregatedDiscoveryService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
+	healthpb.RegisterHealthServer(server, status)
 
 	var background sync.WaitGroup
+	background.Go(func() { s.publisher.run(ctx, s.watcher) })
 	background.Go(func() {
-		defer w.Close()
-		p.run(ctx, w)
+		if err := s.metrics.run(); err != nil {
+			s.log.Error("metrics are served no longer", "error", err.Error())
+		}
 	})
 	background.Go(func() {
 		<-ctx.Done()
 		stop(server)
 	})
-	log.Info("serving", "address", listener.Addr().String(), "security", creds.Info().SecurityProtocol)
-	if err := server.Serve(listener); err != nil {
+	s.log.Info("serving", "address", s.Addr().String(), "security", creds.Info().SecurityProtocol)
+	if s.metrics != nil {
+		s.log.Info("metrics", "url", "http://"+s.MetricsAddr().String()+"/metrics")
+	}
+	if err := server.Serve(s.listener); err != nil {
 		s.err = fmt.Errorf("serve: %w", err)
 	}
 	s.cancel()
+	s.metrics.close()
 	background.Wait()
-	log.Info("stopped")
+	s.watcher.Close()
+	s.log.Info("stopped")
 }
+
+// endWith ends streams when ctx does: those of clients that watch the server's health
+// would outlast it.
+func endWith(ctx context.Context) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		inner, cancel := context.WithCancel(stream.Context())
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		return handle(srv, ending{stream, inner})
+	}
+}
+
+// ending is a stream with a context of its own.
+type ending struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context returns it.
+func (e ending) Context() context.Context { return e.ctx }
 
 // stop lets streams end, which they do because their server's context has ended,
 // and then breaks what is left: a connection on which a client never reads.
@@ -166,28 +226,4 @@ func stop(server *grpc.Server) {
 	timer := time.AfterFunc(stopPatience, server.Stop)
 	defer timer.Stop()
 	server.GracefulStop()
-}
-
-// credentials returns those that Options ask for.
-func (o Options) credentials() (credentials.TransportCredentials, error) {
-	if o.TLS != (TLS{}) {
-		config, err := o.TLS.config()
-		if err != nil {
-			return nil, err
-		}
-		return credentials.NewTLS(config), nil
-	}
-	if !o.Insecure && !isLoopback(o.Listen) {
-		return nil, fmt.Errorf("address %s is not on loopback, and whoever reaches it would read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
-	}
-	return insecure.NewCredentials(), nil
-}
-
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

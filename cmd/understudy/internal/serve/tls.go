@@ -5,7 +5,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
 	"os"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 // TLS are the PEM files of a server's certificate. They are read anew for each
@@ -48,4 +54,47 @@ func (t TLS) load() (*tls.Config, error) {
 		return nil, fmt.Errorf("client CA: %s holds no certificate in PEM", t.ClientCA)
 	}
 	return config, nil
+}
+
+// watched are credentials that log the handshakes that fail: the client's own log
+// may be far away.
+type watched struct {
+	credentials.TransportCredentials
+	log *slog.Logger
+}
+
+// ServerHandshake makes one connection secure.
+func (w watched) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secure, info, err := w.TransportCredentials.ServerHandshake(conn)
+	switch {
+	case errors.Is(err, io.EOF): // who only looks whether the port is open
+		w.log.Debug("connection closed before the TLS handshake", "client", conn.RemoteAddr().String())
+	case err != nil:
+		w.log.Warn("TLS handshake failed", "client", conn.RemoteAddr().String(), "error", err.Error())
+	}
+	return secure, info, err
+}
+
+// Clone returns a copy.
+func (w watched) Clone() credentials.TransportCredentials {
+	return watched{w.TransportCredentials.Clone(), w.log}
+}
+
+// credentials returns those that Options ask for.
+func (o Options) credentials() (credentials.TransportCredentials, error) {
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: want host:port, as in %s", o.Listen, DefaultListen)
+	}
+	if o.TLS != (TLS{}) {
+		config, err := o.TLS.config()
+		if err != nil {
+			return nil, err
+		}
+		return watched{credentials.NewTLS(config), o.Log}, nil
+	}
+	if ip := net.ParseIP(host); !o.Insecure && host != "localhost" && !ip.IsLoopback() {
+		return nil, fmt.Errorf("address %s is not on loopback, and whoever reaches it would read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
+	}
+	return insecure.NewCredentials(), nil
 }

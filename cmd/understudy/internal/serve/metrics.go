@@ -1,0 +1,105 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// What is told about clients.
+var (
+	metricClients     = prometheus.NewDesc("understudy_serve_clients", "Streams of clients that are open.", nil, nil)
+	metricSubscribers = prometheus.NewDesc("understudy_serve_subscribers", "Clients that have asked for the endpoints of the cluster.", []string{"cluster"}, nil)
+	metricLag         = prometheus.NewDesc("understudy_serve_lag_seconds", "How long the client that is furthest behind has not accepted the newest endpoints of the cluster; 0 if all have.", []string{"cluster"}, nil)
+	metricACKs        = prometheus.NewDesc("understudy_serve_acks_total", "Responses with a resource of the cluster that a client has accepted.", []string{"cluster", "type"}, nil)
+	metricNACKs       = prometheus.NewDesc("understudy_serve_nacks_total", "Responses with a resource of the cluster that a client has rejected.", []string{"cluster", "type"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c *clients) Describe(out chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{metricClients, metricSubscribers, metricLag, metricACKs, metricNACKs} {
+		out <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *clients) Collect(out chan<- prometheus.Metric) {
+	for _, m := range c.measure(time.Now()) {
+		out <- m
+	}
+}
+
+func (c *clients) measure(now time.Time) []prometheus.Metric {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := []prometheus.Metric{prometheus.MustNewConstMetric(metricClients, prometheus.GaugeValue, float64(len(c.streams)))}
+	for name, t := range c.clusters {
+		subscribers, lag := c.lag(name, now)
+		all = append(all,
+			prometheus.MustNewConstMetric(metricSubscribers, prometheus.GaugeValue, float64(subscribers), name),
+			prometheus.MustNewConstMetric(metricLag, prometheus.GaugeValue, lag.Seconds(), name))
+		for kind, n := range t.acks {
+			all = append(all, prometheus.MustNewConstMetric(metricACKs, prometheus.CounterValue, float64(n), name, kind))
+		}
+		for kind, n := range t.nacks {
+			all = append(all, prometheus.MustNewConstMetric(metricNACKs, prometheus.CounterValue, float64(n), name, kind))
+		}
+	}
+	return all
+}
+
+// metricsServer serves metrics at /metrics. Nil serves nothing.
+type metricsServer struct {
+	listener net.Listener
+	server   http.Server
+}
+
+// newMetricsServer listens at the address: a port alone, with or without a colon
+// before it, is on loopback.
+func newMetricsServer(ctx context.Context, address string, c *clients) (*metricsServer, error) {
+	if address == "" {
+		return nil, nil
+	}
+	if !strings.Contains(address, ":") {
+		address = ":" + address
+	}
+	if host, port, err := net.SplitHostPort(address); err != nil {
+		return nil, fmt.Errorf("metrics: %w, want host:port, or a port on loopback", err)
+	} else if host == "" {
+		address = net.JoinHostPort("127.0.0.1", port)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return &metricsServer{listener, http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}, nil
+}
+
+// run serves until close.
+func (m *metricsServer) run() error {
+	if m == nil {
+		return nil
+	}
+	if err := m.server.Serve(m.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return nil
+}
+
+func (m *metricsServer) close() {
+	if m != nil {
+		_ = m.server.Close()
+		_ = m.listener.Close() // where it was never served
+	}
+}

@@ -1,0 +1,216 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/testing/testcert"
+	"github.com/understudy-lb/understudy/weightedroundrobin"
+)
+
+func TestHealth(t *testing.T) {
+	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
+	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, service := range []string{"", "envoy.service.discovery.v3.AggregatedDiscoveryService"} {
+		answer, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: service})
+		if err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+			t.Errorf("service %q: %v, %v, want SERVING", service, answer, err)
+		}
+	}
+	watch, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{})
+	must(t, err)
+	if _, err := watch.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	s.Stop()
+	if took := time.Since(begin); took >= stopPatience {
+		t.Errorf("a client that watches the health holds the stop up for %v", took)
+	}
+}
+
+// scrape returns the metrics that are served.
+func scrape(t *testing.T, s *Server) string {
+	t.Helper()
+	response, err := http.Get("http://" + s.MetricsAddr().String() + "/metrics")
+	must(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	must(t, err)
+	http.DefaultClient.CloseIdleConnections()
+	return string(body)
+}
+
+func measures(t *testing.T, s *Server, want ...string) {
+	t.Helper()
+	got := scrape(t, s)
+	for _, line := range want {
+		if !strings.Contains(got, "\n"+line+"\n") {
+			t.Errorf("no line %s in:\n%s", line, got)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml")
+	path := filepath.Join(dir, "a.yaml")
+	s, l := start(t, Options{Paths: []string{dir}, Metrics: "0"})
+	if host, _, _ := net.SplitHostPort(s.MetricsAddr().String()); host != "127.0.0.1" {
+		t.Errorf("metrics without a host are served at %s, want loopback", host)
+	}
+	measures(t, s, "understudy_serve_clients 0", `understudy_serve_subscribers{cluster="a"} 0`, `understudy_serve_lag_seconds{cluster="a"} 0`)
+
+	stream := open(t, s, nil)
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}})
+	r := receive(t, stream)
+	answer := &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: []string{"a"}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
+	send(t, stream, answer)
+	l.wait(t, "client ACK")
+	measures(t, s, "understudy_serve_clients 1", `understudy_serve_subscribers{cluster="a"} 1`, `understudy_serve_subscribers{cluster="b"} 0`,
+		`understudy_serve_acks_total{cluster="a",type="ClusterLoadAssignment"} 1`, `understudy_serve_lag_seconds{cluster="a"} 0`)
+
+	write(t, path, endpoints("1", "2"))
+	answer.ResponseNonce = receive(t, stream).GetNonce()
+	answer.ErrorDetail = &status.Status{Message: "I do not like it"}
+	send(t, stream, answer)
+	l.wait(t, "client NACK")
+	measures(t, s, `understudy_serve_nacks_total{cluster="a",type="ClusterLoadAssignment"} 1`)
+	if strings.Contains(scrape(t, s), `lag_seconds{cluster="a"} 0`+"\n") {
+		t.Error("a client that has rejected the endpoints does not lag behind")
+	}
+
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ListenerType, ResourceNames: []string{"b"}})
+	r = receive(t, stream)
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: []string{"b"}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()})
+	l.wait(t, "client ACK")
+	measures(t, s, `understudy_serve_acks_total{cluster="b",type="Listener"} 1`)
+	remove(t, filepath.Join(dir, "b.yaml"))
+	l.wait(t, "cluster removed")
+	if strings.Contains(scrape(t, s), `"b"`) {
+		t.Error("a cluster that was removed is still measured")
+	}
+}
+
+// The lag of a cluster is that of the client that is furthest behind.
+func TestLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClients(slog.New(slog.DiscardHandler))
+		nonce := 0
+		ask := func(id int64, nonce string) {
+			c.request(id, request{typeURL: resourcev3.EndpointType, names: []string{"a"}, nonce: nonce})
+		}
+		respond := func(id int64) string {
+			nonce++
+			c.response(id, resourcev3.EndpointType, response{fmt.Sprint(nonce), []string{"a"}, time.Now()})
+			return fmt.Sprint(nonce)
+		}
+		expect := func(when string, subscribers int, lag time.Duration) {
+			t.Helper()
+			if n, got := c.lag("a", time.Now()); n != subscribers || got != lag {
+				t.Errorf("%s: %d subscribers, lag %v, want %d and %v", when, n, got, subscribers, lag)
+			}
+		}
+		c.changed("a", time.Now())
+		for id := range int64(2) {
+			must(t, c.open(context.Background(), id, ""))
+			ask(id, "")
+		}
+		time.Sleep(time.Second)
+		expect("neither has an answer", 2, time.Second)
+		ask(0, respond(0))
+		expect("one has accepted it", 2, time.Second)
+		late := respond(1)
+		time.Sleep(time.Second)
+		c.changed("a", time.Now())
+		ask(1, late)
+		expect("the other accepts what is old by now", 2, 2*time.Second)
+		ask(1, respond(1))
+		expect("it has the newest, the first one not", 2, 0)
+		time.Sleep(time.Second)
+		expect("a second later", 2, time.Second)
+		c.closed(0, nil)
+		expect("the first one leaves", 1, 0)
+	})
+}
+
+func TestFailedHandshakesAreLogged(t *testing.T) {
+	a := testcert.New(t)
+	pair := a.Pair("server", "127.0.0.1")
+	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, TLS: TLS{Certificate: pair.Certificate, Key: pair.Key, ClientCA: a.File()}})
+	conn, err := net.Dial("tcp", s.Addr().String())
+	must(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+	must(t, err)
+	line := l.wait(t, "TLS handshake failed")
+	if line["client"] != conn.LocalAddr().String() || line["level"] != "WARN" || !strings.Contains(fmt.Sprint(line["error"]), "TLS handshake") {
+		t.Errorf("the log says %v, want the client and the reason", line)
+	}
+	probe, err := net.Dial("tcp", s.Addr().String())
+	must(t, err)
+	probe.Close()
+	if line := l.wait(t, "connection closed before the TLS handshake"); line["level"] != "DEBUG" {
+		t.Errorf("a probe of the port is logged as %v", line)
+	}
+}
+
+func TestLogLevels(t *testing.T) {
+	for level, want := range map[string]string{"debug": "debug info warn error", "info": "info warn error", "warn": "warn error", "error": "error"} {
+		var out bytes.Buffer
+		log, err := newLog("text", level, &out)
+		must(t, err)
+		log.Debug("debug")
+		log.Info("info")
+		log.Warn("warn")
+		log.Error("error")
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			_, msg, _ := strings.Cut(strings.TrimSpace(line), "msg=")
+			got = append(got, msg)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("level %s logs %v, want %s", level, got, want)
+		}
+	}
+}
+
+// docs/xds.md shows the cluster that is sent.
+func TestTheDocumentShowsTheCluster(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/xds.md")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(page), "<!-- tested by interop/custompolicy_test.go -->\n```json\n")
+	snippet, _, _ := strings.Cut(rest, "```")
+	var shown clusterv3.Cluster
+	must(t, protojson.Unmarshal([]byte(snippet), &shown))
+	sent, err := newCluster("payments", weightedroundrobin.Name)
+	must(t, err)
+	if !proto.Equal(&shown, sent) {
+		t.Errorf("docs/xds.md shows %v, want %v", &shown, sent)
+	}
+}
