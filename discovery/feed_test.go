@@ -170,3 +170,29 @@ func TestClusterWeighsAcrossLocalities(t *testing.T) {
 		t.Errorf("an address without a port: %v", err)
 	}
 }
+
+// Where no mechanism has a priority, a warning and the channel's error say which and why.
+func TestWhatIsEmptyIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, first, second := &channel{}, &scripted{}, &scripted{}
+		r := build(t, of([]discovery.Part{{Name: "emptied.one", Source: first}, {Name: "emptied.two", Source: second}}), cc)
+		defer r.Close()
+		unweighted := discovery.Cluster(discovery.Endpoint{Address: "10.0.0.1:1"})
+		unweighted.Endpoints[0].LoadBalancingWeight = nil
+		first.Update(discovery.Answer{Cluster: discovery.Cluster()})
+		second.Update(discovery.Answer{Cluster: unweighted})
+		const none, light = `cluster "cluster" has no localities`, `cluster "cluster" has no locality with a weight, of 1`
+		if got, want := hierarchy.ChannelOf(cc.last).Empty, "x:///y: emptied.one: "+none+"; emptied.two: "+light; got != want {
+			t.Errorf("the channel is empty because %q, want %q", got, want)
+		}
+		for _, want := range []string{"x: emptied.one: endpoints: " + none, "x: emptied.two: endpoints: " + light} {
+			if logged.count(want) != 1 {
+				t.Errorf("no line of the log has %q", want)
+			}
+		}
+		second.say("10.0.0.1:1")
+		if got := hierarchy.ChannelOf(cc.last).Empty; got != "" {
+			t.Errorf("with an endpoint the channel is empty because %q", got)
+		}
+	})
+}

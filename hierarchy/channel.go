@@ -13,6 +13,9 @@ type Channel struct {
 	// Names has a name for each child of the priority policy, such as
 	// "us-east/a, us-east/b" or a part of a failover target. They need not differ.
 	Names map[string]string
+	// Empty says why the priority policy has no children, and in what; "" where it has
+	// some.
+	Empty string
 }
 
 // SetChannel returns state with channel in its attributes.

@@ -28,7 +28,7 @@ func (p *policy) apply(actions []core.Action) {
 		case core.PublishTimeout:
 			p.publish(a.Child, childlb.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.lastError}))
 		case core.PublishEmpty:
-			p.publish("", childlb.Failed(core.ErrEmpty))
+			p.publish("", childlb.Failed(p.emptyError()))
 		default:
 			p.applyTimer(c, a)
 		}

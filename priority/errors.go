@@ -5,7 +5,19 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	core "github.com/understudy-lb/understudy/internal/core/priority"
 )
+
+// emptyError returns what calls fail with where there are no priorities, and why there
+// are none, if whoever sent the update said so.
+func (p *policy) emptyError() error {
+	if why := hierarchy.ChannelOf(p.state).Empty; why != "" {
+		return fmt.Errorf("%w: %s", core.ErrEmpty, why)
+	}
+	return core.ErrEmpty
+}
 
 // rejection is what calls fail with while the child in use is one that returned an
 // error from its update. It is not a status error, so that calls that wait for

@@ -12,6 +12,9 @@ import (
 
 // note adds what is worth saying about a cluster in which check found nothing.
 func note(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) {
+	if len(split(cluster)) == 0 {
+		notes.add(join(prefix, "endpoints"), "%s: no call can be made", whyEmpty([]*endpointv3.ClusterLoadAssignment{cluster}))
+	}
 	var idle []string // prefixes of the paths of what has no effect, as has been said
 	for i, locality := range cluster.GetEndpoints() {
 		path := join(prefix, fmt.Sprintf("endpoints[%d]", i))
@@ -35,6 +38,24 @@ func note(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *probl
 			notes.add(v.Path, "%s", v.Text)
 		}
 	}
+}
+
+// whyEmpty says why no locality of clusters gets traffic.
+func whyEmpty(clusters []*endpointv3.ClusterLoadAssignment) string {
+	var why []string
+	for _, cluster := range clusters {
+		switch n := len(cluster.GetEndpoints()); {
+		case cluster == nil:
+		case n == 0:
+			why = append(why, fmt.Sprintf("cluster %q has no localities", cluster.GetClusterName()))
+		default:
+			why = append(why, fmt.Sprintf("cluster %q has no locality with a weight, of %d", cluster.GetClusterName(), n))
+		}
+	}
+	if len(why) == 0 {
+		return "there is no cluster"
+	}
+	return strings.Join(why, "; ")
 }
 
 func hasAnyPrefix(path string, prefixes []string) bool {

@@ -64,6 +64,9 @@ func (t *Translator) Translate(clusters ...*endpointv3.ClusterLoadAssignment) (T
 	}
 	tree := t.build(ranks)
 	tree.Notes = notes.list
+	if len(ranks) == 0 {
+		tree.Empty = whyEmpty(clusters)
+	}
 	return tree, nil
 }
 

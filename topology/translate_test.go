@@ -192,3 +192,28 @@ func TestDropsOfEveryPriority(t *testing.T) {
 		t.Errorf("config:\n%swant:\n%s", got, want)
 	}
 }
+
+// A cluster in which nothing gets traffic is valid (row E2), and says why calls fail.
+func TestWhyATreeIsEmpty(t *testing.T) {
+	for _, test := range []struct {
+		want     string
+		clusters []*endpointv3.ClusterLoadAssignment
+	}{
+		{`cluster "cluster" has no localities`, []*endpointv3.ClusterLoadAssignment{cluster()}},
+		{`cluster "cluster" has no locality with a weight, of 2`, []*endpointv3.ClusterLoadAssignment{cluster(unweighted(in(0, "us", "a")), weighing(0, in(1, "eu", "b")))}},
+		{`cluster "cluster" has no localities; cluster "cluster" has no localities`, []*endpointv3.ClusterLoadAssignment{cluster(), nil, cluster()}},
+		{"there is no cluster", []*endpointv3.ClusterLoadAssignment{nil}},
+		{"", []*endpointv3.ClusterLoadAssignment{cluster(), cluster(in(0, "us", "a"))}},
+		{"", []*endpointv3.ClusterLoadAssignment{cluster(in(0, "us"))}},
+	} {
+		tree := translate(t, new(Translator), test.clusters...)
+		if tree.Empty != test.want {
+			t.Errorf("%v: empty because %q, want %q", test.clusters, tree.Empty, test.want)
+		}
+		if only := len(test.clusters) == 1 && test.clusters[0] != nil; only && test.want != "" {
+			if got, want := tree.Notes[0].String(), "endpoints: "+test.want+": no call can be made"; got != want {
+				t.Errorf("the first note is %q, want %q", got, want)
+			}
+		}
+	}
+}

@@ -39,6 +39,8 @@ type Tree struct {
 	// Notes say what in the input has no effect and may surprise, such as a
 	// locality without traffic. There are at most MaxProblems.
 	Notes []Problem
+	// Empty says why the tree has no priorities, "" where it has some.
+	Empty string
 
 	groups []group
 }

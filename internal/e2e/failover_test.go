@@ -167,3 +167,25 @@ func TestNoFileAtTheStart(t *testing.T) {
 	writeEndpoints(t, path, first.address)
 	awaitName(ctx, t, cc, "first")
 }
+
+// Where a file has been emptied, the error of calls names it and says so.
+func TestAnEmptiedFileIsNamed(t *testing.T) {
+	t.Parallel()
+	first := startServer(t, "first", nil)
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	writeEndpoints(t, path, first.address)
+	cc := newClient(t, "file://"+path)
+	ctx := deadline(t, 20*time.Second)
+	awaitName(ctx, t, cc, "first")
+	writeEndpoints(t, path)
+	for {
+		_, err := who(ctx, cc)
+		if err == nil {
+			continue // the edit is yet to be seen
+		}
+		if want := path + `: cluster "e2e" has no localities`; !strings.Contains(err.Error(), want) {
+			t.Errorf("error = %v, want one with %s", err, want)
+		}
+		return
+	}
+}

@@ -65,6 +65,7 @@ func (f *Feed) message() message {
 // list puts the priorities of those mechanisms into m that have answered or failed.
 func (f *Feed) list(m *message) {
 	f.children = make(map[string]int)
+	var empty []string // why the trees have no priorities, if none has
 	m.about = &hierarchy.Channel{Target: f.config.Target, Names: make(map[string]string)}
 	for i, phase := range f.progress.phases {
 		if phase == outstanding {
@@ -75,10 +76,18 @@ func (f *Feed) list(m *message) {
 			tree = tree.Reresolving()
 		}
 		m.trees = append(m.trees, tree)
+		if name := f.config.Mechanisms[i].Name; name != "" {
+			empty = append(empty, name+": "+tree.Empty)
+		} else {
+			empty = append(empty, tree.Empty)
+		}
 		for n, p := range tree.Priorities() {
 			f.children[p.Child] = i
 			m.about.Names[p.Child] = f.nameOf(i, n, p.Name)
 		}
+	}
+	if len(f.children) == 0 {
+		m.about.Empty = f.config.Target + ": " + strings.Join(empty, "; ")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
+	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/topology"
@@ -29,11 +30,12 @@ func start(tree topology.Tree, down func(string) bool) (*simulation, error) {
 		return nil, err
 	}
 	c := &channel{down: down}
+	state := hierarchy.SetChannel(resolver.State{Endpoints: tree.Endpoints}, &hierarchy.Channel{Empty: tree.Empty})
 	return &simulation{
 		channel: c,
 		root:    policy.Builder.Build(c, balancer.BuildOptions{}),
 		update: balancer.ClientConnState{
-			ResolverState:  resolver.State{Endpoints: tree.Endpoints},
+			ResolverState:  state,
 			BalancerConfig: policy.Config,
 		},
 	}, nil
