@@ -12,21 +12,29 @@ import (
 // takes that element off. It says so in the log when endpoints begin to belong to no
 // child that is known.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
-	strays, first := 0, ""
-	for _, endpoint := range endpoints {
-		path := hierarchy.Path(endpoint)
-		if len(path) > 0 && known(path[0]) {
-			continue
-		}
-		if strays++; strays == 1 {
-			first = fmt.Sprintf("%v with the path %q", hierarchy.Addresses(endpoint), path)
+	groups := hierarchy.Group(endpoints)
+	strays := len(endpoints)
+	for child, group := range groups {
+		if known(child) {
+			strays -= len(group)
 		}
 	}
 	if strays > 0 && !s.strays {
-		Logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.Options.Target.String(), strays, len(endpoints), first)
+		Logger.Warningf("%s: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", s.name, s.Options.Target.String(), strays, len(endpoints), firstStray(endpoints, known))
 	}
 	s.strays = strays > 0
-	return hierarchy.Group(endpoints)
+	return groups
+}
+
+// firstStray describes the first endpoint that belongs to no child, of which there are
+// some. To look at a path copies it, so that this is done for the log alone.
+func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) string {
+	for _, endpoint := range endpoints {
+		if path := hierarchy.Path(endpoint); len(path) == 0 || !known(path[0]) {
+			return fmt.Sprintf("%v with the path %q", hierarchy.Addresses(endpoint), path)
+		}
+	}
+	return ""
 }
 
 // LogOnce logs a warning, unless it did before, as said tells.
