@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/childlb"
+	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/pickfirst"
 	"github.com/understudy-lb/understudy/priority"
 	"github.com/understudy-lb/understudy/weightedroundrobin"
@@ -78,6 +78,6 @@ func RegisterSpecNames(opts ...SpecNameOption) error {
 
 // isOurs reports whether a builder is one of this module's.
 func isOurs(b balancer.Builder) bool {
-	_, ours := b.(childlb.OwnsSubConns)
+	_, ours := b.(shell.OwnsSubConns)
 	return ours
 }

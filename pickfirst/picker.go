@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
 
-	"github.com/understudy-lb/understudy/internal/childlb"
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // queue makes calls wait.
@@ -14,7 +14,7 @@ var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
 // failing makes calls fail with err, and those that wait for ready wait. err must not
 // hold a status, which would end those, too: errors from elsewhere are not wrapped.
-func failing(err error) balancer.Picker { return childlb.Failing(err) }
+func failing(err error) balancer.Picker { return shell.Failing(err) }
 
 // readyPicker picks the one connection.
 type readyPicker struct{ conn balancer.SubConn }

@@ -1,10 +1,20 @@
 package priority
 
 import (
+	"fmt"
+
 	"google.golang.org/grpc/balancer"
 
-	"github.com/understudy-lb/understudy/internal/childlb"
+	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/shell"
+)
+
+// The timers of a child.
+const (
+	failover = iota
+	deactivation
+	failback
 )
 
 // apply does what the core asks for.
@@ -13,51 +23,58 @@ func (p *policy) apply(actions []core.Action) {
 		c := p.children[a.Child]
 		switch a.Kind {
 		case core.Create:
-			p.createChild(a.Child)
+			p.children[a.Child] = p.newChild(a.Child)
 		case core.Update:
-			p.updateChild(a.Child)
+			// A56 runs child.Update() and then reads the child's state.
+			c.Update(p.config.Children[a.Child].Config, shell.WithEndpoints(p.state, p.groups[a.Child]))
+			p.apply(p.core.Updated(a.Child))
 		case core.Destroy:
 			delete(p.children, a.Child)
-			c.lb.Close()
+			c.Close()
 		case core.ExitIdle:
-			c.lb.ExitIdle()
+			c.ExitIdle()
 		case core.Publish:
-			p.publish(a.Child, c.state)
+			p.use(a.Child, c.State())
 		case core.PublishRejected:
-			p.publish(a.Child, childlb.Failed(c.rejection))
+			p.use(a.Child, shell.Failed(c.LastError()))
 		case core.PublishTimeout:
-			p.publish(a.Child, childlb.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.lastError}))
+			p.use(a.Child, shell.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.LastError()}))
 		case core.PublishEmpty:
-			p.publish("", childlb.Failed(p.emptyError()))
+			p.use("", shell.Failed(p.emptyError()))
 		default:
 			p.applyTimer(c, a)
 		}
 	}
 }
 
-func (p *policy) applyTimer(c *child, a core.Action) {
+func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 	switch a.Kind {
 	case core.StartFailover:
-		c.failover.start(p, a.After, func() { p.apply(p.core.FailoverTimerFired(a.Child)) })
+		c.StartTimer(failover, a.After, func() { p.apply(p.core.FailoverTimerFired(a.Child)) })
 	case core.StopFailover:
-		c.failover.stop()
+		c.StopTimer(failover)
 	case core.StartDeactivation:
-		c.deactivation.start(p, a.After, func() { p.apply(p.core.DeactivationTimerFired(a.Child)) })
+		c.StartTimer(deactivation, a.After, func() { p.apply(p.core.DeactivationTimerFired(a.Child)) })
 	case core.StopDeactivation:
-		c.deactivation.stop()
+		c.StopTimer(deactivation)
 	case core.StartFailback:
-		c.failback.start(p, a.After, func() { p.apply(p.core.FailbackTimerFired(a.Child)) })
+		c.StartTimer(failback, a.After, func() { p.apply(p.core.FailbackTimerFired(a.Child)) })
 	case core.StopFailback:
-		c.failback.stop()
+		c.StopTimer(failback)
 	}
 }
 
-// publish publishes the state of the child, which is the one in use from now on.
-func (p *policy) publish(name string, state balancer.State) {
-	if p.inUse != name {
-		p.recordFailover(p.inUse, name, state.ConnectivityState)
-		p.inUse = name
+// use has the state of the child published, which is the one in use from now on.
+func (p *policy) use(name string, state balancer.State) {
+	p.chosen, p.published = name, state
+	p.Publish()
+}
+
+// emptyError returns what calls fail with where there are no priorities, and why there
+// are none, if whoever sent the update said so.
+func (p *policy) emptyError() error {
+	if why := hierarchy.ChannelOf(p.state).Empty; why != "" {
+		return fmt.Errorf("%w: %s", core.ErrEmpty, why)
 	}
-	p.published = state.ConnectivityState
-	p.cc.UpdateState(state)
+	return core.ErrEmpty
 }

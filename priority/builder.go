@@ -44,51 +44,20 @@
 package priority
 
 import (
-	"encoding/json"
-
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/grpclog"
-	"google.golang.org/grpc/serviceconfig"
 
-	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // Name is the name that the policy is registered under when this package is
 // imported.
 const Name = "understudy_priority"
 
-var logger = grpclog.Component("understudy")
-
 func init() { balancer.Register(NewBuilder(Name)) }
 
 // NewBuilder returns the builder of the policy under the given name. It is for
 // understudy.RegisterSpecNames; everybody else uses Name, which is registered.
-func NewBuilder(name string) balancer.Builder { return builder{name} }
-
-type builder struct{ name string }
-
-// Name returns the name the policy is registered under.
-func (b builder) Name() string { return b.name }
-
-// OwnsSubConns tells parents that a closed policy leaves no subchannel behind.
-func (builder) OwnsSubConns() {}
-
-// ParseConfig parses the policy's configuration; its errors name the field.
-func (builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
-	c := &lbconfig.Priority{}
-	if err := lbconfig.Parse("priority", raw, c); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// Build returns a policy without children.
-func (builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
-	return &policy{
-		cc:       cc,
-		opts:     opts,
-		core:     core.New(),
-		children: make(map[string]*child),
-	}
+func NewBuilder(name string) balancer.Builder {
+	return shell.Spec[lbconfig.Priority]{Name: "priority", New: newPolicy}.Builder(name)
 }

@@ -177,7 +177,7 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 				c.update(`{}`)
 				c.resolver.CC().ReportError(errors.New("no such host"))
 			},
-			`priority: no child to use, and the resolver reports: no such host`,
+			`priority: the resolver failed: no such host`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

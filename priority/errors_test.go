@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -21,7 +22,7 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 		return nil
 	}
 	balancer.Register(stubs)
-	p := NewBuilder(Name).Build(&lbtest.ClientConn{}, balancer.BuildOptions{}).(*policy)
+	p := NewBuilder(Name).Build(&lbtest.ClientConn{}, balancer.BuildOptions{})
 	defer p.Close()
 	config := parse(`{"childRetention": "0s", "priorities": ["a", "b"], "children": {
 		"a": {"config": [{"stub_errors": {"id": "a"}}]}, "b": {"config": [{"stub_errors": {"id": "b"}}]}}}`)
@@ -32,13 +33,14 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 		stubs.Get("a").Report(connectivity.TransientFailure, errors.New("refused"))
 		stubs.Get("a").Report(connectivity.Ready, nil)
 	}
-	p.serial.Do(func() {
-		if len(p.errors) != 0 {
-			t.Errorf("%d errors are kept: %v", len(p.errors), p.errors)
-		}
-	})
+	shell.PartsOf(p).(*policy).Do(func() {})
 	if n := len(stubs.Built()); n != 11 {
 		t.Errorf("%d children were built, want a once and b ten times", n)
+	}
+	config = parse(`{"priorities": ["b"], "children": {"b": {"config": [{"stub_errors": {"id": "b"}}]}}}`)
+	err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config})
+	if want := `priority: child "b" rejected its update: no endpoints`; err == nil || err.Error() != want {
+		t.Errorf("error = %v, want that of the one child, %s", err, want)
 	}
 }
 
@@ -61,13 +63,13 @@ func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 		}
 		balancer.Register(stubs)
 		cc := &lbtest.ClientConn{}
-		p := NewBuilder(Name).Build(cc, balancer.BuildOptions{}).(*policy)
+		p := NewBuilder(Name).Build(cc, balancer.BuildOptions{})
 		config := parse(`{"priorities": ["a"], "children": {"a": {"config": [{"stub_bad_state": {"id": "a"}}]}}}`)
 		err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config})
 		if !errors.Is(err, balancer.ErrBadResolverState) {
 			t.Errorf("%s: error = %v, want ErrBadResolverState", name, err)
 		}
-		p.serial.Do(func() {})
+		shell.PartsOf(p).(*policy).Do(func() {})
 		if got := lbtest.Pick(cc.State()); got != test.want {
 			t.Errorf("%s: calls get %q, want %q", name, got, test.want)
 		}

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	estats "google.golang.org/grpc/experimental/stats"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
@@ -26,16 +26,16 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) {
 	if from == "" || to == "" {
 		return
 	}
-	target := p.opts.Target.String()
-	failoversMetric.Record(p.cc.MetricsRecorder(), 1, target, from, to)
+	target := p.Options.Target.String()
+	failoversMetric.Record(p.ClientConn.MetricsRecorder(), 1, target, from, to)
 	was, now := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	switch {
 	case was < 0:
-		logger.Infof("priority: %s: from %q to %q, which is %v: %s", target, from, to, state, p.why(from))
+		shell.Logger.Infof("priority: %s: from %q to %q, which is %v: %s", target, from, to, state, p.why(from))
 	case was < now:
-		logger.Warningf("priority: %s: down from %q to %q, which is %v: %s", target, from, to, state, p.why(from))
+		shell.Logger.Warningf("priority: %s: down from %q to %q, which is %v: %s", target, from, to, state, p.why(from))
 	default:
-		logger.Infof("priority: %s: back up from %q to %q, which is %v: %s", target, from, to, state, p.why(from))
+		shell.Logger.Infof("priority: %s: back up from %q to %q, which is %v: %s", target, from, to, state, p.why(from))
 	}
 }
 
@@ -51,28 +51,8 @@ func (p *policy) why(name string) string {
 		return fmt.Sprintf("%q is not wanted any more", name)
 	case state != core.TransientFailure:
 		return fmt.Sprintf("%q is %v", name, state)
-	case c.rejection == nil && c.state.ConnectivityState == connectivity.Connecting:
+	case !c.Refused() && c.State().ConnectivityState == connectivity.Connecting:
 		return fmt.Sprintf("%q did not connect in time", name)
 	}
-	return fmt.Sprintf("%q failed: %v", name, c.lastError)
-}
-
-// logStrays says so once when endpoints begin to belong to no child.
-func (p *policy) logStrays() {
-	strays, first := 0, ""
-	for _, endpoint := range p.state.Endpoints {
-		path := hierarchy.Path(endpoint)
-		if len(path) > 0 {
-			if _, ok := p.config.Children[path[0]]; ok {
-				continue
-			}
-		}
-		if strays++; strays == 1 {
-			first = fmt.Sprintf("%v with the path %q", hierarchy.Addresses(endpoint), path)
-		}
-	}
-	if strays > 0 && !p.strays {
-		logger.Warningf("priority: %s: %d of %d endpoints belong to no child and get no calls, the first is %s", p.opts.Target.String(), strays, len(p.state.Endpoints), first)
-	}
-	p.strays = strays > 0
+	return fmt.Sprintf("%q failed: %v", name, c.LastError())
 }

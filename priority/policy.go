@@ -1,139 +1,151 @@
 package priority
 
 import (
-	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
-	"github.com/understudy-lb/understudy/internal/childlb"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// policy is a balancer.Balancer. Its methods may be called from any goroutine and
-// return when they have been applied, but for ResolverError and ExitIdle, which only
-// queue; after Close they do nothing. Children report at any time, also from inside a
-// call into them: reports are queued, and nothing calls into a child on the stack of
-// its report.
+// policy is the core in its shell.
 type policy struct {
-	cc     balancer.ClientConn
-	opts   balancer.BuildOptions
-	serial serial.Serializer
-
-	resolverErrors, exitIdles serial.Slot
+	*shell.Shell
 
 	// reresolution is the one thing that children read on their own stacks.
 	reresolution atomic.Pointer[reresolution]
 
-	// What follows is only used in events of serial.
-
 	core     *core.Core
-	children map[string]*child
-	config   *lbconfig.Priority // nil before the first update
+	children map[string]*shell.Child
+	config   *lbconfig.Priority
 	state    resolver.State
 	groups   map[string][]resolver.Endpoint
-	errors   updateErrors // of the update under way
-	updating bool         // between beginUpdate and the end of endUpdate
-	inUse    string       // the child whose picker is published, "" for none
-	strays   bool         // the last update had endpoints that belong to no child
-	closed   bool
 
-	published connectivity.State // last, of a child or for no priorities
+	chosen    string         // the child to be published, "" for none
+	published balancer.State // and its state
+	inUse     string         // the child whose picker was published
 }
 
-// UpdateClientConnState applies a configuration, which must come from ParseConfig,
-// and endpoints with paths (package hierarchy). What a child rejects is logged, and the
-// rest is applied all the same. It is returned as an error only if the policy itself is
-// TRANSIENT_FAILURE: a parent takes an error for the failure of the whole policy. It is
-// balancer.ErrBadResolverState itself where the children said nothing else. A
-// configuration of another type is an error that wraps balancer.ErrBadResolverState, and
-// changes nothing.
-func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
-	config, ok := s.BalancerConfig.(*lbconfig.Priority)
-	if !ok {
-		err := fmt.Errorf("priority: configuration of type %T given, want one that ParseConfig returned: %w", s.BalancerConfig, balancer.ErrBadResolverState)
-		p.serial.Do(func() { p.failWithoutConfig(err) })
-		return err
-	}
-	// Two events: what children report meanwhile on other stacks, say on that of another
-	// child's update, is queued between them, and so is part of the state on which the
-	// second chooses (A56, "Configuration Updates").
-	p.serial.Do(func() { p.beginUpdate(config, s.ResolverState) })
-	var err error
-	p.serial.Do(func() { err = p.endUpdate() })
-	return err
+func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
+	return &policy{Shell: s, core: core.New(), children: make(map[string]*shell.Child)}
 }
 
-func (p *policy) beginUpdate(config *lbconfig.Priority, state resolver.State) {
-	if p.closed {
-		return
+// coreConfig returns the part of the configuration that the core needs to know.
+func coreConfig(c *lbconfig.Priority) core.Config {
+	return core.Config{
+		Children:              slices.Collect(maps.Keys(c.Children)),
+		Priorities:            c.Priorities,
+		FailoverTimeout:       time.Duration(c.FailoverTimeout),
+		ChildRetention:        time.Duration(c.ChildRetention),
+		RemovedChildRetention: time.Duration(c.RemovedChildRetention),
+		FailbackDelay:         time.Duration(c.FailbackDelay),
 	}
-	p.updating = true
-	resolveNow, state := hierarchy.TakeResolveNow(hierarchy.Unseal(state))
+}
+
+// Begin updates the children that exist (A56, "Configuration Updates").
+func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
+	resolveNow, state := hierarchy.TakeResolveNow(state)
 	p.config, p.state = config, state
-	p.groups = hierarchy.Group(state.Endpoints)
 	p.reresolution.Store(&reresolution{children: config.Children, resolveNow: resolveNow})
-	p.logStrays()
+	p.groups = p.Split(state.Endpoints, func(child string) bool {
+		_, ok := config.Children[child]
+		return ok
+	})
 	p.apply(p.core.BeginUpdate(coreConfig(config)))
 }
 
-func (p *policy) endUpdate() error {
-	p.apply(p.core.EndUpdate())
-	err := p.errors.join()
-	p.errors, p.updating = nil, false
-	if p.published != connectivity.TransientFailure {
-		return nil
+// End chooses a priority.
+func (p *policy) End() { p.apply(p.core.EndUpdate()) }
+
+// State returns the state of the child that was chosen, and says so if it is another
+// than the one in use.
+func (p *policy) State() balancer.State {
+	if p.inUse != p.chosen {
+		p.recordFailover(p.inUse, p.chosen, p.published.ConnectivityState)
+		p.inUse = p.chosen
 	}
-	return err
+	return p.published
 }
 
-// failWithoutConfig makes calls fail rather than wait where no configuration has
-// been applied that they could wait for.
-func (p *policy) failWithoutConfig(err error) {
-	if !p.closed && p.config == nil {
-		p.cc.UpdateState(childlb.Failed(err))
-	}
+// newChild returns a child, which has no policy before its first update.
+func (p *policy) newChild(name string) *shell.Child {
+	return p.NewChild(name, shell.Handlers{
+		Reported: func(_ *shell.Child, state balancer.State) {
+			p.apply(p.core.Reported(name, states[state.ConnectivityState]))
+		},
+		Refused: func(*shell.Child, balancer.State) {
+			_, actions := p.core.Rejected(name)
+			p.apply(actions)
+		},
+		ResolveNow: p.resolveNow,
+	})
 }
 
-// ResolverError passes err on to all children, those too that are deactivated. If
-// there are none, calls fail with it. It does not wait for that: a parent may call it
-// from inside its UpdateState.
-func (p *policy) ResolverError(err error) {
-	p.resolverErrors.Enqueue(&p.serial, func() {
-		if p.closed {
+// Children yields the children by name, those too that are deactivated.
+func (p *policy) Children(yield func(string, shell.Below) bool) {
+	for _, name := range slices.Sorted(maps.Keys(p.children)) {
+		if !yield(name, p.children[name]) {
 			return
 		}
-		for _, c := range p.children {
-			c.lb.ResolverError(err)
-		}
-		if len(p.children) == 0 {
-			p.cc.UpdateState(childlb.Failed(fmt.Errorf("priority: no child to use, and the resolver reports: %w", err)))
-		}
-	})
+	}
 }
 
-// UpdateSubConnState does nothing: subchannels report to the child that made them.
-func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
-
-// ExitIdle asks the child in use to connect. It does not wait, either.
+// ExitIdle asks the child in use to connect.
 func (p *policy) ExitIdle() {
-	p.exitIdles.Enqueue(&p.serial, func() {
-		if c, ok := p.children[p.core.InUse()]; ok {
-			c.lb.ExitIdle()
-		}
-	})
+	if c, ok := p.children[p.core.InUse()]; ok {
+		c.ExitIdle()
+	}
 }
 
-// Close closes all children and stops their timers. Nothing is published
-// afterwards.
-func (p *policy) Close() {
-	p.serial.Do(func() {
-		p.closed = true
-		p.apply(p.core.Close())
-	})
+// Details is what a snapshot says of the policy beyond its children.
+type Details struct {
+	// InUse is the name of the child in use, "" for none.
+	InUse string
+}
+
+// Describe says which child is in use, and what each counts as.
+func (p *policy) Describe(s *shell.Snapshot) {
+	s.Details = Details{InUse: p.inUse}
+	for i := range s.Children {
+		s.Children[i].Details, _ = p.core.State(s.Children[i].Name)
+	}
+}
+
+// reresolution is what becomes of the children's requests for re-resolution. It is
+// never modified.
+type reresolution struct {
+	children   map[string]lbconfig.PriorityChild
+	resolveNow func(child string) // nil for the ClientConn's
+}
+
+// resolveNow passes a request of a child on. It is called on the child's own stack,
+// at any time. Requests of children that are not configured are ignored: an answer
+// would have nothing for them.
+func (p *policy) resolveNow(name string) {
+	r := p.reresolution.Load()
+	config, ok := r.children[name]
+	switch {
+	case !ok || config.IgnoreReresolutionRequests:
+	case r.resolveNow != nil:
+		r.resolveNow(name)
+	default:
+		p.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
+	}
+}
+
+// states has the core's names of gRPC's states.
+var states = [...]core.State{
+	connectivity.Idle:             core.Idle,
+	connectivity.Connecting:       core.Connecting,
+	connectivity.Ready:            core.Ready,
+	connectivity.TransientFailure: core.TransientFailure,
+	connectivity.Shutdown:         core.TransientFailure,
 }

@@ -98,7 +98,7 @@ func TestResolverErrorReachesAllChildren(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()
 		r.ResolverError(errors.New("no such host"))
-		want := []string{"publish TRANSIENT_FAILURE: priority: no child to use, and the resolver reports: no such host"}
+		want := []string{"publish TRANSIENT_FAILURE: priority: the resolver failed: no such host"}
 		if got := r.Take(); !slices.Equal(got, want) {
 			t.Errorf("without children: %q, want %q", got, want)
 		}

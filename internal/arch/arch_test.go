@@ -85,7 +85,6 @@ var rank = map[string]int{
 
 	"hierarchy": 1,
 
-	"internal/childlb":  2,
 	"internal/shell":    2,
 	"internal/lbconfig": 2,
 

@@ -84,15 +84,18 @@ func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 		}
 		return
 	}
-	failed, counts := c.shell.Refused(c.name, c.state.ConnectivityState, err)
+	refusal, counts := c.shell.Refused(c.name, c.state.ConnectivityState, err)
+	if refusal != nil {
+		c.failed = refusal
+	}
 	if !counts {
 		return
 	}
-	c.refused, c.failed = true, FailureOf(failed.Picker)
+	c.refused = true
 	if c.handlers.Refused != nil {
-		c.handlers.Refused(c, failed)
+		c.handlers.Refused(c, Failed(refusal))
 	} else {
-		c.handlers.Reported(c, failed)
+		c.handlers.Reported(c, Failed(refusal))
 	}
 }
 
@@ -161,8 +164,8 @@ func (c *Child) Reported(i *Instance, state balancer.State) {
 func (c *Child) swap() {
 	old := c.current
 	c.current, c.pending = c.pending, nil
+	old.Remove()
 	c.report(c.current.state)
-	old.Close()
 }
 
 func (c *Child) report(state balancer.State) {

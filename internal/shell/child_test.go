@@ -33,6 +33,7 @@ type parent struct {
 func newParent() *parent {
 	p := &parent{cc: &lbtest.ClientConn{}}
 	p.ClientConn = p.cc
+	p.serial.SetFlush(p.closeRemoved)
 	p.child = p.NewChild("child", Handlers{
 		Reported: func(_ *Child, s balancer.State) {
 			p.mu.Lock()

@@ -67,9 +67,9 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 	if err == nil {
 		return nil
 	}
-	if failed, counts := i.shell.Refused(name, i.state.ConnectivityState, err); counts {
-		i.state = failed
-		i.owner.Reported(i, failed)
+	if refusal, counts := i.shell.Refused(name, i.state.ConnectivityState, err); counts {
+		i.state = Failed(refusal)
+		i.owner.Reported(i, i.state)
 	}
 	return err
 }
@@ -192,8 +192,8 @@ func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 // ExitIdle asks the policy to connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
-// Remove closes the policy when the update under way has been published: until then its
-// subchannels serve calls. What it reports is ignored at once.
+// Remove closes the policy once the parent has published what follows from that: until
+// then its subchannels serve calls. What it reports is ignored at once.
 func (i *Instance) Remove() {
 	i.mu.Lock()
 	i.closed = true

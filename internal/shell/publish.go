@@ -15,11 +15,20 @@ func (s *Shell) Publish() { s.stale = true }
 func (s *Shell) flush() {
 	switch {
 	case s.closed || s.updating || !s.configured:
+		return
 	case s.scheduled != nil:
 		s.publishWhenDue()
 	case s.stale:
 		s.publish(s.parts.State())
 	}
+	s.closeRemoved()
+}
+
+func (s *Shell) closeRemoved() {
+	for _, i := range s.removed {
+		i.Close()
+	}
+	s.removed = nil
 }
 
 func (s *Shell) publishWhenDue() {

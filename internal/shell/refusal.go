@@ -11,46 +11,40 @@ import (
 // Refusal is what calls fail with while the child in use is one that returned an error
 // from its update. It wraps no status, so that calls that wait for ready wait.
 type Refusal struct {
-	policy, child string
-	err           error
+	who string // of which policy
+	err error
 }
 
 // Error says which child of which policy refused its update, and why.
-func (r *Refusal) Error() string {
-	if r.child == "" {
-		return fmt.Sprintf("%s: the child rejected its update: %v", r.policy, r.err)
-	}
-	return fmt.Sprintf("%s: child %q rejected its update: %v", r.policy, r.child, r.err)
-}
+func (r *Refusal) Error() string { return fmt.Sprintf("%s rejected its update: %v", r.who, r.err) }
 
 // Unwrap returns the child's error.
 func (r *Refusal) Unwrap() error { return r.err }
 
 // Refused handles an error from the update of a child whose last report is reported. It
-// returns the state that the child counts as from now on, if that is another: not if it
-// is READY or IDLE, which then stays in use, nor if it has said itself what is wrong,
-// which balancer.ErrBadResolverState does not.
-func (s *Shell) Refused(child string, reported connectivity.State, err error) (failed balancer.State, counts bool) {
-	refusal := &Refusal{s.name, child, Plain(err)}
+// returns the error that calls to the child fail with from now on if that counts: not if
+// it is READY or IDLE, which then stays in use, nor if it has said itself what is wrong,
+// which balancer.ErrBadResolverState does not: then nothing is returned.
+func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
+	who := s.name + ": the child"
+	if child != "" {
+		who = fmt.Sprintf("%s: child %q", s.name, child)
+	}
+	refusal = &Refusal{who, Plain(err)}
 	if s.updating { // otherwise there is nobody to return it to
 		s.Refuse(refusal)
 	}
 	says := !errors.Is(err, balancer.ErrBadResolverState)
-	switch reported {
-	case connectivity.Ready, connectivity.Idle:
-		if says {
-			Logger.Warningf("%v; it stays %v", refusal, reported)
-		}
-		return balancer.State{}, false
-	case connectivity.TransientFailure:
-		if !says {
-			return balancer.State{}, false
-		}
+	switch {
+	case reported == connectivity.TransientFailure && !says:
+		return nil, false
+	case reported == connectivity.Ready || reported == connectivity.Idle:
+		Logger.Warningf("%s rejected its update and stays %v: %v", who, reported, err)
+		return refusal, false
+	case says:
+		Logger.Warningf("%s rejected its update and counts as failed: %v", who, err)
 	}
-	if says {
-		Logger.Warningf("%v; it counts as failed", refusal)
-	}
-	return Failed(refusal), true
+	return refusal, true
 }
 
 // Refuse has the update under way return err if nothing else is wrong, and the policy

@@ -91,7 +91,7 @@ type Shell struct {
 	stale      bool // Publish was called
 	strays     bool // the last update had endpoints that belong to no child
 	refusals   refusals
-	removed    []Below // to be closed when the update has been published
+	removed    []*Instance // to be closed once calls are not given to them any more
 
 	published balancer.State // last
 	since     time.Time      // when its connectivity state became so
@@ -136,15 +136,15 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	return err
 }
 
+// Do runs f in an event, and returns when that is over. An event must not call it.
+func (s *Shell) Do(f func()) { s.serial.Do(f) }
+
 // end ends an update, and returns what is to be said of it.
 func (s *Shell) end() error {
 	s.updating = false
 	s.flush()
-	for _, c := range s.removed { // only now, since calls were still given to them
-		c.Close()
-	}
 	err := s.refusals.join()
-	s.removed, s.refusals = nil, nil
+	s.refusals = nil
 	if s.published.ConnectivityState != connectivity.TransientFailure {
 		return nil
 	}
@@ -202,9 +202,6 @@ func (s *Shell) Close() {
 		for _, c := range s.parts.Children {
 			c.Close()
 		}
-		for _, c := range s.removed {
-			c.Close()
-		}
-		s.removed = nil
+		s.closeRemoved()
 	})
 }

@@ -205,7 +205,7 @@ func (t *target) ResolverError(err error) {
 		t.write("resolver-error %s %v", name, err)
 	}
 	if len(names) == 0 && !t.closed {
-		t.write("publish TRANSIENT_FAILURE: priority: no child to use, and the resolver reports: %v", err)
+		t.write("publish TRANSIENT_FAILURE: priority: the resolver failed: %v", err)
 	}
 }
 

@@ -31,7 +31,7 @@ func (m *Model) ExitIdle() {
 // ResolverError is a call from the parent.
 func (m *Model) ResolverError(err string) {
 	if len(m.children) == 0 && !m.closed && !m.Rows["p-no-child"] {
-		m.publish(fails("priority: no child to use, and the resolver reports: " + err))
+		m.publish(fails("priority: the resolver failed: " + err))
 	}
 	for _, name := range m.names() {
 		if c := m.children[name]; !c.deactivated() || !m.Rows["p-resolver-error"] {
