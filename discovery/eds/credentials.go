@@ -3,14 +3,14 @@ package eds
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy/internal/secure"
 )
 
 // channelCredentials are those of a connection to a management server. Equal
@@ -35,7 +35,7 @@ func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCred
 	if server := boot.find(uri); server != nil {
 		return server.credentials()
 	}
-	if isLoopback(host) {
+	if secure.IsLoopback(host) {
 		return channelCredentials{insecure.NewCredentials(), insecureIdentity}, nil
 	}
 	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
@@ -59,14 +59,11 @@ func (f tlsFiles) check() error {
 func (f tlsFiles) load() (*tls.Config, error) {
 	var config tls.Config
 	if f.CA != "" {
-		pem, err := os.ReadFile(f.CA)
+		roots, err := secure.Roots(f.CA)
 		if err != nil {
 			return nil, fmt.Errorf("ca_certificate_file: %w", err)
 		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca_certificate_file: %s holds no certificate in PEM", f.CA)
-		}
+		config.RootCAs = roots
 	}
 	if f.Certificate != "" {
 		pair, err := tls.LoadX509KeyPair(f.Certificate, f.PrivateKey)

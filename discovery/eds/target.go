@@ -46,13 +46,3 @@ func parseTarget(target resolver.Target) (host, cluster string, err error) {
 func clusterOf(target resolver.Target) string {
 	return strings.TrimPrefix(target.URL.Path, "/")
 }
-
-// isLoopback reports whether host, with its port, is on this machine alone.
-func isLoopback(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(name)
-	return name == "localhost" || ip != nil && ip.IsLoopback()
-}

@@ -77,14 +77,3 @@ func TestQueriesThatAreWrong(t *testing.T) {
 		}
 	}
 }
-
-func TestLoopback(t *testing.T) {
-	for host, want := range map[string]bool{
-		"127.0.0.1:1": true, "127.8.9.1:1": true, "[::1]:1": true, "localhost:1": true,
-		"10.0.0.1:1": false, "0.0.0.0:1": false, "[::]:1": false, "localhost.example.com:1": false, "": false,
-	} {
-		if got := isLoopback(host); got != want {
-			t.Errorf("isLoopback(%q) = %v, want %v", host, got, want)
-		}
-	}
-}

@@ -157,7 +157,12 @@ func (p *publisher) report(c changes) {
 
 // complain logs what is wrong with a path, once.
 func (p *publisher) complain(problems map[string]error) {
-	maps.DeleteFunc(p.said, func(path, _ string) bool { return problems[path] == nil })
+	for _, path := range slices.Sorted(maps.Keys(p.said)) {
+		if problems[path] == nil {
+			delete(p.said, path)
+			p.log.Info("refused no longer", "path", path)
+		}
+	}
 	for _, path := range slices.Sorted(maps.Keys(problems)) {
 		text := problems[path].Error()
 		if p.said[path] == text {

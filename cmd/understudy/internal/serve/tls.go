@@ -2,16 +2,16 @@ package serve
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"os"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy/internal/secure"
 )
 
 // TLS are the PEM files of a server's certificate. They are read anew for each
@@ -44,15 +44,11 @@ func (t TLS) load() (*tls.Config, error) {
 	if t.ClientCA == "" {
 		return config, nil
 	}
-	pem, err := os.ReadFile(t.ClientCA)
+	roots, err := secure.Roots(t.ClientCA)
 	if err != nil {
 		return nil, fmt.Errorf("client CA: %w", err)
 	}
-	config.ClientAuth = tls.RequireAndVerifyClientCert
-	config.ClientCAs = x509.NewCertPool()
-	if !config.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("client CA: %s holds no certificate in PEM", t.ClientCA)
-	}
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, roots
 	return config, nil
 }
 
@@ -82,8 +78,7 @@ func (w watched) Clone() credentials.TransportCredentials {
 
 // credentials returns those that Options ask for.
 func (o Options) credentials() (credentials.TransportCredentials, error) {
-	host, _, err := net.SplitHostPort(o.Listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 		return nil, fmt.Errorf("address %q: want host:port, as in %s", o.Listen, DefaultListen)
 	}
 	if o.TLS != (TLS{}) {
@@ -93,7 +88,7 @@ func (o Options) credentials() (credentials.TransportCredentials, error) {
 		}
 		return watched{credentials.NewTLS(config), o.Log}, nil
 	}
-	if ip := net.ParseIP(host); !o.Insecure && host != "localhost" && !ip.IsLoopback() {
+	if !o.Insecure && !secure.IsLoopback(o.Listen) {
 		return nil, fmt.Errorf("address %s is not on loopback, and whoever reaches it would read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
 	}
 	return insecure.NewCredentials(), nil

@@ -65,6 +65,9 @@ func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
 			}
 			expect(t, s, "without the directory", map[string]int{"a": 1, "b": 1})
 			test.back(dir)
+			if line := l.wait(t, "refused no longer"); line["path"] != dir {
+				t.Errorf("the log says %v, want that the directory is back", line)
+			}
 			write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2"))
 			if got := next(); got != 2 {
 				t.Errorf("%d endpoints after an edit in the directory that is back, want 2", got)
