@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -15,8 +14,6 @@ import (
 
 // Scheme is the scheme of the targets of this package.
 const Scheme = "file"
-
-var logger = grpclog.Component("understudy")
 
 func init() { discovery.Register(NewBuilder()) }
 

@@ -31,6 +31,7 @@ const serviceConfig = `{
 			"retryableStatusCodes": ["UNAVAILABLE"]
 		}
 	}],
+	"retryThrottling": {"maxTokens": 1000, "tokenRatio": 0.1},
 	"healthCheckConfig": {"serviceName": ""}
 }`
 
@@ -38,9 +39,10 @@ func main() {
 	cc, err := grpc.NewClient("failover:///us-east.example.com:443,eu-west.example.com:443",
 		understudy.With(discovery.WithServiceConfig(serviceConfig)),
 		grpc.WithTransportCredentials(credentials.NewTLS(nil)),
-		// Without keepalive a backend that hangs, or is cut off, stays in use.
+		// Without keepalive a backend that hangs, or is cut off, stays in use. Time,
+		// Timeout and the failover timer's 10 s are less than a call's deadline.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
-			Time:                20 * time.Second,
+			Time:                10 * time.Second,
 			Timeout:             5 * time.Second,
 			PermitWithoutStream: true,
 		}),

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -102,7 +104,10 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 		return nil, nil, err
 	}
 	s := &server{name: name, health: health.NewServer(), address: listener.Addr().String()}
-	s.grpc = grpc.NewServer(grpc.Creds(creds))
+	s.grpc = grpc.NewServer(grpc.Creds(creds), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+		MinTime:             5 * time.Second, // as in the README
+		PermitWithoutStream: true,
+	}))
 	healthgrpc.RegisterHealthServer(s.grpc, s.health)
 	s.grpc.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "understudy.e2e.v1.E2E",

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy"
@@ -69,33 +67,6 @@ func TestNotServingFailsOverAndServingComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "second")
 	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_SERVING)
 	awaitName(ctx, t, cc, "first")
-}
-
-// A stopped process keeps its connections, so that only keepalive tells; and the
-// kernel accepts new ones for it, so that the attempt to connect again hangs until
-// the failover timer.
-func TestAStoppedProcessFailsOver(t *testing.T) {
-	t.Parallel()
-	const keepaliveTime, keepaliveTimeout, failoverTimer = 10 * time.Second, time.Second, 10 * time.Second
-	process, stdout := startSelf(t, "backend")
-	line, err := stdout.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := startServer(t, "second", nil)
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	writeEndpoints(t, path, strings.TrimSpace(line), second.address)
-	cc := newClient(t, "file://"+path, grpc.WithKeepaliveParams(keepalive.ClientParameters{
-		Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true,
-	}))
-	awaitName(deadline(t, 10*time.Second), t, cc, "process")
-	if err := process.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	stopped := time.Now()
-	const bound = keepaliveTime + keepaliveTimeout + failoverTimer
-	awaitName(deadline(t, bound+5*time.Second), t, cc, "second")
-	t.Logf("failed over %v after SIGSTOP", time.Since(stopped))
 }
 
 func TestAKilledTierFailsOverAndComesBack(t *testing.T) {

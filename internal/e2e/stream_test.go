@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// A stream stays on the priority on which it began until it ends, also when calls have
+// gone back to a higher one.
+func TestAStreamStaysUntilItEnds(t *testing.T) {
+	t.Parallel()
+	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	writeEndpoints(t, path, first.address, second.address)
+	cc := newClient(t, "file://"+path)
+	ctx := deadline(t, 20*time.Second)
+	awaitName(ctx, t, cc, "first")
+	first.grpc.Stop()
+	awaitName(ctx, t, cc, "second")
+	stream, err := healthgrpc.NewHealthClient(cc).Watch(ctx, &healthgrpc.HealthCheckRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectStatus(t, stream, healthgrpc.HealthCheckResponse_SERVING)
+	startServerOn(t, "first", first.address, nil)
+	awaitName(ctx, t, cc, "first")
+	second.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
+	expectStatus(t, stream, healthgrpc.HealthCheckResponse_NOT_SERVING)
+	awaitName(ctx, t, cc, "first")
+}
+
+func expectStatus(t *testing.T, stream healthgrpc.Health_WatchClient, want healthgrpc.HealthCheckResponse_ServingStatus) {
+	t.Helper()
+	if got, err := stream.Recv(); err != nil || got.GetStatus() != want {
+		t.Fatalf("the stream said %v, %v, want %v of the second priority", got, err, want)
+	}
+}
