@@ -74,5 +74,9 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 // ExitIdle asks the child to connect.
 func (p *policy) ExitIdle() { p.child.ExitIdle() }
 
-// Describe shows the drops.
-func (p *policy) Describe(s *shell.Snapshot) { s.Details = p.categories }
+// Describe says what is dropped.
+func (p *policy) Describe(s *shell.Snapshot) {
+	if len(p.categories) > 0 {
+		s.Details = p.categories
+	}
+}

@@ -19,8 +19,7 @@ func (p *policy) act(actions []core.Action) {
 		case core.StartTimer:
 			p.startTimer()
 		case core.StopTimer:
-			p.timer.stop()
-			p.timer = nil
+			p.timer.Stop()
 		case core.Publish:
 			p.publish(a)
 		case core.WatchHealth:

@@ -3,7 +3,6 @@ package pickfirst
 import (
 	"fmt"
 	"hash/maphash"
-	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
@@ -27,7 +26,7 @@ type policy struct {
 	// The rest is only used in events.
 	core    core.Core
 	entries []entry // the core's list
-	timer   *attemptTimer
+	timer   serial.Timer
 	closed  bool
 }
 
@@ -113,8 +112,7 @@ func (p *policy) exitIdle() {
 func (p *policy) Close() {
 	p.events.Do(func() {
 		p.closed = true
-		p.timer.stop()
-		p.timer = nil
+		p.timer.Stop()
 		for i := range p.entries {
 			p.entries[i].shutdown()
 		}
@@ -122,29 +120,8 @@ func (p *policy) Close() {
 	})
 }
 
-// attemptTimer is one run of the core's timer.
-type attemptTimer struct {
-	timer   *time.Timer
-	stopped bool // only used in events: the timer may have fired already
-}
-
-func (t *attemptTimer) stop() {
-	if t != nil {
-		t.stopped = true
-		t.timer.Stop()
-	}
-}
-
 func (p *policy) startTimer() {
-	t := &attemptTimer{}
-	fired := func() {
-		if !t.stopped {
-			p.timer = nil
-			p.act(p.core.TimerFired())
-		}
-	}
-	t.timer = time.AfterFunc(core.AttemptDelay, func() { p.events.Run(fired) })
-	p.timer = t
+	p.timer.Start(&p.events, core.AttemptDelay, func() { p.act(p.core.TimerFired()) })
 }
 
 var states = [...]core.State{

@@ -111,11 +111,13 @@ type Details struct {
 	InUse string
 }
 
-// Describe says which child is in use, and what each counts as.
+// Describe says which child is in use, and what people call each and what it counts as.
 func (p *policy) Describe(s *shell.Snapshot) {
 	s.Details = Details{InUse: p.inUse}
 	for i := range s.Children {
-		s.Children[i].Details, _ = p.core.State(s.Children[i].Name)
+		c := &s.Children[i]
+		c.Title = s.Channel.Names[c.Name]
+		c.Details, _ = p.core.State(c.Name)
 	}
 }
 

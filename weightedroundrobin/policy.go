@@ -180,6 +180,18 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 	}
 }
 
+// Endpoint is what a snapshot says of a child beyond its state.
+type Endpoint struct {
+	Weight uint32 // without slow start
+}
+
+// Describe says which weights the endpoints have.
+func (p *policy) Describe(s *shell.Snapshot) {
+	for i, c := range p.core.Order() {
+		s.Children[i].Details = Endpoint{Weight: c.Weight()}
+	}
+}
+
 // ExitIdle asks the children that are IDLE to connect.
 func (p *policy) ExitIdle() {
 	for _, c := range p.core.Order() {

@@ -158,6 +158,24 @@ var connectivityOf = [...]connectivity.State{
 	core.TransientFailure: connectivity.TransientFailure,
 }
 
+// Target is what a snapshot says of a child beyond its state.
+type Target struct {
+	Weight   uint32     // 0 for one that is only retained
+	CountsAs core.State // which is not always what the child reported
+}
+
+// Describe says what the children count as, and with what weights.
+func (p *policy) Describe(s *shell.Snapshot) {
+	for i := range s.Children {
+		name := s.Children[i].Name
+		target := Target{CountsAs: p.core.CountsAs(name)}
+		if p.core.Has(name) {
+			target.Weight = p.children[name].weight
+		}
+		s.Children[i].Details = target
+	}
+}
+
 // states has the core's names of gRPC's states.
 var states = [...]core.State{
 	connectivity.Idle:             core.Idle,

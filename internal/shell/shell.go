@@ -98,6 +98,7 @@ type Shell struct {
 	timer     serial.Timer   // runs until wakeAt
 	wakeAt    time.Time
 
+	channel *hierarchy.Channel
 	watch
 }
 
@@ -122,6 +123,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 			return
 		}
 		b.configured, b.updating = true, true
+		b.channel = hierarchy.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
 	// What children report meanwhile on other stacks, say on that of another child's

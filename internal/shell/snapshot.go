@@ -7,12 +7,14 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
 // Snapshot is what a policy looked like at one moment. It is never modified.
 type Snapshot struct {
 	Policy   string             // what it is called in errors and logs
+	Channel  *hierarchy.Channel // for which it works, as far as the last update says
 	State    connectivity.State // as last published
 	Since    time.Time          // when State became so; zero if nothing was published
 	Error    error              // why calls fail, if they do and it is known
@@ -23,6 +25,7 @@ type Snapshot struct {
 // ChildSnapshot is what a policy knew of a child.
 type ChildSnapshot struct {
 	Name      string
+	Title     string             // what people call it, where that is known
 	State     connectivity.State // as last reported
 	LastError error              // the last that is known, also if it is over
 	Details   any                // what the policy's core adds
@@ -100,7 +103,7 @@ func (s *Shell) lookAround() {
 }
 
 func (s *Shell) look() *Snapshot {
-	now := &Snapshot{Policy: s.name, State: s.published.ConnectivityState, Since: s.since}
+	now := &Snapshot{Policy: s.name, Channel: s.channel, State: s.published.ConnectivityState, Since: s.since}
 	if now.State == connectivity.TransientFailure {
 		now.Error = FailureOf(s.published.Picker)
 	}

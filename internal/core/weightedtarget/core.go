@@ -189,6 +189,9 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
+// CountsAs returns what a child, which must be there, counts as.
+func (c *Core) CountsAs(name string) State { return c.children[name].counts() }
+
 // Has returns whether a child is configured.
 func (c *Core) Has(name string) bool {
 	child, ok := c.children[name]

@@ -1,0 +1,205 @@
+package understudy_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/priority"
+)
+
+// describe writes down what a policy, and all below it, looks like at a time since start.
+func describe(w shell.Watchable, start time.Time, indent string) string {
+	s := w.Snapshot()
+	if s == nil {
+		return indent + "nothing\n"
+	}
+	text := fmt.Sprintf("%s%s %v since %v", indent, s.Policy, s.State, s.Since.Sub(start))
+	if s.Error != nil {
+		text += fmt.Sprintf(", error %v", s.Error)
+	}
+	if s.Details != nil {
+		text += fmt.Sprintf(", %+v", s.Details)
+	}
+	text += "\n"
+	for _, c := range s.Children {
+		text += fmt.Sprintf("%s- %q %q %v", indent, c.Name, c.Title, c.State)
+		if c.LastError != nil {
+			text += fmt.Sprintf(", last error %v", c.LastError)
+		}
+		if c.Details != nil {
+			text += fmt.Sprintf(", %+v", c.Details)
+		}
+		text += "\n"
+		if c.Below != nil {
+			text += describe(c.Below, start, indent+"  ")
+		}
+	}
+	return text
+}
+
+// tree builds a tree of all policies, two endpoints in its first priority and one in its
+// second, and updates it.
+func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
+	t.Helper()
+	builder := balancer.Get(priority.Name)
+	config, err := builder.(balancer.ConfigParser).ParseConfig([]byte(twoPriorities))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := builder.Build(cc, balancer.BuildOptions{})
+	endpoint := func(address string, path ...string) resolver.Endpoint {
+		return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
+	}
+	state := resolver.State{Endpoints: []resolver.Endpoint{endpoint("a", "p0", "full"), endpoint("b", "p1", "full")}}
+	state = hierarchy.SetChannel(state, &hierarchy.Channel{Target: "file:///x", Names: map[string]string{"p0": "near", "p1": "far"}})
+	if err := policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: state}); err != nil {
+		t.Fatal(err)
+	}
+	return policy
+}
+
+// Everything can be asked what it looks like while somebody watches, from the root down,
+// and nothing is kept while nobody does.
+func TestWhatATreeLooksLike(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		cc := &lbtest.ClientConn{}
+		policy := tree(t, cc)
+		root := policy.(shell.Watchable)
+		want := func(want string) {
+			t.Helper()
+			time.Sleep(time.Millisecond) // snapshots are not made more often than that
+			synctest.Wait()
+			if got := describe(root, start, ""); got != want {
+				t.Errorf("the tree looks so:\n%s\nwant\n%s", got, want)
+			}
+		}
+		if got := describe(root, start, ""); got != "nothing\n" {
+			t.Errorf("while nobody watches there is\n%s", got)
+		}
+		stop := root.Watch()
+		want(`priority CONNECTING since 0s, {InUse:p0}
+- "p0" "near" CONNECTING, CONNECTING
+  drop CONNECTING since 0s
+  - "" "" CONNECTING
+    weighted_target CONNECTING since 0s
+    - "empty" "" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints, {Weight:1 CountsAs:TRANSIENT_FAILURE}
+      weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: the resolver gave no endpoints
+    - "full" "" CONNECTING, {Weight:1 CountsAs:CONNECTING}
+      weighted_round_robin CONNECTING since 0s
+      - "a" "" CONNECTING, {Weight:1}
+`)
+		if got := root.Snapshot().Channel.Target; got != "file:///x" {
+			t.Errorf("the channel is %q", got)
+		}
+		time.Sleep(time.Second)
+		a := cc.SubConn("a")
+		a.Report(connectivity.Connecting, nil)
+		a.Report(connectivity.TransientFailure, errors.New("refused"))
+		want(`priority CONNECTING since 0s, {InUse:p1}
+- "p0" "near" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints, TRANSIENT_FAILURE
+  drop TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: the resolver gave no endpoints
+  - "" "" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints
+    weighted_target TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: the resolver gave no endpoints
+    - "empty" "" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints, {Weight:1 CountsAs:TRANSIENT_FAILURE}
+      weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: the resolver gave no endpoints
+    - "full" "" TRANSIENT_FAILURE, last error refused, {Weight:1 CountsAs:TRANSIENT_FAILURE}
+      weighted_round_robin TRANSIENT_FAILURE since 1.001s, error refused
+      - "a" "" TRANSIENT_FAILURE, last error refused, {Weight:1}
+- "p1" "far" CONNECTING, CONNECTING
+  drop CONNECTING since 1.001s
+  - "" "" CONNECTING
+    weighted_target CONNECTING since 1.001s
+    - "full" "" CONNECTING, {Weight:1 CountsAs:CONNECTING}
+      weighted_round_robin CONNECTING since 1.001s
+      - "b" "" CONNECTING, {Weight:1}
+`)
+		below := root.Snapshot().Children[0].Below
+		stop()
+		stop() // once more does no harm
+		want("nothing\n")
+		if below.Snapshot() != nil {
+			t.Error("a policy below keeps a snapshot that nobody asked for")
+		}
+		stop = root.Watch()
+		policy.Close()
+		want("nothing\n")
+		stop()
+	})
+}
+
+// A policy that is stuck can still be asked.
+func TestASnapshotDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		policy := tree(t, cc)
+		root := policy.(shell.Watchable)
+		stop := root.Watch()
+		defer stop()
+		synctest.Wait()
+		stuck, release := false, make(chan struct{})
+		cc.OnUpdate(func(balancer.State) {
+			if !stuck {
+				stuck = true
+				<-release
+			}
+		})
+		a := cc.SubConn("a")
+		a.Report(connectivity.Connecting, nil)
+		a.Report(connectivity.TransientFailure, errors.New("refused"))
+		synctest.Wait()
+		if s := root.Snapshot(); !stuck || s == nil || s.State != connectivity.Connecting {
+			t.Errorf("stuck: %v, and the snapshot is %+v", stuck, s)
+		}
+		root.Watch()()
+		close(release)
+		policy.Close()
+	})
+}
+
+// A policy of many endpoints that all report makes few snapshots of them.
+func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1000
+		cc := &lbtest.ClientConn{}
+		policy := balancer.Get("understudy_weighted_round_robin").Build(cc, balancer.BuildOptions{})
+		defer policy.Close()
+		var state resolver.State
+		for i := range n {
+			state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: fmt.Sprint(i)}}})
+		}
+		if err := policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state}); err != nil {
+			t.Fatal(err)
+		}
+		watched := policy.(shell.Watchable)
+		defer watched.Watch()()
+		seen := map[*shell.Snapshot]bool{}
+		for _, sc := range cc.SubConns() {
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
+			synctest.Wait()
+			seen[watched.Snapshot()] = true
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		last := watched.Snapshot()
+		for _, c := range last.Children {
+			if c.State != connectivity.Ready {
+				t.Fatalf("the last snapshot has %q in %v, want all READY", c.Name, c.State)
+			}
+		}
+		if len(seen) > 2 {
+			t.Errorf("%d snapshots were made in no time, want 1", len(seen))
+		}
+	})
+}
