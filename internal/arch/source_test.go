@@ -92,6 +92,31 @@ func TestNoTestSkips(t *testing.T) {
 	}, ".")
 }
 
+// Time is an input of a core, and goroutines are its shell's affair.
+func TestCoresHaveNoClockAndNoGoroutines(t *testing.T) {
+	clock := []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}
+	sources(t, func(file string) {
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%s starts a goroutine", file)
+			case *ast.SelectorExpr:
+				if of, ok := n.X.(*ast.Ident); ok && of.Name == "time" && slices.Contains(clock, n.Sel.Name) {
+					t.Errorf("%s calls time.%s", file, n.Sel.Name)
+				}
+			}
+			return true
+		})
+	}, "internal/core")
+}
+
 // Under testing/synctest a sleep lets the clock of the bubble run, in no time.
 // Anywhere else it is a guess at how long something takes.
 func TestNothingSleepsOutsideABubble(t *testing.T) {

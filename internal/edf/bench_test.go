@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	core "github.com/understudy-lb/understudy/internal/core/edf"
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
@@ -23,7 +24,7 @@ func benchmarkSets(b *testing.B, run func(b *testing.B, entries []edf.Entry)) {
 				b.Run(fmt.Sprintf("%s/%d/spec", name, n), func(b *testing.B) { run(b, entries) })
 				entries = entriesOf(weights, nil)
 				for i := range entries {
-					entries[i].Left = edf.RandomLeft()
+					entries[i].Left = core.RandomLeft(rand.Uint64N)
 				}
 				b.Run(fmt.Sprintf("%s/%d/random", name, n), func(b *testing.B) { run(b, entries) })
 			}

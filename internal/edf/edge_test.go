@@ -1,6 +1,7 @@
 package edf
 
 import (
+	core "github.com/understudy-lb/understudy/internal/core/edf"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -29,7 +30,7 @@ func TestPickersWaitForABlock(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(1000) })
 	s, alone := New(entries), New(entries)
 	s.Next()
-	left := len(s.current.Load().picks) - 1
+	left := len(s.current.Load().Picks) - 1
 
 	const pickers = 8
 	got := make(chan int, left+pickers)
@@ -66,7 +67,7 @@ func TestLeftsBetweenBlocks(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 1 + r.Uint32N(100_000) })
 	s := New(entries)
 	s.Next()
-	for range len(s.current.Load().picks) - 1 {
+	for range len(s.current.Load().Picks) - 1 {
 		s.Next()
 	}
 	s.mu.Lock()
@@ -121,7 +122,7 @@ func TestCrowdsAndPauses(t *testing.T) {
 
 // A period that is one pick longer than some blocks may have no pick after these.
 func TestPeriodEndsWithAPause(t *testing.T) {
-	size := int(firstBlock(2)) + 4<<10 + 1
+	size := int(core.FirstSize(2)) + 4<<10 + 1
 	r := rand.New(rand.NewPCG(1, 0))
 	for range 100 {
 		entries := []Entry{{Weight: uint32(size / 2)}, {Weight: uint32(size - size/2)}}

@@ -116,18 +116,3 @@ func TestReorderedWithinATie(t *testing.T) {
 	s = edf.New([]edf.Entry{{Weight: 1, Left: lefts[1]}, {Weight: 1, Left: lefts[0]}})
 	same(t, picks(s, 3), []int{0, 1, 0})
 }
-
-func TestRandomLeft(t *testing.T) {
-	var sum float64
-	const n = 10_000
-	for range n {
-		l := edf.RandomLeft()
-		if l < 1 || l > edf.Full {
-			t.Fatalf("RandomLeft() = %d, want within (0, %d]", l, edf.Full)
-		}
-		sum += float64(l) / float64(edf.Full)
-	}
-	if mean := sum / n; mean < 0.48 || mean > 0.52 { // ±7 standard deviations
-		t.Errorf("the mean of RandomLeft() is %.3f, want 0.5", mean)
-	}
-}

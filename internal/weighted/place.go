@@ -3,6 +3,7 @@ package weighted
 import (
 	"math/rand/v2"
 
+	core "github.com/understudy-lb/understudy/internal/core/edf"
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
@@ -17,7 +18,7 @@ type Place struct {
 // its interval, as in gRFC A34, or at a random point of it.
 func NewPlace(random bool) Place {
 	if random {
-		return Place{left: edf.RandomLeft(), drawn: true}
+		return Place{left: core.RandomLeft(rand.Uint64N), drawn: true}
 	}
 	return Place{left: edf.Full}
 }

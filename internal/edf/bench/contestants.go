@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 
+	core "github.com/understudy-lb/understudy/internal/core/edf"
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
@@ -48,7 +49,7 @@ func entries(weights []uint32, randomStart bool) []edf.Entry {
 	for i, w := range weights {
 		entries[i].Weight = w
 		if randomStart {
-			entries[i].Left = edf.RandomLeft()
+			entries[i].Left = core.RandomLeft(rand.Uint64N)
 		}
 	}
 	return entries

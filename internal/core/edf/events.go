@@ -3,21 +3,19 @@ package edf
 import (
 	"math/bits"
 	"slices"
-	"sync"
 )
 
-// scratch is what making a stretch or a sequence needs only meanwhile.
-type scratch struct {
+// Scratch is what making a stretch or a sequence needs only meanwhile. The zero value is
+// ready to use, and whoever keeps one between uses saves its memory being made anew.
+type Scratch struct {
 	events []uint64 // collected, then sorted; see extent
 	spare  []uint64
 	counts []uint32
 	due    []uint32
 	marks  []uint64 // a bit for each entry; all 0 between uses
-	seq    sequence
+	seq    Sequence
 	table  []uint32
 }
-
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // extent says how to read the events of a stretch. An event is a deadline of a class:
 // the deadline minus begin, without its shift lowest bits, above the class's number,
@@ -34,7 +32,7 @@ func (x extent) class(event uint64) uint32 { return uint32(event & (1<<x.idBits 
 
 // collect writes the events within length of q.end to s.events and moves the
 // classes' deadlines beyond.
-func (q *sequence) collect(s *scratch, length uint64) extent {
+func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	x := extent{begin: q.end, idBits: bits.Len(uint(len(q.classes) - 1))}
 	x.shift = max(0, bits.Len64(length)-(64-x.idBits))
 	events := s.events[:0]
@@ -64,7 +62,7 @@ func (q *sequence) collect(s *scratch, length uint64) extent {
 
 // due returns the classes with a deadline within length of q.end. It has no branch
 // that depends on that, as it could not be predicted.
-func (q *sequence) due(s *scratch, length uint64) []uint32 {
+func (q *Sequence) due(s *Scratch, length uint64) []uint32 {
 	n := len(q.deadlines)
 	due, found := slices.Grow(s.due[:0], n)[:n], uint64(0)
 	for c, d := range q.deadlines {
@@ -82,7 +80,7 @@ const crowd = 32
 // sort sorts s.events: into about as many buckets as there are events, and those by
 // insertion. Deadlines are spread evenly enough for that to take linear time in
 // general; where they are not, crowded buckets are sorted on their own.
-func (s *scratch) sort() {
+func (s *Scratch) sort() {
 	n := len(s.events)
 	if n < 2 {
 		return

@@ -7,7 +7,7 @@ import (
 )
 
 // expand appends the picks that the sorted s.events stand for.
-func (q *sequence) expand(picks []uint32, x extent, s *scratch) []uint32 {
+func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
 	if q.members == nil && (x.shift == 0 || !x.anyClose(s.events)) {
 		for _, e := range s.events { // each is a pick, and those that tie are in order
 			picks = append(picks, x.class(e))
@@ -41,7 +41,7 @@ func (x extent) anyClose(sorted []uint64) bool {
 	return false
 }
 
-func (q *sequence) appendMembers(picks []uint32, c uint32) []uint32 {
+func (q *Sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 	if q.members == nil {
 		return append(picks, c)
 	}
@@ -53,7 +53,7 @@ func (q *sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 }
 
 // appendClose appends the picks of events that are equal as far as they show.
-func (q *sequence) appendClose(picks []uint32, x extent, s *scratch, events []uint64) []uint32 {
+func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
 	if x.shift == 0 {
 		return q.appendTied(picks, x, s, events)
 	}
@@ -77,7 +77,7 @@ func (q *sequence) appendClose(picks []uint32, x extent, s *scratch, events []ui
 
 // appendTied appends the members of all classes of events at one deadline, in the
 // order of their offsets.
-func (q *sequence) appendTied(picks []uint32, x extent, s *scratch, events []uint64) []uint32 {
+func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
 	from := len(picks)
 	for _, e := range events {
 		picks = q.appendMembers(picks, x.class(e))
@@ -90,7 +90,7 @@ func (q *sequence) appendTied(picks []uint32, x extent, s *scratch, events []uin
 
 // sortOffsets sorts distinct offsets below size: few by comparison, many by marking
 // each in a set of bits and reading that in order.
-func (s *scratch) sortOffsets(offsets []uint32, size int) {
+func (s *Scratch) sortOffsets(offsets []uint32, size int) {
 	words := (size + 63) / 64
 	if 16*len(offsets) < words {
 		slices.Sort(offsets)

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// sequence makes the picks of a set of entries, stretch by stretch. It is a plain
+// Sequence makes the picks of a set of entries, stretch by stretch. It is a plain
 // value without locks: one at a time.
 //
 // A class is the entries of one weight and one phase; classes are numbered in the
 // order of their first members.
-type sequence struct {
+type Sequence struct {
 	// deadlines are, of each class, the next one not yet in a stretch. They are not in
 	// classes because each stretch looks at all of them, and at few of the rest.
 	deadlines []uint64
@@ -34,13 +34,13 @@ type class struct {
 }
 
 // phase returns the Left, in (0, Full], of class c at time 0 and every whole period.
-func (q *sequence) phase(c uint32) uint64 {
+func (q *Sequence) phase(c uint32) uint64 {
 	return q.leftAt(c, 0)
 }
 
 // leftAt returns the Left of class c, in (0, Full], where everything up to now has
 // been picked and nothing after.
-func (q *sequence) leftAt(c uint32, now uint64) uint64 {
+func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
 }
@@ -49,13 +49,13 @@ func (q *sequence) leftAt(c uint32, now uint64) uint64 {
 func inPeriod(left uint64) uint64 { return (left-1)&uint64(Full-1) + 1 }
 
 // first returns the first deadline of class c later than now.
-func (q *sequence) first(c uint32, now uint64) uint64 {
+func (q *Sequence) first(c uint32, now uint64) uint64 {
 	w := uint64(q.classes[c].weight)
 	return now + (q.leftAt(c, now)+w-1)/w
 }
 
 // earliest returns the earliest deadline that is not in a stretch yet.
-func (q *sequence) earliest() uint64 {
+func (q *Sequence) earliest() uint64 {
 	wait := never
 	for _, d := range q.deadlines {
 		wait = min(wait, d-q.end)
@@ -64,17 +64,16 @@ func (q *sequence) earliest() uint64 {
 }
 
 // of returns the class of the entry at index i.
-func (q *sequence) of(i int) uint32 {
+func (q *Sequence) of(i int) uint32 {
 	if q.classOf == nil {
 		return uint32(i)
 	}
 	return q.classOf[i]
 }
 
-// newSequence sorts entries into classes, and returns where picking starts.
-func newSequence(entries []Entry) (sequence, position) {
-	s := scratches.Get().(*scratch)
-	defer scratches.Put(s)
+// New returns the sequence of the entries, which it does not keep, and where picking
+// starts.
+func New(entries []Entry, s *Scratch) (Sequence, Position) {
 	divisor := commonDivisor(entries)
 	start, carried := startOf(entries, divisor)
 	table := s.classTable(len(entries))
@@ -94,7 +93,7 @@ func newSequence(entries []Entry) (sequence, position) {
 }
 
 // add makes a class and returns its number.
-func (q *sequence) add(w uint32, left uint64) uint32 {
+func (q *Sequence) add(w uint32, left uint64) uint32 {
 	d := (left + uint64(w) - 1) / uint64(w)
 	q.deadlines = append(q.deadlines, d)
 	q.classes = append(q.classes, class{
@@ -103,13 +102,13 @@ func (q *sequence) add(w uint32, left uint64) uint32 {
 	return uint32(len(q.classes) - 1)
 }
 
-func (q *sequence) reset() {
-	*q = sequence{deadlines: q.deadlines[:0], classes: q.classes[:0], classOf: q.classOf[:0]}
+func (q *Sequence) reset() {
+	*q = Sequence{deadlines: q.deadlines[:0], classes: q.classes[:0], classOf: q.classOf[:0]}
 }
 
 // compact returns a copy of q that takes only the memory it needs.
-func (q *sequence) compact() sequence {
-	c := sequence{deadlines: slices.Clone(q.deadlines), classes: slices.Clone(q.classes), period: q.period}
+func (q *Sequence) compact() Sequence {
+	c := Sequence{deadlines: slices.Clone(q.deadlines), classes: slices.Clone(q.classes), period: q.period}
 	if len(q.classes) == len(q.classOf) {
 		return c
 	}
@@ -158,7 +157,7 @@ type classTable struct {
 	shift int
 }
 
-func (t classTable) class(q *sequence, i, w uint32, left uint64) uint32 {
+func (t classTable) class(q *Sequence, i, w uint32, left uint64) uint32 {
 	hash := (left ^ uint64(w)*0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93
 	for at := hash >> t.shift; ; at = (at + 1) & uint64(len(t.slots)-1) {
 		number := t.slots[at]
@@ -172,7 +171,7 @@ func (t classTable) class(q *sequence, i, w uint32, left uint64) uint32 {
 	}
 }
 
-func (s *scratch) classTable(entries int) classTable {
+func (s *Scratch) classTable(entries int) classTable {
 	width := bits.Len(uint(2*entries)) + 1
 	s.table = slices.Grow(s.table[:0], 1<<width)[:1<<width]
 	clear(s.table)

@@ -1,9 +1,6 @@
 package edf
 
-import (
-	"math/bits"
-	"math/rand/v2"
-)
+import "math/bits"
 
 // Left is the part of its interval 1/weight that an entry still waits before it is
 // picked next: (deadline - now) · weight, in (0, 1], as a fixed-point number in which
@@ -21,12 +18,13 @@ type Left uint64
 // picked, and one in a new scheduler as A34 starts it.
 const Full Left = 1 << 62
 
-// RandomLeft returns a Left uniformly distributed over (0, 1].
-func RandomLeft() Left { return Left(rand.Uint64N(uint64(Full))) + 1 }
+// RandomLeft returns a Left uniformly distributed over (0, 1]; random returns numbers
+// uniformly distributed from 0 to below n.
+func RandomLeft(random func(n uint64) uint64) Left { return Left(random(uint64(Full))) + 1 }
 
-// position is a place in the sequence: all deadlines up to now have passed, and of
+// Position is a place in the sequence: all deadlines up to now have passed, and of
 // those one unit later the ones of entries with indexes up to last.
-type position struct {
+type Position struct {
 	now  uint64
 	last int
 	skip uint64 // of the start: how many picks of the sequence lie before it
@@ -36,8 +34,8 @@ type position struct {
 // above Full are part of that: they are where they belong to the first of the
 // entries whose deadline is the very next unit, as Lefts gives them. If weights or
 // order have changed so that they do not, they are to be taken as Full.
-func startOf(entries []Entry, divisor uint64) (p position, carried bool) {
-	p = position{last: -1}
+func startOf(entries []Entry, divisor uint64) (p Position, carried bool) {
+	p = Position{last: -1}
 	waiting := false // seen an entry that is next and has not been picked
 	for i, e := range entries {
 		left, w := e.left(), Left(e.weight()/divisor)
@@ -45,7 +43,7 @@ func startOf(entries []Entry, divisor uint64) (p position, carried bool) {
 		case left <= w:
 			waiting = true
 		case left > Full && (waiting || left-Full > w):
-			return position{last: -1}, false
+			return Position{last: -1}, false
 		case left > Full:
 			p.last = i
 			p.skip++
@@ -54,36 +52,20 @@ func startOf(entries []Entry, divisor uint64) (p position, carried bool) {
 	return p, true
 }
 
-// Lefts returns the Left of every entry at one moment: now is the deadline of the
-// last pick handed out then, and later picks are not counted. A new scheduler of the
-// same entries with these Lefts goes on pick for pick. It waits where a block is
-// being made.
-func (s *Scheduler) Lefts() []Left {
-	b := s.current.Load()
-	var taken uint64
-	if b != nil {
-		taken = min(b.next.Load(), uint64(len(b.picks)))
-	}
-	lefts := make([]Left, s.size)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.start
-	switch {
-	case b != nil:
-		p = s.seq.after(b, taken)
-	case s.picked.Load():
-		p.last = 0
-		lefts[0] = Full
-		return lefts
-	}
+// Skip returns how many picks of the sequence lie before its start.
+func (p Position) Skip() uint64 { return p.skip }
+
+// Lefts returns the Left of each of size entries at position p.
+func (q *Sequence) Lefts(p Position, size int) []Left {
+	lefts := make([]Left, size)
 	for i := range lefts {
-		lefts[i] = s.seq.leftOf(i, p)
+		lefts[i] = q.leftOf(i, p)
 	}
 	return lefts
 }
 
 // leftOf returns the Left of the entry at index i at position p.
-func (q *sequence) leftOf(i int, p position) Left {
+func (q *Sequence) leftOf(i int, p Position) Left {
 	c := q.of(i)
 	left := Left(q.leftAt(c, p.now))
 	if i <= p.last && left <= Left(q.classes[c].weight) {
@@ -92,18 +74,19 @@ func (q *sequence) leftOf(i int, p position) Left {
 	return left
 }
 
-// after returns the position where the given number of picks of b were handed out.
-func (q *sequence) after(b *block, taken uint64) position {
+// After returns the position where the given number of picks of a stretch were handed
+// out: now is the deadline of the last of them.
+func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
-		return position{now: b.begin, last: -1}
+		return Position{now: s.Begin, last: -1}
 	}
 	begin := uint64(0)
-	if b.cyclic {
+	if s.Cyclic {
 		begin = (taken - 1) / q.period * q.period
 	}
-	last := b.picks[taken-1]
+	last := s.Picks[taken-1]
 	times := uint64(0)
-	for _, p := range b.picks[begin:taken] {
+	for _, p := range s.Picks[begin:taken] {
 		if p == last {
 			times++
 		}
@@ -111,7 +94,7 @@ func (q *sequence) after(b *block, taken uint64) position {
 	c := q.of(int(last))
 	// The deadline is first + (times - 1) intervals, rounded up; now is a unit less.
 	hi, lo := bits.Mul64(times-1, uint64(Full))
-	lo, carry := bits.Add64(lo, q.leftAt(c, b.begin)-1, 0)
+	lo, carry := bits.Add64(lo, q.leftAt(c, s.Begin)-1, 0)
 	units, _ := bits.Div64(hi+carry, lo, uint64(q.classes[c].weight))
-	return position{now: b.begin + units, last: int(last)}
+	return Position{now: s.Begin + units, last: int(last)}
 }

@@ -1,0 +1,92 @@
+package edf
+
+import (
+	"math/bits"
+	"slices"
+)
+
+const (
+	// maxCycle is the longest period, in picks, that is kept once it was all made.
+	maxCycle = 64 << 10
+	// minCycle is the least number of picks of a stretch that is used again: shorter
+	// periods are written out several times, as using one again costs an allocation.
+	minCycle = 512
+	never    = ^uint64(0)
+)
+
+// FirstSize returns how many picks the first stretch of that many entries is to have. It
+// is part of what making a scheduler costs.
+func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10)) }
+
+// LaterSize returns how many picks the stretches after the first are to have: enough
+// that looking at each class once per stretch costs little for each pick, and few
+// enough that making one does not keep a picker for long.
+func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 4<<10), 32<<10)) }
+
+// Stretch is a part of the sequence. It is never modified.
+type Stretch struct {
+	Picks  []uint32 // indexes of entries
+	Begin  uint64   // the deadlines of its picks are later than this
+	Cyclic bool     // Picks is a whole number of periods, after which it begins again
+}
+
+// Next makes the stretch of about size picks that comes next in the sequence; see
+// FirstSize and LaterSize.
+func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
+	next := Stretch{Begin: q.end}
+	if q.period > maxCycle {
+		next.Picks = q.stretch(q.length(size), s)
+		if len(next.Picks) == 0 { // a pause of all entries
+			q.end = q.earliest() - 1
+			next.Picks = q.stretch(q.length(size), s)
+		}
+		return next
+	}
+	for len(next.Picks) == 0 && !q.whole() {
+		next.Picks = q.stretch(min(q.length(size), uint64(Full)-q.end), s)
+		q.keep(next.Picks)
+	}
+	if made := uint64(len(next.Picks)); made == 0 || made == q.period {
+		return q.cyclic()
+	}
+	return next
+}
+
+// length returns the time in which about size picks are made, at most a period.
+func (q *Sequence) length(size uint64) uint64 {
+	hi, lo := bits.Mul64(uint64(Full), min(size, q.period))
+	length, _ := bits.Div64(hi, lo, q.period)
+	return length
+}
+
+// keep adds picks to the cycle. Where they are all of it, it costs nothing.
+func (q *Sequence) keep(picks []uint32) {
+	if q.cycle == nil {
+		q.cycle = picks
+		return
+	}
+	q.cycle = append(slices.Grow(q.cycle, int(q.period)-len(q.cycle)), picks...)
+}
+
+// whole returns whether the cycle has all picks of a period.
+func (q *Sequence) whole() bool { return uint64(len(q.cycle)) == q.period }
+
+// cyclic returns the stretch of the cycle, from the beginning of a period.
+func (q *Sequence) cyclic() Stretch {
+	next := Stretch{Picks: q.cycle, Cyclic: true}
+	for len(next.Picks) < minCycle {
+		next.Picks = append(next.Picks, q.cycle...)
+	}
+	q.cycle = nil
+	return next
+}
+
+// stretch returns the picks whose deadlines are within length of where the last
+// stretch ended.
+func (q *Sequence) stretch(length uint64, s *Scratch) []uint32 {
+	x := q.collect(s, length)
+	q.end += length
+	s.sort()
+	picks := make([]uint32, 0, x.picks)
+	return q.expand(picks, x, s)
+}
