@@ -20,7 +20,7 @@ var tables = map[string]struct {
 
 // tested are the directories whose tests these documents name.
 var tested = []string{
-	"discovery/eds", "interop", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/edf", "internal/weighted",
+	"discovery/eds", "interop", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/edf", "internal/weighted",
 	"topology", "weightedroundrobin", "weightedtarget",
 }
 

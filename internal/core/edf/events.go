@@ -79,7 +79,9 @@ const crowd = 32
 
 // sort sorts s.events: into about as many buckets as there are events, and those by
 // insertion. Deadlines are spread evenly enough for that to take linear time in
-// general; where they are not, crowded buckets are sorted on their own.
+// general; where they are not, crowded buckets are sorted on their own. With slices.Sort in
+// its place, a pick among 10,000 entries of zipf weights costs 2.2 times as much, and one
+// of weights 1 to 100 that began at random points 3.2 times.
 func (s *Scratch) sort() {
 	n := len(s.events)
 	if n < 2 {

