@@ -111,7 +111,7 @@ func TestFailures(t *testing.T) {
 	r := build(t, one(s), cc)
 	defer r.Close()
 	const kept = "x: the failure of TestFailures; the endpoints from before stay in use"
-	before := logged.count(kept)
+	before := logged.Count(kept)
 	for range 3 {
 		s.Fail(errors.New("the failure of TestFailures"))
 	}
@@ -126,7 +126,7 @@ func TestFailures(t *testing.T) {
 	if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
-	if n := logged.count(kept) - before; n != 2 {
+	if n := logged.Count(kept) - before; n != 2 {
 		t.Errorf("logged %d times, want twice", n)
 	}
 }

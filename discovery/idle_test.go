@@ -35,13 +35,13 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 		here := target("x:///y")
 
 		const old = "x: down; the endpoints that were confirmed 59m0s ago are used"
-		before := logged.count(old)
+		before := logged.Count(old)
 		use(b, here, func() { s.say("10.0.0.1:1"); <-time.After(24 * time.Hour) }) // in use all the time
 		<-time.After(59 * time.Minute)
 		if got, want := use(b, here, fail), `state 10.0.0.1:1["child0" "/"]`; got != want {
 			t.Errorf("after 59 minutes: channel saw %q, want %q", got, want)
 		}
-		if logged.count(old) != before+1 {
+		if logged.Count(old) != before+1 {
 			t.Error("their age is not logged")
 		}
 		if got, want := use(b, here, func() { s.say("10.0.0.2:1") }), `state 10.0.0.2:1["child0" "/"]`; got != want {
@@ -63,6 +63,42 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 		}
 		if got, want := use(b, here, fail), `state 10.0.0.9:1["endpoints" "/"]`; got != want {
 			t.Errorf("plain endpoints: channel saw %q, want %q", got, want)
+		}
+	})
+}
+
+// losing is a source that goes on without a word when it has lost its server.
+type losing struct {
+	scripted
+	lost time.Time
+}
+
+func (l *losing) Start(r discovery.Receiver) (discovery.Watch, error) {
+	l.Receiver = r
+	return l, nil
+}
+
+func (l *losing) Confirmed() time.Time { return l.lost }
+
+func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &losing{}
+		b, cc := one(s), &channel{}
+		r := build(t, b, cc)
+		s.say("10.0.0.1:1")
+		s.lost = time.Now().Add(50 * time.Minute)
+		<-time.After(80 * time.Minute)
+		r.Close()
+		cc.take()
+		// That was 30 minutes ago.
+		for _, want := range []string{`state 10.0.0.1:1["child0" "/"]`, "error x: down"} {
+			<-time.After(20 * time.Minute)
+			r := build(t, b, cc)
+			s.Fail(errors.New("down"))
+			r.Close()
+			if got := cc.take(); got != want {
+				t.Errorf("channel saw %q, want %q", got, want)
+			}
 		}
 	})
 }

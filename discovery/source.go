@@ -41,6 +41,12 @@ type Source interface {
 // without sends what is new unasked, so such requests go nowhere
 // (ignore_reresolution_requests of gRFC A37 and A56). ResolveNow may be called from any
 // goroutine, at any time until Close, though never while another call of it runs.
+//
+// A source is taken to hold to its last answer until it fails or is closed. One that goes
+// on without a word when it has lost its server says until when, shortly before Close, by
+// the method
+//
+//	Confirmed() time.Time
 type Watch interface {
 	// Close ends the search. It is called once, from any goroutine, also from inside
 	// a call of the Receiver. It should not wait for one: a source that is in the

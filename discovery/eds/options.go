@@ -14,6 +14,18 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
+// Scheme is the scheme of the targets of this package.
+const Scheme = "eds"
+
+func init() { discovery.Register(NewBuilder()) }
+
+// NewBuilder returns a builder for grpc.WithResolvers, for a program that does not use
+// understudy.With. It takes the place of the one, without options, that this package
+// registers when it is imported.
+func NewBuilder(opts ...discovery.Option) *discovery.Builder {
+	return discovery.NewBuilder(Scheme, parts, opts...)
+}
+
 // defaultMaxResponse holds 100,000 endpoints several times over.
 const defaultMaxResponse = 64 << 20
 

@@ -3,6 +3,7 @@ package eds
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/experimental/stats"
@@ -12,18 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/topology"
 )
-
-// Scheme is the scheme of the targets of this package.
-const Scheme = "eds"
-
-func init() { discovery.Register(NewBuilder()) }
-
-// NewBuilder returns a builder for grpc.WithResolvers, for a program that does not use
-// understudy.With. It takes the place of the one, without options, that this package
-// registers when it is imported.
-func NewBuilder(opts ...discovery.Option) *discovery.Builder {
-	return discovery.NewBuilder(Scheme, parts, opts...)
-}
 
 // parts reads a target.
 func parts(t *discovery.Target) ([]discovery.Part, error) {
@@ -52,7 +41,7 @@ func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{receiver: r, news: make(chan news, 1), done: make(chan struct{})}
+	w := &watch{receiver: r, server: server, news: make(chan news, 1), done: make(chan struct{})}
 	w.cancel = adsclient.Watch(server, s.cluster, w, s.recorder)
 	go w.run()
 	return w, nil
@@ -90,6 +79,7 @@ func (s source) server() (adsclient.Server, error) {
 // wait for a channel: its calls only leave news, and a goroutine passes on the last.
 type watch struct {
 	receiver discovery.Receiver
+	server   adsclient.Server
 	cancel   func()
 	news     chan news // holds what was not passed on yet
 	done     chan struct{}
@@ -131,6 +121,9 @@ func (w *watch) run() {
 		}
 	}
 }
+
+// Confirmed says when the server was last heard: what it sent is used on without it.
+func (w *watch) Confirmed() time.Time { return adsclient.Heard(w.server) }
 
 // Close implements discovery.Watch.
 func (w *watch) Close() {

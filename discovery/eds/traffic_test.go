@@ -10,11 +10,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	estats "google.golang.org/grpc/experimental/stats"
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
+
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
 // backend starts a server that names itself in the header "backend" of each answer,
@@ -143,30 +144,5 @@ func (m *metrics) waitFor(t *testing.T, name string, good func(int64) bool) {
 	}
 }
 
-// logged is everything that was logged in this process.
-var logged lines
-
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// hasBoth reports whether one line holds a and b.
-func (l *lines) hasBoth(a, b string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
-		if strings.Contains(line, a) && strings.Contains(line, b) {
-			return true
-		}
-	}
-	return false
-}
-
-func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(&logged, &logged, &logged)) }
+// logged is what was logged.
+var logged = testlog.Keep()

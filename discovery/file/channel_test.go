@@ -134,7 +134,7 @@ func TestIdleChannelAndADirectoryThatVanished(t *testing.T) {
 	if err := check(); err != nil {
 		t.Fatalf("a call after the channel was idle: %v", err)
 	}
-	logged.wait(t, path+": no such file or directory; the endpoints that were confirmed ")
+	logged.Wait(t, patient, path+": no such file or directory; the endpoints that were confirmed ")
 }
 
 func TestAChannelWithoutServiceConfig(t *testing.T) {

@@ -2,56 +2,26 @@ package file
 
 import (
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// logged is what this package has logged.
-var logged = &logRecorder{}
+// logged is what was logged.
+var logged = testlog.Keep()
 
-func TestMain(m *testing.M) {
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2(logged, io.Discard, io.Discard))
-	goleak.VerifyTestMain(m)
-}
-
-type logRecorder struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logRecorder) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, string(p))
-	return len(p), nil
-}
-
-// count returns how many lines have text in them.
-func (l *logRecorder) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, line := range l.lines {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeChannel is the resolver.ClientConn of a resolver under test.
 type fakeChannel struct {

@@ -59,8 +59,8 @@ func TestLocalitiesWithoutTrafficAreLogged(t *testing.T) {
 	idle := onePort(1) + "- locality: {region: idle}\n  load_balancing_weight: 0\n"
 	write(t, path, idle+"- locality: {region: on}\n  load_balancing_weight: 1\n")
 	watchFile(t, path).next(t)
-	logged.wait(t, path+`:4:3: locality "idle" of priority 0 has weight 0 and gets no traffic`)
-	logged.wait(t, path+`:2:3: locality "/" of priority 0 has no weight and gets no traffic`)
+	logged.Wait(t, patient, path+`:4:3: locality "idle" of priority 0 has weight 0 and gets no traffic`)
+	logged.Wait(t, patient, path+`:2:3: locality "/" of priority 0 has no weight and gets no traffic`)
 }
 
 func TestNothingIsSentAfterClose(t *testing.T) {
@@ -189,7 +189,7 @@ func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 		replace(t, path, onePort(2))
 		channel.expect(t, 2) // so the first answer has been handled
 		r.Close()
-		if got := logged.count("answer to " + path); min(got, 1) != want {
+		if got := logged.Count("answer to " + path); min(got, 1) != want {
 			t.Errorf("%v: logged %d times, want %d", because, got, want)
 		}
 	}

@@ -89,25 +89,10 @@ func TestAFileThatAppearsLater(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 		t.Fatal(err)
 	}
-	logged.wait(t, path+": no such file or directory; the endpoints from before stay in use")
+	logged.Wait(t, patient, path+": no such file or directory; the endpoints from before stay in use")
 	mkdir(t, filepath.Dir(path))
 	write(t, path, onePort(2))
 	channel.expect(t, 2)
-}
-
-// wait waits until text is in the log.
-func (l *logRecorder) wait(t *testing.T, text string) {
-	t.Helper()
-	deadline := time.After(patient)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for l.count(text) == 0 {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("not logged: %s", text)
-		}
-	}
 }
 
 func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
@@ -117,17 +102,17 @@ func TestABadEditIsLoggedOnceAndTheGoodOneKept(t *testing.T) {
 	channel.expect(t, 1)
 
 	replace(t, path, "endpoints: [")
-	logged.wait(t, path+":1:1: syntax error")
+	logged.Wait(t, patient, path+":1:1: syntax error")
 	later := time.Now().Add(time.Hour)
 	if err := os.Chtimes(path, later, later); err != nil { // looked at again, no other content
 		t.Fatal(err)
 	}
 	replace(t, path, onePort(1)+"  priority: 1\n")
-	logged.wait(t, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the endpoints from before stay in use")
+	logged.Wait(t, patient, path+":4:13: priority 1 is used, but priority 0 has no locality that gets traffic; the endpoints from before stay in use")
 	replace(t, path, onePort(1)) // as it was: there is nothing to send
 	replace(t, path, onePort(2))
 	channel.expect(t, 2)
-	if n := logged.count(path + ":1:1: syntax error"); n != 1 {
+	if n := logged.Count(path + ":1:1: syntax error"); n != 1 {
 		t.Errorf("the syntax error was logged %d times, want once", n)
 	}
 	if len(channel.errors) != 0 {

@@ -6,6 +6,7 @@ package adsclient
 
 import (
 	"sync"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -59,6 +60,19 @@ func Watch(server Server, cluster string, w Watcher, recorder estats.MetricsReco
 		c.unwatch(cluster, handle)
 		clients.release(c)
 	})
+}
+
+// Heard returns when a server that is being watched, and has answered, was last heard:
+// now, while there is a stream on which it answers.
+func Heard(server Server) time.Time {
+	clients.mu.Lock()
+	defer clients.mu.Unlock()
+	if c, ok := clients.clients[server.key()]; ok {
+		if lost := c.lost.Load(); lost != nil {
+			return *lost
+		}
+	}
+	return time.Now()
 }
 
 // key is what streams are shared by.

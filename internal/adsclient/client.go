@@ -3,6 +3,7 @@ package adsclient
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -31,6 +32,8 @@ type client struct {
 	renew    func()   // ends the current stream, or nil
 	rejected string   // logged last
 	ignored  string   // likewise: a type
+
+	lost atomic.Pointer[time.Time] // when a stream on which the server answered ended; nil while there is one
 }
 
 // watch is one watcher; a watcher may watch twice.

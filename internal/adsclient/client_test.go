@@ -158,6 +158,34 @@ func TestOthersDoNotShareTheStream(t *testing.T) {
 	})
 }
 
+// What is used on while the server is gone was confirmed when it was last heard.
+func TestHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManager(t, func(s *adstest.Stream) error {
+			s.Recv()
+			return errors.Join(s.Respond("1", "n1", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
+		})
+		n, cancel := m.watch("a")
+		defer cancel()
+		expect(t, "at the start", n.take(), "a:1")
+		age := func(what string, least, most time.Duration) {
+			t.Helper()
+			if got := time.Since(Heard(m.target())); got < least || got > most {
+				t.Errorf("%s: heard %v ago, want %v to %v", what, got, least, most)
+			}
+		}
+		pass(time.Hour)
+		age("a stream without news", 0, 0)
+		m.stop()
+		pass(time.Hour)
+		age("an hour after the server died", time.Hour, time.Hour)
+		m.start()
+		pass(3 * time.Minute) // the backoff is 2 at most
+		age("after it came back", 0, 0)
+		expect(t, "all the time", n.take())
+	})
+}
+
 func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := func(s *adstest.Stream) error {

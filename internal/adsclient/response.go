@@ -34,6 +34,7 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	c.serial.Do(func() {
 		if !c.subs.Answered() {
 			c.recorder.connected()
+			c.lost.Store(nil)
 		}
 		a := c.subs.Received(response.GetVersionInfo(), response.GetNonce(), received)
 		c.recorder.received()

@@ -53,6 +53,8 @@ func (c *client) ended(ctx context.Context, err error) (answered bool) {
 		answered = c.subs.Answered()
 		if answered {
 			c.recorder.disconnected()
+			now := time.Now()
+			c.lost.Store(&now)
 		}
 		if ctx.Err() != nil { // closed by us: nobody is left to be told
 			return

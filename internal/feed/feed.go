@@ -61,6 +61,9 @@ type Watch interface{ Close() }
 
 type resolverNow interface{ ResolveNow() }
 
+// confirmer says until when the last answer was known to hold.
+type confirmer interface{ Confirmed() time.Time }
+
 // Feed is the resolver.Resolver of one channel.
 type Feed struct {
 	config Config
@@ -155,19 +158,39 @@ func (f *Feed) stop() []Watch {
 		return nil
 	}
 	f.closed = true
-	for i := range f.words {
-		f.confirm(i)
-	}
 	if f.asking {
 		return nil
 	}
 	return f.watches
 }
 
+// confirmAll notes until when each source held to its last answer.
+func (f *Feed) confirmAll() {
+	f.mu.Lock()
+	holds := make([]bool, len(f.words))
+	for i := range holds {
+		holds[i] = !f.closed && f.holds(i)
+	}
+	f.mu.Unlock()
+	for i, m := range f.config.Mechanisms {
+		if !holds[i] {
+			continue
+		}
+		at := time.Now()
+		if c, ok := f.watches[i].(confirmer); ok {
+			at = c.Confirmed()
+		}
+		kept.confirm(m.Key, at)
+	}
+}
+
 // Close closes the sources. No update begins after it. It does not wait for one that
 // is under way, on whose stack it may have been called, nor for a source that is
 // being asked to look again, which is closed after that.
-func (f *Feed) Close() { closeAll(f.stop()) }
+func (f *Feed) Close() {
+	f.confirmAll()
+	closeAll(f.stop())
+}
 
 func closeAll(watches []Watch) {
 	for _, w := range watches {

@@ -142,7 +142,7 @@ func (f *Feed) repeats(i int, s said) bool {
 		return false
 	}
 	w.complaint = ""
-	f.confirm(i)
+	kept.confirm(f.config.Mechanisms[i].Key, time.Now())
 	return true
 }
 
@@ -198,7 +198,9 @@ func (f *Feed) fail(i int, err error) {
 	}
 	w := &f.words[i]
 	if f.progress.phases[i] == answered {
-		f.confirm(i)
+		if f.holds(i) {
+			kept.confirm(f.config.Mechanisms[i].Key, time.Now())
+		}
 		f.complain(i, err.Error(), "; the endpoints from before stay in use")
 		return
 	}
@@ -224,11 +226,9 @@ func (f *Feed) complain(i int, text, consequence string) bool {
 	return true
 }
 
-// confirm notes that until now source i held to its last answer. The lock is held.
-func (f *Feed) confirm(i int) {
-	if f.progress.phases[i] == answered && f.words[i].complaint == "" {
-		kept.confirm(f.config.Mechanisms[i].Key, time.Now())
-	}
+// holds returns whether source i holds to its last answer. The lock is held.
+func (f *Feed) holds(i int) bool {
+	return f.progress.phases[i] == answered && f.words[i].complaint == ""
 }
 
 // recall answers for a source that failed with err before it ever answered, with what

@@ -1,0 +1,73 @@
+// Package testlog keeps what gRPC and this module log. For tests only.
+package testlog
+
+import (
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/grpclog"
+)
+
+// Log is what was logged. It is safe for concurrent use.
+type Log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Keep makes a log that everything is written to from now on, in place of standard
+// error. It is to be called before anything logs: in TestMain or the value of a
+// package's variable.
+func Keep() *Log {
+	l := &Log{}
+	// gRPC writes lines of all severities to the first.
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(l, io.Discard, io.Discard))
+	return l
+}
+
+// Write takes a line.
+func (l *Log) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(line))
+	return len(line), nil
+}
+
+// Count returns how many lines hold all of texts.
+func (l *Log) Count(texts ...string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.lines {
+		if holdsAll(line, texts) {
+			n++
+		}
+	}
+	return n
+}
+
+func holdsAll(line string, texts []string) bool {
+	for _, text := range texts {
+		if !strings.Contains(line, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// Wait waits until a line holds all of texts.
+func (l *Log) Wait(t *testing.T, patience time.Duration, texts ...string) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for l.Count(texts...) == 0 {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not logged: %s", strings.Join(texts, " … "))
+		}
+	}
+}
