@@ -186,7 +186,7 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 			t.Errorf("the channel is empty because %q, want %q", got, want)
 		}
 		for _, want := range []string{"x: emptied.one: endpoints: " + none, "x: emptied.two: endpoints: " + light} {
-			if logged.count(want) != 1 {
+			if logged.Count(want) != 1 {
 				t.Errorf("no line of the log has %q", want)
 			}
 		}

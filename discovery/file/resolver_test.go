@@ -100,8 +100,7 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 
 // Row E5: a resolver that is closed during an update does not deadlock.
 func TestCloseDuringAnUpdate(t *testing.T) {
-	path := newPath(t)
-	write(t, path, onePort(1))
+	path := newPath(t) // written later: what was found by then is sent from inside Build
 	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
 	r, err := NewBuilder().Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 	if err != nil {
@@ -109,6 +108,7 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 	}
 	channel.resolver = r
 	close(channel.built)
+	write(t, path, onePort(1))
 	channel.expect(t, 1)
 }
 
