@@ -1,6 +1,6 @@
 // Package eds takes the endpoints of a channel from an xDS management server:
 //
-//	eds://server:port/cluster[?failoverTimeout=5s&…]
+//	eds://server:port[,server:port…]/cluster[?failoverTimeout=5s&…]
 //
 // The server is asked for the ClusterLoadAssignment of that cluster, by Envoy's v3
 // aggregated discovery service in its state-of-the-world variant. Its localities,
@@ -22,6 +22,18 @@
 // 1 s at first and 120 s at most. A response larger than 64 MiB is not read, unless
 // WithMaxResponseSize says otherwise.
 //
+// # Several servers
+//
+// Servers are used in the order in which they are given, as in gRFC A71. The next one is
+// asked when the last one asked cannot be reached and the cluster is missing: a stream
+// ended without an answer, or nothing came on it for 15 s. Who has the endpoints of one
+// server goes on with those while it is down, unless WithFallbackOnReachabilityOnly, or
+// fallbackOnReachabilityOnly=true in the target, asks for gRFC A95's rule. A server that
+// cannot be reached is tried on, and used again as soon as it has sent the cluster; those
+// behind it are then asked no longer. All that a channel uses is of one server at a time.
+// Each channel decides for itself, and the log names both servers. Several IPv6 addresses
+// do not fit into a target: put them into a bootstrap.
+//
 // # Credentials
 //
 // In this order: those given as an option, by WithTransportCredentials or
@@ -32,8 +44,8 @@
 //
 // The environment variable GRPC_XDS_BOOTSTRAP names a file, or else
 // GRPC_XDS_BOOTSTRAP_CONFIG holds what would be in it, in JSON as in gRFC A27. Its
-// node is sent to every server. Its first server is used by a target without a
-// server, eds:///cluster, and its credentials by a target that names the same host
+// node is sent to every server. Its servers, in order, are used by a target without a
+// server, eds:///cluster, and their credentials by a target that names the same host
 // and port. Of channel_creds, "insecure" and "tls" (with ca_certificate_file,
 // certificate_file and private_key_file, which are read anew for each connection)
 // are known, and the first known one is used. Other fields are ignored.

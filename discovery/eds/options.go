@@ -33,6 +33,9 @@ type options struct {
 	credentials *channelCredentials // nil: those of the bootstrap, or the default
 	node        *corev3.Node        // nil: that of the bootstrap, or the default
 	maxResponse int
+
+	reachabilityOnly bool // A95
+
 	dialOptions []grpc.DialOption
 }
 
@@ -87,4 +90,15 @@ func WithNode(node *corev3.Node) discovery.Option {
 // response takes about ten times its size in memory while it is being applied.
 func WithMaxResponseSize(bytes int) discovery.Option {
 	return discovery.OwnOption(func(o *options) { o.maxResponse = bytes })
+}
+
+// reachabilityParameter is WithFallbackOnReachabilityOnly in a target.
+const reachabilityParameter = "fallbackOnReachabilityOnly"
+
+// WithFallbackOnReachabilityOnly asks the next of several management servers as soon as
+// the one before cannot be reached, as fallback_on_reachability_only does in gRFC A95.
+// Without it, the next one is asked only where endpoints are also missing, as in gRFC
+// A71: who has endpoints of the first server goes on with those.
+func WithFallbackOnReachabilityOnly() discovery.Option {
+	return discovery.OwnOption(func(o *options) { o.reachabilityOnly = true })
 }

@@ -2,11 +2,13 @@ package eds
 
 import (
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/experimental/stats"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/adsclient"
@@ -16,19 +18,25 @@ import (
 
 // parts reads a target.
 func parts(t *discovery.Target) ([]discovery.Part, error) {
-	host, cluster, err := parseTarget(t.Target)
+	hosts, cluster, err := parseTarget(t.Target)
 	if err != nil {
 		return nil, err
 	}
-	s := source{host, cluster, discovery.OwnOptions(t, options{maxResponse: defaultMaxResponse}), t.BuildOptions.MetricsRecorder}
+	s := source{hosts, cluster, discovery.OwnOptions(t, options{maxResponse: defaultMaxResponse}), t.BuildOptions.MetricsRecorder}
+	if v := t.Parameter(reachabilityParameter); v != "" {
+		if s.options.reachabilityOnly, err = strconv.ParseBool(v); err != nil {
+			return nil, fmt.Errorf("%s: %q given, want true or false", reachabilityParameter, v)
+		}
+	}
 	return []discovery.Part{{Source: s, Authority: authority.Encode(cluster)}}, nil
 }
 
 // source finds out the endpoints of a cluster.
 type source struct {
-	host, cluster string
-	options       options
-	recorder      stats.MetricsRecorder
+	hosts    []string // none: those of the bootstrap
+	cluster  string
+	options  options
+	recorder stats.MetricsRecorder
 }
 
 // Start implements discovery.Source. An option or a bootstrap that is not as it should
@@ -37,53 +45,79 @@ func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
 	}
-	server, err := s.server()
+	servers, err := s.servers()
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{receiver: r, server: server, news: make(chan news, 1), done: make(chan struct{})}
-	w.cancel = adsclient.Watch(server, s.cluster, w, s.recorder)
+	w := &watch{receiver: r, news: make(chan news, 1), done: make(chan struct{})}
+	target := adsclient.Target{Servers: servers, ReachabilityOnly: s.options.reachabilityOnly, Cluster: s.cluster}
+	w.following = adsclient.Follow(target, w, s.recorder)
 	go w.run()
 	return w, nil
 }
 
-// server returns how to reach the management server, which the bootstrap names if the
-// target does not.
-func (s source) server() (adsclient.Server, error) {
+// servers returns how to reach the management servers, in order, which the bootstrap
+// names if the target does not.
+func (s source) servers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
-		return adsclient.Server{}, err
+		return nil, err
 	}
-	server := adsclient.Server{
-		URI:         "dns:///" + s.host,
-		Node:        s.options.node,
-		MaxResponse: s.options.maxResponse,
-		Validate:    topology.Validate,
-		DialOptions: s.options.dialOptions,
+	node := s.options.node
+	if node == nil {
+		node = boot.nodeOrDefault()
 	}
-	if server.Node == nil {
-		server.Node = boot.nodeOrDefault()
+	var servers []adsclient.Server
+	add := func(host, uri string) error {
+		c, err := s.options.credentialsFor(host, uri, boot)
+		servers = append(servers, adsclient.Server{
+			URI:         uri,
+			Credentials: c.transport,
+			Identity:    c.identity,
+			Node:        node,
+			MaxResponse: s.options.maxResponse,
+			Validate:    validate,
+			DialOptions: s.options.dialOptions,
+		})
+		return err
 	}
-	if s.host == "" {
-		if len(boot.servers) == 0 {
-			return server, fmt.Errorf("the target names no server, and neither does an xDS bootstrap (%s); want eds://server:port/cluster", bootstrapFileVar)
+	for _, host := range s.hosts {
+		if err := add(host, "dns:///"+host); err != nil {
+			return nil, err
 		}
-		server.URI = boot.servers[0].uri
 	}
-	c, err := s.options.credentialsFor(s.host, server.URI, boot)
-	server.Credentials, server.Identity = c.transport, c.identity
-	return server, err
+	if len(s.hosts) > 0 {
+		return servers, nil
+	}
+	for _, server := range boot.servers {
+		if err := add("", server.uri); err != nil {
+			return nil, err
+		}
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("the target names no server, and neither does an xDS bootstrap (%s); want eds://server:port/cluster", bootstrapFileVar)
+	}
+	return servers, nil
+}
+
+// validate says what is wrong with a resource.
+func validate(m proto.Message) error {
+	switch m := m.(type) {
+	case *endpointv3.ClusterLoadAssignment:
+		return topology.Validate(m)
+	default:
+		return fmt.Errorf("a %T is not expected", m)
+	}
 }
 
 // watch passes on the endpoints of one cluster. The stream, which is shared, must not
 // wait for a channel: its calls only leave news, and a goroutine passes on the last.
 type watch struct {
-	receiver discovery.Receiver
-	server   adsclient.Server
-	cancel   func()
-	news     chan news // holds what was not passed on yet
-	done     chan struct{}
-	close    sync.Once
+	receiver  discovery.Receiver
+	following *adsclient.Following
+	news      chan news // holds what was not passed on yet
+	done      chan struct{}
+	close     sync.Once
 }
 
 // news is a cluster or, while no good one is known, why.
@@ -92,10 +126,10 @@ type news struct {
 	err     error
 }
 
-// Endpoints implements adsclient.Watcher.
+// Endpoints implements adsclient.Follower.
 func (w *watch) Endpoints(cluster *endpointv3.ClusterLoadAssignment) { w.leave(news{cluster: cluster}) }
 
-// Unknown implements adsclient.Watcher.
+// Unknown implements adsclient.Follower.
 func (w *watch) Unknown(err error) { w.leave(news{err: err}) }
 
 // leave takes the place of older news. It is called by one goroutine at a time.
@@ -122,13 +156,13 @@ func (w *watch) run() {
 	}
 }
 
-// Confirmed says when the server was last heard: what it sent is used on without it.
-func (w *watch) Confirmed() time.Time { return adsclient.Heard(w.server) }
+// Confirmed says when the server in use was last heard: what it sent is used on without it.
+func (w *watch) Confirmed() time.Time { return w.following.Heard() }
 
 // Close implements discovery.Watch.
 func (w *watch) Close() {
 	w.close.Do(func() {
-		w.cancel()
+		w.following.Stop()
 		close(w.done)
 	})
 }

@@ -3,42 +3,57 @@ package eds
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/resolver"
 )
 
-// parseTarget returns the host and port of the management server, empty where it is
-// for the bootstrap to say, and the name of the cluster.
-func parseTarget(target resolver.Target) (host, cluster string, err error) {
+// parseTarget returns the hosts and ports of the management servers in order, none where
+// they are for the bootstrap to say, and the name of the cluster.
+func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
 	u := target.URL
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("target %q %s; want eds://server:port/cluster, or eds:///cluster with an xDS bootstrap", u.Redacted(), fmt.Sprintf(format, args...))
 	}
 	switch {
 	case u.Opaque != "":
-		return "", "", bad("lacks the slashes after the scheme")
+		return nil, "", bad("lacks the slashes after the scheme")
 	case u.User != nil:
-		return "", "", bad("holds a user")
+		return nil, "", bad("holds a user")
 	case u.Fragment != "":
-		return "", "", bad("holds a fragment (a # in a cluster's name is %%23)")
+		return nil, "", bad("holds a fragment (a # in a cluster's name is %%23)")
 	case clusterOf(target) == "":
-		return "", "", bad("names no cluster")
+		return nil, "", bad("names no cluster")
 	case u.Host == "":
-		return "", clusterOf(target), nil
+		return nil, clusterOf(target), nil
 	}
-	name, port, err := net.SplitHostPort(u.Host)
+	for host := range strings.SplitSeq(u.Host, ",") {
+		if problem := hostProblem(host); problem != "" {
+			return nil, "", bad("%s", problem)
+		}
+		if slices.Contains(hosts, host) {
+			return nil, "", bad("names the server %s twice", host)
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts, clusterOf(target), nil
+}
+
+// hostProblem says what is wrong with one server of a target, "" if nothing is.
+func hostProblem(host string) string {
+	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		return "", "", bad("names a server without a port")
+		return "names a server without a port"
 	}
 	if name == "" {
-		return "", "", bad("names a port without a server")
+		return "names a port without a server"
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", "", bad("has port %q, which is not from 1 to 65535", port)
+		return fmt.Sprintf("has port %q, which is not from 1 to 65535", port)
 	}
-	return u.Host, clusterOf(target), nil
+	return ""
 }
 
 // clusterOf returns everything after the slash that follows the server: names of

@@ -18,16 +18,17 @@ func target(t *testing.T, text string) resolver.Target {
 }
 
 func TestTargets(t *testing.T) {
-	for text, want := range map[string]struct{ host, cluster, authority string }{
-		"eds://xds.example.com:18000/payments": {"xds.example.com:18000", "payments", "payments"},
-		"eds://[::1]:18000/payments":           {"[::1]:18000", "payments", "payments"},
-		"eds:///payments":                      {"", "payments", "payments"},
-		"eds://h:1/a/b|c%3Fd%2Fe":              {"h:1", "a/b|c?d/e", "a%2Fb%7Cc%3Fd%2Fe"},
-		"eds://h:1/zürich.example.com:443":     {"h:1", "zürich.example.com:443", "z%C3%BCrich.example.com:443"},
+	for text, want := range map[string]struct{ hosts, cluster, authority string }{
+		"eds://a:1,b.example.com:2,10.0.0.1:3/c": {"a:1,b.example.com:2,10.0.0.1:3", "c", "c"},
+		"eds://xds.example.com:18000/payments":   {"xds.example.com:18000", "payments", "payments"},
+		"eds://[::1]:18000/payments":             {"[::1]:18000", "payments", "payments"},
+		"eds:///payments":                        {"", "payments", "payments"},
+		"eds://h:1/a/b|c%3Fd%2Fe":                {"h:1", "a/b|c?d/e", "a%2Fb%7Cc%3Fd%2Fe"},
+		"eds://h:1/zürich.example.com:443":       {"h:1", "zürich.example.com:443", "z%C3%BCrich.example.com:443"},
 	} {
-		host, cluster, err := parseTarget(target(t, text))
-		if err != nil || host != want.host || cluster != want.cluster {
-			t.Errorf("%s is server %q, cluster %q, %v; want %q and %q", text, host, cluster, err, want.host, want.cluster)
+		hosts, cluster, err := parseTarget(target(t, text))
+		if err != nil || strings.Join(hosts, ",") != want.hosts || cluster != want.cluster {
+			t.Errorf("%s is servers %q, cluster %q, %v; want %q and %q", text, hosts, cluster, err, want.hosts, want.cluster)
 		}
 		overrider := NewBuilder()
 		if got := overrider.OverrideAuthority(target(t, text)); got != want.authority {
@@ -48,6 +49,9 @@ func TestTargetsThatAreWrong(t *testing.T) {
 		"eds://h:0/payments":          `port "0"`,
 		"eds://h:65536/payments":      `port "65536"`,
 		"eds://h:/payments":           `port ""`,
+		"eds://a,b:1/payments":        "without a port",
+		"eds://a:1,,b:1/payments":     "without a port",
+		"eds://a:1,b:1,a:1/payments":  "names the server a:1 twice",
 		"eds://user:pw@h:1/payments":  "holds a user",
 		"eds://h:1/payments#fragment": "holds a fragment (a # in a cluster's name is %23)",
 	} {
@@ -67,12 +71,13 @@ func TestTargetsThatAreWrong(t *testing.T) {
 
 func TestQueriesThatAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"eds://h:1/payments?x=y":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failoverTimeout, pickFirst, slowStart`,
-		"eds://h:1/payments?":                    "has a question mark that nothing follows (in a name, ? is %3F)",
-		"eds://user:pw@h:1/payments?pickFirst=2": `pickFirst: "2" given, want true or false`,
+		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failoverTimeout, fallbackOnReachabilityOnly, pickFirst, slowStart`,
+		"eds://h:1/payments?":                             "has a question mark that nothing follows (in a name, ? is %3F)",
+		"eds://h:1/payments?fallbackOnReachabilityOnly=a": `"a" given, want true or false`,
+		"eds://user:pw@h:1/payments?pickFirst=2":          `pickFirst: "2" given, want true or false`,
 	} {
 		err := NewBuilder().Validate(target(t, text))
-		if err == nil || !strings.HasPrefix(err.Error(), "eds: target ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "pw") {
+		if err == nil || !strings.HasPrefix(err.Error(), "eds: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "pw") {
 			t.Errorf("%s: %v, want an error with %q", text, err, want)
 		}
 	}

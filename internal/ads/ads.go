@@ -1,14 +1,16 @@
 // Package ads decides what a client of xDS, in its state-of-the-world variant,
 // says on its stream: which resources it asks for, which responses it accepts, and
-// what it believes while the stream is down. It is about one type of resource that
-// a server never deletes (endpoints), on one stream at a time.
+// what it believes while the stream is down. A Subscriptions is about one type of
+// resource, on one stream at a time. What a server does not send again stays as it was:
+// endpoints are never deleted, and that clusters are is ignored, as gRFC A53 allows.
 //
 // It is a pure state machine: each method is an event and returns what is to be
 // done. It has no goroutines, no clock and no gRPC; nothing in it is safe for
 // concurrent use.
 //
 // The rules are those of the xDS transport protocol, of gRFC A27 (subscription,
-// ACK and NACK) and of gRFC A57 (what an error of the stream means).
+// ACK and NACK), of gRFC A57 (what an error of the stream means), and of gRFC A71
+// (which of several servers is used).
 package ads
 
 import (
@@ -71,7 +73,8 @@ type Named struct {
 	Body []byte
 }
 
-// Failure says why there is no resource of this name.
+// Failure says why there is no resource of this name. Err is ErrMissing where the
+// server does not have it; otherwise it may still come, from this server or another.
 type Failure struct {
 	Name string
 	Err  error

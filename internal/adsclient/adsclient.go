@@ -1,7 +1,8 @@
 // Package adsclient keeps one stream to each xDS management server that anybody
-// watches endpoints on, shared by all channels of the process. What is said on the
-// stream is decided by package ads; this is its shell: the connection, the backoff,
-// the timers, and the decoding of resources.
+// watches a resource on, shared by all channels of the process, and follows a target
+// over several servers. What is said on a stream, and which server is used, is decided
+// by package ads; this is its shell: the connections, the backoff, the timers, and the
+// decoding of resources.
 package adsclient
 
 import (
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	estats "google.golang.org/grpc/experimental/stats"
@@ -33,31 +33,36 @@ type Server struct {
 	// MaxResponse is the size in bytes of the largest response that is read.
 	MaxResponse int
 	// Validate says what is wrong with a resource. It must not modify it.
-	Validate func(*endpointv3.ClusterLoadAssignment) error
+	Validate func(proto.Message) error
 	// DialOptions are added to those of the connection.
 	DialOptions []grpc.DialOption
 }
 
-// Watcher is told about one cluster. Its methods are called one at a time, must
+// Watcher is told about one resource. Its methods are called one at a time, must
 // return at once and must not call this package. One call may still come after the
 // watch was cancelled.
 type Watcher interface {
-	// Endpoints is called with each good resource that differs from the one
+	// Resource is called with each good resource that differs from the one
 	// before. The resource is shared and must not be modified.
-	Endpoints(*endpointv3.ClusterLoadAssignment)
-	// Unknown is called, any number of times, while no good resource is known.
-	// The error is one line that names the server and the cluster, and wraps nothing.
-	Unknown(error)
+	Resource(proto.Message)
+	// Unknown is called, any number of times, while no good resource is known. The
+	// error is one line that names the server and the resource, and wraps nothing.
+	// Absent means that the server has said so, by not sending it in time.
+	Unknown(err error, absent bool)
+	// Reachable is called when the server cannot be reached, before any error that
+	// comes of it: a stream ended without an answer, or nothing came on it within the
+	// time that a resource has. And when it then answers, after what came with that.
+	Reachable(bool)
 }
 
-// Watch asks server for the endpoints of cluster until cancel is called. The
+// Watch asks server for the resource of a type and name until cancel is called. The
 // stream is opened for the first watcher of a server, whose recorder counts what
 // happens on it, and closed with the last. recorder may be nil.
-func Watch(server Server, cluster string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
+func Watch(server Server, of *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
 	c := clients.acquire(server, recorder)
-	handle := c.watch(cluster, w)
+	handle := c.watch(of, name, w)
 	return sync.OnceFunc(func() {
-		c.unwatch(cluster, handle)
+		c.unwatch(of, name, handle)
 		clients.release(c)
 	})
 }
@@ -68,8 +73,8 @@ func Heard(server Server) time.Time {
 	clients.mu.Lock()
 	defer clients.mu.Unlock()
 	if c, ok := clients.clients[server.key()]; ok {
-		if lost := c.lost.Load(); lost != nil {
-			return *lost
+		if ended := c.ended.Load(); ended != nil {
+			return *ended
 		}
 	}
 	return time.Now()

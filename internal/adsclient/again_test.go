@@ -118,7 +118,12 @@ func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 // The reason of a NACK that waits to be sent is sent with the change of subscription
 // that replaces it, once.
 func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
-	subs, m := ads.New(), newMailbox()
+	subs, all := ads.New(), newMailboxes()
+	m := all[0]
+	take := func() *ads.Request {
+		_, r := all.take(t.Context())
+		return r
+	}
 	put := func(a ads.Actions) {
 		if a.Send != nil {
 			m.put(a.Send)
@@ -126,23 +131,23 @@ func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	}
 	put(subs.Watch("a"))
 	put(subs.Opened())
-	m.take(t.Context())
+	take()
 	bad := []ads.Resource{{Name: "a", Err: errors.New("weight is 0")}}
 	put(subs.Received("1", "n", bad))
 	put(subs.Watch("b"))
 	put(subs.Watch("c"))
-	got := m.take(t.Context())
+	got := take()
 	if !slices.Equal(got.Names, []string{"a", "b", "c"}) || got.Nonce != "n" || got.Reject != "a: weight is 0" {
 		t.Errorf("sends %+v, want all three names and the reason", got)
 	}
 	put(subs.Watch("d"))
-	if got := m.take(t.Context()); got.Reject != "" {
+	if got := take(); got.Reject != "" {
 		t.Errorf("the reason is sent twice: %+v", got)
 	}
 	// The answer to a later response has its own verdict, also under the same nonce.
 	put(subs.Received("1", "n", bad))
 	put(subs.Received("1", "n", []ads.Resource{{Name: "a"}}))
-	if got := m.take(t.Context()); got.Reject != "" {
+	if got := take(); got.Reject != "" {
 		t.Errorf("a good response is rejected: %+v", got)
 	}
 }

@@ -99,7 +99,7 @@ func TestConnectedIsCountedOnce(t *testing.T) {
 				return errors.Join(s.Respond("1", "n1", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
 			})
 			g := new(gauge)
-			cancel := Watch(m.target(), "a", new(notes), g)
+			cancel := Watch(m.target(), Endpoints, "a", new(notes), g)
 			pass(time.Minute) // the next attempt would be due at once
 			if got := g.value.Load(); got != 1 {
 				t.Errorf("%d streams are connected, want 1", got)
@@ -149,7 +149,7 @@ func TestOthersDoNotShareTheStream(t *testing.T) {
 		for _, identity := range []string{"x", "x", "y"} {
 			server := m.target()
 			server.Identity = identity
-			defer Watch(server, "a", new(notes), nil)()
+			defer Watch(server, Endpoints, "a", new(notes), nil)()
 		}
 		synctest.Wait()
 		if got := m.server.Streams(); got != 2 {

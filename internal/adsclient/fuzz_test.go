@@ -3,6 +3,7 @@ package adsclient
 import (
 	"testing"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -29,7 +30,7 @@ func FuzzResponse(f *testing.F) {
 		if proto.Unmarshal(bytes, &r) != nil {
 			return
 		}
-		c := &client{server: Server{Validate: topology.Validate}}
+		c := &topic{Type: Endpoints, client: &client{server: Server{Validate: validate}}}
 		subs := ads.New()
 		subs.Watch("a")
 		subs.Opened()
@@ -43,9 +44,9 @@ func FuzzResponse(f *testing.F) {
 			t.Fatalf("answered by %+v", a.Send)
 		}
 		for _, d := range a.Deliver {
-			cluster, err := unmarshal(d.Body)
+			m, err := c.unmarshal(d.Body)
 			if err == nil {
-				_, err = new(topology.Translator).Translate(cluster)
+				_, err = new(topology.Translator).Translate(m.(*endpointv3.ClusterLoadAssignment))
 			}
 			if err != nil {
 				t.Fatalf("delivered what cannot be used: %v", err)

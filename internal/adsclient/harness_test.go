@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/topology"
@@ -22,6 +23,7 @@ import (
 // manager is a management server that can be stopped and started again.
 type manager struct {
 	t      *testing.T
+	name   string
 	script adstest.Script
 
 	mu       sync.Mutex
@@ -30,10 +32,20 @@ type manager struct {
 }
 
 func startManager(t *testing.T, script adstest.Script) *manager {
-	m := &manager{t: t, script: script}
+	m := &manager{t: t, name: t.Name(), script: script}
 	m.start()
 	t.Cleanup(m.stop)
 	return m
+}
+
+// startManagers starts a manager of each name.
+func startManagers(t *testing.T, scripts map[string]adstest.Script) map[string]*manager {
+	managers := make(map[string]*manager)
+	for name, script := range scripts {
+		managers[name] = startManager(t, script)
+		managers[name].name = name
+	}
+	return managers
 }
 
 func (m *manager) start() {
@@ -63,14 +75,21 @@ func (m *manager) dial(ctx context.Context, _ string) (net.Conn, error) {
 
 func (m *manager) target() Server {
 	return Server{
-		URI:         "passthrough:///" + m.t.Name(),
+		URI:         "passthrough:///" + m.name,
 		Credentials: insecure.NewCredentials(),
 		Identity:    "insecure",
 		Node:        &corev3.Node{Id: "test"},
 		MaxResponse: 1 << 20,
-		Validate:    topology.Validate,
+		Validate:    validate,
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(m.dial)},
 	}
+}
+
+func validate(m proto.Message) error {
+	if cla, ok := m.(*endpointv3.ClusterLoadAssignment); ok {
+		return topology.Validate(cla)
+	}
+	return nil
 }
 
 // notes is a watcher that writes down what it is told.
@@ -85,11 +104,17 @@ func (n *notes) add(text string) {
 	n.list = append(n.list, text)
 }
 
-func (n *notes) Endpoints(c *endpointv3.ClusterLoadAssignment) {
-	n.add(fmt.Sprintf("%s:%d", c.GetClusterName(), len(c.GetEndpoints()[0].GetLbEndpoints())))
+func (n *notes) Resource(m proto.Message) {
+	if c, ok := m.(*endpointv3.ClusterLoadAssignment); ok {
+		n.add(fmt.Sprintf("%s:%d", c.GetClusterName(), len(c.GetEndpoints()[0].GetLbEndpoints())))
+		return
+	}
+	n.add("cluster " + Clusters.nameOf(m))
 }
 
-func (n *notes) Unknown(err error) { n.add(err.Error()) }
+func (n *notes) Unknown(err error, _ bool) { n.add(err.Error()) }
+
+func (n *notes) Reachable(bool) {}
 
 // take waits until nothing moves any more and returns what was added since.
 func (n *notes) take() []string {
@@ -105,7 +130,25 @@ func (n *notes) take() []string {
 // the bubble, too.
 func (m *manager) watch(cluster string) (*notes, func()) {
 	n := new(notes)
-	return n, Watch(m.target(), cluster, n, nil)
+	return n, Watch(m.target(), Endpoints, cluster, n, nil)
+}
+
+// Endpoints implements Follower.
+func (n *notes) Endpoints(c *endpointv3.ClusterLoadAssignment) { n.Resource(c) }
+
+// followed is a Follower that writes down what it is told.
+type followed struct{ *notes }
+
+func (f followed) Unknown(err error) { f.add(err.Error()) }
+
+// follow starts to follow cluster "a" over managers in a bubble.
+func follow(reachabilityOnly bool, managers ...*manager) (*notes, func()) {
+	target := Target{Cluster: "a", ReachabilityOnly: reachabilityOnly}
+	for _, m := range managers {
+		target.Servers = append(target.Servers, m.target())
+	}
+	n := new(notes)
+	return n, Follow(target, followed{n}, nil).Stop
 }
 
 // pass lets time pass in a bubble.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -18,7 +17,8 @@ const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 // received takes one response. It returns when the watchers know of it, so that
 // the next one is not read before.
 func (c *client) received(response *discoveryv3.DiscoveryResponse) {
-	if response.GetTypeUrl() != EndpointsURL {
+	t := c.topic(response.GetTypeUrl())
+	if t == nil {
 		// There is nothing to reject: nothing of that type was asked for.
 		c.serial.Do(func() { c.ignore(response.GetTypeUrl()) })
 		return
@@ -26,23 +26,25 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	decoded := make(resources)
 	received := make([]ads.Resource, len(response.GetResources()))
 	for i, resource := range response.GetResources() {
-		var cla *endpointv3.ClusterLoadAssignment
-		if received[i], cla = c.decode(resource); received[i].Err == nil {
-			decoded[cla.GetClusterName()] = cla
+		var m proto.Message
+		if received[i], m = t.decode(resource); received[i].Err == nil {
+			decoded[received[i].Name] = m
 		}
 	}
 	c.serial.Do(func() {
-		if !c.subs.Answered() {
+		if !c.answered {
+			c.answered = true
 			c.recorder.connected()
-			c.lost.Store(nil)
+			c.ended.Store(nil)
 		}
-		a := c.subs.Received(response.GetVersionInfo(), response.GetNonce(), received)
+		a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), received)
 		c.recorder.received()
 		if a.Send != nil && a.Send.Reject != "" {
-			c.logRejected(response.GetVersionInfo(), a.Send.Reject)
+			t.logRejected(response.GetVersionInfo(), a.Send.Reject)
 			c.recorder.rejected()
 		}
-		c.do(a, decoded, c.watchers)
+		t.do(a, decoded, t.watchers)
+		c.reachable(true)
 	})
 }
 
@@ -56,17 +58,8 @@ func (c *client) ignore(typeURL string) {
 	}
 }
 
-// logRejected logs a reason once, however often a server sends the same.
-func (c *client) logRejected(version, reason string) {
-	if reason == c.rejected {
-		return
-	}
-	c.rejected = reason
-	logger.Warningf("eds: rejected version %q from %s: %s", version, c.server.URI, reason)
-}
-
 // decode reads one resource of a response, as far as it can be read.
-func (c *client) decode(packed *anypb.Any) (ads.Resource, *endpointv3.ClusterLoadAssignment) {
+func (t *topic) decode(packed *anypb.Any) (ads.Resource, proto.Message) {
 	wrapped := ""
 	if packed.GetTypeUrl() == wrapperURL {
 		var wrapper discoveryv3.Resource
@@ -75,26 +68,18 @@ func (c *client) decode(packed *anypb.Any) (ads.Resource, *endpointv3.ClusterLoa
 		}
 		packed, wrapped = wrapper.GetResource(), wrapper.GetName()
 	}
-	if packed.GetTypeUrl() != EndpointsURL {
-		return ads.Resource{Name: wrapped, Err: fmt.Errorf("type %q, want %q", packed.GetTypeUrl(), EndpointsURL)}, nil
+	if packed.GetTypeUrl() != t.url {
+		return ads.Resource{Name: wrapped, Err: fmt.Errorf("type %q, want %q", packed.GetTypeUrl(), t.url)}, nil
 	}
-	cla, err := unmarshal(packed.GetValue())
+	m, err := t.unmarshal(packed.GetValue())
 	if err != nil {
 		return ads.Resource{Name: wrapped, Err: err}, nil
 	}
-	r := ads.Resource{Name: cla.GetClusterName(), Body: packed.GetValue()}
+	r := ads.Resource{Name: t.nameOf(m), Body: packed.GetValue()}
 	if r.Name == "" {
-		r.Err = errors.New("cluster_name is empty")
+		r.Err = errors.New(t.field + " is empty")
 	} else {
-		r.Err = c.server.Validate(cla)
+		r.Err = t.client.server.Validate(m)
 	}
-	return r, cla
-}
-
-func unmarshal(body []byte) (*endpointv3.ClusterLoadAssignment, error) {
-	cla := new(endpointv3.ClusterLoadAssignment)
-	if err := proto.Unmarshal(body, cla); err != nil {
-		return nil, fmt.Errorf("not a ClusterLoadAssignment: %w", err)
-	}
-	return cla, nil
+	return r, m
 }

@@ -29,7 +29,7 @@ func answers(s *adstest.Stream, r *discoveryv3.DiscoveryResponse) *discoveryv3.D
 }
 
 func response(version string, resources ...*anypb.Any) *discoveryv3.DiscoveryResponse {
-	return &discoveryv3.DiscoveryResponse{TypeUrl: EndpointsURL, VersionInfo: version, Nonce: "nonce " + version, Resources: resources}
+	return &discoveryv3.DiscoveryResponse{TypeUrl: Endpoints.url, VersionInfo: version, Nonce: "nonce " + version, Resources: resources}
 }
 
 func weightless(name string) *endpointv3.ClusterLoadAssignment {
@@ -51,7 +51,7 @@ func TestRejectedResourceDoesNotRejectItsNeighbours(t *testing.T) {
 			}
 			answers(s, response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1"))))
 			nack = answers(s, response("2",
-				&anypb.Any{TypeUrl: EndpointsURL, Value: []byte("garbage")},
+				&anypb.Any{TypeUrl: Endpoints.url, Value: []byte("garbage")},
 				adstest.Any(weightless("a")),
 				&anypb.Any{TypeUrl: "type.googleapis.com/unknown"},
 				adstest.Any(weightless("b")),
@@ -151,16 +151,17 @@ func TestSameVersionAgainIsNoNews(t *testing.T) {
 // A request that was not sent gives way to the next, so a server that never reads
 // costs one.
 func TestMailboxHoldsTheLastRequest(t *testing.T) {
-	m := newMailbox()
+	all := newMailboxes()
+	m := all[1]
 	for _, nonce := range []string{"1", "2", "3"} {
 		m.put(&ads.Request{Nonce: nonce})
 	}
-	if got := m.take(t.Context()); got.Nonce != "3" {
+	if i, got := all.take(t.Context()); i != 1 || got.Nonce != "3" {
 		t.Errorf("the request for nonce %s is sent, want the last", got.Nonce)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := m.take(ctx); got != nil {
+	if _, got := all.take(ctx); got != nil {
 		t.Errorf("a request is sent twice: %v", got)
 	}
 }

@@ -30,7 +30,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 			return ours, nil
 		})}
 		a := new(notes)
-		defer Watch(server, "a", a, nil)()
+		defer Watch(server, Endpoints, "a", a, nil)()
 		pass(19 * time.Second)
 		expect(t, "a", a.take())
 		pass(time.Second) // gRPC's time limit for a connection

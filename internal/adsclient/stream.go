@@ -12,12 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/understudy-lb/understudy/internal/ads"
 	"github.com/understudy-lb/understudy/internal/backoff"
 )
-
-// EndpointsURL is the type of the resources that are asked for.
-const EndpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 
 // keepaliveParams finds out that a server is gone for good when nothing says so.
 // Servers allow a ping every 5 minutes unless they are told otherwise.
@@ -30,7 +26,7 @@ func (c *client) run(ctx context.Context) {
 	attempt := 0
 	for ctx.Err() == nil {
 		began := time.Now()
-		if answered := c.ended(ctx, c.stream(ctx)); answered {
+		if answered := c.streamEnded(ctx, c.stream(ctx)); answered {
 			attempt = 0
 		}
 		wait := time.NewTimer(time.Until(began.Add(backoff.Delay(attempt, rand.Float64()))))
@@ -46,20 +42,19 @@ func (c *client) run(ctx context.Context) {
 // errRenewed is why a stream ended that the client ended, to open another.
 var errRenewed = errors.New("renewed, to forget clusters that nobody watches")
 
-// ended takes note that the stream ended with err, and reports whether the server
+// streamEnded takes note that the stream ended with err, and reports whether the server
 // had answered on it.
-func (c *client) ended(ctx context.Context, err error) (answered bool) {
+func (c *client) streamEnded(ctx context.Context, err error) (answered bool) {
 	c.serial.Do(func() {
-		answered = c.subs.Answered()
+		answered = c.answered
 		if answered {
 			c.recorder.disconnected()
 			now := time.Now()
-			c.lost.Store(&now)
+			c.ended.Store(&now)
 		}
 		if ctx.Err() != nil { // closed by us: nobody is left to be told
 			return
 		}
-		c.requests, c.renew = nil, nil
 		if errors.Is(err, errRenewed) {
 			logger.Infof("eds: stream to %s: %v", c.server.URI, err)
 			err = nil
@@ -69,7 +64,7 @@ func (c *client) ended(ctx context.Context, err error) (answered bool) {
 			logger.Warningf("eds: stream to %s failed: %v", c.server.URI, err)
 			c.recorder.failed()
 		}
-		c.do(c.subs.Closed(err), nil, c.watchers)
+		c.closed(err)
 	})
 	return answered
 }
@@ -89,16 +84,13 @@ func (c *client) stream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	requests := newMailbox()
+	mail := newMailboxes()
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		c.send(ctx, stream, requests)
+		c.send(ctx, stream, mail)
 	}()
-	c.serial.Do(func() {
-		c.requests, c.renew = requests, func() { cancel(errRenewed) }
-		c.do(c.subs.Opened(), nil, c.watchers)
-	})
+	c.serial.Do(func() { c.opened(mail, func() { cancel(errRenewed) }) })
 	for {
 		response, err := stream.Recv()
 		if err != nil {
@@ -125,19 +117,19 @@ func (c *client) dialOptions() []grpc.DialOption {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-// send sends what comes into the mailbox until ctx ends. It has a goroutine of its
+// send sends what comes into the mailboxes until ctx ends. It has a goroutine of its
 // own because Send blocks while the server does not read. An error ends the stream
 // for Recv, too, which says more about it.
-func (c *client) send(ctx context.Context, stream adsStream, requests *mailbox) {
+func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 	node := c.server.Node // in the first request only
 	for {
-		r := requests.take(ctx)
+		i, r := mail.take(ctx)
 		if r == nil {
 			return
 		}
 		request := &discoveryv3.DiscoveryRequest{
 			Node:          node,
-			TypeUrl:       EndpointsURL,
+			TypeUrl:       c.topics[i].url,
 			ResourceNames: r.Names,
 			VersionInfo:   r.Version,
 			ResponseNonce: r.Nonce,
@@ -149,32 +141,5 @@ func (c *client) send(ctx context.Context, stream adsStream, requests *mailbox) 
 			return
 		}
 		node = nil
-	}
-}
-
-// mailbox holds the request to be sent next. A newer one replaces one that was not
-// sent: it names everything that is wanted, and answers the last response, so memory
-// stays bounded whatever a server does.
-type mailbox struct{ slot chan *ads.Request }
-
-func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
-
-// put is called by one goroutine at a time.
-func (m *mailbox) put(r *ads.Request) {
-	select {
-	case unsent := <-m.slot:
-		r = r.Replacing(unsent)
-	default:
-	}
-	m.slot <- r
-}
-
-// take returns the next request, or nil when ctx has ended.
-func (m *mailbox) take(ctx context.Context) *ads.Request {
-	select {
-	case r := <-m.slot:
-		return r
-	case <-ctx.Done():
-		return nil
 	}
 }

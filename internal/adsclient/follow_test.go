@@ -1,0 +1,223 @@
+package adsclient
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// serving answers with cluster "a", which has as many endpoints as *count says.
+func serving(count *int) adstest.Script {
+	return func(s *adstest.Stream) error {
+		if _, err := s.Recv(); err != nil {
+			return err
+		}
+		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}[:*count]
+		return errors.Join(s.Respond("1", "n", adstest.Cluster("a", addresses...)), s.Drain())
+	}
+}
+
+// longest is more than the longest backoff.
+const longest = 145 * time.Second
+
+// The first server is down when the channel begins: the second is used at once, until
+// the first is back; it is then asked no longer.
+func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := 1, 2
+		m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": serving(&two)})
+		m["first"].stop()
+		warnings := logged.count("management server passthrough:///second is used, in place of passthrough:///first")
+		a, stop := follow(false, m["first"], m["second"])
+		defer stop()
+		expect(t, "a", a.take(), "a:2")
+		if got := logged.count("management server passthrough:///second is used, in place of passthrough:///first") - warnings; got != 1 {
+			t.Errorf("the change is logged %d times, want once", got)
+		}
+		m["first"].start()
+		pass(longest)
+		expect(t, "a", a.take(), "a:1")
+		if got := len(clients.clients); got != 1 {
+			t.Errorf("%d servers are asked, want the first alone", got)
+		}
+	})
+}
+
+// A71: what is cached is used rather than what another server has. A95's rule asks the
+// other, and goes back.
+func TestFirstServerDiesAfterItAnswered(t *testing.T) {
+	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
+		synctest.Test(t, func(t *testing.T) {
+			one, two := 1, 2
+			m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": serving(&two)})
+			a, stop := follow(reachabilityOnly, m["first"], m["second"])
+			defer stop()
+			expect(t, "a", a.take(), "a:1")
+			m["first"].stop()
+			pass(time.Hour)
+			expect(t, "a", a.take(), want...)
+			if got := m["second"].server.Streams(); got != len(want) {
+				t.Errorf("the second server saw %d streams, want %d", got, len(want))
+			}
+			one = 3
+			m["first"].start()
+			pass(longest)
+			expect(t, "a", a.take(), "a:3")
+		})
+	}
+}
+
+// A server that has said before all that it says when it is back is used again, too.
+func TestFirstServerIsBackWithNothingNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := 1, 2
+		m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": serving(&two)})
+		a, stop := follow(true, m["first"], m["second"])
+		defer stop()
+		expect(t, "a", a.take(), "a:1")
+		m["first"].stop()
+		pass(time.Minute)
+		expect(t, "a", a.take(), "a:2")
+		m["first"].start()
+		pass(longest)
+		expect(t, "a", a.take(), "a:1")
+	})
+}
+
+// All servers are down: the reason names each. They come up in the wrong order.
+func TestAllServersAreDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two, three := 1, 2, 3
+		m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": serving(&two), "third": serving(&three)})
+		for _, manager := range m {
+			manager.stop()
+		}
+		a, stop := follow(false, m["first"], m["second"], m["third"])
+		defer stop()
+		got := a.take()
+		expect(t, "a", got, `eds: no endpoints of cluster "a" from passthrough:///first: `)
+		expect(t, "a", got, `; from passthrough:///second: `)
+		expect(t, "a", got, `; from passthrough:///third: `)
+		m["third"].start()
+		pass(longest)
+		expect(t, "a", a.take(), "a:3")
+		m["second"].start()
+		pass(longest)
+		expect(t, "a", a.take(), "a:2")
+		m["third"].stop()
+		m["first"].start()
+		pass(longest)
+		expect(t, "a", a.take(), "a:1")
+	})
+}
+
+// Servers that say nothing, that end each stream without a word, and that send what
+// breaks the rules and die: the next one is asked, and the last good endpoints stay.
+func TestHostileFirstServers(t *testing.T) {
+	for name, script := range map[string]adstest.Script{
+		"says nothing":        (*adstest.Stream).Drain,
+		"ends without a word": func(s *adstest.Stream) error { return errors.New("full") },
+		"answers another thing": func(s *adstest.Stream) error {
+			return errors.Join(s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: "type.googleapis.com/other", Nonce: "n"}), s.Drain())
+		},
+		"rejected, then dead": func(s *adstest.Stream) error {
+			if s.Number > 1 {
+				return errors.New("full")
+			}
+			return s.Respond("1", "n", weightless("a"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				two := 2
+				m := startManagers(t, map[string]adstest.Script{"first": script, "second": serving(&two)})
+				a, stop := follow(false, m["first"], m["second"])
+				defer stop()
+				pass(20 * time.Second)
+				got := a.take()
+				if len(got) == 0 || got[len(got)-1] != "a:2" {
+					t.Errorf("was told %q, want the second server's endpoints at last", got)
+				}
+				pass(time.Hour)
+				expect(t, "a", a.take())
+			})
+		})
+	}
+}
+
+// A server that can be reached and says that there is no such cluster is believed;
+// but it does not take what another has given.
+func TestServerWithoutTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		empty := func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n"), s.Drain()) }
+		two := 2
+		m := startManagers(t, map[string]adstest.Script{"first": empty, "second": serving(&two)})
+		a, stop := follow(false, m["first"], m["second"])
+		pass(missingAfter)
+		expect(t, "a", a.take(), "no such resource")
+		m["first"].stop()
+		pass(time.Hour)
+		for _, line := range a.take() {
+			if line == "a:2" {
+				t.Error("the second server is used for a cluster that the first said it lacks")
+			}
+		}
+		stop()
+		a, stop = follow(false, m["first"], m["second"])
+		defer stop()
+		expect(t, "a", a.take(), "a:2")
+		m["first"].start()
+		pass(time.Hour)
+		expect(t, "a", a.take())
+	})
+}
+
+// Channels share the stream to a server, but not the decision: one that has its
+// endpoints from the first server keeps them while a new one is given the second's.
+func TestEachChannelDecidesForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := 1
+		m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": func(s *adstest.Stream) error {
+			return errors.Join(s.Respond("1", "n", adstest.Cluster("b", "10.0.0.1:1", "10.0.0.2:1")), s.Drain())
+		}})
+		a, stopA := follow(false, m["first"], m["second"])
+		defer stopA()
+		expect(t, "a", a.take(), "a:1")
+		m["first"].stop()
+		pass(time.Minute)
+		late, stopLate := follow(false, m["first"], m["second"]) // has it from the stream that they share
+		expect(t, "late", late.take(), "a:1")
+		stopLate()
+		b := new(notes)
+		stopB := Follow(Target{Cluster: "b", Servers: []Server{m["first"].target(), m["second"].target()}}, followed{b}, nil).Stop
+		defer stopB()
+		expect(t, "b", b.take(), "b:2")
+		expect(t, "a", a.take())
+	})
+}
+
+// A channel that ends while servers come and go leaves nothing behind.
+func TestFollowingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := 1, 2
+		m := startManagers(t, map[string]adstest.Script{"first": serving(&one), "second": serving(&two)})
+		m["first"].stop()
+		for wait := range 5 {
+			a, stop := follow(false, m["first"], m["second"])
+			pass(time.Duration(wait) * time.Millisecond)
+			stop()
+			stop()
+			a.take()
+			pass(time.Minute)
+			expect(t, "a", a.take())
+		}
+		if got := len(clients.clients); got != 0 {
+			t.Errorf("%d clients are left", got)
+		}
+	})
+}

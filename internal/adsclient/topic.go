@@ -1,0 +1,118 @@
+package adsclient
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/ads"
+)
+
+// topic is all about the resources of one type on a client's stream. It is touched only
+// in events of the client's serializer.
+type topic struct {
+	*Type
+	client   *client
+	subs     *ads.Subscriptions
+	watchers map[string]map[*watch]bool // by name of the resource
+	timers   map[ads.Timer]*time.Timer
+	requests *mailbox // of the current stream, or nil
+	rejected string   // logged last
+}
+
+// watch is one watcher; a watcher may watch twice.
+type watch struct{ Watcher }
+
+func (t *topic) watch(name string, handle *watch) {
+	if t.client.lost {
+		handle.Reachable(false)
+	}
+	// What is known already is for the new watcher alone.
+	alone := map[string]map[*watch]bool{name: {handle: true}}
+	t.do(t.subs.Watch(name), nil, alone)
+	if t.watchers[name] == nil {
+		t.watchers[name] = make(map[*watch]bool)
+	}
+	t.watchers[name][handle] = true
+}
+
+func (t *topic) unwatch(name string, handle *watch) {
+	delete(t.watchers[name], handle)
+	if len(t.watchers[name]) == 0 {
+		delete(t.watchers, name)
+	}
+	t.do(t.subs.Unwatch(name), nil, t.watchers)
+}
+
+// do carries out what was decided, and tells watchers. decoded holds what the
+// response brought that led to it, if one did.
+func (t *topic) do(a ads.Actions, decoded resources, watchers map[string]map[*watch]bool) {
+	for _, timer := range a.Stop {
+		if running, ok := t.timers[timer]; ok {
+			running.Stop()
+			delete(t.timers, timer)
+		}
+	}
+	for _, timer := range a.Start {
+		t.timers[timer] = time.AfterFunc(missingAfter, func() { t.client.serial.Do(func() { t.expired(timer) }) })
+	}
+	for _, d := range a.Deliver {
+		t.deliver(d, decoded[d.Name], watchers[d.Name])
+	}
+	for _, f := range a.Fail {
+		// The reason may be the status of the stream. gRPC would end the calls on a channel
+		// with it, also those that wait for ready, so its text alone is passed on.
+		err := fmt.Errorf("eds: no %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)
+		for w := range watchers[f.Name] {
+			w.Unknown(err, errors.Is(f.Err, ads.ErrMissing) && !t.client.lost)
+		}
+	}
+	if a.Send != nil && t.requests != nil {
+		t.requests.put(a.Send)
+	}
+	if a.Renew && t.client.renew != nil {
+		t.client.renew()
+	}
+}
+
+// deliver passes a resource on. Only its bytes are kept, which are a tenth of its
+// size in memory, so it is decoded again for a watcher that comes later.
+func (t *topic) deliver(d ads.Named, m proto.Message, watchers map[*watch]bool) {
+	if m == nil {
+		var err error
+		if m, err = t.unmarshal(d.Body); err != nil { // it was decoded before
+			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, err)
+			return
+		}
+	}
+	for w := range watchers {
+		w.Resource(m)
+	}
+}
+
+// expired takes note that a resource did not come in time. A server that has said
+// nothing at all by then counts as one that cannot be reached.
+func (t *topic) expired(timer ads.Timer) {
+	c := t.client
+	delete(t.timers, timer)
+	a := t.subs.Expired(timer)
+	for range a.Fail {
+		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
+		c.recorder.missing()
+	}
+	if !c.answered {
+		c.reachable(false)
+	}
+	t.do(a, nil, t.watchers)
+}
+
+// logRejected logs a reason once, however often a server sends the same.
+func (t *topic) logRejected(version, reason string) {
+	if reason == t.rejected {
+		return
+	}
+	t.rejected = reason
+	logger.Warningf("eds: rejected version %q from %s: %s", version, t.client.server.URI, reason)
+}

@@ -1,0 +1,46 @@
+package adsclient
+
+import (
+	"fmt"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// Type is a type of resource.
+type Type struct {
+	url    string
+	noun   string // what is missing where there is no such resource
+	field  string // that holds the name
+	create func() proto.Message
+	nameOf func(proto.Message) string
+}
+
+// The types of resources that can be watched: *clusterv3.Cluster and
+// *endpointv3.ClusterLoadAssignment.
+var (
+	Clusters = &Type{
+		url:    "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+		noun:   "cluster",
+		field:  "name",
+		create: func() proto.Message { return new(clusterv3.Cluster) },
+		nameOf: func(m proto.Message) string { return m.(*clusterv3.Cluster).GetName() },
+	}
+	Endpoints = &Type{
+		url:    "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+		noun:   "endpoints of cluster",
+		field:  "cluster_name",
+		create: func() proto.Message { return new(endpointv3.ClusterLoadAssignment) },
+		nameOf: func(m proto.Message) string { return m.(*endpointv3.ClusterLoadAssignment).GetClusterName() },
+	}
+)
+
+// unmarshal returns the resource of this type that is encoded in body.
+func (t *Type) unmarshal(body []byte) (proto.Message, error) {
+	m := t.create()
+	if err := proto.Unmarshal(body, m); err != nil {
+		return nil, fmt.Errorf("not a %s: %w", m.ProtoReflect().Descriptor().Name(), err)
+	}
+	return m, nil
+}
