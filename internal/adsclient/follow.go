@@ -61,6 +61,7 @@ type Following struct {
 	order  *ads.Servers
 	views  []*view // of the servers asked
 	used   int     // the server whose view was passed on last, or -1
+	why    string  // the reason that was passed on last, "" after endpoints
 }
 
 // view is what one server says about the target. It is a Watcher.
@@ -157,14 +158,21 @@ func (g *Following) tell(changed *view, news bool) {
 	switch {
 	case !news:
 	case used < 0:
-		if err := g.whyNone(); err != nil {
-			g.follower.Unknown(err)
-		}
+		g.unknown(g.whyNone())
 	case changed != g.views[used]:
 	case changed.err != nil:
-		g.follower.Unknown(changed.err)
+		g.unknown(changed.err)
 	default:
+		g.why = ""
 		g.follower.Endpoints(changed.endpoints)
+	}
+}
+
+// unknown tells the follower why there is nothing, if err is not what it was told last.
+func (g *Following) unknown(err error) {
+	if err != nil && err.Error() != g.why {
+		g.why = err.Error()
+		g.follower.Unknown(err)
 	}
 }
 
