@@ -3,12 +3,14 @@ package understudy_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
 
 	_ "github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/hierarchy"
@@ -100,6 +102,50 @@ func TestChildrenGetAddresses(t *testing.T) {
 				addresses := stubs.Get("").Last().ResolverState.Addresses
 				if len(addresses) != 1 || addresses[0].Addr != "a" {
 					t.Errorf("the child got the addresses %v, want the endpoint's", addresses)
+				}
+			})
+		})
+	}
+}
+
+// wrongConfig is the configuration of no policy.
+type wrongConfig struct {
+	serviceconfig.LoadBalancingConfig
+}
+
+// A configuration of another type is an error, and calls fail with it unless there was a
+// good one before, which then stays in use.
+func TestAConfigurationOfAnotherType(t *testing.T) {
+	for name, config := range policies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stubs := &lbtest.StubBuilder{PolicyName: "wrong_config_stub_" + name}
+				balancer.Register(stubs)
+				cc := &lbtest.ClientConn{}
+				p := balancer.Get(name).Build(cc, balancer.BuildOptions{})
+				defer p.Close()
+				good := stateFor(t, name, config, stubs.PolicyName)
+				wrong := balancer.ClientConnState{BalancerConfig: wrongConfig{}, ResolverState: good.ResolverState}
+				check := func(state connectivity.State, pick string) {
+					t.Helper()
+					synctest.Wait()
+					if got := lbtest.Pick(cc.State()); cc.State().ConnectivityState != state || !strings.Contains(got, pick) {
+						t.Errorf("calls get %q in %v, want %q in %v", got, cc.State().ConnectivityState, pick, state)
+					}
+				}
+				for _, want := range []struct {
+					state connectivity.State
+					pick  string
+				}{{connectivity.TransientFailure, "wrongConfig"}, {connectivity.Connecting, "queue"}} {
+					err := p.UpdateClientConnState(wrong)
+					if err == nil || !errors.Is(err, balancer.ErrBadResolverState) || !strings.Contains(err.Error(), "wrongConfig") {
+						t.Errorf("error = %v, want ErrBadResolverState and the type", err)
+					}
+					check(want.state, want.pick)
+					if err := p.UpdateClientConnState(good); err != nil {
+						t.Fatal(err)
+					}
+					check(connectivity.Connecting, "queue")
 				}
 			})
 		})

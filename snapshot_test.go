@@ -15,6 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/priority"
+	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
 // describe writes down what a policy, and all below it, looks like at a time since start.
@@ -36,7 +37,9 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 		if c.LastError != nil {
 			text += fmt.Sprintf(", last error %v", c.LastError)
 		}
-		if c.Details != nil {
+		if e, ok := c.Details.(weightedroundrobin.Endpoint); ok {
+			text += fmt.Sprintf(", weight %d", e.Weight)
+		} else if c.Details != nil {
 			text += fmt.Sprintf(", %+v", c.Details)
 		}
 		text += "\n"
@@ -97,7 +100,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
       weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: the resolver gave no endpoints
     - "full" "" CONNECTING, {Weight:1 CountsAs:CONNECTING}
       weighted_round_robin CONNECTING since 0s
-      - "a" "" CONNECTING, {Weight:1}
+      - "a" "" CONNECTING, weight 1
 `)
 		if got := root.Snapshot().Channel.Target; got != "file:///x" {
 			t.Errorf("the channel is %q", got)
@@ -115,14 +118,14 @@ func TestWhatATreeLooksLike(t *testing.T) {
       weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: the resolver gave no endpoints
     - "full" "" TRANSIENT_FAILURE, last error refused, {Weight:1 CountsAs:TRANSIENT_FAILURE}
       weighted_round_robin TRANSIENT_FAILURE since 1.001s, error refused
-      - "a" "" TRANSIENT_FAILURE, last error refused, {Weight:1}
+      - "a" "" TRANSIENT_FAILURE, last error refused, weight 1
 - "p1" "far" CONNECTING, CONNECTING
   drop CONNECTING since 1.001s
   - "" "" CONNECTING
     weighted_target CONNECTING since 1.001s
     - "full" "" CONNECTING, {Weight:1 CountsAs:CONNECTING}
       weighted_round_robin CONNECTING since 1.001s
-      - "b" "" CONNECTING, {Weight:1}
+      - "b" "" CONNECTING, weight 1
 `)
 		below := root.Snapshot().Children[0].Below
 		stop()
@@ -200,6 +203,64 @@ func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 		}
 		if len(seen) > 2 {
 			t.Errorf("%d snapshots were made in no time, want 1", len(seen))
+		}
+	})
+}
+
+// While somebody watches, each endpoint's calls are counted, by a Done that is made once.
+func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		policy := balancer.Get(weightedroundrobin.Name).Build(cc, balancer.BuildOptions{})
+		defer policy.Close()
+		state := resolver.State{Endpoints: []resolver.Endpoint{
+			{Addresses: []resolver.Address{{Addr: "a"}}}, {Addresses: []resolver.Address{{Addr: "b"}}},
+		}}
+		if err := policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: state}); err != nil {
+			t.Fatal(err)
+		}
+		for _, sc := range cc.SubConns() {
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
+		}
+		synctest.Wait()
+		pick := func() func(balancer.DoneInfo) {
+			result, err := cc.State().Picker.Pick(balancer.PickInfo{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return result.Done
+		}
+		if pick() != nil {
+			t.Error("calls are recorded although nobody watches")
+		}
+		watched := policy.(shell.Watchable)
+		stop := watched.Watch()
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		for i := range 6 {
+			switch done := pick(); i {
+			case 0, 1:
+				done(balancer.DoneInfo{})
+			case 2:
+				done(balancer.DoneInfo{Err: errors.New("failed")})
+			}
+		}
+		got := ""
+		for _, c := range watched.Snapshot().Children {
+			started, ended, failed := c.Details.(weightedroundrobin.Endpoint).Record.Calls()
+			got += fmt.Sprintf("%s %d %d %d;", c.Name, started, ended, failed)
+		}
+		if want := "a 3 1 0;b 3 2 1;"; got != want {
+			t.Errorf("calls started, ended and failed: %s want %s", got, want)
+		}
+		if n := testing.AllocsPerRun(100, func() { pick() }); n != 0 {
+			t.Errorf("a pick that is recorded makes %v allocations, want none", n)
+		}
+		stop()
+		synctest.Wait()
+		if pick() != nil {
+			t.Error("calls are recorded although nobody watches any more")
 		}
 	})
 }

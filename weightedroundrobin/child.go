@@ -22,11 +22,19 @@ type endpointChild struct {
 	shell.Instance
 	parent   *policy
 	endpoint resolver.Endpoint
+	record   *shell.Record  // of its calls; nil before the first time that it was wanted
 	outdated bool           // the child's policy has not accepted the endpoint
 	place    weighted.Place // as of the last picker that had the child, if it is not in the current one
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }
+
+func (e *endpointChild) theRecord() *shell.Record {
+	if e.record == nil {
+		e.record = shell.NewRecord()
+	}
+	return e.record
+}
 
 func (p *policy) build(c *child) {
 	c.Shell.parent = p

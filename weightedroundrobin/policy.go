@@ -27,6 +27,7 @@ type policy struct {
 	config     core.Config
 	attributes *attributes.Attributes // of the last update
 	picker     *weighted.Picker       // in use, if a child is READY
+	recording  bool                   // calls
 	addresses  []core.Address         // of one endpoint; kept for the next
 	logged     struct{ twice, empty, big bool }
 }
@@ -168,7 +169,20 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	for i, c := range children {
 		pickers[i], places[i] = c.Shell.State().Picker, &c.Shell.place
 	}
+	if p.recording {
+		recorded := make([]shell.Recorded, len(children))
+		for i, c := range children {
+			recorded[i] = shell.Recorded{Picker: pickers[i], Record: c.Shell.theRecord()}
+			pickers[i] = &recorded[i]
+		}
+	}
 	return weighted.New(pickers, weights, places)
+}
+
+// Watched has calls recorded while somebody watches. They cost nothing otherwise.
+func (p *policy) Watched(on bool) {
+	p.recording = on
+	p.core.Outdated()
 }
 
 // Children yields the children in the order of the endpoints, by their first addresses.
@@ -182,13 +196,14 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 
 // Endpoint is what a snapshot says of a child beyond its state.
 type Endpoint struct {
-	Weight uint32 // without slow start
+	Weight uint32        // without slow start
+	Record *shell.Record // of the calls while somebody watched; it goes on counting
 }
 
-// Describe says which weights the endpoints have.
+// Describe says which weights the endpoints have, and where their calls are counted.
 func (p *policy) Describe(s *shell.Snapshot) {
 	for i, c := range p.core.Order() {
-		s.Children[i].Details = Endpoint{Weight: c.Weight()}
+		s.Children[i].Details = Endpoint{c.Weight(), c.Shell.theRecord()}
 	}
 }
 

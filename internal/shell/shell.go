@@ -122,6 +122,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		if b.closed {
 			return
 		}
+		b.stale = b.stale || !b.configured // a first configuration is worth a word in any case
 		b.configured, b.updating = true, true
 		b.channel = hierarchy.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))

@@ -50,6 +50,12 @@ type Describer interface {
 	Describe(*Snapshot)
 }
 
+// Watcher is a policy that does more while somebody watches.
+type Watcher interface {
+	// Watched is called when somebody begins to watch, and when nobody does any more.
+	Watched(on bool)
+}
+
 // A snapshot is made at most once in so much time for each child.
 const snapshotInterval = 10 * time.Microsecond
 
@@ -79,15 +85,19 @@ func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
 
 // lookAround makes a snapshot after a batch of events, while somebody watches.
 func (s *Shell) lookAround() {
+	last := s.snapshot.Load()
 	if s.closed || s.watchers.Load() == 0 {
-		if last := s.snapshot.Swap(nil); last != nil {
+		if last != nil {
+			s.snapshot.Store(nil)
 			s.again.Stop()
 			s.watchBelow(nil)
+			s.tell(false)
 		}
 		return
 	}
-	last := s.snapshot.Load()
-	if last != nil {
+	if last == nil {
+		s.tell(true)
+	} else {
 		due := s.made.Add(time.Duration(len(last.Children)) * snapshotInterval)
 		if wait := time.Until(due); wait > 0 {
 			if !s.again.Runs() {
@@ -100,6 +110,14 @@ func (s *Shell) lookAround() {
 	next := s.look()
 	s.watchBelow(next.Children)
 	s.snapshot.Store(next)
+}
+
+// tell tells the policy whether it is watched, and has published what it makes of that.
+func (s *Shell) tell(watched bool) {
+	if w, ok := s.parts.(Watcher); ok && !s.closed {
+		w.Watched(watched)
+		s.serial.Enqueue(func() {}) // flush follows
+	}
 }
 
 func (s *Shell) look() *Snapshot {

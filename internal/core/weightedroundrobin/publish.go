@@ -29,6 +29,9 @@ type publication struct {
 // be made again as it is, as where an update is about another locality.
 func (c *Core[T]) End() { c.urgent = c.stale || c.published != Ready }
 
+// Outdated has the state published again, as it is with another picker.
+func (c *Core[T]) Outdated() { c.stale = true }
+
 // Due returns when the policy's state is to be published, the zero time for at once, and
 // whether it is.
 func (c *Core[T]) Due() (at time.Time, due bool) {
