@@ -90,13 +90,7 @@ func (p *policy) newChild(name string) *shell.Child {
 }
 
 // Children yields the children by name, those too that are deactivated.
-func (p *policy) Children(yield func(string, shell.Below) bool) {
-	for _, name := range slices.Sorted(maps.Keys(p.children)) {
-		if !yield(name, p.children[name]) {
-			return
-		}
-	}
-}
+func (p *policy) Children(yield func(string, shell.Below) bool) { shell.ByName(p.children, yield) }
 
 // ExitIdle asks the child in use to connect.
 func (p *policy) ExitIdle() {

@@ -133,13 +133,7 @@ func (p *policy) pickerOf(names []string) *weighted.Picker {
 }
 
 // Children yields the children by name, the retained ones too.
-func (p *policy) Children(yield func(string, shell.Below) bool) {
-	for _, name := range slices.Sorted(maps.Keys(p.children)) {
-		if !yield(name, p.children[name]) {
-			return
-		}
-	}
-}
+func (p *policy) Children(yield func(string, shell.Below) bool) { shell.ByName(p.children, yield) }
 
 // ExitIdle asks the configured children to connect, as far as they are IDLE.
 func (p *policy) ExitIdle() {

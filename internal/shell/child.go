@@ -3,6 +3,8 @@ package shell
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -53,6 +55,15 @@ type Handlers struct {
 // NewChild returns a child without a policy; the first Update builds it.
 func (s *Shell) NewChild(name string, handlers Handlers) *Child {
 	return &Child{shell: s, name: name, handlers: handlers, state: Connecting()}
+}
+
+// ByName yields children by name.
+func ByName[C Below](children map[string]C, yield func(string, Below) bool) {
+	for _, name := range slices.Sorted(maps.Keys(children)) {
+		if !yield(name, children[name]) {
+			return
+		}
+	}
 }
 
 // Name returns the child's name.

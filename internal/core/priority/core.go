@@ -35,8 +35,7 @@ type Config struct {
 }
 
 // Core is the state of one policy. Its methods are the events; they return the
-// actions to be done. Events about a child that does not exist, and all events
-// after Close, call for nothing.
+// actions to be done. Events about a child that does not exist call for nothing.
 type Core struct {
 	config     Config
 	configured map[string]bool // config.Children
@@ -51,7 +50,6 @@ type Core struct {
 	published *child // the child in use, nil before the first and for PublishEmpty
 	stale     bool   // what is published is not what published now has
 	updating  bool   // between BeginUpdate and EndUpdate
-	closed    bool
 }
 
 const none = -1
@@ -84,9 +82,6 @@ func (c *Core) State(name string) (State, bool) {
 // deactivated, all others updated (A56, "Configuration Updates"). Until EndUpdate,
 // events change the state of children, but no priority is chosen.
 func (c *Core) BeginUpdate(config Config) []Action {
-	if c.closed {
-		return nil
-	}
 	if !slices.Equal(config.Priorities, c.config.Priorities) {
 		c.forgetFailback()
 	}
@@ -179,19 +174,10 @@ func (c *Core) FailbackTimerFired(name string) []Action {
 	return c.choose()
 }
 
-// Close destroys all children.
-func (c *Core) Close() []Action {
-	for _, name := range c.names() {
-		c.destroy(c.children[name])
-	}
-	c.currentPriority, c.published, c.waitingFor, c.closed = none, nil, nil, true
-	return c.take()
-}
-
 // choose chooses a priority unless an update is being applied, be it the policy's or
 // that of a child which a choice made.
 func (c *Core) choose() []Action {
-	if !c.updating && !c.closed && c.waitingFor == nil {
+	if !c.updating && c.waitingFor == nil {
 		c.choosePriority()
 	}
 	return c.take()

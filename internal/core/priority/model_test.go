@@ -35,9 +35,6 @@ func TestModel(t *testing.T) {
 		if len(w.exist) > 0 {
 			w.fail("never destroyed: %v", w.exist)
 		}
-		if len(w.target.timers) > 0 {
-			w.fail("%d timers run after Close", len(w.target.timers))
-		}
 		if len(w.failures) > 0 {
 			t.Fatalf("%v\nin %v", w.failures, steps)
 		}
@@ -107,6 +104,9 @@ func (w *watch) check(scenario.Step) {
 		w.fail("%q is in use and deactivated", before)
 	}
 	for _, timer := range w.target.timers {
+		if !w.exist[timer.child] {
+			w.fail("a timer runs of %q, which is gone", timer.child)
+		}
 		if timer.kind == core.StartFailback && !w.target.core.Waits(timer.child) {
 			w.fail("%q has a failback timer, which it does not wait for", timer.child)
 		}

@@ -3,6 +3,7 @@ package priority_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +55,9 @@ func (t *target) write(format string, args ...any) {
 func (t *target) Script(s map[string][]scenario.Reaction) { t.script = s }
 
 func (t *target) Update(u scenario.Update) {
+	if t.closed {
+		return
+	}
 	t.errors = nil
 	t.update, t.inUpdate = u, true
 	t.act(t.core.BeginUpdate(u.Config))
@@ -189,22 +193,19 @@ func (t *target) Advance(d time.Duration) {
 }
 
 func (t *target) ExitIdle() {
-	if name := t.core.InUse(); name != "" {
+	if name := t.core.InUse(); name != "" && !t.closed {
 		t.write("exit-idle %s", name)
 	}
 }
 
-// ResolverError and Resolve are the shell's business: this is what is expected.
+func (t *target) names() []string { return slices.Sorted(maps.Keys(t.children)) }
+
+// ResolverError, Resolve and Close are the shell's business: this is what is expected.
 func (t *target) ResolverError(err error) {
-	names := make([]string, 0, len(t.children))
-	for name := range t.children {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range t.names() {
 		t.write("resolver-error %s %v", name, err)
 	}
-	if len(names) == 0 && !t.closed {
+	if len(t.children) == 0 && !t.closed {
 		t.write("publish TRANSIENT_FAILURE: priority: the resolver failed: %v", err)
 	}
 }
@@ -217,7 +218,13 @@ func (t *target) Resolve(child string) {
 
 func (t *target) Close() {
 	t.closed = true
-	t.act(t.core.Close())
+	t.timers = nil
+	for _, name := range t.names() {
+		if t.observe != nil {
+			t.observe(core.Action{Kind: core.StopDeactivation, Child: name})
+		}
+		t.act([]core.Action{{Kind: core.Destroy, Child: name}})
+	}
 }
 
 func (t *target) Take() []string {
