@@ -9,7 +9,6 @@
 package feed
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -206,7 +205,3 @@ func Quote(text string) string {
 	}
 	return fmt.Sprintf("%q… (%d bytes)", text[:most], len(text))
 }
-
-// plain returns err without what it wraps: gRPC would take a status for final, and
-// end calls that wait for ready with it.
-func plain(err error) error { return errors.New(err.Error()) }

@@ -62,7 +62,7 @@ func (in *Inlet) Update(a topology.Answer) error {
 // used.
 func (in *Inlet) Fail(err error) {
 	if !in.recall(err) {
-		in.feed.fail(in.index, plain(err))
+		in.feed.fail(in.index, err)
 	}
 	_ = in.feed.publish(nobody) // the source knows that it failed, and tries again anyway
 }

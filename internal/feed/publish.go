@@ -177,7 +177,7 @@ func (f *Feed) checkServiceConfig() error {
 }
 
 // whyNone returns an error that says, in a line, why there is no endpoint. It wraps
-// nothing.
+// nothing: gRPC would take a status for final, and end calls that wait for ready with it.
 func (f *Feed) whyNone() error {
 	const most = 4 // causes that are worth reading
 	if len(f.words) == 1 && f.config.Mechanisms[0].Name == "" {
