@@ -45,6 +45,22 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	}
 }
 
+// A source may write its next answer over the last one.
+func TestAnswersInTheSameSlice(t *testing.T) {
+	cc, s := &channel{}, &scripted{}
+	r := build(t, one(s), cc)
+	defer r.Close()
+	endpoints := []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}}
+	s.Update(discovery.Answer{Endpoints: endpoints})
+	endpoints[0].Addresses[0].Addr = "10.0.0.2:1"
+	s.Update(discovery.Answer{Endpoints: endpoints})
+	endpoints[0] = resolver.Endpoint{Addresses: []resolver.Address{{Addr: "10.0.0.3:1"}}}
+	s.Update(discovery.Answer{Endpoints: endpoints})
+	if got := strings.Count(cc.take(), "state"); got != 3 {
+		t.Errorf("%d updates, want 3", got)
+	}
+}
+
 // A37: all priorities of the first mechanism, then those of the second. Each has its own
 // names of children, its own re-resolution, and its own name on certificates.
 func TestPrioritiesOfSeveralMechanisms(t *testing.T) {

@@ -44,7 +44,7 @@ func (in *Inlet) Update(a topology.Answer) error {
 	if in.feed.repeats(in.index, s) {
 		return nil
 	}
-	tree, err := in.take(a, s, "")
+	tree, err := in.take(a, s.clone(), "")
 	invalid, ok := errors.AsType[*topology.Invalid](err)
 	if ok {
 		if a.Explain != nil {

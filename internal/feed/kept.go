@@ -40,6 +40,15 @@ func sayingOf(a topology.Answer) said {
 	return said{cluster: append([]byte{}, encoded...)}
 }
 
+// clone returns a copy of s that whoever said it cannot change.
+func (s said) clone() said {
+	s.endpoints = slices.Clone(s.endpoints)
+	for i := range s.endpoints {
+		s.endpoints[i].Addresses = slices.Clone(s.endpoints[i].Addresses)
+	}
+	return s
+}
+
 // answer returns the answer that says s.
 func (s said) answer() topology.Answer {
 	if s.cluster == nil {

@@ -126,7 +126,7 @@ func (f *Feed) deliver(m message) error {
 // mechanism without addresses explains the error, only its source can help, and that
 // knows already. The lock is held.
 func (f *Feed) settle(caller int, err error) error {
-	f.refused = err != nil
+	f.refused = false
 	if err == nil {
 		for i := range f.words {
 			f.words[i].told = false
@@ -138,6 +138,7 @@ func (f *Feed) settle(caller int, err error) error {
 			return nil
 		}
 	}
+	f.refused = true
 	// A priority without endpoints is no refusal of the rest; policies say so themselves.
 	if !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", f.config.Scheme, f.config.Target, err)
