@@ -1,0 +1,47 @@
+package failover_test
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+// The policies take what a target says.
+func TestParametersOnAChannel(t *testing.T) {
+	first, second := startTier(t, "first", insecure.NewCredentials()), startTier(t, "second", insecure.NewCredentials())
+	n := newNames()
+	n.set("both", nil, first.address, second.address)
+	found := grpc.WithResolvers(failover.NewBuilder(failover.WithResolvers(n)))
+	answers := func(query string) map[string]int {
+		conn := dial(t, "failover:///lab:%2F%2F%2Fboth?"+query, found, plaintext)
+		await(t, conn, "first as both")
+		counts := make(map[string]int)
+		for range 100 {
+			got, err := call(t.Context(), conn)
+			if err != nil {
+				t.Fatalf("%s: %v", query, err)
+			}
+			counts[strings.TrimSuffix(got, " as both")]++
+		}
+		return counts
+	}
+	if got := answers("pickFirst=true"); got["first"] != 100 {
+		t.Errorf("with pickFirst calls went to %v, want the first alone", got)
+	}
+	if got := answers("pickFirst=false&failoverTimeout=5s&failbackDelay=1s&slowStart=10ms"); got["first"] == 0 || got["second"] == 0 {
+		t.Errorf("without it calls went to %v, want both", got)
+	}
+}
+
+func TestAuthorityOfTheTargetHoldsForAllTiers(t *testing.T) {
+	ca := newAuthority(t)
+	us, _, found := twoTiers(t, ca, "front.test", "front.test")
+	conn := dial(t, tlsTarget+"?authority=front.test:8443", found, grpc.WithTransportCredentials(ca.client("")))
+	await(t, conn, "us as front.test:8443")
+	us.server.Stop()
+	await(t, conn, "eu as front.test:8443")
+}
