@@ -1,0 +1,112 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// TestScenarios runs the graphs in testdata/graphs. A command "list FIRST" is followed by a line
+// for each cluster: "NAME: CHILD CHILD" of an aggregate, "NAME" of another one, "NAME !"
+// and an error of one that cannot be used, "NAME ?" of one of which nothing is known yet.
+// Of one that has no line, it is known that there is none.
+func TestScenarios(t *testing.T) {
+	datadriven.Walk(t, "testdata/graphs", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
+			graph := make(map[string]Cluster)
+			for line := range strings.Lines(d.Input) {
+				name, rest, aggregate := strings.Cut(strings.TrimSpace(line), ":")
+				name, problem, _ := strings.Cut(name, " ")
+				switch {
+				case aggregate:
+					graph[name] = Cluster{Children: strings.Fields(rest)}
+				case problem == "?":
+					graph[name] = Cluster{Waiting: true}
+				case problem != "":
+					graph[name] = Cluster{Err: errors.New(strings.TrimPrefix(problem, "! "))}
+				default:
+					graph[name] = Cluster{}
+				}
+			}
+			list, asked := Resolve(d.CmdArgs[0].Key, func(name string) Cluster {
+				if c, ok := graph[name]; ok {
+					return c
+				}
+				return Cluster{Err: errors.New("there is no such cluster")}
+			})
+			var b strings.Builder
+			for _, e := range list {
+				switch {
+				case e.Err != nil:
+					fmt.Fprintf(&b, "%s: error: %v\n", e.Name, e.Err)
+				case e.Waiting:
+					fmt.Fprintf(&b, "%s: waiting\n", e.Name)
+				default:
+					fmt.Fprintf(&b, "%s\n", e.Name)
+				}
+			}
+			fmt.Fprintf(&b, "asked for %s\n", strings.Join(asked, " "))
+			return b.String()
+		})
+	})
+}
+
+func TestDepth(t *testing.T) {
+	chain := func(length int) func(string) Cluster {
+		return func(name string) Cluster {
+			var n int
+			fmt.Sscanf(name, "c%d", &n)
+			if n == length {
+				return Cluster{}
+			}
+			return Cluster{Children: []string{fmt.Sprintf("c%d", n+1), fmt.Sprintf("c%d-leaf", n)}}
+		}
+	}
+	leaf := func(find func(string) Cluster) func(string) Cluster {
+		return func(name string) Cluster {
+			if strings.HasSuffix(name, "-leaf") {
+				return Cluster{}
+			}
+			return find(name)
+		}
+	}
+	list, _ := Resolve("c1", leaf(chain(16)))
+	if list[0].Name != "c16" || list[0].Err != nil || len(list) != 16 {
+		t.Errorf("of 16 clusters in a chain the list is %v, want the last first", list)
+	}
+	list, asked := Resolve("c1", leaf(chain(17)))
+	if list[0].Name != "c17" || list[0].Err == nil || !strings.Contains(list[0].Err.Error(), "number 17 on its way, want at most 16: c1 -> c2 -> ") {
+		t.Errorf("the 17th cluster in a chain is %v, want an error with the way", list[0])
+	}
+	for i, e := range list[2:] { // those of the others; that of the 16th is too deep, too
+		if e.Err != nil {
+			t.Errorf("entry %d is %v: the others go on", i+2, e)
+		}
+	}
+	if slices.Contains(asked, "c17") {
+		t.Error("the 17th cluster is asked for")
+	}
+}
+
+func TestWidth(t *testing.T) {
+	var children []string
+	for i := range 10_000 {
+		children = append(children, fmt.Sprint(i))
+	}
+	list, asked := Resolve("wide", func(name string) Cluster {
+		if name == "wide" {
+			return Cluster{Children: children}
+		}
+		return Cluster{}
+	})
+	if len(asked) != MaxClusters || len(list) != MaxClusters {
+		t.Fatalf("asked for %d clusters, listed %d", len(asked), len(list))
+	}
+	if last := list[len(list)-1]; last.Err == nil || !strings.Contains(last.Err.Error(), "more than 256 clusters") || last.Name != "255" || last.Parent != "wide" || last.Index != 255 {
+		t.Errorf("the last entry is %+v, want an error at the first that is left out", last)
+	}
+}

@@ -1,0 +1,124 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// paths returns every way from the last of way down to a cluster that names no other,
+// depth first, and whether one runs in a circle. It remembers nothing.
+func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) {
+	name := way[len(way)-1]
+	if slices.Contains(way[:len(way)-1], name) {
+		return nil, true
+	}
+	children := graph[name].Children
+	if len(children) == 0 || graph[name].Err != nil {
+		return []string{name}, false
+	}
+	for _, child := range children {
+		found, round := paths(graph, append(slices.Clone(way), child))
+		ends, circle = append(ends, found...), circle || round
+	}
+	return ends, circle
+}
+
+// TestAgainstAllPaths compares the list with every path through the graph: "recursively",
+// and "in the earliest position in the list in which it is seen".
+func TestAgainstAllPaths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := []string{"a", "b", "c", "d", "e", "f"}
+		graph := make(map[string]Cluster)
+		for _, name := range names {
+			c := Cluster{}
+			switch rapid.IntRange(0, 5).Draw(t, "kind of "+name) {
+			case 0:
+				c.Err, c.Children = errors.New("bad"), names
+			case 1:
+				c.Waiting = true
+			case 2, 3, 4:
+				c.Children = rapid.SliceOfN(rapid.SampledFrom(names), 1, 4).Draw(t, "children of "+name)
+			}
+			graph[name] = c
+		}
+		times := make(map[string]int)
+		list, asked := Resolve("a", func(name string) Cluster {
+			times[name]++
+			return graph[name]
+		})
+		ends, circle := paths(graph, []string{"a"})
+		var want, got []string
+		for _, end := range ends {
+			if !slices.Contains(want, end) {
+				want = append(want, end)
+			}
+		}
+		loops := 0
+		for _, e := range list {
+			c := graph[e.Name]
+			switch {
+			case len(c.Children) > 0 && c.Err == nil:
+				loops++ // it leads nowhere
+				if e.Err == nil || e.Waiting {
+					t.Fatalf("the aggregate %s is an entry: %+v", e.Name, e)
+				}
+			case !errors.Is(e.Err, c.Err), e.Waiting != c.Waiting:
+				t.Fatalf("%+v, want error %v, waiting %v", e, c.Err, c.Waiting)
+			default:
+				got = append(got, e.Name)
+			}
+			if e.Parent != "" && graph[e.Parent].Children[e.Index] != e.Name || e.Parent == "" && e.Name != "a" {
+				t.Fatalf("%+v is not where it says", e)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("list %v, want %v", got, want)
+		}
+		if circle != (loops > 0) {
+			t.Fatalf("%d loops, want some: %v", loops, circle)
+		}
+		if len(list) == 0 || len(asked) != len(times) {
+			t.Fatalf("%d entries, asked for %v, counted %v", len(list), asked, times)
+		}
+		for name, n := range times {
+			if n != 1 {
+				t.Fatalf("asked for %s %d times", name, n)
+			}
+		}
+	})
+}
+
+// FuzzGraph looks at large graphs, whose shape is that of the bytes: nothing hangs, the
+// limits hold, and no name is listed twice.
+func FuzzGraph(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 0, 4, 4, 9}, uint8(3))
+	f.Add(make([]byte, 3000), uint8(40))
+	f.Fuzz(func(t *testing.T, bytes []byte, width uint8) {
+		find := func(name string) Cluster {
+			var n int
+			fmt.Sscan(name, &n)
+			var children []string
+			for i := range int(width) {
+				if at := n*int(width) + i; at >= 0 && at < len(bytes) {
+					children = append(children, fmt.Sprint(at/int(width)+int(bytes[at])-3))
+				}
+			}
+			return Cluster{Children: children}
+		}
+		list, asked := Resolve("0", find)
+		if len(list) == 0 || len(asked) > MaxClusters || len(list) > 2*MaxClusters+1 {
+			t.Fatalf("%d entries of %d clusters", len(list), len(asked))
+		}
+		seen := make(map[string]bool)
+		for _, e := range list {
+			if seen[e.Name] {
+				t.Fatalf("%s is listed twice", e.Name)
+			}
+			seen[e.Name] = true
+		}
+	})
+}
