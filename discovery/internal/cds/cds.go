@@ -1,0 +1,209 @@
+// Package cds reads Envoy's v3 Cluster: what says where the endpoints of a cluster come
+// from, and nothing else. docs/xds.md has a table of what is read.
+package cds
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// Kind is where the endpoints of a cluster come from.
+type Kind int
+
+const (
+	// Static endpoints are in the cluster, as Assignment.
+	Static Kind = iota
+	// StrictDNS endpoints are, too, and those that are names stand for all their
+	// addresses.
+	StrictDNS
+	// LogicalDNS endpoints are the addresses of the one name Host (gRFC A37).
+	LogicalDNS
+	// EDS endpoints are those of Service, by EDS.
+	EDS
+	// Aggregate clusters have the endpoints of Children, in order (gRFC A37).
+	Aggregate
+)
+
+// Cluster is what was read.
+type Cluster struct {
+	Name       string
+	Kind       Kind
+	Assignment *endpointv3.ClusterLoadAssignment // with the cluster's name where it had none
+	Host       string                            // host:port
+	Service    string
+	Children   []string
+	// Notes say what in it has no effect.
+	Notes []topology.Problem
+}
+
+// Read returns what a cluster says. Its error is a *topology.Invalid, with the places in
+// the cluster. The cluster is not modified.
+func Read(c *clusterv3.Cluster) (*Cluster, error) {
+	r := reader{from: c, read: &Cluster{Name: c.GetName()}}
+	r.checkName("name", c.GetName())
+	r.readKind()
+	if len(r.problems) == 0 && r.read.Kind != Aggregate { // that of an aggregate does not count (A75)
+		r.checkPolicy()
+	}
+	if len(r.problems) > 0 {
+		return nil, &topology.Invalid{Problems: r.problems}
+	}
+	r.read.Notes = notes(c)
+	return r.read, nil
+}
+
+type reader struct {
+	from     *clusterv3.Cluster
+	read     *Cluster
+	problems []topology.Problem
+}
+
+func (r *reader) add(path, format string, args ...any) {
+	r.problems = append(r.problems, topology.Problem{Path: path, Text: fmt.Sprintf(format, args...)})
+}
+
+// checkName looks at a cluster's name.
+func (r *reader) checkName(path, name string) {
+	switch {
+	case name == "":
+		r.add(path, "a cluster has no name")
+	case strings.HasPrefix(name, "xdstp:"):
+		r.add(path, "%.100q is a name of xdstp:, which is not supported", name)
+	}
+}
+
+// kinds are the types that are known, by Envoy's names.
+const kinds = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
+
+func (r *reader) readKind() {
+	if custom := r.from.GetClusterType(); custom != nil {
+		r.readAggregate(custom)
+		return
+	}
+	switch kind := r.from.GetType(); kind {
+	case clusterv3.Cluster_STATIC:
+		r.read.Kind = Static
+		r.readAssignment()
+	case clusterv3.Cluster_STRICT_DNS:
+		r.read.Kind = StrictDNS
+		r.readAssignment()
+	case clusterv3.Cluster_LOGICAL_DNS:
+		r.read.Kind = LogicalDNS
+		r.readHost()
+	case clusterv3.Cluster_EDS:
+		r.read.Kind = EDS
+		r.readService()
+	default:
+		r.add("type", "type %v is not supported, %s", kind, kinds)
+	}
+}
+
+// aggregateName is what Envoy calls the extension; gRPC goes by it (A37).
+const aggregateName = "envoy.clusters.aggregate"
+
+func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
+	if name := custom.GetName(); name != aggregateName {
+		r.add("cluster_type.name", "cluster_type %.100q is not supported, %s", name, kinds)
+		return
+	}
+	r.read.Kind = Aggregate
+	var config aggregatev3.ClusterConfig
+	if err := custom.GetTypedConfig().UnmarshalTo(&config); err != nil {
+		r.add("cluster_type.typed_config", "want a %s: %v", config.ProtoReflect().Descriptor().FullName(), err)
+		return
+	}
+	if len(config.GetClusters()) == 0 {
+		r.add("cluster_type.typed_config", "the aggregate cluster names no clusters")
+	}
+	for _, name := range config.GetClusters() {
+		if r.checkName("cluster_type.typed_config", name); len(r.problems) > 0 {
+			return
+		}
+	}
+	r.read.Children = config.GetClusters()
+}
+
+func (r *reader) readService() {
+	config := r.from.GetEdsClusterConfig()
+	switch source := config.GetEdsConfig().GetConfigSourceSpecifier().(type) {
+	case nil, *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:
+	default:
+		r.add("eds_cluster_config.eds_config", "endpoints by %s are not supported, want ads or self", strings.TrimPrefix(fmt.Sprintf("%T", source), "*corev3.ConfigSource_"))
+	}
+	if r.read.Service = config.GetServiceName(); r.read.Service == "" {
+		r.read.Service = r.read.Name
+		return
+	}
+	r.checkName("eds_cluster_config.service_name", r.read.Service)
+}
+
+func (r *reader) readAssignment() {
+	given := r.from.GetLoadAssignment()
+	if given == nil {
+		r.add("load_assignment", "load_assignment is missing")
+		return
+	}
+	r.read.Assignment = named(given, r.read.Name)
+	if invalid, ok := topology.Validate(r.read.Assignment).(*topology.Invalid); ok { // never wrapped
+		for _, p := range invalid.Problems {
+			r.add(within("load_assignment", p.Path), "%s", p.Text)
+		}
+	}
+}
+
+// named returns an assignment with the cluster's name, where it has none of its own.
+func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
+	if given.GetClusterName() != "" {
+		return given
+	}
+	return &endpointv3.ClusterLoadAssignment{
+		ClusterName:    name,
+		Endpoints:      given.GetEndpoints(),
+		NamedEndpoints: given.GetNamedEndpoints(),
+		Policy:         given.GetPolicy(),
+	}
+}
+
+func within(prefix, path string) string {
+	if path == "" {
+		return prefix
+	}
+	return prefix + "." + path
+}
+
+// readHost reads the one name of a LOGICAL_DNS cluster.
+func (r *reader) readHost() {
+	const path = "load_assignment"
+	localities := r.from.GetLoadAssignment().GetEndpoints()
+	if len(localities) != 1 {
+		r.add(path, "a LOGICAL_DNS cluster has %d localities, want one", len(localities))
+		return
+	}
+	if n := len(localities[0].GetLbEndpoints()); n != 1 {
+		r.add(path+".endpoints[0]", "a LOGICAL_DNS cluster has %d endpoints, want one", n)
+		return
+	}
+	const at = path + ".endpoints[0].lb_endpoints[0].endpoint.address"
+	socket := localities[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress()
+	switch {
+	case socket == nil:
+		r.add(at, "the endpoint of a LOGICAL_DNS cluster has no socket_address")
+	case socket.GetResolverName() != "":
+		r.add(at+".socket_address.resolver_name", "resolver_name is not supported")
+	case socket.GetAddress() == "" || strings.ContainsAny(socket.GetAddress(), "/?#%, "):
+		r.add(at+".socket_address.address", "address %.100q is no host name", socket.GetAddress())
+	case socket.GetPortValue() == 0 || socket.GetPortValue() > 65535:
+		r.add(at+".socket_address", "port_value is %d, want 1 to 65535", socket.GetPortValue())
+	default:
+		r.read.Host = net.JoinHostPort(socket.GetAddress(), strconv.Itoa(int(socket.GetPortValue())))
+	}
+}

@@ -1,0 +1,36 @@
+package cds
+
+import (
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// quiet are the fields of a cluster that are read, and those without effect of which
+// nobody expects one here: they are about how Envoy connects.
+var quiet = []protoreflect.Name{
+	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
+	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
+	"http2_protocol_options", "protocol_selection", "wait_for_warm_on_init", "track_cluster_stats",
+}
+
+// notes returns what somebody may have expected an effect of.
+func notes(c *clusterv3.Cluster) []topology.Problem {
+	var found []topology.Problem
+	c.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if name := field.Name(); !slices.Contains(quiet, name) {
+			found = append(found, topology.Problem{Path: string(name), Text: string(name) + " has no effect"})
+		}
+		return true
+	})
+	slices.SortFunc(found, func(a, b topology.Problem) int {
+		if a.Path < b.Path {
+			return -1
+		}
+		return 1
+	})
+	return found[:min(len(found), topology.MaxProblems)]
+}
