@@ -212,3 +212,64 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 		}
 	})
 }
+
+// The names of a mechanism's children are never those of another's, whatever they are called.
+func TestMechanismsShareNoNames(t *testing.T) {
+	cc := &channel{}
+	sources := map[string]*scripted{"a": {}, "a/child0": {}, "a'": {}, "a'/child0/child0": {}}
+	var parts []discovery.Part
+	for _, name := range []string{"a", "a/child0", "a'", "a'/child0/child0"} {
+		parts = append(parts, discovery.Part{Name: name, Source: sources[name]})
+	}
+	r := build(t, of(parts), cc)
+	defer r.Close()
+	sources["a"].say("10.0.0.1:1")
+	sources["a'"].say("10.0.0.2:1")
+	for i, name := range []string{"a/child0", "a'/child0/child0"} {
+		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: []string{"10.0.0.3:1", "10.0.0.4:1"}[i]}}}
+		sources[name].Update(discovery.Answer{Endpoints: []resolver.Endpoint{e}})
+	}
+	children := make(map[string]bool)
+	for _, e := range hierarchy.Unseal(cc.last).Endpoints {
+		children[hierarchy.Path(e)[0]] = true
+	}
+	if len(children) != 4 {
+		t.Errorf("four mechanisms have the children %v", children)
+	}
+}
+
+// A failure is the same one whichever port the connection came from.
+func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
+	cc, s := &channel{}, &scripted{}
+	r := build(t, one(s), cc)
+	defer r.Close()
+	for _, port := range []string{"127.0.0.1:40001->", "127.0.0.1:40002->", "[::1]:40003->"} {
+		s.Fail(errors.New("read udp " + port + "127.0.0.1:53: i/o timeout"))
+	}
+	if got, want := cc.take(), "error x: read udp 127.0.0.1:53: i/o timeout"; got != want {
+		t.Errorf("channel saw %q, want %q, once", got, want)
+	}
+}
+
+// A name in an answer counts only where the user trusts the source with names.
+func TestNamesInAnswers(t *testing.T) {
+	cluster := discovery.Cluster(discovery.Endpoint{Address: "10.0.0.1:1"}, discovery.Endpoint{Address: "10.0.0.2:1"})
+	cluster.GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().Hostname = "forged"
+	for _, test := range []struct {
+		trust     bool
+		authority string
+		want      string
+	}{
+		{false, "", `10.0.0.1:1/good["a/child0" "/"] 10.0.0.2:1/good["a/child0" "/"]`},
+		{true, "", `10.0.0.1:1/forged["a/child0" "/"] 10.0.0.2:1/good["a/child0" "/"]`},
+		{false, "given", `10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["a/child0" "/"]`},
+	} {
+		cc, s := &channel{}, &scripted{}
+		r := build(t, of([]discovery.Part{{Name: "a", Source: s, Authority: "good", TrustNames: test.trust}}, discovery.WithAuthority(test.authority)), cc)
+		s.Update(discovery.Answer{Cluster: cluster})
+		if got := cc.take(); got != "state "+test.want {
+			t.Errorf("trust %v, authority %q: channel saw\n%s\nwant\nstate %s", test.trust, test.authority, got, test.want)
+		}
+		r.Close()
+	}
+}

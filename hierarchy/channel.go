@@ -13,6 +13,9 @@ type Channel struct {
 	// Names has a name for each child of the priority policy, such as
 	// "us-east/a, us-east/b" or a part of a failover target. They need not differ.
 	Names map[string]string
+	// Failures says of a child without endpoints why it has none, where the source that
+	// was to find them knows.
+	Failures map[string]string
 	// Empty says why the priority policy has no children, and in what; "" where it has
 	// some.
 	Empty string

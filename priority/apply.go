@@ -1,9 +1,11 @@
 package priority
 
 import (
+	"errors"
 	"fmt"
 
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
@@ -34,9 +36,9 @@ func (p *policy) apply(actions []core.Action) {
 		case core.ExitIdle:
 			c.ExitIdle()
 		case core.Publish:
-			p.use(a.Child, c.State())
+			p.use(a.Child, p.explained(a.Child, c.State()))
 		case core.PublishRejected:
-			p.use(a.Child, shell.Failed(c.LastError()))
+			p.use(a.Child, p.explained(a.Child, shell.Failed(c.LastError())))
 		case core.PublishTimeout:
 			p.use(a.Child, shell.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.LastError()}))
 		case core.PublishEmpty:
@@ -45,6 +47,15 @@ func (p *policy) apply(actions []core.Action) {
 			p.applyTimer(c, a)
 		}
 	}
+}
+
+// explained returns state with the reason why the child has no endpoints as its error,
+// where whoever sent the update said so: the child itself can only say that it has none.
+func (p *policy) explained(child string, state balancer.State) balancer.State {
+	if why := hierarchy.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
+		return shell.Failed(errors.New(why))
+	}
+	return state
 }
 
 func (p *policy) applyTimer(c *shell.Child, a core.Action) {

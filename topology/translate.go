@@ -20,8 +20,11 @@ import (
 type Translator struct {
 	// Name is put before the names of the children, "NAME/child0" in place of
 	// "child0", so that several mechanisms of a channel share none (see Join).
-	Name  string
-	names childNames
+	Name string
+	// TrustNames makes the hostname of an endpoint, where it has one, its server name: the
+	// one that its certificate is verified against.
+	TrustNames bool
+	names      childNames
 }
 
 // Translate returns the tree over clusters in priority order: all priorities of the
@@ -119,7 +122,7 @@ func (t *Translator) build(ranks []rank) Tree {
 		}
 		for _, locality := range r.localities {
 			g.localities[locality.Name] = locality.Weight
-			tree.Endpoints = appendEndpoints(tree.Endpoints, locality, g.name, locality.Name)
+			tree.Endpoints = t.appendEndpoints(tree.Endpoints, locality, g.name, locality.Name)
 		}
 		groups = append(groups, g)
 	}
@@ -138,7 +141,7 @@ func titleOf(members []member) string {
 }
 
 // appendEndpoints appends the endpoints of locality that may get traffic.
-func appendEndpoints(to []resolver.Endpoint, locality Locality, path ...string) []resolver.Endpoint {
+func (t *Translator) appendEndpoints(to []resolver.Endpoint, locality Locality, path ...string) []resolver.Endpoint {
 	for e := range locality.Endpoints() {
 		if !e.Healthy() {
 			continue
@@ -146,7 +149,11 @@ func appendEndpoints(to []resolver.Endpoint, locality Locality, path ...string) 
 		var endpoint resolver.Endpoint
 		for _, address := range addressesOf(e.lb) {
 			dial, _ := dialable(address)
-			endpoint.Addresses = append(endpoint.Addresses, resolver.Address{Addr: dial})
+			a := resolver.Address{Addr: dial}
+			if t.TrustNames {
+				a.ServerName = e.lb.GetEndpoint().GetHostname()
+			}
+			endpoint.Addresses = append(endpoint.Addresses, a)
 		}
 		endpoint = weight.Set(endpoint, weight.EndpointInfo{Weight: e.Weight()})
 		to = append(to, hierarchy.Set(endpoint, path...))

@@ -107,19 +107,33 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 		t.Errorf("a call that waits failed: %v", err)
 	}
 
-	// The last address goes away again.
+	// An answer without addresses leaves the last in use.
 	n.set("eu", nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	want = "failover: no part has an address: lab:///us: no such host; lab:///eu: its resolver answered without addresses"
-	for {
-		_, err := call(ctx, conn)
-		if status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), want) {
-			return
+	await(t, conn, "eu as eu")
+}
+
+// What a call sees of a part without endpoints is the error of that part.
+func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
+	n := newNames()
+	eu := startTier(t, "eu", insecure.NewCredentials())
+	n.set("eu", nil, eu.address)
+	n.set("us", errors.New("no such host"))
+	conn := dial(t, "failover:///lab:///eu,lab:///us", plaintext, grpc.WithResolvers(failover.NewBuilder(failover.WithResolvers(n))))
+	await(t, conn, "eu as eu")
+	eu.server.Stop()
+	for _, want := range []string{"failover: lab:///us: no such host", "failover: lab:///us: timeout"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		for {
+			_, err := call(ctx, conn)
+			if status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), want) {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("call = %v, want Unavailable with %q", err, want)
+			}
 		}
-		if ctx.Err() != nil {
-			t.Fatalf("call = %v, want Unavailable with %q", err, want)
-		}
+		n.set("us", errors.New("timeout"))
 	}
 }
 

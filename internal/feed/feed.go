@@ -9,7 +9,11 @@
 package feed
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,6 +51,8 @@ type Mechanism struct {
 	Name string
 	// ServerName is put on each address; "" leaves it to the channel.
 	ServerName string
+	// TrustNames puts the hostname that a cluster gives an endpoint in its place.
+	TrustNames bool
 	// Key is what the last good answer is kept by while the channel is idle; equal
 	// keys mean the same endpoints, asked for in the same way. Nil keeps none.
 	Key any
@@ -104,7 +110,7 @@ func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 	f.startTimer()
 	var watches []Watch
 	for i, m := range config.Mechanisms {
-		watch, err := m.Start(&Inlet{feed: f, index: i, translator: topology.Translator{Name: m.Name}})
+		watch, err := m.Start(&Inlet{feed: f, index: i, translator: topology.Translator{Name: config.prefix(i), TrustNames: m.TrustNames}})
 		if err != nil {
 			f.stop()
 			closeAll(watches)
@@ -121,6 +127,18 @@ func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 	// Whoever answered has been told that all is well, and hears of an error again.
 	_ = f.publish(nobody)
 	return f, nil
+}
+
+// prefix returns what the names of the children of mechanism i begin with: its name,
+// unless the child of another has a name that could be one of these.
+func (c *Config) prefix(i int) string {
+	name := c.Mechanisms[i].Name
+	for name != "" && slices.ContainsFunc(c.Mechanisms, func(m Mechanism) bool {
+		return m.Name == name && name != c.Mechanisms[i].Name || strings.HasPrefix(m.Name, name+"/")
+	}) {
+		name += fmt.Sprintf("'%d", i)
+	}
+	return name
 }
 
 // startTimer sees to it that the others are not held back for ever.
@@ -205,3 +223,12 @@ func Quote(text string) string {
 	}
 	return fmt.Sprintf("%q… (%d bytes)", text[:most], len(text))
 }
+
+// stable returns err without what makes of one failure a new one each time: the near end of
+// a connection in errors of package net, such as "read udp 127.0.0.1:51234->127.0.0.1:53: i/o
+// timeout".
+func stable(err error) error {
+	return errors.New(nearEnd.ReplaceAllString(err.Error(), ""))
+}
+
+var nearEnd = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+->`)

@@ -3,6 +3,7 @@ package feed
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,21 +41,30 @@ type Inlet struct {
 // the answer breaks the rules or is empty, or the channel did not take it and no other
 // mechanism explains that.
 func (in *Inlet) Update(a topology.Answer) error {
+	if a.Cluster == nil && !anyAddress(a.Endpoints) {
+		in.Fail(errNoAddresses)
+		return errNoAddresses
+	}
 	s := sayingOf(a)
 	if in.feed.repeats(in.index, s) {
 		return nil
 	}
 	tree, err := in.take(a, s.clone(), "")
-	invalid, ok := errors.AsType[*topology.Invalid](err)
-	if ok {
-		if a.Explain != nil {
+	if err != nil {
+		if invalid, ok := errors.AsType[*topology.Invalid](err); ok && a.Explain != nil {
 			err = a.Explain(invalid)
 		}
 		in.Fail(err)
 		return err
 	}
 	in.feed.note(in.index, notesOf(a, tree))
-	return errors.Join(err, in.feed.publish(in.index))
+	return in.feed.publish(in.index)
+}
+
+// anyAddress returns whether there is an address at all. That there is none is seldom
+// meant: gRPC's DNS resolver says so of a name that does not exist, or not for a moment.
+func anyAddress(endpoints []resolver.Endpoint) bool {
+	return slices.ContainsFunc(endpoints, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 })
 }
 
 // Fail takes the reason why the source has no answer now. What it answered before
@@ -62,7 +72,7 @@ func (in *Inlet) Update(a topology.Answer) error {
 // used.
 func (in *Inlet) Fail(err error) {
 	if !in.recall(err) {
-		in.feed.fail(in.index, err)
+		in.feed.fail(in.index, stable(err))
 	}
 	_ = in.feed.publish(nobody) // the source knows that it failed, and tries again anyway
 }
@@ -73,14 +83,15 @@ func (in *Inlet) take(a topology.Answer, s said, complaint string) (topology.Tre
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	tree, err := in.translate(a)
-	if err != nil {
-		return tree, err
+	if err == nil {
+		in.feed.answer(in.index, s, tree, complaint)
 	}
-	return tree, in.feed.answer(in.index, s, tree, complaint)
+	return tree, err
 }
 
 // translate returns the tree over an answer. Whose name is on the certificates is
-// never for the source to say, so the server names are those of the mechanism.
+// never for the source to say, unless the user trusts it, so the server names are those of
+// the mechanism.
 func (in *Inlet) translate(a topology.Answer) (topology.Tree, error) {
 	if a.Cluster == nil {
 		return in.feed.plainTree(in.index, a.Endpoints...), nil
@@ -89,7 +100,9 @@ func (in *Inlet) translate(a topology.Answer) (topology.Tree, error) {
 	if name := in.feed.config.Mechanisms[in.index].ServerName; name != "" {
 		for _, endpoint := range tree.Endpoints {
 			for i := range endpoint.Addresses {
-				endpoint.Addresses[i].ServerName = name
+				if endpoint.Addresses[i].ServerName == "" {
+					endpoint.Addresses[i].ServerName = name
+				}
 			}
 		}
 	}
@@ -146,36 +159,24 @@ func (f *Feed) repeats(i int, s said) bool {
 	return true
 }
 
-// answer notes that mechanism i has said s, which makes tree. It returns an error
-// where that is no address at all.
-func (f *Feed) answer(i int, s said, tree topology.Tree, complaint string) error {
+// answer notes that mechanism i has said s, which makes tree.
+func (f *Feed) answer(i int, s said, tree topology.Tree, complaint string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return nil
+		return
 	}
 	w := &f.words[i]
-	empty := s.cluster == nil && len(tree.Endpoints) == 0
-	if empty && errors.Is(w.err, errNoAddresses) {
-		return errNoAddresses
-	}
 	f.changed = true
 	w.said, w.tree = s, tree
-	if empty {
-		f.progress.phases[i] = failed
-		f.complain(i, errNoAddresses.Error(), "")
-		w.err = errNoAddresses
-		return errNoAddresses
-	}
 	f.progress.phases[i] = answered
 	w.err = nil
 	if complaint != "" {
 		w.complaint = complaint
-		return nil
+		return
 	}
 	w.complaint = ""
 	kept.put(f.config.Mechanisms[i].Key, s, time.Now())
-	return nil
 }
 
 // note logs what has no effect in the answer of mechanism i, when it changes.
@@ -204,10 +205,8 @@ func (f *Feed) fail(i int, err error) {
 		f.complain(i, err.Error(), "; the endpoints from before stay in use")
 		return
 	}
-	news := f.complain(i, err.Error(), "")
-	// Once a state was sent, a source that fails again changes nothing in it.
-	if news && (f.progress.phases[i] == outstanding || !f.progress.sent) {
-		f.changed = true
+	if f.complain(i, err.Error(), "") {
+		f.changed = true // calls see the error
 	}
 	f.progress.phases[i] = failed
 	w.err = err

@@ -1,11 +1,13 @@
 package feed
 
+import "slices"
+
 // phase is how far a mechanism has come.
 type phase int
 
 const (
 	outstanding phase = iota // no word from its source
-	failed                   // its source failed before it ever answered, or its last answer was empty
+	failed                   // its source failed before it ever answered
 	answered                 // its last answer stays in use when its source fails
 )
 
@@ -16,40 +18,44 @@ const (
 	wait   action = iota // nothing
 	report               // the errors of the mechanisms, since none has an address
 	send                 // a state that lists the mechanisms that are not outstanding
-	both                 // such a state, and the errors, since nothing in it has an address
 )
 
 // progress decides when the channel is told what. It knows neither time nor what
-// was answered. Nothing is sent until the first mechanism
-// has answered or failed, or the time to wait is over, so that one that is slow does not
-// send the first calls to the second; nor, within that time, while each answer so far
-// is a failure and another mechanism has not answered.
+// was answered. A mechanism without a word is a priority that waits: nothing is sent
+// until the first one that has not failed has answered, or the time to wait is over, so
+// that one that is slow does not send the first calls to those behind it.
 type progress struct {
 	phases []phase // in priority order
-	late   bool    // the time to wait for the first mechanism is over
+	late   bool    // the time to wait is over
 	sent   bool    // a state was sent; what is in use must be kept up to date
 }
 
 // next returns what to tell the channel now.
 func (p *progress) next() action {
-	var count [answered + 1]int
-	for _, phase := range p.phases {
-		count[phase]++
-	}
+	first, some := p.look()
 	switch {
-	case p.sent && count[answered] > 0:
+	case p.sent: // so that some has answered, and its last answer is in use
 		return send
-	case p.sent:
-		return both
-	case p.phases[0] == outstanding && !p.late:
+	case first == outstanding && !p.late:
 		return wait
-	case count[answered] > 0:
+	case some:
 		return send
-	case count[outstanding] > 0 && !p.late:
-		return wait
-	case count[failed] > 0:
+	case slices.Contains(p.phases, failed):
 		return report
 	default:
 		return wait
 	}
+}
+
+// look returns how far the first mechanism has come that has not failed, and whether
+// some has answered.
+func (p *progress) look() (first phase, some bool) {
+	first = failed
+	for _, phase := range p.phases {
+		if first == failed {
+			first = phase
+		}
+		some = some || phase == answered
+	}
+	return first, some
 }

@@ -18,15 +18,14 @@ func TestProgressFollowsTheRule(t *testing.T) {
 		var want action
 		switch {
 		case p.sent && !has(answered):
-			want = both
+			continue // an answer stays in use whatever comes after it
 		case p.sent:
 			want = send
-		// "No state is sent until the first part has answered or failed, or 10 s have
-		// passed;"
-		case p.phases[0] == outstanding && !p.late:
-			want = wait
-		// "nor while all answers so far failed and one is outstanding within that time."
-		case !has(answered) && has(outstanding) && !p.late:
+		// "No state is sent until the first part that has not failed has answered, or 10 s
+		// have passed."
+		case !p.late && p.phases[0] == outstanding,
+			!p.late && p.phases[0] == failed && p.phases[1] == outstanding,
+			!p.late && p.phases[0] == failed && p.phases[1] == failed && p.phases[2] == outstanding:
 			want = wait
 		// A state needs an address, and an error something that failed.
 		case has(answered):

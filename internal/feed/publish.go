@@ -20,9 +20,9 @@ const nobody = -1
 // message is what the channel is told at once.
 type message struct {
 	action action
-	trees  []topology.Tree    // for send and both
+	trees  []topology.Tree    // for send
 	about  *hierarchy.Channel // likewise
-	err    error              // for report and both
+	err    error              // for report
 }
 
 // publish tells the channel what changed. Where another goroutine is at it, that
@@ -52,12 +52,13 @@ func (f *Feed) publish(caller int) error {
 // message returns what to tell the channel now. The lock is held.
 func (f *Feed) message() message {
 	m := message{action: f.progress.next()}
-	if m.action == send || m.action == both {
+	switch m.action {
+	case send:
 		f.progress.sent = true
 		f.list(&m)
-	}
-	if m.action == report || m.action == both {
+	case report:
 		m.err = f.whyNone()
+	case wait:
 	}
 	return m
 }
@@ -66,7 +67,7 @@ func (f *Feed) message() message {
 func (f *Feed) list(m *message) {
 	f.children = make(map[string]int)
 	var empty []string // why the trees have no priorities, if none has
-	m.about = &hierarchy.Channel{Target: f.config.Target, Names: make(map[string]string)}
+	m.about = &hierarchy.Channel{Target: f.config.Target, Names: make(map[string]string), Failures: make(map[string]string)}
 	for i, phase := range f.progress.phases {
 		if phase == outstanding {
 			continue
@@ -84,6 +85,9 @@ func (f *Feed) list(m *message) {
 		for n, p := range tree.Priorities() {
 			f.children[p.Child] = i
 			m.about.Names[p.Child] = f.nameOf(i, n, p.Name)
+			if phase == failed {
+				m.about.Failures[p.Child] = f.line(i, f.words[i].err.Error())
+			}
 		}
 	}
 	if len(f.children) == 0 {
@@ -106,18 +110,18 @@ func (f *Feed) nameOf(i, n int, title string) string {
 
 // deliver calls the channel. The lock is not held.
 func (f *Feed) deliver(m message) error {
-	var err error
-	if m.action == send || m.action == both {
+	switch m.action {
+	case send:
 		tree := topology.Join(f.config.Settings, m.trees...)
 		state := resolver.State{Endpoints: tree.Endpoints, ServiceConfig: f.parse(tree)}
 		state = hierarchy.SetChannel(hierarchy.SetResolveNow(state, f.resolveChild), m.about)
 		logger.Infof("%s: %s: %d endpoints in %d priorities", f.config.Scheme, f.config.Target, len(tree.Endpoints), len(m.about.Names))
-		err = f.cc.UpdateState(hierarchy.Seal(state))
-	}
-	if m.action == report || m.action == both {
+		return f.cc.UpdateState(hierarchy.Seal(state))
+	case report:
 		f.cc.ReportError(m.err)
+	case wait:
 	}
-	return err
+	return nil
 }
 
 // settle takes note of err, the channel's to an update, and returns it where source

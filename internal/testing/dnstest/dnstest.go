@@ -1,0 +1,235 @@
+// Package dnstest has a DNS server for tests, on UDP and TCP of loopback.
+package dnstest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// Server answers what it was last told to. The zero value is of no use.
+type Server struct {
+	udp     net.PacketConn
+	tcp     net.Listener
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	news    *sync.Cond // somebody asked
+	answers map[Question]Answer
+	asked   map[Question]int
+	open    map[net.Conn]bool
+	silent  bool
+}
+
+// Question is a name and a type: "A", "AAAA", "SRV".
+type Question struct{ Name, Type string }
+
+// Answer is what the server says to a question. The zero value, which every question has
+// that nothing is set for, says that the name does not exist.
+type Answer struct {
+	Records []string // "10.0.0.1"; "10 3 443 a.example.com."; "CNAME b.example.com."
+	// Code is that of the response, of dnsmessage. With records it is a success.
+	Code dnsmessage.RCode
+	// Truncated sends nothing over UDP but that there is more over TCP.
+	Truncated bool
+	// Silent sends nothing at all.
+	Silent bool
+}
+
+// Start starts a server. The caller calls Stop.
+func Start() *Server {
+	for {
+		tcp, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			panic(err)
+		}
+		udp, err := net.ListenPacket("udp", tcp.Addr().String())
+		if err != nil { // somebody has the port for UDP
+			_ = tcp.Close()
+			continue
+		}
+		s := &Server{udp: udp, tcp: tcp, answers: make(map[Question]Answer), asked: make(map[Question]int), open: make(map[net.Conn]bool)}
+		s.news = sync.NewCond(&s.mu)
+		s.running.Go(s.serveUDP)
+		s.running.Go(s.serveTCP)
+		return s
+	}
+}
+
+// Stop ends the server, and waits until it has.
+func (s *Server) Stop() {
+	_ = s.udp.Close()
+	_ = s.tcp.Close()
+	s.mu.Lock()
+	for c := range s.open {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// Address is host:port of the server.
+func (s *Server) Address() string { return s.tcp.Addr().String() }
+
+// Set sets the records of a name and type. Without any the name does not exist.
+func (s *Server) Set(name, kind string, records ...string) {
+	s.SetAnswer(name, kind, Answer{Records: records})
+}
+
+// SetAnswer sets what is said of a name and type.
+func (s *Server) SetAnswer(name, kind string, a Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers[Question{name, kind}] = a
+}
+
+// Hush makes the server say nothing, or speak again.
+func (s *Server) Hush(silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = silent
+}
+
+// Asked returns how often a question was asked.
+func (s *Server) Asked(name, kind string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[Question{name, kind}]
+}
+
+// Await waits until a question was asked n times more than now.
+func (s *Server) Await(name, kind string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for until := s.asked[Question{name, kind}] + n; s.asked[Question{name, kind}] < until; {
+		s.news.Wait()
+	}
+}
+
+func (s *Server) serveUDP() {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, from, err := s.udp.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		if response := s.respond(buffer[:n], false); response != nil {
+			_, _ = s.udp.WriteTo(response, from) // who does not hear it asks again
+		}
+	}
+}
+
+func (s *Server) serveTCP() {
+	for {
+		c, err := s.tcp.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.open[c] = true
+		s.mu.Unlock()
+		s.running.Go(func() {
+			s.converse(c)
+			_ = c.Close()
+			s.mu.Lock()
+			delete(s.open, c)
+			s.mu.Unlock()
+		})
+	}
+}
+
+// converse answers what comes over a connection, each message with its length before it.
+func (s *Server) converse(c net.Conn) {
+	for {
+		var length [2]byte
+		if _, err := io.ReadFull(c, length[:]); err != nil {
+			return
+		}
+		query := make([]byte, binary.BigEndian.Uint16(length[:]))
+		if _, err := io.ReadFull(c, query); err != nil {
+			return
+		}
+		response := s.respond(query, true)
+		if response == nil {
+			continue
+		}
+		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(response))), response...)); err != nil {
+			return
+		}
+	}
+}
+
+// respond returns the response to a query, or nil.
+func (s *Server) respond(query []byte, tcp bool) []byte {
+	var m dnsmessage.Message
+	if err := m.Unpack(query); err != nil || len(m.Questions) != 1 {
+		return nil
+	}
+	q := m.Questions[0]
+	question := Question{strings.TrimSuffix(q.Name.String(), "."), strings.TrimPrefix(q.Type.String(), "Type")}
+	s.mu.Lock()
+	s.asked[question]++
+	s.news.Broadcast()
+	a, silent := s.answers[question], s.silent
+	known := a.Records != nil
+	for other, b := range s.answers {
+		known = known || other.Name == question.Name && b.Records != nil
+	}
+	s.mu.Unlock()
+	if silent || a.Silent {
+		return nil
+	}
+	response := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true, RCode: a.Code}, Questions: m.Questions}
+	if !known && a.Code == dnsmessage.RCodeSuccess {
+		response.RCode = dnsmessage.RCodeNameError
+	}
+	for _, text := range a.Records {
+		response.Answers = append(response.Answers, resource(q.Name, text))
+	}
+	return pack(response, a.Truncated && !tcp, tcp)
+}
+
+// pack encodes a response, without its records where these do not go into a datagram.
+func pack(response dnsmessage.Message, truncate, tcp bool) []byte {
+	const datagram = 512
+	packed, err := response.Pack()
+	if err != nil {
+		panic(err)
+	}
+	if !tcp && (truncate || len(packed) > datagram) {
+		response.Truncated, response.Answers = true, nil
+		return pack(response, false, true)
+	}
+	return packed
+}
+
+// resource returns the record that text describes.
+func resource(name dnsmessage.Name, text string) dnsmessage.Resource {
+	r := dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: name, Class: dnsmessage.ClassINET, TTL: 1}}
+	if ip, err := netip.ParseAddr(text); err == nil {
+		if ip.Is4() {
+			r.Body = &dnsmessage.AResource{A: ip.As4()}
+		} else {
+			r.Body = &dnsmessage.AAAAResource{AAAA: ip.As16()}
+		}
+		return r
+	}
+	if to, ok := strings.CutPrefix(text, "CNAME "); ok {
+		r.Body = &dnsmessage.CNAMEResource{CNAME: dnsmessage.MustNewName(to)}
+		return r
+	}
+	srv := &dnsmessage.SRVResource{}
+	var target string
+	if _, err := fmt.Sscan(text, &srv.Priority, &srv.Weight, &srv.Port, &target); err != nil {
+		panic(fmt.Sprintf("dnstest: record %q: %v", text, err))
+	}
+	srv.Target = dnsmessage.MustNewName(target)
+	r.Body = srv
+	return r
+}
