@@ -81,7 +81,7 @@ func (b *Builder) Scheme() string { return b.scheme }
 // target's parameter or the option, or else the first part's. For a target with a
 // mistake it does not matter, since Build fails.
 func (b *Builder) OverrideAuthority(target resolver.Target) string {
-	t, parts, err := b.read(Target{Target: target})
+	t, parts, err := b.read(Target{Target: target, Channel: target})
 	switch {
 	case err != nil:
 		return b.scheme
@@ -98,16 +98,23 @@ func (b *Builder) OverrideAuthority(target resolver.Target) string {
 // first call: those in the fields of the service config, and those that a source finds
 // when it is started.
 func (b *Builder) Validate(target resolver.Target) error {
-	_, _, err := b.read(Target{Target: target})
+	_, _, err := b.read(Target{Target: target, Channel: target})
 	if err == nil {
 		err = svcconfig.Check(b.options.serviceConfig)
 	}
 	return b.prefixed(err)
 }
 
-// read reads a target.
+// read reads a channel's target.
 func (b *Builder) read(t Target) (*Target, []Part, error) {
 	t.options = b.options
+	return b.readWith(t, parameters)
+}
+
+// readWith reads a target whose options are set, in which these parameters may be given
+// beside those of its source.
+func (b *Builder) readWith(t Target, known map[string]func(*options, string) error) (*Target, []Part, error) {
+	t.known = known
 	if err := t.readQuery(); err != nil {
 		return nil, nil, err
 	}
@@ -136,7 +143,7 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if opts.DisableServiceConfig {
 		return nil, b.prefixed(errors.New("the load-balancing policy comes with the endpoints, in the service config, which this channel disables (grpc.WithDisableServiceConfig, or the target is part of another)"))
 	}
-	t, parts, err := b.read(Target{Target: target, ClientConn: cc, BuildOptions: opts})
+	t, parts, err := b.read(Target{Target: target, Channel: target, ClientConn: cc, BuildOptions: opts})
 	if err != nil {
 		return nil, b.prefixed(err)
 	}
@@ -146,11 +153,11 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 		ServiceConfig: t.options.serviceConfig,
 		Settings:      t.options.settings,
 	}
-	named := t.options.authority == "" && !credsCarryName(opts)
+	carried := credsCarryName(opts)
 	for _, p := range parts {
-		m := feed.Mechanism{Name: p.Name, Key: keptBy{b, config.Target, p.Name}}
+		m := feed.Mechanism{Name: p.Name, Key: keptBy{b, config.Target, p.Name}, TrustNames: p.TrustNames && !carried}
 		m.Start = func(in *feed.Inlet) (feed.Watch, error) { return p.Source.Start(in) }
-		if named && p.Name != "" {
+		if p.Name != "" && !carried && (p.own || t.options.authority == "") {
 			m.ServerName = p.Authority
 		}
 		config.Mechanisms = append(config.Mechanisms, m)

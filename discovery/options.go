@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/understudy-lb/understudy/topology"
@@ -21,6 +20,7 @@ type options struct {
 	serviceConfig string
 	authority     string
 	settings      topology.Settings
+	refresh       refreshOptions
 	own           map[reflect.Type][]any // of the sources, as given: func(*T) by T
 }
 
@@ -141,14 +141,4 @@ func (o *options) check() error {
 		}
 	}
 	return nil
-}
-
-// names returns the names of all parameters of a target, those of its source among them.
-func names(own map[string]bool) string {
-	all := slices.Collect(maps.Keys(parameters))
-	for name := range own {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
 }

@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 )
 
@@ -37,7 +36,7 @@ func (p poller) run(ctx context.Context, r Receiver) {
 		default:
 			_ = r.Update(answer) // the next answer comes anyway
 		}
-		wait := time.NewTimer(p.interval + time.Duration((rand.Float64()-0.5)*0.2*float64(p.interval)))
+		wait := time.NewTimer(jittered(p.interval))
 		select {
 		case <-ctx.Done():
 			wait.Stop()

@@ -84,4 +84,11 @@ type Part struct {
 	// Authority is that of a channel to this part alone, percent-encoded where
 	// need be; "" means what gRPC makes of the target. The first part's is the channel's.
 	Authority string
+	// TrustNames verifies each endpoint against the hostname that a Cluster gives it, where
+	// it gives one, in place of Authority. Whoever can change what the source says then
+	// chooses the names, so it is for the user to ask for.
+	TrustNames bool
+
+	// own says that whoever wrote the target gave the part its authority.
+	own bool
 }

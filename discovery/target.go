@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/resolver"
 
@@ -14,8 +15,10 @@ import (
 
 // Target is what a source is to be made for.
 type Target struct {
-	// Target is the channel's. Its query is read by Parameter.
+	// Target is what to read. Its query is read by Parameter.
 	resolver.Target
+	// Channel is the channel's target, which is another where this one is a part of it.
+	Channel resolver.Target
 	// ClientConn and BuildOptions are the channel's, for FromResolver. They are empty
 	// where the target is read for its authority alone.
 	ClientConn   resolver.ClientConn
@@ -23,7 +26,8 @@ type Target struct {
 
 	options options
 	query   url.Values
-	own     map[string]bool // parameters that the source knows
+	known   map[string]func(*options, string) error // parameters that it may have whatever the source
+	own     map[string]bool                         // parameters that the source knows
 }
 
 // Parameter returns the value of a parameter in the target's query, "" if it is not
@@ -53,7 +57,7 @@ func (t *Target) readQuery() error {
 		if len(query[name]) != 1 || query[name][0] == "" {
 			return t.wrong("has not one %s, but none or several", name)
 		}
-		if set := parameters[name]; set != nil {
+		if set := t.known[name]; set != nil {
 			if err := set(&t.options, query.Get(name)); err != nil {
 				return t.wrong("has a mistake: %s: %v", name, err)
 			}
@@ -65,11 +69,23 @@ func (t *Target) readQuery() error {
 // checkQuery returns an error if the query has what nobody knows.
 func (t *Target) checkQuery() error {
 	for _, name := range slices.Sorted(maps.Keys(t.query)) {
-		if parameters[name] == nil && !t.own[name] {
-			return t.wrong("has the unknown parameter %q (in a name, ? is %%3F), want one of %s", name, names(t.own))
+		if t.known[name] != nil || t.own[name] {
+			continue
 		}
+		if parameters[name] != nil {
+			return t.wrong("has the parameter %q, which is one of the whole channel: want it after the last part", name)
+		}
+		return t.wrong("has the unknown parameter %q (in a name, ? is %%3F), want one of %s", name, t.names())
 	}
 	return nil
+}
+
+// names returns the names of all parameters that the target may have.
+func (t *Target) names() string {
+	all := slices.Collect(maps.Keys(t.known))
+	all = slices.AppendSeq(all, maps.Keys(t.own))
+	slices.Sort(all)
+	return strings.Join(all, ", ")
 }
 
 // checkParts returns an error if a source was not made as it should be.

@@ -1,0 +1,298 @@
+package discovery_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// zone is a name in DNS, and builds resolvers that look it up as gRPC's do: at once when
+// they are built, then when they are asked, though no sooner than 30 s after the last
+// look-up, and after a failure when a backoff of 1 s and more is over.
+type zone struct {
+	mu      sync.Mutex
+	answers []string // of one look-up each, the last for all that follow: addresses, or "!error"
+	lookups []time.Duration
+	builds  int
+	took    time.Duration // by a look-up
+	began   time.Time
+}
+
+func (*zone) Scheme() string { return "zone" }
+
+func (z *zone) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	z.mu.Lock()
+	z.builds++
+	z.mu.Unlock()
+	r := &zoneResolver{zone: z, cc: cc, asked: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{})}
+	go r.run()
+	return r, nil
+}
+
+// next returns the answer to a look-up.
+func (z *zone) next() string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.lookups = append(z.lookups, time.Since(z.began))
+	answer := z.answers[0]
+	if len(z.answers) > 1 {
+		z.answers = z.answers[1:]
+	}
+	return answer
+}
+
+func (z *zone) set(answers ...string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.answers = answers
+}
+
+// taken returns when it was looked up since this was last called.
+func (z *zone) taken() []time.Duration {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	lookups := z.lookups
+	z.lookups = nil
+	return lookups
+}
+
+type zoneResolver struct {
+	zone                 *zone
+	cc                   resolver.ClientConn
+	asked, closed, ended chan struct{}
+}
+
+func (r *zoneResolver) run() {
+	defer close(r.ended)
+	for backoff := time.Second; r.pass(r.zone.took); {
+		var err error
+		if text, failed := strings.CutPrefix(r.zone.next(), "!"); failed {
+			err = errors.New(text)
+			r.cc.ReportError(err)
+		} else {
+			err = r.cc.UpdateState(stateOf(strings.Fields(text)...))
+		}
+		wait, answered := backoff, time.Now()
+		backoff = min(backoff*2, 2*time.Minute)
+		if err == nil {
+			backoff = time.Second
+			select {
+			case <-r.asked:
+			case <-r.closed:
+				return
+			}
+			wait = 30*time.Second - time.Since(answered)
+		}
+		if !r.pass(wait) {
+			return
+		}
+	}
+}
+
+// pass waits, and returns false once the resolver is closed.
+func (r *zoneResolver) pass(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.closed:
+		return false
+	}
+}
+
+func (r *zoneResolver) ResolveNow(resolver.ResolveNowOptions) {
+	select {
+	case r.asked <- struct{}{}:
+	default:
+	}
+}
+
+func (r *zoneResolver) Close() {
+	close(r.closed)
+	<-r.ended
+}
+
+func stateOf(addresses ...string) resolver.State {
+	state := resolver.State{Endpoints: []resolver.Endpoint{}}
+	for _, a := range addresses {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	return state
+}
+
+// refreshed starts a resolver over z that is asked again, in a bubble.
+func refreshed(t *testing.T, z *zone, cc *channel, every time.Duration, removeAfter int) resolver.Resolver {
+	t.Helper()
+	z.began = time.Now()
+	inner := discovery.FromResolver(z, target("zone:///z"), cc, resolver.BuildOptions{})
+	return build(t, one(discovery.Refreshed(inner, discovery.Refresh{Every: every, RemoveAfter: removeAfter})), cc)
+}
+
+// Each look-up comes the interval after the one before, give or take a tenth, whether gRPC
+// waits longer by itself or not.
+func TestRefreshAsksAgain(t *testing.T) {
+	for _, every := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 31 * time.Second, 5 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			z := &zone{answers: []string{"10.0.0.1:1"}, took: 100 * time.Millisecond}
+			cc := &channel{}
+			r := refreshed(t, z, cc, every, 2)
+			time.Sleep(20 * every)
+			r.Close()
+			lookups := z.taken()
+			if n := len(lookups); n < 16 || n > 22 {
+				t.Errorf("every %v: %d look-ups in 20 times that", every, n)
+			}
+			for i := range lookups[1:] {
+				apart := lookups[i+1] - lookups[i] - z.took
+				// Just over 30 s gRPC's resolver is asked, and waits until these are over.
+				if apart < every*9/10 || apart > max(every*11/10, 30*time.Second) {
+					t.Errorf("every %v: look-up %d came %v after the one before", every, i+1, apart)
+				}
+			}
+			if every > 35*time.Second && z.builds != 1 {
+				t.Errorf("every %v: the resolver was built %d times, want once: it may be asked", every, z.builds)
+			}
+			if got := cc.take(); got != `state 10.0.0.1:1["endpoints" "/"]` {
+				t.Errorf("channel saw %s, want one update", got)
+			}
+		})
+	}
+}
+
+// "An address leaves only after it was missing from so many answers in a row": what is new
+// is used with the first.
+func TestRefreshRemovesAfterSoManyAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := &zone{answers: []string{"a:1 b:1", "b:1 c:1", "c:1 b:1", "c:1", "b:1 c:1", "c:1", "c:1", "c:1"}}
+		cc := &channel{}
+		r := refreshed(t, z, cc, 10*time.Second, 2)
+		time.Sleep(2 * time.Minute)
+		r.Close()
+		want := []string{"a:1 b:1", "a:1 b:1 c:1", "b:1 c:1", "c:1"}
+		var states []string
+		for _, s := range want {
+			line := "state"
+			for a := range strings.FieldsSeq(s) {
+				line += fmt.Sprintf(` %s["endpoints" "/"]`, a)
+			}
+			states = append(states, line)
+		}
+		if got := cc.take(); got != strings.Join(states, "\n") {
+			t.Errorf("channel saw\n%s\nwant\n%s", got, strings.Join(states, "\n"))
+		}
+	})
+}
+
+// An answer without addresses, and an error, leave all as it is, are logged once each, do
+// not count as answers that miss an address, and are asked again at the interval although
+// gRPC's resolver waits longer and longer.
+func TestRefreshAfterFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := &zone{answers: []string{"a:1 b:1", "b:1", "", "", "!no server", "!no server"}}
+		cc := &channel{}
+		empty, failed := logged.Count("x: its resolver answered without addresses; the endp"), logged.Count("x: no server; the endpoints from before stay in use")
+		r := refreshed(t, z, cc, 10*time.Second, 2)
+		time.Sleep(10 * time.Minute)
+		if got, want := cc.take(), `state a:1["endpoints" "/"] b:1["endpoints" "/"]`; got != want {
+			t.Errorf("channel saw %s, want %s", got, want)
+		}
+		if e, f := logged.Count("x: its resolver answered without addresses; the endp")-empty, logged.Count("x: no server; the endpoints from before stay in use")-failed; e != 1 || f != 1 {
+			t.Errorf("logged %d and %d times, want once each", e, f)
+		}
+		lookups := z.taken()
+		for i := range lookups[1:] {
+			if apart := lookups[i+1] - lookups[i]; apart > 11*time.Second {
+				t.Errorf("look-up %d came %v after the one before", i+1, apart)
+			}
+		}
+		z.set("b:1")
+		time.Sleep(11 * time.Second)
+		r.Close()
+		if got, want := cc.take(), `state b:1["endpoints" "/"]`; got != want {
+			t.Errorf("channel saw %s, want %s", got, want)
+		}
+	})
+}
+
+// A look-up that takes longer than the interval is not broken off for the next.
+func TestRefreshWaitsForTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := &zone{answers: []string{"a:1", "b:1", "a:1"}, took: 20 * time.Second}
+		cc := &channel{}
+		r := refreshed(t, z, cc, time.Second, 1)
+		time.Sleep(70 * time.Second)
+		r.Close()
+		if n := strings.Count(cc.take(), "state"); n != 3 {
+			t.Errorf("%d answers, want 3", n)
+		}
+	})
+}
+
+// A request for re-resolution goes to the resolver, which has its own pause, and the next
+// question comes the interval after the answer to that.
+func TestRefreshPassesRequestsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := &zone{answers: []string{"a:1"}}
+		cc := &channel{}
+		r := refreshed(t, z, cc, 5*time.Minute, 2)
+		time.Sleep(2 * time.Minute)
+		for range 2 {
+			r.ResolveNow(resolver.ResolveNowOptions{})
+			time.Sleep(time.Second)
+		}
+		time.Sleep(4 * time.Minute)
+		r.Close()
+		if got := fmt.Sprint(z.taken()); got != "[0s 2m0s 2m30s]" {
+			t.Errorf("look-ups at %s, want [0s 2m0s 2m30s]: at the first request, and 30 s later", got)
+		}
+	})
+}
+
+// Closed at any moment, also from within an answer, nothing is asked or said any more. The
+// bubble ends only when no goroutine is left.
+func TestRefreshEndsWithClose(t *testing.T) {
+	for at := range 25 {
+		synctest.Test(t, func(t *testing.T) {
+			z := &zone{answers: []string{"a:1", "b:1"}, took: 300 * time.Millisecond}
+			cc := &channel{}
+			r := refreshed(t, z, cc, time.Second, 1)
+			time.Sleep(time.Duration(at) * 100 * time.Millisecond)
+			r.Close()
+			cc.take()
+			z.taken()
+			time.Sleep(time.Minute)
+			if seen, asked := cc.take(), len(z.taken()); seen != "" || asked != 0 {
+				t.Errorf("closed after %d00 ms: channel saw %q, %d look-ups", at, seen, asked)
+			}
+		})
+	}
+}
+
+// A source that cannot be started again says so, is tried again, and is closed once.
+func TestRefreshOfASourceThatDoesNotStartAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc, s := &channel{}, &scripted{inStart: func(s *scripted) {
+			_ = s.Update(discovery.Answer{Endpoints: stateOf("a:1").Endpoints})
+		}}
+		r := build(t, one(discovery.Refreshed(s, discovery.Refresh{Every: 10 * time.Second, RemoveAfter: 2})), cc)
+		s.refuses = "the refusal of this test"
+		before := logged.Count(s.refuses)
+		time.Sleep(time.Minute)
+		s.refuses = ""
+		time.Sleep(11 * time.Second)
+		r.Close()
+		if n := logged.Count("the refusal of this test") - before; n != 1 {
+			t.Errorf("logged %d times, want once", n)
+		}
+		if got := cc.take(); got != `state a:1["endpoints" "/"]` {
+			t.Errorf("channel saw %s", got)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+// Package linger keeps what answers held for a while after they hold it no more: answers
+// that rotate subsets of a large set would otherwise close connections that are as good as
+// ever.
+package linger
+
+import "slices"
+
+// Set is what answers held. The zero value is empty. It is not safe for concurrent use.
+type Set[K comparable, V any] struct{ items []item[K, V] }
+
+type item[K comparable, V any] struct {
+	key    K
+	value  V
+	misses int // answers in a row without it
+}
+
+// Next takes an answer, whose values have the given keys, and returns what is there now:
+// all that it holds, and what was missing from fewer than after answers in a row. What was
+// there before keeps its place, and the value it was last given; what is new follows.
+//
+//	after 2:  a b  ->  a b
+//	          c b  ->  a b c   a is missing once
+//	          b c  ->  b c     and twice
+func (s *Set[K, V]) Next(after int, answer []V, key func(V) K) []V {
+	latest := make(map[K]V, len(answer))
+	for _, v := range answer {
+		if _, twice := latest[key(v)]; !twice {
+			latest[key(v)] = v
+		}
+	}
+	for i := range s.items {
+		it := &s.items[i]
+		if v, ok := latest[it.key]; ok {
+			it.value, it.misses = v, 0
+			delete(latest, it.key)
+		} else {
+			it.misses++
+		}
+	}
+	s.items = slices.DeleteFunc(s.items, func(it item[K, V]) bool { return it.misses >= after })
+	for _, v := range answer {
+		if _, isNew := latest[key(v)]; isNew {
+			s.items = append(s.items, item[K, V]{key: key(v), value: v})
+			delete(latest, key(v))
+		}
+	}
+	return s.Values()
+}
+
+// Values returns what is there now.
+func (s *Set[K, V]) Values() []V {
+	values := make([]V, len(s.items))
+	for i, it := range s.items {
+		values[i] = it.value
+	}
+	return values
+}
