@@ -7,6 +7,7 @@
 //	cc, err := grpc.NewClient("failover:///us-east.example.com:443,eu-west.example.com:443", …)
 //	cc, err := grpc.NewClient("file:///etc/endpoints.yaml", …)
 //	cc, err := grpc.NewClient("eds://xds.example.com:18000/payments", …)
+//	cc, err := grpc.NewClient("srv:///payments.example.com", …)
 //
 // Targets are documented in the packages below discovery, policies in those of their
 // names. Nothing else happens on import: no listener, no goroutine.
@@ -19,6 +20,7 @@ import (
 	_ "github.com/understudy-lb/understudy/discovery/eds"
 	_ "github.com/understudy-lb/understudy/discovery/failover"
 	_ "github.com/understudy-lb/understudy/discovery/file"
+	_ "github.com/understudy-lb/understudy/discovery/srv"
 )
 
 // With returns the one dial option that carries all options: those of package

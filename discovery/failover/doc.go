@@ -15,12 +15,26 @@
 //
 //   - it is percent-decoded once, so that a part with a comma or a question mark
 //     is written with %2C and %3F;
+//
+//   - a part of a scheme of ours, such as eds, file or srv, brings all of its priorities,
+//     in its order, before those of the next part;
+//
+//   - a failover target within the list stands for its parts;
+//
+//   - a part of ours, or one that a resolver of gRPC's is for, may have parameters:
+//     authority, those of its source, and for DNS refresh and removeAfter
+//     (docs/options.md);
+//
 //   - a part with "://" whose scheme nobody registered is an error;
+//
 //   - a part without a registered scheme is looked up by DNS, whatever
 //     [resolver.SetDefaultScheme] says: host:443 means dns:///host:443. As in
 //     NewClient, unix:/path and dns:host are read as targets with a scheme, because
 //     those schemes are registered;
-//   - xds, eds, file and failover are refused: they configure load balancing themselves.
+//
+//   - xds is refused: it configures load balancing itself.
+//
+//     failover:///eds://xds.example.com:18000/checkout,srv:///checkout.example.com,backup.example.com:443%3Frefresh=30s
 //
 // There are at most [MaxParts]. The same part may be given twice. The failover
 // target itself has no host or fragment, and its query has the parameters of every
@@ -33,16 +47,21 @@
 //
 // # Starting
 //
-// Nothing is sent to the channel until the first part has answered or failed, or
-// for the failover timeout (10 seconds unless it is given), so that a slow look-up of the first part does not send the first
-// calls to the second. Within that time nothing is sent either while each answer so
-// far is a failure and another part has not answered. From then on a part joins the
-// list with its first answer or failure, and each later answer replaces the one
-// before. A part that answered once keeps its last addresses when its resolver
-// fails, also if the channel was idle in between, for up to an hour; an answer without
-// addresses counts as a failure, but replaces them.
+// A part without an answer holds those behind it back, at most for the failover timeout
+// (10 seconds unless it is given): nothing is sent to the channel until the first part that
+// has not failed has answered, so that a slow look-up does not send the first calls to the
+// next part. From then on a part joins the list with its first answer or failure, and each
+// later answer replaces the one before. gRFC A74 makes an xDS tree wait until all resources
+// are there; here none is waited for longer than that.
 //
-// Where no part has an address, calls fail with the errors of the parts.
+// A part that answered once keeps its last addresses when its resolver fails or answers
+// without any, also if the channel was idle in between, for up to an hour. A part that never
+// answered is a priority that has failed, and a call that comes to it sees its error. Where
+// no part has an address, calls fail with the errors of all.
+//
+// gRPC looks DNS names up again only when a connection fails. With refresh they are looked
+// up by an interval as well, and an address is given up only after it was missing from two
+// answers in a row, or as many as removeAfter says.
 //
 // Requests for re-resolution by a load-balancing policy go to the part whose
 // endpoints it is about. The channel itself, which asks whenever a connection cannot

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/feed"
 )
 
@@ -23,20 +24,7 @@ const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
 
 // refused are the schemes of resolvers that cannot work without a service config
 // of their own.
-var refused = map[string]string{
-	"xds":  "an xds target configures load balancing itself",
-	"file": "a file target configures load balancing itself",
-	"eds":  "an eds target configures load balancing itself",
-	Scheme: "the parts of the inner list belong into the outer one",
-}
-
-// part is one target of the list.
-type part struct {
-	name      string // unique in the list, for the tree and the log
-	target    resolver.Target
-	builder   resolver.Builder
-	authority string // of a channel to this target alone
-}
+var refused = map[string]string{"xds": "an xds target configures load balancing itself"}
 
 func parseURL(target string) (*url.URL, error) {
 	u, err := url.Parse(target)
@@ -49,27 +37,43 @@ func parseURL(target string) (*url.URL, error) {
 	return u, nil
 }
 
-// parse returns the parts of u in priority order, at least one.
-func (o *options) parse(u url.URL) ([]part, error) {
-	if err := checkShape(u); err != nil {
+// list is a target that is being read.
+type list struct {
+	*discovery.Target
+	options
+	first string // the authority of the first part
+}
+
+// parse returns the parts of the target in priority order, at least one. Those of an entry
+// that is a list itself, or has several parts for another reason, take its place.
+func (l *list) parse() ([]discovery.Part, error) {
+	if err := checkShape(l.URL); err != nil {
 		return nil, err
 	}
-	list := strings.TrimPrefix(u.EscapedPath(), "/")
-	if list == "" {
+	text := strings.TrimPrefix(l.URL.EscapedPath(), "/")
+	if text == "" {
 		return nil, fmt.Errorf("target has no parts; want the form %s", form)
 	}
-	if n := strings.Count(list, ",") + 1; n > MaxParts {
+	if n := strings.Count(text, ",") + 1; n > MaxParts {
 		return nil, fmt.Errorf("target has %d parts; want at most %d", n, MaxParts)
 	}
-	var parts []part
+	var parts []discovery.Part
 	taken := make(map[string]bool)
-	for i, escaped := range strings.Split(list, ",") {
-		p, err := o.parsePart(escaped)
+	for i, escaped := range strings.Split(text, ",") {
+		found, err := l.parsePart(escaped)
 		if err != nil {
 			return nil, fmt.Errorf("part %d, %s: %w", i+1, feed.Quote(escaped), err)
 		}
-		p.name = uniqueName(p.name, taken)
-		parts = append(parts, p)
+		if i == 0 {
+			l.first = found[0].Authority
+		}
+		for _, p := range found {
+			p.Name = uniqueName(p.Name, taken)
+			parts = append(parts, p)
+		}
+	}
+	if n := len(parts); n > MaxParts {
+		return nil, fmt.Errorf("target has %d parts, those within parts counted; want at most %d", n, MaxParts)
 	}
 	return parts, nil
 }
@@ -93,24 +97,30 @@ func checkShape(u url.URL) error {
 }
 
 // parsePart reads one part as it stands in the target. The part's name is the
-// text as given, decoded.
-func (o *options) parsePart(escaped string) (part, error) {
+// text as given, decoded, unless it has names of its own within.
+func (l *list) parsePart(escaped string) ([]discovery.Part, error) {
 	text, err := url.PathUnescape(escaped)
 	switch {
 	case err != nil:
-		return part{}, err
+		return nil, err
 	case text == "":
-		return part{}, errors.New("it is empty; want a target such as us-east.example.com:443")
+		return nil, errors.New("it is empty; want a target such as us-east.example.com:443")
 	case !utf8.ValidString(text):
-		return part{}, errors.New("it is not valid UTF-8")
+		return nil, errors.New("it is not valid UTF-8")
 	case strings.TrimSpace(text) != text:
-		return part{}, errors.New("it begins or ends with a space")
+		return nil, errors.New("it begins or ends with a space")
 	}
-	target, inner, err := o.find(text)
+	target, inner, err := l.find(text)
 	if err != nil {
-		return part{}, err
+		return nil, err
 	}
-	return part{name: text, target: target, builder: inner, authority: authorityOf(inner, target)}, nil
+	parts, err := l.within(target, inner)
+	for i := range parts {
+		if parts[i].Name == "" {
+			parts[i].Name = text
+		}
+	}
+	return parts, err
 }
 
 // find reads text as grpc.NewClient reads a target, except that it refuses what
@@ -194,6 +204,16 @@ func hostPort(endpoint string) (string, error) {
 		host = "localhost"
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// isAddress reports whether endpoint needs no look-up.
+func isAddress(endpoint string) bool {
+	address, err := hostPort(endpoint)
+	if err != nil {
+		return false
+	}
+	_, err = netip.ParseAddrPort(address)
+	return err == nil
 }
 
 // uniqueName returns name, or name with a number where it is taken already: the

@@ -1,12 +1,16 @@
 package failover
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	_ "github.com/understudy-lb/understudy/discovery/eds"
+	_ "github.com/understudy-lb/understudy/discovery/file"
+	_ "github.com/understudy-lb/understudy/discovery/srv"
 )
 
 // inner describes how each part of target is resolved: name -> target authority.
@@ -16,15 +20,24 @@ func inner(t *testing.T, target string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := (&options{resolvers: []resolver.Builder{newFakes()}}).parse(*u)
+	parts, err := parseWith(newFakes(), u)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
 	for _, p := range parts {
-		lines = append(lines, p.name+" -> "+p.target.String()+" "+p.authority)
+		by := "its own"
+		if s, ok := p.Source.(source); ok {
+			by = s.part.target.String()
+		}
+		lines = append(lines, p.Name+" -> "+by+" "+p.Authority)
 	}
 	return strings.Join(lines, "\n")
+}
+
+func parseWith(fakes *fakes, u *url.URL) ([]discovery.Part, error) {
+	l := list{Target: &discovery.Target{Target: resolver.Target{URL: *u}}, options: options{resolvers: []resolver.Builder{fakes}}}
+	return l.parse()
 }
 
 func TestPartsAreTargets(t *testing.T) {
@@ -52,6 +65,15 @@ func TestPartsAreTargets(t *testing.T) {
 		"failover:///fake:///a%252Cb":       "fake:///a%2Cb -> fake:///a,b a,b",
 		"failover:///fake%3A%2F%2F%2Fa":     "fake:///a -> fake:///a a",
 		"failover:///fake:///a b,fake:///c": "fake:///a b -> fake:///a b a%20b\nfake:///c -> fake:///c c",
+		// A source of ours is a part as any other, and a list within the list takes its place.
+		"failover:///eds://h:1/shop,srv:///x,a:1": "eds://h:1/shop -> its own shop\nsrv:///x -> its own x\na:1 -> dns:///a:1 a:1",
+		"failover:///failover:///a:1%2Cb:1,file:///etc/x.yaml,b:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\n" +
+			"file:///etc/x.yaml -> its own x\nb:1 (2) -> dns:///b:1 b:1",
+		"failover:///failover:///failover:///a:1%252Cb:1%2Cc:1,d:1": "a:1 -> dns:///a:1 a:1\nb:1 -> dns:///b:1 b:1\nc:1 -> dns:///c:1 c:1\nd:1 -> dns:///d:1 d:1",
+		// A part may have parameters: the nearest authority counts.
+		"failover:///a:1%3Fauthority=x,eds://h:1/shop%3Fauthority=y/z,b:1": "a:1?authority=x -> dns:///a:1 x\n" +
+			"eds://h:1/shop?authority=y/z -> its own y%2Fz\nb:1 -> dns:///b:1 b:1",
+		"failover:///failover:///a:1%253Fauthority=x%2Cb:1%3Fauthority=y": "a:1?authority=x -> dns:///a:1 x\nb:1 -> dns:///b:1 y",
 		// The same part may be given twice.
 		"failover:///a:1,a:1,a:1": "a:1 -> dns:///a:1 a:1\na:1 (2) -> dns:///a:1 a:1\na:1 (3) -> dns:///a:1 a:1",
 	} {
@@ -74,7 +96,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"failover://[us:443":                     `does not parse: missing ']' in host`,
 		"failover://user@/eu:443":                `has user information: "user"`,
 		"failover:us:443,eu:443":                 `no slashes before its parts: "us:443,eu:443"; want the form failover:///`,
-		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failoverTimeout, pickFirst, slowStart`,
+		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failoverTimeout, pickFirst, refresh, removeAfter, slowStart`,
 		"failover:///us:443?":                    `has a question mark that nothing follows (in a name, ? is %3F)`,
 		"failover:///us:443#x":                   `has a fragment (in a part, # is written %23): "x"`,
 		"failover:///us:443,":                    `part 2, "": it is empty`,
@@ -90,11 +112,21 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"failover:///nosuch:///x":                `no resolver is registered for scheme "nosuch"; give one by failover.WithResolvers`,
 		"failover:///xds:///x":                   `scheme "xds" is refused`,
 		"failover:///XDS:x":                      `scheme "xds" is refused`,
-		"failover:///file:///x.yaml":             `scheme "file" is refused`,
-		"failover:///eds:///x":                   `scheme "eds" is refused`,
-		"failover:///a:1,failover:%2F%2F%2Fb%2C": `scheme "failover" is refused`,
-		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1": `target has 10000 parts; want at most 64`,
-		"failover:///" + strings.Repeat("é", 9999) + ":b:1":   `(` + "59998" + ` bytes)`,
+		"failover:///file://x.yaml":              `part 1, "file://x.yaml": target "file://x.yaml" names the host "x.yaml"`,
+		"failover:///a:1,eds://h/x":              `part 2, "eds://h/x": target "eds://h/x" names a server without a port`,
+		"failover:///a:1,failover:%2F%2F%2Fb%2C": `part 2, "failover:%2F%2F%2Fb%2C": part 2, "": it is empty`,
+		"failover:///a:1%3Fx=1":                  `target "dns:///a:1?x=1" has the unknown parameter "x" (in a name, ? is %3F), want one of authority, refresh, removeAfter`,
+		"failover:///a:1%3FslowStart=1s":         `has the parameter "slowStart", which is one of the whole channel: want it after the last part`,
+		"failover:///unix:/a%3Frefresh=1s":       `has the unknown parameter "refresh"`,
+		"failover:///file:///a%3Frefresh=1s":     `has the unknown parameter "refresh" (in a name, ? is %3F), want one of authority`,
+		"failover:///a:1?refresh=1ms":            `refresh: 1ms given, want 1s or more, or 0s for none`,
+		"failover:///a:1%3Frefresh=-1s":          `part 1, "a:1%3Frefresh=-1s": refresh: -1s given`,
+		"failover:///a:1?refresh=often":          `has a mistake: refresh: "often" given, want a duration such as 10s`,
+		"failover:///a:1?removeAfter=0":          `removeAfter: 0 given, want 1 or more answers`,
+		"failover:///a:1?removeAfter=x":          `has a mistake: removeAfter: "x" given, want a number of answers such as 2`,
+		"failover:///" + strings.Repeat("failover:///a%2Ca,", 32) + "a": `target has 65 parts, those within parts counted; want at most 64`,
+		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1":           `target has 10000 parts; want at most 64`,
+		"failover:///" + strings.Repeat("é", 9999) + ":b:1":             `(` + "59998" + ` bytes)`,
 	} {
 		err := Validate(target)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -152,19 +184,19 @@ func FuzzParseTarget(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := (&options{resolvers: []resolver.Builder{fakes}}).parse(*u)
+		parts, err := parseWith(fakes, u)
 		if err != nil || len(parts) == 0 || len(parts) > MaxParts {
 			t.Fatalf("valid, but %d parts, %v", len(parts), err)
 		}
 		names := make(map[string]bool)
 		for _, p := range parts {
-			if names[p.name] {
-				t.Errorf("name %q is given twice", p.name)
+			if names[p.Name] {
+				t.Errorf("name %q is given twice", p.Name)
 			}
-			names[p.name] = true
-			for _, c := range []byte(p.authority) {
+			names[p.Name] = true
+			for _, c := range []byte(p.Authority) {
 				if c <= ' ' || c >= 0x7f {
-					t.Errorf("authority %q of part %q needs encoding", p.authority, p.name)
+					t.Errorf("authority %q of part %q needs encoding", p.Authority, p.Name)
 				}
 			}
 		}

@@ -59,26 +59,73 @@ func Validate(target string, opts ...discovery.Option) error {
 	return NewBuilder(opts...).Validate(resolver.Target{URL: *u})
 }
 
+// unlessAsked is how DNS is looked up again where nobody says.
+var unlessAsked = discovery.Refresh{RemoveAfter: 2}
+
 // parts reads a target.
 func parts(t *discovery.Target) ([]discovery.Part, error) {
-	o := discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})
-	list, err := o.parse(t.URL)
-	if err != nil {
+	if _, err := t.Refresh(unlessAsked); err != nil { // the parts read it again
 		return nil, err
 	}
-	var parts []discovery.Part
-	for _, p := range list {
-		opts := t.BuildOptions
-		// An authority that the user set (it differs from the one that the target
-		// gives) holds for every part.
-		if opts.Authority == "" || opts.Authority == list[0].authority {
-			opts.Authority = p.authority
-		}
-		found := discovery.FromResolver(p.builder, p.target, t.ClientConn, opts)
-		s := source{Source: found, part: p, options: o, list: t.Endpoint(), dialer: opts.Dialer != nil}
-		parts = append(parts, discovery.Part{Name: p.name, Source: s, Authority: p.authority})
+	l := list{Target: t, options: discovery.OwnOptions(t, options{proxy: http.ProxyFromEnvironment})}
+	return l.parse()
+}
+
+// grpcs are the schemes whose resolvers gRPC brings. Those read no query, so that it is
+// ours to read.
+var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
+
+// within returns where the endpoints of a part come from, which has names of its own if it
+// has several parts.
+func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Part, error) {
+	outer := *l.Target
+	if outer.BuildOptions.Authority == l.first {
+		// It is not one that the user set, which would hold for every part.
+		outer.BuildOptions.Authority = ""
 	}
-	return parts, nil
+	source, ours := builder.(*discovery.Builder)
+	switch {
+	case ours:
+		return outer.Parts(source, target)
+	case grpcs[target.URL.Scheme]:
+		read := func(t *discovery.Target) ([]discovery.Part, error) { return l.resolved(t, builder) }
+		return outer.Parts(discovery.NewBuilder(target.URL.Scheme, read), target)
+	}
+	return l.resolved(&discovery.Target{Target: target, Channel: outer.Channel, ClientConn: outer.ClientConn, BuildOptions: outer.BuildOptions}, builder)
+}
+
+// resolved returns the part whose endpoints a resolver of gRPC's kind finds out.
+func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discovery.Part, error) {
+	p := part{name: nameOf(t.Target), target: t.Target, authority: authorityOf(builder, t.Target)}
+	opts := t.BuildOptions
+	if opts.Authority == "" {
+		opts.Authority = p.authority
+	}
+	found := discovery.FromResolver(builder, t.Target, t.ClientConn, opts)
+	if t.URL.Scheme == "dns" {
+		refresh, err := t.Refresh(unlessAsked)
+		if err != nil {
+			return nil, err
+		}
+		if !isAddress(t.Endpoint()) {
+			found = discovery.Refreshed(found, refresh)
+		}
+	}
+	s := source{Source: found, part: p, options: l.options, list: t.Channel.Endpoint(), dialer: opts.Dialer != nil}
+	return []discovery.Part{{Source: s, Authority: p.authority}}, nil
+}
+
+// part is one target of the list, which a resolver of gRPC's kind is for.
+type part struct {
+	name      string // for the log
+	target    resolver.Target
+	authority string // of a channel to this target alone
+}
+
+// nameOf returns what the log calls a part.
+func nameOf(target resolver.Target) string {
+	target.URL.RawQuery = ""
+	return target.URL.Redacted()
 }
 
 // authorityOf returns the authority of a channel to target alone whose credentials

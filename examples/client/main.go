@@ -37,7 +37,8 @@ const serviceConfig = `{
 
 func main() {
 	cc, err := grpc.NewClient("failover:///us-east.example.com:443,eu-west.example.com:443",
-		understudy.With(discovery.WithServiceConfig(serviceConfig)),
+		// Without a refresh new backends of a name stay idle until a connection fails.
+		understudy.With(discovery.WithServiceConfig(serviceConfig), discovery.WithRefresh(30*time.Second)),
 		grpc.WithTransportCredentials(credentials.NewTLS(nil)),
 		// Without keepalive a backend that hangs, or is cut off, stays in use. Time,
 		// Timeout and the failover timer's 10 s are less than a call's deadline.

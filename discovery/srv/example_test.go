@@ -1,0 +1,69 @@
+package srv_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+
+	"github.com/understudy-lb/understudy/discovery/srv"
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+)
+
+// Two records: the one with the lower priority is used while it works. The name server is
+// one of this example's own, so the target names it; without, it is the system's.
+func Example() {
+	primary, primaryPort := serve()
+	backup, backupPort := serve()
+	defer backup.Stop()
+
+	dns := dnstest.Start()
+	defer dns.Stop()
+	dns.Set("host.test", "A", "127.0.0.1")
+	dns.Set("_grpc._tcp.shop.test", "SRV",
+		fmt.Sprintf("10 1 %d host.test.", primaryPort), // priority, weight, port, target
+		fmt.Sprintf("20 1 %d host.test.", backupPort))
+
+	conn, err := grpc.NewClient("srv://"+dns.Address()+"/shop.test",
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithResolvers(srv.NewBuilder()))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+
+	fmt.Println("the primary answers:", portOf(conn) == primaryPort)
+	primary.Stop()
+	fmt.Println("the backup answers:", portOf(conn) == backupPort)
+	// Output:
+	// the primary answers: true
+	// the backup answers: true
+}
+
+// serve starts a server and returns its port.
+func serve() (*grpc.Server, int) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	s := grpc.NewServer()
+	healthpb.RegisterHealthServer(s, health.NewServer())
+	go s.Serve(listener)
+	return s, listener.Addr().(*net.TCPAddr).Port
+}
+
+// portOf calls until a call is answered, and returns by which port.
+func portOf(conn *grpc.ClientConn) int {
+	for {
+		var from peer.Peer
+		_, err := healthpb.NewHealthClient(conn).Check(context.Background(), &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true), grpc.Peer(&from))
+		if err == nil {
+			return from.Addr.(*net.TCPAddr).Port
+		}
+	}
+}

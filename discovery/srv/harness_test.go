@@ -1,0 +1,115 @@
+package srv_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/srv"
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test on real sockets waits for what must come.
+const patience = 60 * time.Second
+
+// channel is a resolver.ClientConn that passes on what it is given, a line each.
+type channel struct {
+	resolver.ClientConn
+	lines chan string
+}
+
+func (c channel) UpdateState(s resolver.State) error {
+	var endpoints []string
+	for _, e := range hierarchy.Unseal(s).Endpoints {
+		var addresses []string
+		for _, a := range e.Addresses {
+			if a.ServerName != "" {
+				a.Addr += "/" + a.ServerName
+			}
+			addresses = append(addresses, a.Addr)
+		}
+		endpoints = append(endpoints, strings.Join(addresses, "+"))
+	}
+	c.lines <- strings.Join(endpoints, " ")
+	return nil
+}
+
+func (c channel) ReportError(err error) { c.lines <- err.Error() }
+
+func (c channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
+	return &serviceconfig.ParseResult{}
+}
+
+// next returns the next line.
+func (c channel) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case line := <-c.lines:
+		return line
+	case <-time.After(patience):
+		t.Fatalf("nothing within %v", patience)
+		return ""
+	}
+}
+
+// expect waits for a line with want in it, and nothing before it.
+func (c channel) expect(t *testing.T, want string) {
+	t.Helper()
+	if got := c.next(t); !strings.Contains(got, want) {
+		t.Errorf("the channel is told %.300q, want %q", got, want)
+	}
+}
+
+func startDNS(t *testing.T) *dnstest.Server {
+	t.Helper()
+	dns := dnstest.Start()
+	t.Cleanup(dns.Stop)
+	return dns
+}
+
+func target(text string) resolver.Target {
+	u, err := url.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return resolver.Target{URL: *u}
+}
+
+// build starts a resolver, which ends with the test. DNS in the target is the server's
+// address.
+func build(t *testing.T, dns *dnstest.Server, text string, opts ...discovery.Option) (channel, resolver.Resolver) {
+	t.Helper()
+	c := channel{lines: make(chan string, 1000)}
+	if dns != nil {
+		text = strings.Replace(text, "DNS", dns.Address(), 1)
+	}
+	r, err := srv.NewBuilder(opts...).Build(target(text), c, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return c, r
+}
+
+const shop = "_grpc._tcp.shop.test"
+
+// set makes the name have these records, "PRIORITY WEIGHT PORT HOST", whose hosts a.test,
+// b.test and so on have the addresses 127.0.0.1, 127.0.0.2 and so on.
+func set(dns *dnstest.Server, name string, records ...string) {
+	for i, r := range records {
+		host := strings.Fields(r)[3]
+		records[i] += ".test."
+		dns.Set(host+".test", "A", fmt.Sprintf("127.0.0.%d", host[0]-'a'+1))
+	}
+	dns.Set(name, "SRV", records...)
+}

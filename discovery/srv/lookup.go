@@ -1,0 +1,139 @@
+package srv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// lookupTime is how long a look-up may take, that of all addresses included.
+	lookupTime = 30 * time.Second
+	// lookupsAtOnce is how many names are looked up at a time.
+	lookupsAtOnce = 16
+)
+
+// lookuper is the part of net.Resolver that this package uses.
+type lookuper interface {
+	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// lookuperAt returns what asks the name server at host:port, or the system's.
+func lookuperAt(server string) lookuper {
+	if server == "" {
+		return net.DefaultResolver
+	}
+	return namedServer{server, &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, network, server)
+	}}}
+}
+
+// namedServer is a name server by itself, and named in its errors: the standard library
+// names the system's.
+type namedServer struct {
+	server string
+	*net.Resolver
+}
+
+// LookupSRV implements lookuper.
+func (s namedServer) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
+	cname, records, err := s.Resolver.LookupSRV(ctx, service, proto, name)
+	return cname, records, s.named(err)
+}
+
+// LookupNetIP implements lookuper.
+func (s namedServer) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	addresses, err := s.Resolver.LookupNetIP(ctx, network, host)
+	return addresses, s.named(err)
+}
+
+func (s namedServer) named(err error) error {
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.Server != "" {
+		e.Server = s.server
+	}
+	return err
+}
+
+// record is an SRV record.
+type record struct {
+	host             string
+	port             uint16
+	priority, weight uint16
+}
+
+// answer is what a look-up has found.
+type answer struct {
+	records []record // by priority; none where the service says that there is none
+	// addresses are those of the hosts of records, none for a host that is said to have
+	// none. Of a host that is missing nobody could say.
+	addresses map[string][]netip.Addr
+	// flaws says what was wrong, though not with all of it.
+	flaws error
+}
+
+// lookUp finds out the records of a name and their addresses.
+func lookUp(ctx context.Context, l lookuper, name string) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	_, found, err := l.LookupSRV(ctx, "", "", name)
+	if len(found) == 0 {
+		if err == nil {
+			err = fmt.Errorf("lookup %s: no records", name)
+		}
+		return answer{}, err
+	}
+	if len(found) == 1 && found[0].Target == "." {
+		return answer{}, nil
+	}
+	a := answer{flaws: err} // of records that are left out
+	for _, r := range found {
+		a.records = append(a.records, record{r.Target, r.Port, r.Priority, r.Weight})
+	}
+	a.lookUpHosts(ctx, l)
+	if len(a.addresses) == 0 {
+		return answer{}, a.flaws
+	}
+	return a, nil
+}
+
+// lookUpHosts looks up the addresses of all records.
+func (a *answer) lookUpHosts(ctx context.Context, l lookuper) {
+	a.addresses = make(map[string][]netip.Addr)
+	var (
+		mu      sync.Mutex // guards a.addresses and a.flaws
+		running sync.WaitGroup
+		asked   = make(map[string]bool)
+		slots   = make(chan struct{}, lookupsAtOnce)
+	)
+	for _, r := range a.records {
+		if asked[r.host] {
+			continue
+		}
+		asked[r.host] = true
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			addresses, err := l.LookupNetIP(ctx, "ip", r.host)
+			missing, _ := errors.AsType[*net.DNSError](err)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil || missing != nil && missing.IsNotFound {
+				a.addresses[r.host] = addresses
+			}
+			if err != nil && (a.flaws == nil || err.Error() < a.flaws.Error()) {
+				a.flaws = err // the same of several from time to time
+			}
+		})
+	}
+	running.Wait()
+}
+
+// name returns a host without the dot at the end.
+func (r record) name() string { return strings.TrimSuffix(r.host, ".") }

@@ -1,0 +1,184 @@
+package srv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc/grpclog"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/authority"
+	"github.com/understudy-lb/understudy/internal/backoff"
+)
+
+// Scheme is the scheme of the targets of this package.
+const Scheme = "srv"
+
+var logger = grpclog.Component("understudy")
+
+func init() { discovery.Register(NewBuilder()) }
+
+// NewBuilder returns a builder for grpc.WithResolvers, for a program that does not use
+// understudy.With. It takes the place of the one, without options, that this package
+// registers when it is imported.
+func NewBuilder(opts ...discovery.Option) *discovery.Builder {
+	return discovery.NewBuilder(Scheme, parts, opts...)
+}
+
+// parts reads a target.
+func parts(t *discovery.Target) ([]discovery.Part, error) {
+	p, err := parse(t.Target)
+	if err != nil {
+		return nil, err
+	}
+	refresh, err := t.Refresh(discovery.Refresh{Every: 30 * time.Second, RemoveAfter: 2})
+	if err != nil {
+		return nil, err
+	}
+	part := discovery.Part{
+		Source:    source{p.record, lookuperAt(p.server), refresh},
+		Authority: authority.Encode(p.host),
+	}
+	switch verify := t.Parameter("verify"); verify {
+	case "", "target":
+	case "record":
+		part.TrustNames = true
+		if t.URL.Query().Has("authority") {
+			return nil, errors.New("both authority and verify=record are given, which are two names for one certificate; want one of them")
+		}
+	default:
+		return nil, fmt.Errorf("verify: %q given, want target, or record to trust DNS with the names on certificates", verify)
+	}
+	return []discovery.Part{part}, nil
+}
+
+// source finds out the endpoints of the SRV records of a name.
+type source struct {
+	name    string
+	net     lookuper
+	refresh discovery.Refresh
+}
+
+// Start implements discovery.Source.
+func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
+	w := &watch{source: s, receiver: r, asked: make(chan struct{}, 1), table: table{removeAfter: s.refresh.RemoveAfter}}
+	if s.refresh.Every == 0 {
+		w.table.removeAfter = 1 // there may be no second answer
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	go w.run(ctx)
+	return w, nil
+}
+
+// watch looks up the records of one channel again and again.
+type watch struct {
+	source
+	receiver discovery.Receiver
+	cancel   context.CancelFunc
+	asked    chan struct{}
+
+	// Used by run.
+	table  table
+	logged string
+}
+
+// Close implements discovery.Watch.
+func (w *watch) Close() { w.cancel() }
+
+// ResolveNow asks for a look-up soon.
+func (w *watch) ResolveNow() {
+	select {
+	case w.asked <- struct{}{}:
+	default:
+	}
+}
+
+func (w *watch) run(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		if w.lookUp(ctx) {
+			failures = 0
+			w.rest(ctx)
+			continue
+		}
+		delay := backoff.Delay(failures, rand.Float64())
+		if w.refresh.Every > 0 {
+			delay = min(delay, w.refresh.Next())
+		}
+		failures++
+		sleep(ctx, delay)
+	}
+}
+
+// lookUp looks up once, and passes on what it finds. It returns whether that was taken.
+func (w *watch) lookUp(ctx context.Context) bool {
+	a, err := lookUp(ctx, w.net, w.name)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		w.receiver.Fail(err)
+		return false
+	}
+	w.log(a)
+	cluster := w.table.take(w.name, a)
+	if len(cluster.GetEndpoints()) == 0 && len(a.records) > 0 {
+		if err = a.flaws; err == nil {
+			err = fmt.Errorf("lookup %s: none of the %d targets has an address", w.name, len(a.records))
+		}
+		w.receiver.Fail(err)
+		return false
+	}
+	return w.receiver.Update(discovery.Answer{Cluster: cluster}) == nil
+}
+
+// log says once what was wrong with a part of an answer.
+func (w *watch) log(a answer) {
+	text := ""
+	switch {
+	case len(a.records) == 0:
+		text = "the records say that there is no such service"
+	case a.flaws != nil:
+		text = a.flaws.Error()
+	}
+	if text != "" && text != w.logged {
+		logger.Warningf("srv: %s: %s", w.name, text)
+	}
+	w.logged = text
+}
+
+// pause is how long nobody's request leads to a look-up after one, as with gRPC's own
+// resolver of DNS.
+const pause = 30 * time.Second
+
+// rest waits until it is time for the next look-up after a good one: until the interval is
+// over, or somebody has asked and it is not too soon.
+func (w *watch) rest(ctx context.Context) {
+	began := time.Now()
+	soonest := pause
+	var due <-chan time.Time
+	if w.refresh.Every > 0 {
+		soonest = min(soonest, w.refresh.Every)
+		timer := time.NewTimer(w.refresh.Next())
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-due:
+	case <-w.asked:
+		sleep(ctx, soonest-time.Since(began))
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

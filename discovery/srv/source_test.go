@@ -1,0 +1,180 @@
+package srv_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/srv"
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+)
+
+func TestTargets(t *testing.T) {
+	dns := startDNS(t)
+	set(dns, shop, "10 1 80 a", "20 1 81 b")
+	set(dns, "_http._tcp.shop.test", "0 1 82 c")
+	for text, want := range map[string]string{
+		"srv://DNS/shop.test":                           "127.0.0.1:80 127.0.0.2:81",
+		"srv://DNS/shop.test.":                          "127.0.0.1:80 127.0.0.2:81",
+		"srv://DNS/_http._tcp.shop.test":                "127.0.0.3:82",
+		"srv://DNS/shop.test?verify=target&refresh=0s":  "127.0.0.1:80 127.0.0.2:81",
+		"srv://DNS/shop.test?verify=record&refresh=10s": "127.0.0.1:80/a.test 127.0.0.2:81/b.test",
+	} {
+		c, _ := build(t, dns, text)
+		if got := c.next(t); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestAuthority(t *testing.T) {
+	for text, want := range map[string]string{
+		"srv:///shop.example.com":             "shop.example.com",
+		"srv:///shop.example.com.":            "shop.example.com",
+		"srv:///_http._tcp.example.com":       "example.com",
+		"srv://192.0.2.53/_x._udp.a.b":        "a.b",
+		"srv:///shop.example.com?authority=x": "x",
+	} {
+		if got := srv.NewBuilder().OverrideAuthority(target(text)); got != want {
+			t.Errorf("%s: authority %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestValidateSaysWhatIsWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		"srv:shop.test":                              "lacks the slashes after the scheme",
+		"srv:///":                                    "names no service",
+		"srv://u@h/shop.test":                        "holds a user",
+		"srv:///shop.test#x":                         "holds a fragment",
+		"srv:///shop.test:443":                       "has a port or an address: ports come with the records",
+		"srv:///_http.shop.test":                     "names no service and protocol",
+		"srv:///_http._tcp":                          "names no service and protocol",
+		"srv:///a..b":                                "has an empty label",
+		"srv:///a/b":                                 `has the label "a/b", which is in no host name`,
+		"srv:///" + long(64) + ".test":               "has a label of 64 bytes, more than 63",
+		"srv:///" + strings.Repeat("a.", 130) + "a":  "makes a name of 272 bytes, more than 253",
+		"srv://:53/shop.test":                        "names a port without a name server",
+		"srv:///shop.test?verify=dns":                `verify: "dns" given, want target, or record to trust DNS`,
+		"srv:///shop.test?verify=record&authority=x": "both authority and verify=record are given",
+		"srv:///shop.test?refresh=1ms":               "refresh: 1ms given, want 1s or more",
+		"srv:///shop.test?nothing=1":                 `unknown parameter "nothing" (in a name, ? is %3F), want one of authority, failbackDelay, failoverTimeout, pickFirst, refresh, removeAfter, slowStart, verify`,
+	} {
+		err := srv.NewBuilder().Validate(target(text))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "srv: ") {
+			t.Errorf("Validate(%s) = %v, want %q", text, err, want)
+		}
+	}
+	err := srv.NewBuilder(discovery.WithRemoveAfter(0)).Validate(target("srv:///shop.test"))
+	if err == nil || !strings.Contains(err.Error(), "removeAfter: 0 given, want 1 or more answers") {
+		t.Errorf("Validate = %v, want what is wrong with the option", err)
+	}
+}
+
+func long(n int) string { return strings.Repeat("a", n) }
+
+// Each is an error that says which name and what happened to it; after a good answer it
+// changes nothing.
+func TestBadAnswers(t *testing.T) {
+	for name, test := range map[string]struct {
+		make func(*dnstest.Server)
+		want string
+	}{
+		"NXDOMAIN": {func(*dnstest.Server) {}, "srv: lookup " + shop + ". on 127.0.0.1:"},
+		"SERVFAIL": {func(dns *dnstest.Server) {
+			dns.SetAnswer(shop, "SRV", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
+		}, "server misbehaving"},
+		"REFUSED": {func(dns *dnstest.Server) {
+			dns.SetAnswer(shop, "SRV", dnstest.Answer{Code: dnsmessage.RCodeRefused})
+		}, "lookup " + shop},
+		"no answer":     {func(dns *dnstest.Server) { dns.Hush(true) }, "i/o timeout"},
+		"no server":     {func(dns *dnstest.Server) { dns.Stop() }, "connection refused"},
+		"another type":  {func(dns *dnstest.Server) { dns.Set(shop, "A", "127.0.0.1") }, "no such host"},
+		"a CNAME loop":  {func(dns *dnstest.Server) { loop(dns, shop, "SRV") }, "lookup " + shop},
+		"no addresses":  {func(dns *dnstest.Server) { dns.Set(shop, "SRV", "0 0 1 gone.test.") }, "lookup gone.test"},
+		"a target loop": {func(dns *dnstest.Server) { dns.Set(shop, "SRV", "0 0 1 l.test."); loop(dns, "l.test", "A") }, "lookup l.test"},
+		"bad targets":   {func(dns *dnstest.Server) { dns.Set(shop, "SRV", "0 0 1 a\\x00b.test.") }, "contain invalid names"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dns := startDNS(t)
+			test.make(dns)
+			c, _ := build(t, dns, "srv://DNS/shop.test.") // with the dot, so that it is looked up once
+			c.expect(t, test.want)
+		})
+		t.Run(name+" later", func(t *testing.T) {
+			t.Parallel()
+			dns := startDNS(t)
+			set(dns, shop, "0 0 1 a")
+			c, _ := build(t, dns, "srv://DNS/shop.test.?refresh=1s")
+			c.expect(t, "127.0.0.1:1")
+			dns.Set("a.test", "A")
+			test.make(dns)
+			wait := time.Second // where there is nobody who could count
+			if name != "no server" {
+				dns.Await(shop, "SRV", 2) // of the second look-up: the first was passed on
+				wait = 0
+			}
+			select {
+			case line := <-c.lines:
+				t.Errorf("the channel is told %q, want nothing", line)
+			case <-time.After(wait):
+			}
+		})
+	}
+}
+
+// loop makes a name an alias of another that is an alias of the first.
+func loop(dns *dnstest.Server, name, kind string) {
+	dns.Set(name, kind, "CNAME loop.test.")
+	dns.Set("loop.test", kind, "CNAME "+name+".")
+}
+
+// A truncated answer is asked for again over TCP, and an alias is followed.
+func TestTruncatedAnswersAndAliases(t *testing.T) {
+	dns := startDNS(t)
+	set(dns, shop, "0 0 1 a")
+	dns.SetAnswer(shop, "SRV", dnstest.Answer{Records: []string{"0 0 1 a.test."}, Truncated: true})
+	c, _ := build(t, dns, "srv://DNS/shop.test")
+	c.expect(t, "127.0.0.1:1")
+}
+
+func TestManyRecords(t *testing.T) {
+	dns := startDNS(t)
+	const n = 1500
+	var records []string
+	for i := range n {
+		host := fmt.Sprintf("h%d.test", i)
+		records = append(records, fmt.Sprintf("%d 1 1 %s.", i/500, host))
+		dns.Set(host, "A", fmt.Sprintf("127.1.%d.%d", i/250, i%250))
+	}
+	dns.Set(shop, "SRV", records...)
+	c, _ := build(t, dns, "srv://DNS/shop.test")
+	if got := len(strings.Fields(c.next(t))); got != n {
+		t.Errorf("%d endpoints, want %d", got, n)
+	}
+}
+
+// A record that is added is used with the first answer, one that is gone leaves with the
+// second, and "." takes all away.
+func TestRecordsThatMove(t *testing.T) {
+	dns := startDNS(t)
+	set(dns, shop, "0 0 1 a")
+	c, _ := build(t, dns, "srv://DNS/shop.test?refresh=1s")
+	c.expect(t, "127.0.0.1:1")
+	set(dns, shop, "0 0 1 a", "0 0 1 b")
+	c.expect(t, "127.0.0.1:1 127.0.0.2:1")
+	set(dns, shop, "0 0 1 b")
+	before := dns.Asked(shop, "SRV")
+	if got := c.next(t); got != "127.0.0.2:1" || dns.Asked(shop, "SRV") < before+2 {
+		t.Errorf("%s after %d answers, want only the second address after two", got, dns.Asked(shop, "SRV")-before)
+	}
+	dns.Set(shop, "SRV", "0 0 0 .")
+	if got := c.next(t); got != "" {
+		t.Errorf("%q, want no endpoints", got)
+	}
+}

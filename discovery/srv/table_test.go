@@ -1,0 +1,129 @@
+package srv
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// answerOf reads "priority weight host:port" and "host = address address", by semicolons.
+// A host that is not there could not be asked for.
+func answerOf(text string) answer {
+	a := answer{addresses: make(map[string][]netip.Addr)}
+	for entry := range strings.SplitSeq(text, ";") {
+		if host, addresses, ok := strings.Cut(entry, "="); ok {
+			found := []netip.Addr{}
+			for address := range strings.FieldsSeq(addresses) {
+				found = append(found, netip.MustParseAddr(address))
+			}
+			a.addresses[strings.TrimSpace(host)] = found
+			continue
+		}
+		var r record
+		if n, _ := fmt.Sscanf(strings.Replace(entry, ":", " ", 1), "%d %d %s %d", &r.priority, &r.weight, &r.host, &r.port); n == 4 {
+			a.records = append(a.records, r)
+		}
+	}
+	return a
+}
+
+// shown returns the priorities of a cluster: "NAME: ADDRESS+ADDRESS*WEIGHT …; …"
+func shown(cluster *endpointv3.ClusterLoadAssignment) string {
+	var priorities []string
+	for l := range topology.Localities(cluster) {
+		s := strings.TrimPrefix(l.Name, "SRV priority ") + ":"
+		for e := range l.Endpoints() {
+			s += fmt.Sprintf(" %s*%d", strings.Join(e.Addresses(), "+"), e.Weight())
+		}
+		priorities = append(priorities, s)
+	}
+	return strings.Join(priorities, "; ")
+}
+
+func TestTable(t *testing.T) {
+	for name, steps := range map[string][]string{
+		"priority becomes priority, weight the endpoint's": {
+			"10 3 a:1; 10 1 b:1; 20 5 c:2; a = 10.0.0.1; b = 10.0.0.2; c = 10.0.0.3",
+			"10: 10.0.0.1:1*3 10.0.0.2:1*1; 20: 10.0.0.3:2*5",
+		},
+		"all addresses of a target are one endpoint": {
+			"0 1 a:1; a = 10.0.0.1 2001:db8::1 ::ffff:10.0.0.2",
+			"0: 10.0.0.1:1+[2001:db8::1]:1+10.0.0.2:1*1",
+		},
+		"weight 0 is a tenth of 1, or like the others": {
+			"0 3 a:1; 0 0 b:1; 1 0 c:1; 1 0 d:1; a = 10.0.0.1; b = 10.0.0.2; c = 10.0.0.3; d = 10.0.0.4",
+			"0: 10.0.0.1:1*30 10.0.0.2:1*1; 1: 10.0.0.3:1*1 10.0.0.4:1*1",
+		},
+		"an address twice counts at its highest priority": {
+			"0 1 a:1; 1 1 b:1; 1 1 a:2; a = 10.0.0.1; b = 10.0.0.1 10.0.0.2",
+			"0: 10.0.0.1:1*1; 1: 10.0.0.2:1*1 10.0.0.1:2*1",
+		},
+		"a record twice counts once": {
+			"0 3 a:1; 0 1 a:1; 1 1 a:1; a = 10.0.0.1",
+			"0: 10.0.0.1:1*3",
+		},
+		"a priority without an address is none": {
+			"0 1 a:1; 1 1 b:1; a =; b = 10.0.0.2",
+			"1: 10.0.0.2:1*1",
+		},
+		"a record leaves after two answers, a new weight counts at once": {
+			"0 1 a:1; 0 1 b:1; a = 10.0.0.1; b = 10.0.0.2", "0: 10.0.0.1:1*1 10.0.0.2:1*1",
+			"0 7 b:1; b = 10.0.0.2", "0: 10.0.0.1:1*1 10.0.0.2:1*7",
+			"0 7 b:1; b = 10.0.0.2", "0: 10.0.0.2:1*7",
+		},
+		"a record may move to another priority": {
+			"0 1 a:1; 1 1 b:1; a = 10.0.0.1; b = 10.0.0.2", "0: 10.0.0.1:1*1; 1: 10.0.0.2:1*1",
+			"1 1 a:1; 0 1 b:1; a = 10.0.0.1; b = 10.0.0.2", "0: 10.0.0.2:1*1; 1: 10.0.0.1:1*1",
+		},
+		"an address leaves after two answers": {
+			"0 1 a:1; a = 10.0.0.1 10.0.0.2", "0: 10.0.0.1:1+10.0.0.2:1*1",
+			"0 1 a:1; a = 10.0.0.2", "0: 10.0.0.1:1+10.0.0.2:1*1",
+			"0 1 a:1; a = 10.0.0.2", "0: 10.0.0.2:1*1",
+		},
+		"a target that nobody can say the addresses of keeps them": {
+			"0 1 a:1; 0 1 b:1; a = 10.0.0.1; b = 10.0.0.2", "0: 10.0.0.1:1*1 10.0.0.2:1*1",
+			"0 1 a:1; 0 1 b:1; b = 10.0.0.2", "0: 10.0.0.1:1*1 10.0.0.2:1*1",
+			"0 1 a:1; 0 1 b:1; b = 10.0.0.2", "0: 10.0.0.1:1*1 10.0.0.2:1*1",
+			"0 1 a:1; 0 1 b:1; a =; b = 10.0.0.2", "0: 10.0.0.1:1*1 10.0.0.2:1*1",
+			"0 1 a:1; 0 1 b:1; a =; b = 10.0.0.2", "0: 10.0.0.2:1*1",
+		},
+		"no service, after two answers": {
+			"0 1 a:1; a = 10.0.0.1", "0: 10.0.0.1:1*1",
+			"", "0: 10.0.0.1:1*1",
+			"", "",
+		},
+		"no service from the beginning": {"", ""},
+	} {
+		table := table{removeAfter: 2}
+		for i := 0; i < len(steps); i += 2 {
+			cluster := table.take("_grpc._tcp.x", answerOf(steps[i]))
+			if got := shown(cluster); got != steps[i+1] {
+				t.Errorf("%s: after %q there is\n%s\nwant\n%s", name, steps[i], got, steps[i+1])
+			}
+			if err := topology.Validate(cluster); err != nil {
+				t.Errorf("%s: after %q: %v", name, steps[i], err)
+			}
+		}
+	}
+}
+
+// The most that fits into a DNS message does not sum past what a cluster may.
+func TestWeightsOfManyRecords(t *testing.T) {
+	records := make([]record, 3000)
+	for i := range records {
+		records[i].weight = 65535
+	}
+	records[0].weight = 0
+	var sum uint64
+	for _, w := range weightsOf(records) {
+		sum += uint64(w)
+	}
+	if sum > 1<<32-1 {
+		t.Errorf("the weights sum to %d", sum)
+	}
+}

@@ -1,0 +1,84 @@
+package srv
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"google.golang.org/grpc/resolver"
+)
+
+const form = "srv:///checkout.example.com, or srv:///_service._proto.example.com"
+
+// parsed is what a target says.
+type parsed struct {
+	server string // host:port of the name server, "" for the system's
+	record string // the name of the records, such as _grpc._tcp.checkout.example.com
+	host   string // whose service that is, which certificates are verified against
+}
+
+// parse reads a target.
+func parse(target resolver.Target) (parsed, error) {
+	u := target.URL
+	bad := func(format string, args ...any) (parsed, error) {
+		return parsed{}, fmt.Errorf("target %q %s; want %s", u.Redacted(), fmt.Sprintf(format, args...), form)
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	switch {
+	case u.Opaque != "":
+		return bad("lacks the slashes after the scheme")
+	case u.User != nil:
+		return bad("holds a user")
+	case u.Fragment != "":
+		return bad("holds a fragment")
+	case name == "":
+		return bad("names no service")
+	case strings.ContainsAny(name, ":[]"):
+		return bad("has a port or an address: ports come with the records")
+	}
+	p := parsed{record: name, host: strings.TrimSuffix(name, ".")}
+	if strings.HasPrefix(name, "_") {
+		labels := strings.SplitN(p.host, ".", 3)
+		if len(labels) < 3 || !strings.HasPrefix(labels[1], "_") {
+			return bad("names no service and protocol")
+		}
+		p.host = labels[2]
+	} else {
+		p.record = "_grpc._tcp." + name
+	}
+	if why := wrongName(p.record); why != "" {
+		return bad("%s", why)
+	}
+	if u.Host == "" {
+		return p, nil
+	}
+	host, port := u.Hostname(), u.Port()
+	if host == "" {
+		return bad("names a port without a name server")
+	}
+	if port == "" {
+		port = "53"
+	}
+	p.server = net.JoinHostPort(host, port)
+	return p, nil
+}
+
+// wrongName returns what keeps any name server from knowing name (RFC 1035, 2.3.4).
+func wrongName(name string) string {
+	const maxName, maxLabel = 253, 63
+	name = strings.TrimSuffix(name, ".")
+	if len(name) > maxName {
+		return fmt.Sprintf("makes a name of %d bytes, more than %d", len(name), maxName)
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		switch {
+		case label == "":
+			return "has an empty label"
+		case len(label) > maxLabel:
+			return fmt.Sprintf("has a label of %d bytes, more than %d", len(label), maxLabel)
+		case strings.ContainsFunc(label, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`/\,@"'`, r) }):
+			return fmt.Sprintf("has the label %q, which is in no host name", label)
+		}
+	}
+	return ""
+}

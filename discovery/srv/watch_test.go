@@ -1,0 +1,168 @@
+package srv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// names is a name server in a bubble. It writes down when it was asked for the records.
+type names struct {
+	mu      sync.Mutex
+	began   time.Time
+	lookups []time.Duration
+	err     error
+	took    time.Duration
+}
+
+func (n *names) LookupSRV(ctx context.Context, _, _, _ string) (string, []*net.SRV, error) {
+	n.mu.Lock()
+	n.lookups = append(n.lookups, time.Since(n.began))
+	err := n.err
+	n.mu.Unlock()
+	select {
+	case <-time.After(n.took):
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	return "", []*net.SRV{{Target: "a.", Port: 1}}, nil
+}
+
+func (*names) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
+}
+
+// receiver counts what it is told.
+type receiver struct {
+	mu             sync.Mutex
+	answers, fails int
+	refusal        error
+}
+
+func (r *receiver) Update(discovery.Answer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers++
+	return r.refusal
+}
+
+func (r *receiver) Fail(error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fails++
+}
+
+// watched runs a source in a bubble, with requests for re-resolution all the time if asked.
+func watched(t *testing.T, n *names, every time.Duration, asked bool, d time.Duration) (r *receiver, lookups []time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n.began, r = time.Now(), &receiver{}
+		w, err := source{"_grpc._tcp.x", n, discovery.Refresh{Every: every, RemoveAfter: 2}}.Start(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for until := n.began.Add(d); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			if asked {
+				w.(interface{ ResolveNow() }).ResolveNow()
+			}
+		}
+		w.Close()
+		synctest.Wait()
+		lookups = n.lookups
+		time.Sleep(time.Hour)
+		if len(n.lookups) != len(lookups) {
+			t.Errorf("looked up after Close")
+		}
+	})
+	return r, lookups
+}
+
+// Without a request the names are looked up at the interval, or never again.
+func TestLooksUpAtTheInterval(t *testing.T) {
+	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
+		_, lookups := watched(t, &names{}, every, false, 20*every)
+		if n := len(lookups); n < 18 || n > 23 {
+			t.Errorf("every %v: %d look-ups in 20 times that", every, n)
+		}
+	}
+	if _, lookups := watched(t, &names{}, 0, false, time.Hour); len(lookups) != 1 {
+		t.Errorf("without an interval: %d look-ups, want 1", len(lookups))
+	}
+}
+
+// A request leads to a look-up, though not within 30 s of the last, or the interval.
+func TestRequestsForReresolution(t *testing.T) {
+	for _, test := range []struct{ every, apart time.Duration }{
+		{0, 30 * time.Second}, {10 * time.Minute, 30 * time.Second}, {2 * time.Second, 1800 * time.Millisecond},
+	} {
+		_, lookups := watched(t, &names{}, test.every, true, 10*time.Minute)
+		for i := range lookups[1:] {
+			if apart := lookups[i+1] - lookups[i]; apart < test.apart || apart > 2*test.apart {
+				t.Errorf("every %v: look-up %d came %v after the one before, want about %v", test.every, i+1, apart, test.apart)
+			}
+		}
+	}
+}
+
+// What fails, or is not taken, is tried again by a backoff, and not later than the interval.
+func TestBackoffAfterFailures(t *testing.T) {
+	for name, of := range map[string]*names{"error": {err: errors.New("no")}, "time-out": {took: time.Hour}} {
+		r, lookups := watched(t, of, 30*time.Second, true, 10*time.Minute)
+		if r.answers != 0 || r.fails != len(lookups) && r.fails != len(lookups)-1 {
+			t.Errorf("%s: %d answers, %d failures of %d look-ups", name, r.answers, r.fails, len(lookups))
+		}
+		for i := range lookups[1:] {
+			apart := lookups[i+1] - lookups[i]
+			if name == "time-out" {
+				apart -= lookupTime
+			}
+			if apart < 500*time.Millisecond || apart > 33*time.Second {
+				t.Errorf("%s: look-up %d came %v after the one before", name, i+1, apart)
+			}
+		}
+	}
+	_, lookups := watched(t, &names{err: errors.New("no")}, 0, false, time.Hour)
+	if last := lookups[len(lookups)-1] - lookups[len(lookups)-2]; last < 90*time.Second {
+		t.Errorf("without an interval the last two of %d look-ups were %v apart, want about 120 s", len(lookups), last)
+	}
+}
+
+// A host that cannot be looked up does not keep the others from being used.
+func TestSomeHostsFail(t *testing.T) {
+	failing := hosts(func(host string) ([]netip.Addr, error) {
+		switch host {
+		case "gone.":
+			return nil, &net.DNSError{Name: host, Err: "no such host", IsNotFound: true}
+		case "slow.":
+			return nil, &net.DNSError{Name: host, Err: "i/o timeout", IsTimeout: true}
+		}
+		return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
+	})
+	a, err := lookUp(t.Context(), failing, "x")
+	if err != nil || a.flaws == nil {
+		t.Fatalf("lookUp = %+v, %v, want an answer with flaws", a, err)
+	}
+	if got := fmt.Sprint(len(a.records), len(a.addresses["good."]), a.addresses["gone."] == nil, len(a.addresses)); got != "3 1 true 2" {
+		t.Errorf("found %s, want three records, one address of good, none of gone, nothing of slow", got)
+	}
+}
+
+// hosts looks up the addresses of the targets good, gone and slow.
+type hosts func(string) ([]netip.Addr, error)
+
+func (hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	return "", []*net.SRV{{Target: "good."}, {Target: "gone."}, {Target: "slow."}}, nil
+}
+
+func (h hosts) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) { return h(host) }
