@@ -58,7 +58,11 @@ type owner child
 // Reported handles a state that the child reported.
 func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	c := (*child)(o)
-	if c.Shell.parent.core.Reported(c, states[state.ConnectivityState], time.Now()) {
+	var now time.Time // is asked for only where it is used
+	if state.ConnectivityState == connectivity.Ready {
+		now = time.Now()
+	}
+	if c.Shell.parent.core.Reported(c, states[state.ConnectivityState], now) {
 		c.Shell.ExitIdle()
 	}
 }

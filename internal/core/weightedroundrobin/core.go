@@ -158,7 +158,7 @@ func (c *Core[T]) fitWeights() (given uint64) {
 
 // Reported notes a state that a child reported. It returns whether the child is to be
 // asked to connect: an endpoint of this policy is always connected, also while nobody
-// calls, which is what keeps a parent's standby ready.
+// calls, which is what keeps a parent's standby ready. now is used for READY only.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
 	child.state = state
