@@ -1,0 +1,100 @@
+package outlierdetection
+
+import (
+	"math"
+	"time"
+)
+
+// successRate is A50's "Success Rate Algorithm", step by step. An endpoint that is
+// ejected already is passed over: what ends meanwhile are calls from before.
+func (c *Core[T]) successRate(config *SuccessRateEjection) {
+	// If the number of addresses with request volume of at least request_volume is
+	// less than minimum_hosts, stop.
+	var rates []float64
+	for _, e := range c.endpoints {
+		if enough(e, config.RequestVolume) {
+			rates = append(rates, rate(e.Successes, e.calls()))
+		}
+	}
+	if len(rates) < int(config.MinimumHosts) || len(rates) == 0 {
+		return
+	}
+	// Calculate the mean and standard deviation of the fractions of successful
+	// requests among them.
+	mean, stdev := meanAndStdev(rates)
+	for _, e := range c.endpoints {
+		// If the percentage of ejected addresses is greater than max_ejection_percent,
+		// stop.
+		if c.full() {
+			return
+		}
+		// If the address's total request volume is less than request_volume, continue
+		// to the next address.
+		if e.ejected || !enough(e, config.RequestVolume) {
+			continue
+		}
+		// If the address's success rate is less than (mean - stdev * (stdev_factor /
+		// 1000)), then choose a random integer in [0, 100).
+		if rate(e.Successes, e.calls()) < mean-stdev*(float64(config.StdevFactor)/1000) {
+			c.eject(e, c.started, config.EnforcementPercentage, SuccessRate)
+		}
+	}
+}
+
+// failurePercentage is A50's "Failure Percentage Algorithm", step by step.
+func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
+	// If the number of addresses is less than minimum_hosts, stop.
+	if len(c.endpoints) < int(config.MinimumHosts) {
+		return
+	}
+	for _, e := range c.endpoints {
+		// If the percentage of ejected addresses is greater than max_ejection_percent,
+		// stop.
+		if c.full() {
+			return
+		}
+		// If the address's total request volume is less than request_volume, continue
+		// to the next address.
+		if e.ejected || !enough(e, config.RequestVolume) {
+			continue
+		}
+		// If the address's failure percentage is greater than threshold, then choose a
+		// random integer in [0, 100).
+		if 100*rate(e.Failures, e.calls()) > float64(config.Threshold) {
+			c.eject(e, c.started, config.EnforcementPercentage, FailurePercentage)
+		}
+	}
+}
+
+// Failed handles so many failures of an endpoint in a row, without a success between,
+// as the configuration says: Envoy's algorithm for consecutive errors. The shell then
+// counts anew.
+func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
+	config := c.config.ConsecutiveFailuresEjection
+	if config == nil || !e.present || e.ejected || c.full() {
+		return
+	}
+	c.eject(e, now, config.EnforcementPercentage, ConsecutiveFailures)
+	c.settle()
+}
+
+// enough returns whether an endpoint's calls say anything about it. Without a call
+// there is no rate, whatever the volume that is asked for.
+func enough[T any](e *Endpoint[T], volume uint32) bool {
+	return e.calls() >= max(1, uint64(volume))
+}
+
+func rate(part, of uint64) float64 { return float64(part) / float64(of) }
+
+// meanAndStdev returns the mean of the values and their standard deviation, that of a
+// population: all there are were measured.
+func meanAndStdev(values []float64) (mean, stdev float64) {
+	for _, v := range values {
+		mean += v
+	}
+	mean /= float64(len(values))
+	for _, v := range values {
+		stdev += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(stdev / float64(len(values)))
+}

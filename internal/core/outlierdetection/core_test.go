@@ -1,0 +1,52 @@
+package outlierdetection_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+func never() uint32 { return 0 }
+
+// What the shell has counted may be on its way while the endpoint is removed.
+func TestFailuresOfARemovedEndpoint(t *testing.T) {
+	c := core.New[string](never)
+	config := outlierscenario.Default()
+	config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
+	removed, stays := &core.Endpoint[string]{}, &core.Endpoint[string]{}
+	c.Update(config, []*core.Endpoint[string]{removed, stays}, time.Unix(0, 0))
+	c.Update(config, []*core.Endpoint[string]{stays}, time.Unix(1, 0))
+	if c.Failed(removed, time.Unix(2, 0)); removed.Ejected() {
+		t.Error("an endpoint that was removed is ejected")
+	}
+	if c.Failed(stays, time.Unix(2, 0)); !stays.Ejected() {
+		t.Error("there is no room for the endpoint that stays")
+	}
+}
+
+// A time that is multiplied past what there is, is the longest.
+func TestLongEjectionTimes(t *testing.T) {
+	c := core.New[string](never)
+	config := outlierscenario.Default()
+	config.BaseEjectionTime = time.Second
+	config.FailurePercentageEjection = &core.FailurePercentageEjection{Threshold: 50, EnforcementPercentage: 100}
+	e := &core.Endpoint[string]{}
+	list := []*core.Endpoint[string]{e}
+	sweep := func(at time.Duration, failures uint64, ejected bool) {
+		t.Helper()
+		e.Failures = failures
+		if c.Sweep(time.Unix(0, 0).Add(at)); e.Ejected() != ejected {
+			t.Fatalf("at %v: ejected is %v, want %v", at, e.Ejected(), ejected)
+		}
+	}
+	c.Update(config, list, time.Unix(0, 0))
+	sweep(10*time.Second, 1, true)
+	sweep(20*time.Second, 0, false)
+	config.BaseEjectionTime = math.MaxInt64
+	c.Update(config, list, time.Unix(20, 0))
+	sweep(30*time.Second, 1, true)
+	sweep(time.Hour, 0, true)
+}

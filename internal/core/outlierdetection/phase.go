@@ -1,0 +1,111 @@
+package outlierdetection
+
+import "time"
+
+// Phase says how much of a tier is left, where Config.ReportEmptied is set.
+//
+// A tier of few endpoints is soon ejected as a whole. If then its children were told so,
+// calls would fail although nothing else could serve them, and A50's times would bring
+// the whole tier back and eject it again for ever. So the children are told of no
+// ejection then, and the phase goes to the parent, which knows of other tiers:
+//
+//	Usable    an endpoint that is not ejected is connected, or none is connected at all
+//	Emptied   all that are connected are ejected, and have not been tried since
+//	HalfOpen  from the next interval on: a few calls are to show whether they answer
+//
+// It is Usable again when they do; see judge.
+type Phase uint8
+
+// The phases.
+const (
+	Usable Phase = iota
+	Emptied
+	HalfOpen
+)
+
+// String returns the phase in lower case.
+func (p Phase) String() string { return [...]string{"usable", "emptied", "half-open"}[p] }
+
+// Phase returns the phase.
+func (c *Core[T]) Phase() Phase { return c.phase }
+
+// Interval returns how long the parent has to send a call to a tier that is half-open.
+func (c *Core[T]) Interval() time.Duration { return c.config.Interval }
+
+// Connected handles that an endpoint has got a connection, or has lost its last one.
+func (c *Core[T]) Connected(e *Endpoint[T], connected bool) {
+	if e.connected != connected {
+		e.connected = connected
+		c.settle()
+	}
+}
+
+// settle finds the phase, and what the children are to be told.
+func (c *Core[T]) settle() {
+	switch empty := c.config.ReportEmptied && c.empty(); {
+	case !empty:
+		c.phase = Usable
+	case c.phase == Usable:
+		c.phase = Emptied
+	}
+	for _, e := range c.endpoints {
+		if tell := e.ejected && c.phase == Usable; tell != e.told {
+			e.told = tell
+			c.changes = append(c.changes, Change[T]{e, tell})
+		}
+	}
+}
+
+// empty returns whether all endpoints that are connected, of which there are some, are
+// ejected.
+func (c *Core[T]) empty() bool {
+	if c.ejected == 0 {
+		return false
+	}
+	any := false
+	for _, e := range c.endpoints {
+		if e.connected && !e.ejected {
+			return false
+		}
+		any = any || e.connected
+	}
+	return any
+}
+
+// judge looks at the calls that an emptied tier has had for one interval, whatever its
+// ejection times. The first interval does not count: it began with the calls for which
+// the tier was emptied. The tier comes back if at least half of the endpoints that were
+// called have answered. With it come those that have, and those that were not called;
+// those that have not stay ejected, from now on.
+func (c *Core[T]) judge(now time.Time) {
+	if c.phase == Emptied {
+		c.phase = HalfOpen
+		return
+	}
+	called, answered := 0, 0
+	for _, e := range c.endpoints {
+		if e.calls() > 0 {
+			called++
+			if answers(e) {
+				answered++
+			}
+		}
+	}
+	if answered == 0 || 2*answered < called {
+		return
+	}
+	for _, e := range c.endpoints {
+		switch {
+		case !e.ejected:
+		case answers(e): // or was not called
+			c.uneject(e)
+		default:
+			e.ejectedAt = now
+		}
+	}
+}
+
+// answers returns whether at most one in ten of an endpoint's calls failed.
+func answers[T any](e *Endpoint[T]) bool {
+	return e.Failures*10 <= e.calls()
+}

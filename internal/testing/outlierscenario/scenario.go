@@ -1,0 +1,164 @@
+// Package outlierscenario runs the text scenarios of outlier_detection against anything
+// that behaves like it: the core alone, and the real policy over a fake child. For tests
+// only.
+//
+// A scenario begins with a line `new name`. It has these directives; the output is what
+// the child sees of the endpoints, and what the parent hears of the tier, in order.
+//
+//	update a b …               gives it these endpoints, and a configuration by options
+//	calls a ok=5 failed=3      calls end: first these, then those
+//	random 99 0 …              what is drawn from now on; 0 once that is used up
+//	disconnect a               the endpoint loses its connection; all have one at first
+//	connect a
+//	advance 10s                time passes
+//
+// Options of update are interval=10s, base=30s, max=300s and percent=10, each with A50's
+// default; success=(stdevFactor, enforcementPercentage, minimumHosts, requestVolume) and
+// failure=(threshold, enforcementPercentage, minimumHosts, requestVolume) for the two
+// algorithms of A50, consecutive=(failures, enforcementPercentage), and emptied for
+// reportEmptied.
+package outlierscenario
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+)
+
+// Target is an outlier_detection policy.
+type Target interface {
+	Update(config core.Config, endpoints []string)
+	// Call ends one call to an endpoint.
+	Call(endpoint string, ok bool)
+	Connect(endpoint string, connected bool)
+	Advance(d time.Duration)
+	// Take returns the lines since it was last called:
+	//
+	//	a TRANSIENT_FAILURE     what the child sees of an endpoint from now on
+	//	a READY
+	//	tier emptied            what the parent hears of the tier: usable, half-open
+	Take() []string
+}
+
+// Draw is a source of random numbers that a scenario sets. It is what a Target draws
+// from.
+type Draw struct{ next []uint32 }
+
+// Next returns the next number, 0 where there is none.
+func (d *Draw) Next() uint32 {
+	if len(d.next) == 0 {
+		return 0
+	}
+	n := d.next[0]
+	d.next = d.next[1:]
+	return n
+}
+
+// Run runs one file. newTarget is called for each scenario in it.
+func Run(t *testing.T, path string, newTarget func(*Draw) Target) {
+	t.Helper()
+	var target Target
+	var draw *Draw
+	datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		if d.Cmd == "new" {
+			draw = &Draw{}
+			target = newTarget(draw)
+			return ""
+		}
+		run(t, d, target, draw)
+		return strings.Join(append(target.Take(), ""), "\n")
+	})
+}
+
+func run(t *testing.T, d *datadriven.TestData, target Target, draw *Draw) {
+	switch d.Cmd {
+	case "update":
+		config, endpoints := parseUpdate(t, d)
+		target.Update(config, endpoints)
+	case "calls":
+		for _, arg := range d.CmdArgs[1:] {
+			for range number(t, d, arg.Vals[0]) {
+				target.Call(d.CmdArgs[0].Key, arg.Key == "ok")
+			}
+		}
+	case "random":
+		draw.next = nil
+		for _, arg := range d.CmdArgs {
+			draw.next = append(draw.next, number(t, d, arg.Key))
+		}
+	case "connect", "disconnect":
+		target.Connect(d.CmdArgs[0].Key, d.Cmd == "connect")
+	case "advance":
+		target.Advance(duration(t, d, d.CmdArgs[0].Key))
+	default:
+		d.Fatalf(t, "unknown directive %s", d.Cmd)
+	}
+}
+
+// Default returns A50's defaults, without an algorithm.
+func Default() core.Config {
+	return core.Config{
+		Interval:           10 * time.Second,
+		BaseEjectionTime:   30 * time.Second,
+		MaxEjectionTime:    300 * time.Second,
+		MaxEjectionPercent: 10,
+	}
+}
+
+func parseUpdate(t *testing.T, d *datadriven.TestData) (core.Config, []string) {
+	config, endpoints := Default(), []string(nil)
+	for _, arg := range d.CmdArgs {
+		if len(arg.Vals) == 0 && arg.Key != "emptied" {
+			endpoints = append(endpoints, arg.Key)
+			continue
+		}
+		var n []uint32
+		if arg.Key != "interval" && arg.Key != "base" && arg.Key != "max" {
+			for _, v := range arg.Vals {
+				n = append(n, number(t, d, v))
+			}
+		}
+		switch arg.Key {
+		case "interval":
+			config.Interval = duration(t, d, arg.Vals[0])
+		case "base":
+			config.BaseEjectionTime = duration(t, d, arg.Vals[0])
+		case "max":
+			config.MaxEjectionTime = duration(t, d, arg.Vals[0])
+		case "percent":
+			config.MaxEjectionPercent = n[0]
+		case "success":
+			config.SuccessRateEjection = &core.SuccessRateEjection{StdevFactor: n[0], EnforcementPercentage: n[1], MinimumHosts: n[2], RequestVolume: n[3]}
+		case "failure":
+			config.FailurePercentageEjection = &core.FailurePercentageEjection{Threshold: n[0], EnforcementPercentage: n[1], MinimumHosts: n[2], RequestVolume: n[3]}
+		case "consecutive":
+			config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: n[0], EnforcementPercentage: n[1]}
+		case "emptied":
+			config.ReportEmptied = true
+		default:
+			d.Fatalf(t, "unknown option %s", arg.Key)
+		}
+	}
+	return config, endpoints
+}
+
+func number(t *testing.T, d *datadriven.TestData, s string) uint32 {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return uint32(n)
+}
+
+func duration(t *testing.T, d *datadriven.TestData, s string) time.Duration {
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return v
+}
