@@ -23,6 +23,7 @@ var policies = map[string]string{
 	"understudy_priority":             `{"priorities": ["child"], "children": {"child": {"config": [{%q: {}}]}}}`,
 	"understudy_weighted_target":      `{"targets": {"child": {"weight": 1, "childPolicy": [{%q: {}}]}}}`,
 	"understudy_weighted_round_robin": `{}`,
+	"understudy_outlier_detection":    `{"childPolicy": [{%q: {}}]}`,
 	"understudy_drop":                 `{"childPolicy": [{%q: {}}]}`,
 	"understudy_pick_first":           `{}`,
 }

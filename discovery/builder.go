@@ -12,6 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/internal/feed"
 	"github.com/understudy-lb/understudy/internal/svcconfig"
+	_ "github.com/understudy-lb/understudy/outlierdetection"
 	_ "github.com/understudy-lb/understudy/pickfirst"
 	_ "github.com/understudy-lb/understudy/priority"
 	_ "github.com/understudy-lb/understudy/weightedroundrobin"

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // act carries out the core's actions, in an event.
@@ -32,20 +33,41 @@ func (p *policy) act(actions []core.Action) {
 }
 
 func (p *policy) publish(a core.Action) {
+	p.picked = nil
 	switch a.State {
 	case core.Idle:
 		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Idle, Picker: &idlePicker{policy: p}})
 	case core.Connecting:
 		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Connecting, Picker: queue})
 	case core.Ready:
-		picker := &readyPicker{p.entries[a.Index].sub.conn}
-		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
+		p.publishReady(p.entries[a.Index].sub)
 	case core.TransientFailure:
 		if logger.V(2) {
 			logger.Infof("pick_first: calls fail: %v", a.Err)
 		}
 		p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: failing(a.Err)})
 	}
+}
+
+// publishReady publishes a picker of the subchannel.
+func (p *policy) publishReady(s *subchannel) {
+	p.picked = s
+	picker := &readyPicker{balancer.PickResult{SubConn: s.conn}}
+	if counted, ok := s.conn.(shell.Counted); ok {
+		picker.result = counted.PickResult()
+	}
+	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
+}
+
+// PickResultChanged has a picker of the subchannel made anew, if one is in use; see
+// shell.Counted.
+func (s *subchannel) PickResultChanged() {
+	p := s.policy
+	p.events.Enqueue(func() {
+		if p.picked == s && s.index != gone && !p.closed {
+			p.publishReady(s)
+		}
+	})
 }
 
 // connect connects to address i.

@@ -16,12 +16,12 @@ var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 // hold a status, which would end those, too: errors from elsewhere are not wrapped.
 func failing(err error) balancer.Picker { return shell.Failing(err) }
 
-// readyPicker picks the one connection.
-type readyPicker struct{ conn balancer.SubConn }
+// readyPicker picks the one connection. What it returns is made once.
+type readyPicker struct{ result balancer.PickResult }
 
 // Pick picks the connection.
 func (r *readyPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
-	return balancer.PickResult{SubConn: r.conn}, nil
+	return r.result, nil
 }
 
 // idlePicker makes calls wait, and the first of them makes the policy connect.

@@ -27,6 +27,7 @@ type policy struct {
 	core    core.Core
 	entries []entry // the core's list
 	timer   serial.Timer
+	picked  *subchannel // by the picker in use, nil for none
 	closed  bool
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/backoff"
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // open has gRPC make the subchannel, and connects, in an event. refusals is how often
@@ -17,6 +18,9 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 	conn, err := s.policy.cc.NewSubConn([]resolver.Address{address}, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {
 		s.conn = conn
+		if counted, ok := conn.(shell.Counted); ok {
+			counted.Picked(s)
+		}
 		conn.Connect()
 		return
 	}

@@ -11,6 +11,7 @@ import (
 // themselves. They are written out because this package does not import them.
 const (
 	priorityName           = "understudy_priority"
+	outlierDetectionName   = "understudy_outlier_detection"
 	dropName               = "understudy_drop"
 	weightedTargetName     = "understudy_weighted_target"
 	weightedRoundRobinName = "understudy_weighted_round_robin"
@@ -47,7 +48,7 @@ func encode(groups []group, settings Settings) json.RawMessage {
 	for _, g := range groups {
 		top.Priorities = append(top.Priorities, g.name)
 		top.Children[g.name] = lbconfig.PriorityChild{
-			Config:                     g.policy(settings.leaf()),
+			Config:                     settings.outlierDetection(g.policy(settings.leaf())),
 			IgnoreReresolutionRequests: g.ignoreReresolution,
 		}
 	}
@@ -58,8 +59,8 @@ func encode(groups []group, settings Settings) json.RawMessage {
 	return encoded
 }
 
-// policy returns what is below understudy_priority in one priority, with leaf over the
-// endpoints of each locality.
+// policy returns what is below understudy_outlier_detection in one priority, with leaf
+// over the endpoints of each locality.
 func (g group) policy(leaf lbconfig.Policy) lbconfig.Policy {
 	targets := make(map[string]lbconfig.Target, len(g.localities))
 	for name, weight := range g.localities {

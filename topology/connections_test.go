@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	_ "github.com/understudy-lb/understudy/drop"
+	_ "github.com/understudy-lb/understudy/outlierdetection"
 	_ "github.com/understudy-lb/understudy/pickfirst"
 	_ "github.com/understudy-lb/understudy/priority"
 	_ "github.com/understudy-lb/understudy/weightedroundrobin"

@@ -51,7 +51,7 @@ func FuzzTranslate(f *testing.F) {
 		children := config[0][priorityName].Children
 		for _, e := range tree.Endpoints {
 			p := hierarchy.Path(e)
-			targets := children[p[0]].Config[0][dropName].ChildPolicy[0][weightedTargetName].Targets
+			targets := children[p[0]].Config[0][outlierDetectionName].ChildPolicy[0][dropName].ChildPolicy[0][weightedTargetName].Targets
 			if targets[p[1]].Weight == 0 || e.Addresses[0].Addr == "" {
 				t.Errorf("endpoint %v has the path %q in %s", e, p, tree.Config)
 			}

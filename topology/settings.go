@@ -21,6 +21,26 @@ type Settings struct {
 	// PickFirst sends the calls of a locality to the first of its endpoints that can
 	// be connected, in place of all by their weights.
 	PickFirst bool
+	// OutlierDetection takes endpoints out of use for a while whose calls fail, and
+	// priorities of which all do. It has no effect with PickFirst.
+	OutlierDetection bool
+}
+
+// outlierDetection returns the policy of one priority, with child below it. It is there
+// in any case, and does nothing unless it is asked to. A50's defaults are for fleets:
+// these make sense for two endpoints and a few calls a second.
+func (s Settings) outlierDetection(child lbconfig.Policy) lbconfig.Policy {
+	config := lbconfig.NewOutlierDetection()
+	if s.OutlierDetection && !s.PickFirst {
+		config.MaxEjectionPercent = 100
+		config.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()
+		config.FailurePercentageEjection.MinimumHosts = 1
+		config.FailurePercentageEjection.RequestVolume = 10
+		config.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
+		config.ReportEmptied = true
+	}
+	config.ChildPolicy = child
+	return lbconfig.Named(outlierDetectionName, config)
 }
 
 // leaf returns the policy over the endpoints of a locality.

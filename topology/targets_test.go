@@ -43,9 +43,10 @@ func TestTargetsMakeOnePriorityEach(t *testing.T) {
 	if hierarchy.Path(given[0]) != nil {
 		t.Error("the given endpoints were modified")
 	}
-	child := `{"config":[{"understudy_drop":{"childPolicy":[{"understudy_weighted_target":` +
+	child := `{"config":[{"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s",` +
+		`"maxEjectionPercent":10,"reportEmptied":false,"childPolicy":[{"understudy_drop":{"childPolicy":[{"understudy_weighted_target":` +
 		`{"targets":{"/":{"weight":1,"childPolicy":[{"understudy_weighted_round_robin":{"startPoint":"random"}}]}},` +
-		`"removedChildRetention":"0s","startPoint":"random"}}]}}],"ignoreReresolutionRequests":false}`
+		`"removedChildRetention":"0s","startPoint":"random"}}]}}]}}],"ignoreReresolutionRequests":false}`
 	want = `[{"understudy_priority":{"children":{"east":` + child + `,"none":` + child + `,"west":` + child +
 		`},"priorities":["east","west","none"],` + durations + `}}]`
 	if got := string(tree.Config); got != want {
@@ -70,13 +71,14 @@ func TestPoliciesReadWhatIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	top := policy.Config.(*lbconfig.Priority)
-	drop := top.Children["east"].Config.Config.(*lbconfig.Drop)
+	outliers := top.Children["east"].Config.Config.(*lbconfig.OutlierDetection)
+	drop := outliers.ChildPolicy.Config.(*lbconfig.Drop)
 	localities := drop.ChildPolicy.Config.(*lbconfig.WeightedTarget)
 	endpoints := localities.Targets["/"].ChildPolicy.Config.(*lbconfig.WeightedRoundRobin)
 	if top.RemovedChildRetention != retention || localities.RemovedChildRetention != retention || localities.StartPoint != startPoint || endpoints.StartPoint != startPoint {
 		t.Errorf("%s is read as %+v, %+v, %+v", tree.Config, top, localities, endpoints)
 	}
-	for what, level := range map[string]any{"drop": drop, "weighted_target": localities, "weighted_round_robin": endpoints} {
+	for what, level := range map[string]any{"outlier_detection": outliers, "drop": drop, "weighted_target": localities, "weighted_round_robin": endpoints} {
 		if again, err := json.Marshal(level); err != nil || !strings.Contains(string(tree.Config), string(again)) {
 			t.Errorf("%s is written as %s, %v; topology wrote %s", what, again, err, tree.Config)
 		}

@@ -25,11 +25,15 @@ func translate(t *testing.T, tr *Translator, clusters ...*endpointv3.ClusterLoad
 // top is the configuration of understudy_priority as a policy would read it.
 type top struct {
 	Children map[string]struct {
-		Config                     []map[string]dropLevel
+		Config                     []map[string]outlierLevel
 		IgnoreReresolutionRequests bool
 	}
 	Priorities            []string
 	RemovedChildRetention string
+}
+
+type outlierLevel struct {
+	ChildPolicy []map[string]dropLevel
 }
 
 type dropLevel struct {
@@ -57,7 +61,7 @@ func shape(t *testing.T, tree Tree) string {
 	t.Helper()
 	config, s := parse(t, tree), ""
 	for _, name := range config.Priorities {
-		drop := config.Children[name].Config[0][dropName]
+		drop := config.Children[name].Config[0][outlierDetectionName].ChildPolicy[0][dropName]
 		targets, _ := json.Marshal(drop.ChildPolicy[0][weightedTargetName].Targets)
 		drops, _ := json.Marshal(append([]lbconfig.DropCategory{}, drop.DropCategories...))
 		s += name + " " + string(targets) + " " + string(drops) + "\n"

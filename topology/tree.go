@@ -5,9 +5,10 @@
 // The tree has one shape, whatever the cluster:
 //
 //	understudy_priority
-//	  understudy_drop                      one for each priority
-//	    understudy_weighted_target         one child for each locality
-//	      understudy_weighted_round_robin  one endpoint for each leaf
+//	  understudy_outlier_detection           one for each priority
+//	    understudy_drop
+//	      understudy_weighted_target         one child for each locality
+//	        understudy_weighted_round_robin  one endpoint for each leaf
 //
 // so that an update never changes the type of a policy, which would cost all the
 // connections below it. A path has two elements: the child of understudy_priority,

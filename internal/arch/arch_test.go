@@ -94,6 +94,7 @@ var rank = map[string]int{
 	"pickfirst": 3,
 
 	"drop":               4,
+	"outlierdetection":   4,
 	"priority":           4,
 	"weightedroundrobin": 4,
 	"weightedtarget":     4,

@@ -18,6 +18,7 @@ var rooms = map[string]any{
 	"weightedroundrobin": &WeightedRoundRobin{},
 	"drop":               &Drop{},
 	"pickfirst":          &PickFirst{},
+	"outlierdetection":   &OutlierDetection{},
 }
 
 // packageComment returns what go doc shows of a package.

@@ -15,6 +15,7 @@ var parsers = map[string]func(raw []byte) (any, error){
 	"weighted_round_robin": parseAs[WeightedRoundRobin]("weighted_round_robin"),
 	"drop":                 parseAs[Drop]("drop"),
 	"pick_first":           parseAs[PickFirst]("pick_first"),
+	"outlier_detection":    parseAs[OutlierDetection]("outlier_detection"),
 }
 
 func parseAs[T any](policy string) func(raw []byte) (any, error) {
@@ -32,6 +33,11 @@ const (
 	fullTargets = `{"targets": {"a": ` + fullTarget + `}, "removedChildRetention": "60s", "startPoint": "random"}`
 	fullRobin   = `{"startPoint": "random", "slowStart": {"window": "30s", "aggression": 1.5, "minWeightPercent": 0}}`
 	fullFirst   = `{"shuffleAddressList": true}`
+	fullOutlier = `{"interval": "1s", "baseEjectionTime": "2s", "maxEjectionTime": "3s", "maxEjectionPercent": 4,
+		"successRateEjection": {"stdevFactor": 5, "enforcementPercentage": 6, "minimumHosts": 7, "requestVolume": 8},
+		"failurePercentageEjection": {"threshold": 9, "enforcementPercentage": 10, "minimumHosts": 11, "requestVolume": 12},
+		"consecutiveFailuresEjection": {"failures": 13, "enforcementPercentage": 14},
+		"failureCodes": ["ABORTED", "UNAVAILABLE"], "reportEmptied": true, "childPolicy": ` + stub + `}`
 	fullFailure = `{"children": {"a": ` + fullChild + `}, "priorities": ["a"], "failoverTimeout": "1s",
 		"childRetention": "2s", "removedChildRetention": "3s", "failbackDelay": "4s"}`
 )
@@ -43,6 +49,7 @@ var full = map[string]string{
 	"weighted_round_robin": fullRobin,
 	"drop":                 fullDrop,
 	"pick_first":           fullFirst,
+	"outlier_detection":    fullOutlier,
 }
 
 // What is written and parsed again is the same, field by field: a policy reads what

@@ -119,6 +119,9 @@ type Core[T any] struct {
 	random    func() uint32
 	endpoints []*Endpoint[T] // in the order of the list
 	ejected   int            // how many of them are
+	connected int            // how many of them are
+	left      int            // how many are connected and not ejected
+	dirty     bool           // settle is to look at each of them
 	started   time.Time      // the timer start timestamp, zero for unset
 	phase     Phase
 
@@ -152,7 +155,11 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 			c.forget(e)
 		}
 	}
-	c.endpoints = endpoints
+	c.endpoints, c.dirty = endpoints, true
+	c.connected, c.left = 0, 0
+	for _, e := range endpoints {
+		c.countConnected(e, 1)
+	}
 	switch {
 	case config.NoOp():
 		c.started = time.Time{}
@@ -223,16 +230,36 @@ func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uin
 	if c.random() >= enforcementPercentage {
 		return
 	}
-	e.ejected, e.ejectedAt = true, now
+	c.setEjected(e, true)
+	e.ejectedAt = now
 	e.multiplier++
-	c.ejected++
 	c.ejections = append(c.ejections, Ejection[T]{e, by})
 }
 
 func (c *Core[T]) uneject(e *Endpoint[T]) {
 	if e.ejected {
-		e.ejected, e.ejectedAt = false, time.Time{}
+		c.setEjected(e, false)
+	}
+}
+
+func (c *Core[T]) setEjected(e *Endpoint[T], ejected bool) {
+	c.countConnected(e, -1)
+	e.ejected, c.dirty = ejected, true
+	c.countConnected(e, 1)
+	if ejected {
+		c.ejected++
+	} else {
 		c.ejected--
+	}
+}
+
+// countConnected counts an endpoint in, by 1, or out again, by -1.
+func (c *Core[T]) countConnected(e *Endpoint[T], by int) {
+	if e.present && e.connected {
+		c.connected += by
+		if !e.ejected {
+			c.left += by
+		}
 	}
 }
 

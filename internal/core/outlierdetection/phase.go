@@ -35,41 +35,32 @@ func (c *Core[T]) Interval() time.Duration { return c.config.Interval }
 // Connected handles that an endpoint has got a connection, or has lost its last one.
 func (c *Core[T]) Connected(e *Endpoint[T], connected bool) {
 	if e.connected != connected {
+		c.countConnected(e, -1)
 		e.connected = connected
+		c.countConnected(e, 1)
 		c.settle()
 	}
 }
 
 // settle finds the phase, and what the children are to be told.
 func (c *Core[T]) settle() {
-	switch empty := c.config.ReportEmptied && c.empty(); {
+	before := c.phase
+	switch empty := c.config.ReportEmptied && c.ejected > 0 && c.connected > 0 && c.left == 0; {
 	case !empty:
 		c.phase = Usable
 	case c.phase == Usable:
 		c.phase = Emptied
 	}
+	if !c.dirty && c.phase == before {
+		return
+	}
+	c.dirty = false
 	for _, e := range c.endpoints {
 		if tell := e.ejected && c.phase == Usable; tell != e.told {
 			e.told = tell
 			c.changes = append(c.changes, Change[T]{e, tell})
 		}
 	}
-}
-
-// empty returns whether all endpoints that are connected, of which there are some, are
-// ejected.
-func (c *Core[T]) empty() bool {
-	if c.ejected == 0 {
-		return false
-	}
-	any := false
-	for _, e := range c.endpoints {
-		if e.connected && !e.ejected {
-			return false
-		}
-		any = any || e.connected
-	}
-	return any
 }
 
 // judge looks at the calls that an emptied tier has had for one interval, whatever its

@@ -55,6 +55,7 @@ func (a *alone) Update(config core.Config, endpoints []string) {
 		a.core.Connected(e, true)
 	}
 	a.settle()
+	a.Advance(0) // the timer may be late already
 }
 
 func (a *alone) Call(endpoint string, ok bool) {
@@ -77,7 +78,12 @@ func (a *alone) Call(endpoint string, ok bool) {
 }
 
 func (a *alone) Connect(endpoint string, connected bool) {
-	a.core.Connected(a.known[endpoint], connected)
+	e := a.known[endpoint]
+	told := e.Told()
+	a.core.Connected(e, connected)
+	if connected && told && e.Told() {
+		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // with the new connection
+	}
 	a.settle()
 }
 
@@ -105,6 +111,9 @@ func (a *alone) Advance(d time.Duration) {
 func (a *alone) settle() {
 	changes, _ := a.core.Take()
 	for _, c := range changes {
+		if !c.Endpoint.IsConnected() {
+			continue // which the child sees as that
+		}
 		state := " READY"
 		if c.Ejected {
 			state = " TRANSIENT_FAILURE"

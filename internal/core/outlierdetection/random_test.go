@@ -1,0 +1,144 @@
+package outlierdetection_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+// randomConfig returns a configuration whose numbers are small enough to matter.
+func randomConfig(r *rand.Rand) core.Config {
+	config := outlierscenario.Default()
+	config.Interval = time.Duration(1+r.IntN(20)) * time.Second
+	config.BaseEjectionTime = time.Duration(r.IntN(60)) * time.Second
+	config.MaxEjectionTime = time.Duration(r.IntN(100)) * time.Second
+	config.MaxEjectionPercent = []uint32{0, 10, 20, 25, 34, 50, 100}[r.IntN(7)]
+	enforcement := []uint32{0, 30, 100, 100}[r.IntN(4)]
+	if r.IntN(2) == 0 {
+		config.SuccessRateEjection = &core.SuccessRateEjection{
+			StdevFactor: uint32(r.IntN(1900)), EnforcementPercentage: enforcement, MinimumHosts: uint32(r.IntN(5)), RequestVolume: uint32(r.IntN(8)),
+		}
+	}
+	if r.IntN(2) == 0 {
+		config.FailurePercentageEjection = &core.FailurePercentageEjection{
+			Threshold: uint32(r.IntN(101)), EnforcementPercentage: enforcement, MinimumHosts: uint32(r.IntN(5)), RequestVolume: uint32(r.IntN(8)),
+		}
+	}
+	if r.IntN(3) == 0 {
+		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: uint32(1 + r.IntN(6)), EnforcementPercentage: enforcement}
+	}
+	return config
+}
+
+func randomList(r *rand.Rand) []string {
+	all := []string{"a", "b", "c", "d", "e", "f"}
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:r.IntN(len(all)+1)]
+}
+
+// What is random is drawn from the same numbers on both sides, so one number too many or
+// too few shows, too.
+func TestAgainstTheOracle(t *testing.T) {
+	ejections := 0
+	for seed := range uint64(600) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		drawn := func() func() uint32 {
+			numbers := rand.New(rand.NewPCG(seed, 1))
+			return func() uint32 { return numbers.Uint32N(100) }
+		}
+		ours := newAlone(drawn())
+		want := &oracle{entries: map[string]*entry{}, now: ours.now, random: drawn()}
+		var history []string
+		for range 60 {
+			switch step := r.IntN(10); {
+			case step == 0 || len(history) == 0:
+				config, list := randomConfig(r), randomList(r)
+				ours.Update(config, list)
+				want.update(config, list)
+				want.advance(0)
+				history = append(history, fmt.Sprintf("update %v %+v", list, config))
+			case step < 7 && len(want.order) > 0:
+				address := want.order[r.IntN(len(want.order))]
+				ok, fail := r.IntN(8), r.IntN(8)
+				for range ok {
+					ours.Call(address, true)
+					want.call(address, true)
+				}
+				for range fail {
+					ours.Call(address, false)
+					want.call(address, false)
+				}
+				history = append(history, fmt.Sprintf("calls %s ok=%d failed=%d", address, ok, fail))
+			default:
+				d := time.Duration(1+r.IntN(25)) * time.Second
+				ours.Advance(d)
+				want.advance(d)
+				history = append(history, fmt.Sprintf("advance %v", d))
+			}
+			if got := ours.ejected(); got != want.ejected() {
+				t.Fatalf("seed %d: ejected %q, want %q, after\n%s", seed, got, want.ejected(), strings.Join(history, "\n"))
+			}
+			ejections += strings.Count(want.ejected(), "*")
+		}
+	}
+	if ejections < 5_000 {
+		t.Errorf("saw %d endpoints ejected, want enough to compare", ejections)
+	}
+}
+
+func (a *alone) ejected() string {
+	var all []string
+	for _, e := range a.core.Endpoints() {
+		if e.Ejected() {
+			all = append(all, fmt.Sprintf("%s*%d", e.Shell.name, e.Multiplier()))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// The last usable endpoint is never taken away from a tier that says when it is emptied,
+// and what its child is told is what follows from its phase, whatever happens.
+func TestTheLastUsableEndpointStays(t *testing.T) {
+	phases := map[core.Phase]int{}
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		a := newAlone(func() uint32 { return r.Uint32N(100) })
+		for step := range 60 {
+			names := []string{"a", "b", "c", "d", "e", "f"}
+			switch what := r.IntN(12); {
+			case what == 0 || step == 0:
+				config := randomConfig(r)
+				config.ReportEmptied = true
+				a.Update(config, randomList(r))
+			case what < 7 && a.known[names[what-1]] != nil:
+				for range r.IntN(12) {
+					a.Call(names[what-1], r.IntN(3) == 0)
+				}
+			case what < 9:
+				if name := names[r.IntN(6)]; a.known[name] != nil {
+					a.Connect(name, what == 7)
+				}
+			default:
+				a.Advance(time.Duration(1+r.IntN(25)) * time.Second)
+			}
+			phase := a.core.Phase()
+			phases[phase]++
+			for _, e := range a.core.Endpoints() {
+				if want := e.Ejected() && phase == core.Usable; e.Told() != want {
+					t.Fatalf("seed %d: in a tier that is %v, %s is ejected: %v, told: %v", seed, phase, e.Shell.name, e.Ejected(), e.Told())
+				}
+			}
+			if connected, told := a.connected(); connected > 0 && connected == told {
+				t.Fatalf("seed %d: all %d endpoints that are connected are told to be ejected", seed, connected)
+			}
+		}
+	}
+	if phases[core.Emptied] < 100 || phases[core.HalfOpen] < 100 || phases[core.Usable] < 1000 {
+		t.Errorf("saw %v, want enough of each phase", phases)
+	}
+}

@@ -1,0 +1,185 @@
+package lbconfig
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/serviceconfig"
+)
+
+// OutlierDetection configures understudy_outlier_detection (gRFC A50, "LB Policy
+// Config"). Without any of the ejections the policy does nothing.
+type OutlierDetection struct {
+	serviceconfig.LoadBalancingConfig `json:"-"`
+
+	Interval                    Duration                     `json:"interval"`
+	BaseEjectionTime            Duration                     `json:"baseEjectionTime"`
+	MaxEjectionTime             Duration                     `json:"maxEjectionTime"`
+	MaxEjectionPercent          uint32                       `json:"maxEjectionPercent"`
+	SuccessRateEjection         *SuccessRateEjection         `json:"successRateEjection,omitempty"`
+	FailurePercentageEjection   *FailurePercentageEjection   `json:"failurePercentageEjection,omitempty"`
+	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection `json:"consecutiveFailuresEjection,omitempty"`
+	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // none for the defaults
+	ReportEmptied               bool                         `json:"reportEmptied"`
+	ChildPolicy                 Policy                       `json:"childPolicy"`
+}
+
+// SuccessRateEjection ejects endpoints whose success rate is an outlier.
+type SuccessRateEjection struct {
+	StdevFactor           uint32 `json:"stdevFactor"` // of a thousand
+	EnforcementPercentage uint32 `json:"enforcementPercentage"`
+	MinimumHosts          uint32 `json:"minimumHosts"`
+	RequestVolume         uint32 `json:"requestVolume"`
+}
+
+// FailurePercentageEjection ejects endpoints, each for itself, that fail too often.
+type FailurePercentageEjection struct {
+	Threshold             uint32 `json:"threshold"`
+	EnforcementPercentage uint32 `json:"enforcementPercentage"`
+	MinimumHosts          uint32 `json:"minimumHosts"`
+	RequestVolume         uint32 `json:"requestVolume"`
+}
+
+// ConsecutiveFailuresEjection ejects endpoints that fail so often in a row.
+type ConsecutiveFailuresEjection struct {
+	Failures              uint32 `json:"failures"`
+	EnforcementPercentage uint32 `json:"enforcementPercentage"`
+}
+
+// Code is the name of a status code other than OK, such as "UNAVAILABLE".
+type Code string
+
+// Value returns the code.
+func (c Code) Value() (code codes.Code, ok bool) {
+	err := code.UnmarshalJSON([]byte(strconv.Quote(string(c))))
+	return code, err == nil && code != codes.OK
+}
+
+// NewOutlierDetection returns the defaults, with which nothing is ejected.
+func NewOutlierDetection() *OutlierDetection {
+	o := &OutlierDetection{}
+	o.setDefaults()
+	return o
+}
+
+// NewFailurePercentageEjection returns the defaults.
+func NewFailurePercentageEjection() *FailurePercentageEjection {
+	f := &FailurePercentageEjection{}
+	f.setDefaults()
+	return f
+}
+
+// NewConsecutiveFailuresEjection returns the defaults.
+func NewConsecutiveFailuresEjection() *ConsecutiveFailuresEjection {
+	c := &ConsecutiveFailuresEjection{}
+	c.setDefaults()
+	return c
+}
+
+func (o *OutlierDetection) setDefaults() {
+	*o = OutlierDetection{
+		Interval:           Duration(10 * time.Second),
+		BaseEjectionTime:   Duration(30 * time.Second),
+		MaxEjectionTime:    Duration(300 * time.Second),
+		MaxEjectionPercent: 10,
+	}
+}
+
+func (s *SuccessRateEjection) setDefaults() {
+	*s = SuccessRateEjection{StdevFactor: 1900, EnforcementPercentage: 100, MinimumHosts: 5, RequestVolume: 100}
+}
+
+func (f *FailurePercentageEjection) setDefaults() {
+	*f = FailurePercentageEjection{Threshold: 85, EnforcementPercentage: 100, MinimumHosts: 5, RequestVolume: 50}
+}
+
+func (c *ConsecutiveFailuresEjection) setDefaults() {
+	*c = ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
+}
+
+// Ejects returns whether the policy may eject anything.
+func (o *OutlierDetection) Ejects() bool {
+	return o.SuccessRateEjection != nil || o.FailurePercentageEjection != nil || o.ConsecutiveFailuresEjection != nil
+}
+
+func (o *OutlierDetection) check(path string) error {
+	if err := percentage(path, "maxEjectionPercent", o.MaxEjectionPercent); err != nil {
+		return err
+	}
+	if err := o.ChildPolicy.required(join(path, "childPolicy")); err != nil {
+		return err
+	}
+	if !o.Ejects() {
+		return nil
+	}
+	if o.Interval == 0 {
+		return at(join(path, "interval"), fmt.Errorf(`"0s" given, want a positive duration such as "10s"`))
+	}
+	if where, bare := barePickFirst(o.ChildPolicy); bare {
+		return at(join(path, "childPolicy"), fmt.Errorf("%s given, which would not notice that an endpoint is ejected; want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin", where))
+	}
+	return nil
+}
+
+func (s *SuccessRateEjection) check(path string) error {
+	return percentage(path, "enforcementPercentage", s.EnforcementPercentage)
+}
+
+func (f *FailurePercentageEjection) check(path string) error {
+	if err := percentage(path, "threshold", f.Threshold); err != nil {
+		return err
+	}
+	return percentage(path, "enforcementPercentage", f.EnforcementPercentage)
+}
+
+func (c *ConsecutiveFailuresEjection) check(path string) error {
+	if c.Failures == 0 {
+		return at(join(path, "failures"), fmt.Errorf("0 given, want 1 or more"))
+	}
+	return percentage(path, "enforcementPercentage", c.EnforcementPercentage)
+}
+
+func (c *Code) check(path string) error {
+	if _, ok := c.Value(); !ok {
+		return at(path, fmt.Errorf(`%q given, want the name of a status code other than OK, such as "UNAVAILABLE"`, *c))
+	}
+	return nil
+}
+
+func percentage(path, field string, given uint32) error {
+	if given > 100 {
+		return at(join(path, field), fmt.Errorf("%d given, want 0 to 100", given))
+	}
+	return nil
+}
+
+// barePickFirst returns whether a policy is a pick_first, or one of this module's that
+// has one below it for several endpoints, and which: no such pick_first is told that it
+// is one of many, so it does not listen to the health of its endpoint.
+func barePickFirst(p Policy) (where string, bare bool) {
+	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
+		return p.Name(), true
+	}
+	var below []Policy
+	switch c := p.Config.(type) {
+	case *Drop:
+		below = append(below, c.ChildPolicy)
+	case *OutlierDetection:
+		below = append(below, c.ChildPolicy)
+	case *WeightedTarget:
+		for _, target := range c.Targets {
+			below = append(below, target.ChildPolicy)
+		}
+	}
+	slices.SortFunc(below, func(a, b Policy) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, policy := range below {
+		if where, bare = barePickFirst(policy); bare {
+			return where + " below " + p.Name(), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,180 @@
+package outlierdetection
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// subConns are the subchannels of the child, and the endpoints that they are bound to.
+type subConns struct {
+	rules     atomic.Pointer[rules] // nil while nothing is counted
+	strangers atomic.Int64          // how many are of policies that do not know shell.Counted
+
+	mu        sync.Mutex
+	all       map[*subConn]struct{}
+	byAddress map[string][]bound // nil while nothing is counted
+}
+
+// bound is the endpoint of an address. Behind a proxy, addresses with one Addr differ in
+// their attributes.
+type bound struct {
+	address  resolver.Address
+	endpoint *endpoint
+}
+
+// add takes in a new subchannel.
+func (p *policy) add(s *subConn) {
+	p.strangers.Add(1)
+	p.mu.Lock()
+	p.all[s] = struct{}{}
+	p.bindLocked(s)
+	p.mu.Unlock()
+	if s.endpoint.Load() != nil {
+		p.Event(func() { p.tell(s) })
+	}
+}
+
+// remove forgets a subchannel.
+func (p *policy) remove(s *subConn) {
+	p.mu.Lock()
+	delete(p.all, s)
+	e := s.endpoint.Load()
+	if e != nil {
+		e.Shell.subConns = without(e.Shell.subConns, s)
+	}
+	p.mu.Unlock()
+	if e != nil {
+		p.Event(func() { p.connectedTo(e) })
+	}
+}
+
+// bind binds all subchannels to the endpoints of a new list, in an event.
+func (p *policy) bind(list []*endpoint) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if list == nil && p.byAddress == nil {
+		return
+	}
+	p.byAddress = nil
+	if list != nil {
+		p.byAddress = make(map[string][]bound, len(list))
+	}
+	for _, e := range list {
+		for _, a := range e.Shell.addresses {
+			p.byAddress[a.Addr] = append(p.byAddress[a.Addr], bound{a, e})
+		}
+	}
+	for s := range p.all {
+		if p.bindLocked(s) {
+			p.Event(func() { p.tell(s) })
+		}
+	}
+}
+
+// rebind binds a subchannel that has got another address, in an event.
+func (p *policy) rebind(s *subConn) {
+	before := s.endpoint.Load()
+	p.mu.Lock()
+	p.bindLocked(s)
+	p.mu.Unlock()
+	p.tell(s)
+	p.connectedTo(before)
+	p.connectedTo(s.endpoint.Load())
+}
+
+// bindLocked returns whether the subchannel is another endpoint's now.
+func (b *subConns) bindLocked(s *subConn) bool {
+	before, now := s.endpoint.Load(), b.find(s)
+	if before == now {
+		return false
+	}
+	if before != nil {
+		before.Shell.subConns = without(before.Shell.subConns, s)
+	}
+	if now != nil {
+		now.Shell.subConns = append(without(now.Shell.subConns, s), s)
+	}
+	s.endpoint.Store(now)
+	return true
+}
+
+// find returns the endpoint of a subchannel, nil for none. The first of several holds.
+func (b *subConns) find(s *subConn) *endpoint {
+	address, ok := s.address()
+	if !ok {
+		return nil
+	}
+	candidates := b.byAddress[address.Addr]
+	for _, c := range candidates {
+		if len(candidates) == 1 || same(c.address, address) {
+			return c.endpoint
+		}
+	}
+	return nil
+}
+
+// same returns whether a subchannel to a is one to b. Attributes that cannot be compared
+// make Equal panic.
+func same(a, b resolver.Address) (same bool) {
+	defer func() {
+		if recover() != nil {
+			same = false
+		}
+	}()
+	return a.ServerName == b.ServerName && a.Attributes.Equal(b.Attributes)
+}
+
+// of returns the subchannels that are bound to an endpoint.
+func (b *subConns) of(e *endpoint) []*subConn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return e.Shell.subConns
+}
+
+// tell has the child see a subchannel as what its endpoint is, in an event.
+func (p *policy) tell(s *subConn) {
+	e := s.endpoint.Load()
+	s.setEjected(e != nil && e.Told())
+}
+
+func (p *policy) isConnected(e *endpoint) bool {
+	for _, s := range p.of(e) {
+		if s.isReady() {
+			return true
+		}
+	}
+	return false
+}
+
+// connectedTo has the core hear whether an endpoint is connected, in an event.
+func (p *policy) connectedTo(e *endpoint) {
+	if e != nil {
+		p.core.Connected(e, p.isConnected(e))
+		p.settle()
+	}
+}
+
+// setRules says what is counted from now on, nil for nothing. Pickers that return
+// something else from now on are to be made anew.
+func (p *policy) setRules(now *rules) {
+	before := p.rules.Swap(now)
+	if (before == nil) == (now == nil) {
+		return
+	}
+	p.mu.Lock()
+	var users []*subConn
+	for s := range p.all {
+		users = append(users, s)
+	}
+	p.mu.Unlock()
+	for _, s := range users {
+		s.mu.Lock()
+		user := s.user
+		s.mu.Unlock()
+		if user != nil {
+			user.PickResultChanged()
+		}
+	}
+}

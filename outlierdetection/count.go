@@ -1,0 +1,124 @@
+package outlierdetection
+
+import (
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	estats "google.golang.org/grpc/experimental/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+)
+
+// ejectionsEnforced counts the ejections.
+var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
+	Name:        "understudy.outlier_detection.ejections_enforced",
+	Description: "Number of endpoints that were ejected, by the algorithm that found them.",
+	Unit:        "{ejection}",
+	Labels:      []string{"grpc.target", "understudy.outlier_detection.detection_method"},
+	Default:     true,
+})
+
+// rules say what a call that ends says about its endpoint.
+type rules struct {
+	failures codeSet
+	row      uint32 // failures in a row that eject; 0 for none
+}
+
+// codeSet is a set of status codes, which are few.
+type codeSet uint32
+
+func setOf(list ...codes.Code) codeSet {
+	var set codeSet
+	for _, c := range list {
+		set |= 1 << c
+	}
+	return set
+}
+
+func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
+
+var (
+	// certain are the codes that say something about the endpoint also where no byte
+	// came from it: it hangs, or the connection was lost.
+	certain = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss)
+	// defaultFailures are the codes that count as failures. The other three are also
+	// those of a client's own faults: a limit on what it sends or reads, and messages
+	// that do not marshal.
+	defaultFailures = certain | setOf(codes.Internal, codes.Unknown, codes.ResourceExhausted)
+)
+
+// rulesOf returns the rules of a configuration, nil where nothing is to be counted.
+func rulesOf(c *lbconfig.OutlierDetection) *rules {
+	if !c.Ejects() {
+		return nil
+	}
+	r := &rules{failures: defaultFailures}
+	if len(c.FailureCodes) > 0 {
+		r.failures = 0
+	}
+	for _, name := range c.FailureCodes {
+		code, _ := name.Value()
+		r.failures |= setOf(code)
+	}
+	if consecutive := c.ConsecutiveFailuresEjection; consecutive != nil {
+		r.row = consecutive.Failures
+	}
+	return r
+}
+
+// verdict is what a call says about its endpoint.
+type verdict uint8
+
+const (
+	nothing verdict = iota
+	success
+	failure
+)
+
+// of returns what a call says that has ended so.
+func (r *rules) of(info balancer.DoneInfo) verdict {
+	if !info.BytesSent {
+		return nothing // it never left the client, or its connection was just lost
+	}
+	code := codes.OK
+	if info.Err != nil {
+		code = status.Code(info.Err)
+	}
+	switch {
+	case r.failures.has(code) && (info.BytesReceived || certain.has(code)):
+		return failure
+	case !info.BytesReceived || code == codes.Canceled:
+		return nothing // the client's own fault, or its change of mind
+	case r.failures.has(code):
+		return nothing
+	}
+	return success
+}
+
+// count counts a call that has ended. It is the Done of all picks of the subchannel.
+func (s *subConn) count(info balancer.DoneInfo) {
+	r, e := s.policy.rules.Load(), s.endpoint.Load()
+	if r == nil || e == nil {
+		return
+	}
+	counter := &e.Shell.counter
+	switch r.of(info) {
+	case success:
+		counter.successes.Add(1)
+		if counter.row.Load() != 0 { // stored only then: all cores would wait for one another
+			counter.row.Store(0)
+		}
+	case failure:
+		counter.failures.Add(1)
+		if r.row > 0 && counter.row.Add(1) == r.row {
+			counter.row.Store(0)
+			s.policy.Event(func() {
+				s.policy.core.Failed(e, time.Now())
+				s.policy.settle()
+			})
+		}
+	case nothing:
+	}
+}

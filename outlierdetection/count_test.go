@@ -1,0 +1,159 @@
+package outlierdetection
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+func ended(code codes.Code, sent, received bool) balancer.DoneInfo {
+	return balancer.DoneInfo{Err: status.Error(code, ""), BytesSent: sent, BytesReceived: received}
+}
+
+// What gRPC-Go tells of a call that has ended, and what that says about the endpoint.
+func TestWhatCounts(t *testing.T) {
+	for _, test := range []struct {
+		what string
+		info balancer.DoneInfo
+		want verdict
+	}{
+		{"an answer", ended(codes.OK, true, true), success},
+		{"no answer that is an error", ended(codes.NotFound, true, true), success},
+		{"an answer of a server that has had enough", ended(codes.ResourceExhausted, true, true), failure},
+		{"own limit on sending", ended(codes.ResourceExhausted, true, false), nothing},
+		{"a message that does not marshal", ended(codes.Internal, true, false), nothing},
+		{"a server's INTERNAL", ended(codes.Internal, true, true), failure},
+		{"a server's UNKNOWN", ended(codes.Unknown, true, true), failure},
+		{"an error without a status, of the client's", balancer.DoneInfo{Err: errors.New("x"), BytesSent: true}, nothing},
+		{"token source down", ended(codes.Unavailable, false, false), nothing},
+		{"a server that hangs", ended(codes.DeadlineExceeded, true, false), failure},
+		{"a server that hangs in the middle", ended(codes.DeadlineExceeded, true, true), failure},
+		{"a connection that is lost", ended(codes.Unavailable, true, false), failure},
+		{"lost data", ended(codes.DataLoss, true, false), failure},
+		{"a client that cancels", ended(codes.Canceled, true, false), nothing},
+		{"a client that cancels a stream", ended(codes.Canceled, true, true), nothing},
+		{"a pick on a transport that was just lost", balancer.DoneInfo{}, nothing},
+		{"no answer, and no error either", ended(codes.OK, true, false), nothing},
+		{"a code that there is not", ended(99, true, true), success},
+	} {
+		c := lbconfig.NewOutlierDetection()
+		c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
+		if got := rulesOf(c).of(test.info); got != test.want {
+			t.Errorf("%s: says %d, want %d", test.what, got, test.want)
+		}
+	}
+}
+
+// Codes that are chosen take the place of the others, and are the server's, too.
+func TestCodesCanBeChosen(t *testing.T) {
+	c := lbconfig.NewOutlierDetection()
+	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
+	c.FailureCodes = []lbconfig.Code{"NOT_FOUND", "CANCELLED", "UNAVAILABLE"}
+	r := rulesOf(c)
+	for what, want := range map[*balancer.DoneInfo]verdict{
+		{Err: status.Error(codes.NotFound, ""), BytesSent: true, BytesReceived: true}: failure,
+		{Err: status.Error(codes.NotFound, ""), BytesSent: true}:                      nothing,
+		{Err: status.Error(codes.Canceled, ""), BytesSent: true, BytesReceived: true}: failure,
+		{Err: status.Error(codes.Canceled, ""), BytesSent: true}:                      nothing,
+		{Err: status.Error(codes.Unavailable, ""), BytesSent: true}:                   failure,
+		{Err: status.Error(codes.Internal, ""), BytesSent: true, BytesReceived: true}: success,
+		{Err: status.Error(codes.DeadlineExceeded, ""), BytesSent: true}:              nothing,
+	} {
+		if got := r.of(*what); got != want {
+			t.Errorf("%v, sent %v, received %v: says %d, want %d", what.Err, what.BytesSent, what.BytesReceived, got, want)
+		}
+	}
+}
+
+// So it is on the way from a pick to an ejection: what says nothing neither counts as a
+// failure nor ends a row of them.
+func TestWhatSaysNothingIsNotCounted(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		config := outlierscenario.Default()
+		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
+		h.Update(config, []string{"a", "b"})
+		for range 100 {
+			h.end("a", balancer.DoneInfo{})
+			h.end("a", ended(codes.Internal, true, false))
+			h.end("a", ended(codes.Unavailable, false, false))
+			h.end("a", ended(codes.Canceled, true, true))
+		}
+		h.wantHeard()
+		for i := range 5 {
+			h.wantHeard()
+			h.end("a", ended(codes.DeadlineExceeded, true, false))
+			if i < 4 {
+				h.end("a", balancer.DoneInfo{})
+			}
+		}
+		h.wantHeard("a TRANSIENT_FAILURE")
+	})
+}
+
+// Both numbers are looked at once an interval, and none is lost or counted twice.
+func TestCounter(t *testing.T) {
+	var c counter
+	c.successes.Add(3)
+	c.failures.Add(4)
+	c.row.Add(4)
+	if s, f := c.swap(); s != 3 || f != 4 || c.row.Load() != 4 {
+		t.Errorf("counted %d and %d, and %d in a row; want 3, 4 and 4", s, f, c.row.Load())
+	}
+	if s, f := c.swap(); s != 0 || f != 0 {
+		t.Errorf("counted %d and %d a second time", s, f)
+	}
+	c.failures.Add(1)
+	if c.reset(); c.row.Load() != 0 || c.failures.Load() != 0 {
+		t.Error("reset has left something")
+	}
+}
+
+// What is wrong with a configuration is refused, with the field, what was given and what
+// was expected.
+func TestMistakesInConfigurations(t *testing.T) {
+	const child = `"childPolicy": [{"understudy_weighted_round_robin": {}}]`
+	parser := NewBuilder(Name).(balancer.ConfigParser)
+	for raw, want := range map[string]string{
+		`{}`:                                 "childPolicy: none given, want a list of policies, [{\"name\": {…}}]",
+		`{"interval": "-1s", ` + child + `}`: `interval: "-1s" given, want a duration such as "10s" that is not negative`,
+		`{"baseEjectionTime": "300y", ` + child + `}`:                                            `baseEjectionTime: "300y" given, want a duration such as "10s"`,
+		`{"maxEjectionTime": "9999999999999s", ` + child + `}`:                                   `maxEjectionTime: "9999999999999s" given, want a duration such as "10s"`,
+		`{"maxEjectionPercent": 101, ` + child + `}`:                                             "maxEjectionPercent: 101 given, want 0 to 100",
+		`{"successRateEjection": {"enforcementPercentage": 101}, ` + child + `}`:                 "successRateEjection.enforcementPercentage: 101 given, want 0 to 100",
+		`{"failurePercentageEjection": {"threshold": 101}, ` + child + `}`:                       "failurePercentageEjection.threshold: 101 given, want 0 to 100",
+		`{"failurePercentageEjection": {"enforcementPercentage": 101}, ` + child + `}`:           "failurePercentageEjection.enforcementPercentage: 101 given, want 0 to 100",
+		`{"consecutiveFailuresEjection": {"failures": 0}, ` + child + `}`:                        "consecutiveFailuresEjection.failures: 0 given, want 1 or more",
+		`{"consecutiveFailuresEjection": {"enforcementPercentage": 101}, ` + child + `}`:         "consecutiveFailuresEjection.enforcementPercentage: 101 given, want 0 to 100",
+		`{"consecutiveFailuresEjection": {}, "interval": "0s", ` + child + `}`:                   `interval: "0s" given, want a positive duration such as "10s"`,
+		`{"failureCodes": ["UNAVAILABLE", "DOWN"], ` + child + `}`:                               `failureCodes[1]: "DOWN" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
+		`{"failureCodes": ["OK"], ` + child + `}`:                                                `failureCodes[0]: "OK" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
+		`{"consecutiveFailuresEjection": {}, "childPolicy": [{"understudy_pick_first": {}}]}`:    "childPolicy: understudy_pick_first given, which would not notice that an endpoint is ejected; " + instead,
+		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "pick_first"): "childPolicy: pick_first below understudy_weighted_target below understudy_drop given, which would not notice that an endpoint is ejected; " + instead,
+	} {
+		if _, err := parser.ParseConfig([]byte(raw)); err == nil || err.Error() != "outlier_detection: "+want {
+			t.Errorf("%s: error %v, want %s", raw, err, want)
+		}
+	}
+	for _, raw := range []string{
+		`{"childPolicy": [{"pick_first": {}}]}`, // of a tree whose shape does not change
+		`{"interval": "0s", ` + child + `}`,
+		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "understudy_weighted_round_robin"),
+	} {
+		if _, err := parser.ParseConfig([]byte(raw)); err != nil {
+			t.Errorf("%s: error %v", raw, err)
+		}
+	}
+}
+
+const (
+	instead = "want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin"
+	below   = `[{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {"x": {"weight": 1, "childPolicy": [{%q: {}}]}}}}]}}]}`
+)

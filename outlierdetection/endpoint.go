@@ -1,0 +1,71 @@
+package outlierdetection
+
+import (
+	"sync/atomic"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+)
+
+// endpoint is A50's map entry; one for each endpoint, as A61 has it.
+type endpoint = core.Endpoint[counted]
+
+// key identifies an endpoint from update to update: it is the set of its addresses.
+type key = identity.Key
+
+// counted is what the shell keeps with an endpoint.
+type counted struct {
+	counter
+	name      string             // its first address
+	addresses []resolver.Address // that subchannels are made of
+	subConns  []*subConn         // to one of them, guarded by the policy's subConns.mu
+}
+
+// counter counts the calls of an endpoint as they end. A50 has two buckets that are
+// swapped, so that one is at rest while it is looked at; taking the numbers out is the
+// same, and a call costs one addition.
+type counter struct {
+	successes, failures atomic.Uint64
+	row                 atomic.Uint32 // failures since the last success
+}
+
+// swap returns what was counted since it was last called.
+func (c *counter) swap() (successes, failures uint64) {
+	return c.successes.Swap(0), c.failures.Swap(0)
+}
+
+func (c *counter) reset() {
+	c.swap()
+	c.row.Store(0)
+}
+
+// list returns the entries of endpoints, each once: those that there are, and new ones.
+func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
+	known, list := make(map[key]*endpoint, len(endpoints)), make([]*endpoint, 0, len(endpoints))
+	for _, given := range endpoints {
+		var addresses []identity.Address
+		for _, a := range hierarchy.Addresses(given) {
+			addresses = append(addresses, identity.Address{Addr: a.Addr, ServerName: a.ServerName})
+		}
+		if len(addresses) == 0 {
+			continue
+		}
+		name := addresses[0].Addr
+		key := identity.KeyOf(addresses)
+		if known[key] != nil {
+			continue
+		}
+		e := p.known[key]
+		if e == nil {
+			e = &endpoint{}
+		}
+		e.Shell.name, e.Shell.addresses = name, given.Addresses
+		known[key] = e
+		list = append(list, e)
+	}
+	p.known = known
+	return list
+}

@@ -1,0 +1,247 @@
+package outlierdetection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+// recording is a child that connects to every endpoint, listens to its health, writes
+// down what it hears, and picks the endpoint that a call asks for.
+type recording struct {
+	cc balancer.ClientConn
+
+	mu    sync.Mutex
+	conns map[string]balancer.SubConn
+	heard []string
+}
+
+type recordingBuilder struct {
+	name  string
+	built []*recording
+}
+
+func (b *recordingBuilder) Name() string { return b.name }
+
+func (b *recordingBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+	r := &recording{cc: cc, conns: map[string]balancer.SubConn{}}
+	b.built = append(b.built, r)
+	return r
+}
+
+func (r *recording) UpdateClientConnState(state balancer.ClientConnState) error {
+	wanted := map[string]bool{}
+	for _, e := range state.ResolverState.Endpoints {
+		wanted[e.Addresses[0].Addr] = true
+		r.connect(e.Addresses[0])
+	}
+	for name, conn := range r.conns {
+		if !wanted[name] {
+			conn.Shutdown()
+			delete(r.conns, name)
+		}
+	}
+	r.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: r})
+	return nil
+}
+
+func (r *recording) connect(address resolver.Address) {
+	if r.conns[address.Addr] != nil {
+		return
+	}
+	var conn balancer.SubConn
+	conn, err := r.cc.NewSubConn([]resolver.Address{address}, balancer.NewSubConnOptions{StateListener: func(state balancer.SubConnState) {
+		if state.ConnectivityState == connectivity.Ready {
+			first := true
+			conn.RegisterHealthListener(func(health balancer.SubConnState) {
+				if !first || health.ConnectivityState != connectivity.Ready {
+					r.hear(address.Addr + " " + health.ConnectivityState.String())
+				}
+				first = false
+			})
+		}
+	}})
+	if err == nil {
+		r.conns[address.Addr] = conn
+		conn.Connect()
+	}
+}
+
+func (r *recording) hear(line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard = append(r.heard, line)
+}
+
+type wanted struct{}
+
+// Pick picks the endpoint that the call's context names.
+func (r *recording) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	conn := r.conns[info.Ctx.Value(wanted{}).(string)]
+	if conn == nil {
+		return balancer.PickResult{}, errors.New("no such endpoint")
+	}
+	return balancer.PickResult{SubConn: conn}, nil
+}
+
+func (r *recording) ResolverError(error)                                        {}
+func (r *recording) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+func (r *recording) ExitIdle()                                                  {}
+func (r *recording) Close()                                                     {}
+
+// harness is the policy on a fake channel over a recording child, in a bubble.
+type harness struct {
+	t       *testing.T
+	cc      *lbtest.ClientConn
+	policy  balancer.Balancer
+	builder *recordingBuilder
+	tier    shell.Condition
+}
+
+var recordings int
+
+func newHarness(t *testing.T, random func() uint32) *harness {
+	recordings++
+	builder := &recordingBuilder{name: fmt.Sprintf("outlier_recording_%d", recordings)}
+	balancer.Register(builder)
+	cc := &lbtest.ClientConn{}
+	h := &harness{t: t, cc: cc, builder: builder, policy: spec(random).Builder("od").Build(cc, balancer.BuildOptions{})}
+	cc.OnUpdate(h.published)
+	t.Cleanup(h.policy.Close)
+	return h
+}
+
+// published hears what the parent hears of the tier.
+func (h *harness) published(state balancer.State) {
+	if tier := shell.TierOf(state.Picker).Condition; tier != h.tier {
+		h.tier = tier
+		h.builder.built[0].hear("tier " + tier.String())
+	}
+}
+
+func endpointsOf(names ...string) []resolver.Endpoint {
+	var all []resolver.Endpoint
+	for _, name := range names {
+		all = append(all, resolver.Endpoint{Addresses: []resolver.Address{{Addr: name}}})
+	}
+	return all
+}
+
+// given returns a configuration that the policy takes, over the child of the name.
+func given(config core.Config, child string) *lbconfig.OutlierDetection {
+	c := lbconfig.NewOutlierDetection()
+	c.Interval, c.BaseEjectionTime, c.MaxEjectionTime = lbconfig.Duration(config.Interval), lbconfig.Duration(config.BaseEjectionTime), lbconfig.Duration(config.MaxEjectionTime)
+	c.MaxEjectionPercent, c.ReportEmptied = config.MaxEjectionPercent, config.ReportEmptied
+	c.SuccessRateEjection = (*lbconfig.SuccessRateEjection)(config.SuccessRateEjection)
+	c.FailurePercentageEjection = (*lbconfig.FailurePercentageEjection)(config.FailurePercentageEjection)
+	c.ConsecutiveFailuresEjection = (*lbconfig.ConsecutiveFailuresEjection)(config.ConsecutiveFailuresEjection)
+	c.ChildPolicy = lbconfig.Policy{Builder: balancer.Get(child)}
+	return c
+}
+
+func (h *harness) Update(config core.Config, endpoints []string) {
+	h.t.Helper()
+	err := h.policy.UpdateClientConnState(balancer.ClientConnState{
+		BalancerConfig: given(config, h.builder.name),
+		ResolverState:  resolver.State{Endpoints: endpointsOf(endpoints...)},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	synctest.Wait()
+	for _, sc := range h.cc.Live() {
+		if sc.Connects() > 0 && !sc.HasHealthListener() {
+			h.ready(sc)
+		}
+	}
+	synctest.Wait()
+}
+
+func (h *harness) ready(sc *lbtest.SubConn) {
+	sc.Report(connectivity.Ready, nil)
+	synctest.Wait()
+	sc.ReportHealth(connectivity.Ready, nil)
+	synctest.Wait()
+}
+
+// Call has a call picked, and ends it.
+func (h *harness) Call(endpoint string, ok bool) {
+	h.t.Helper()
+	info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
+	if !ok {
+		info.Err = status.Error(codes.Unavailable, "down")
+	}
+	h.end(endpoint, info)
+}
+
+func (h *harness) end(endpoint string, info balancer.DoneInfo) {
+	h.t.Helper()
+	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.WithValue(context.Background(), wanted{}, endpoint)})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if _, ours := result.SubConn.(*lbtest.SubConn); !ours {
+		h.t.Fatalf("picked a %T, which gRPC does not know", result.SubConn)
+	}
+	if result.Done != nil {
+		result.Done(info)
+	}
+	synctest.Wait()
+}
+
+func (h *harness) Connect(endpoint string, connected bool) {
+	sc := h.cc.SubConn(endpoint)
+	if connected {
+		h.ready(sc)
+	} else {
+		sc.Report(connectivity.Idle, nil)
+	}
+	synctest.Wait()
+}
+
+func (h *harness) Advance(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (h *harness) Take() []string {
+	r := h.builder.built[0]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	heard := r.heard
+	r.heard = nil
+	return heard
+}
+
+// wantHeard checks what the child and the parent heard since the last call.
+func (h *harness) wantHeard(want ...string) {
+	h.t.Helper()
+	if got := strings.Join(h.Take(), ", "); got != strings.Join(want, ", ") {
+		h.t.Errorf("heard %q, want %q", got, strings.Join(want, ", "))
+	}
+}
+
+// inBubble runs f on a policy that draws 0 for ever.
+func inBubble(t *testing.T, f func(h *harness)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(newHarness(t, func() uint32 { return 0 })) })
+}
+
+var _ outlierscenario.Target = (*harness)(nil)

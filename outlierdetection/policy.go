@@ -1,0 +1,171 @@
+package outlierdetection
+
+import (
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/resolver"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/shell"
+)
+
+// policy is the core in its shell.
+type policy struct {
+	*shell.Shell
+	child *shell.Child
+	state balancer.State // that the child counts as
+	core  *core.Core[counted]
+	phase core.Phase        // as last published
+	known map[key]*endpoint // nil while nothing is counted
+
+	subConns // of the child
+}
+
+// sweepTimer is the child's timer that runs for an interval.
+const sweepTimer = 0
+
+func newPolicy(s *shell.Shell, random func() uint32) *policy {
+	p := &policy{Shell: s, state: shell.Connecting(), core: core.New[counted](random)}
+	p.all = make(map[*subConn]struct{})
+	s.ClientConn = &clientConn{s.ClientConn, p}
+	p.child = s.NewChild("", shell.Handlers{Reported: p.reported})
+	return p
+}
+
+func (p *policy) reported(_ *shell.Child, state balancer.State) {
+	p.state = state
+	p.Publish()
+}
+
+// Begin makes an entry for each endpoint, and removes those of others, before the child
+// hears of the list (A50, "Outlier Detection Behavior").
+func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
+	var list []*endpoint
+	if c.Ejects() {
+		list = p.list(state.Endpoints)
+	} else {
+		p.known = nil
+	}
+	if p.core.Update(coreConfig(c), list, time.Now()) {
+		for _, e := range list {
+			e.Shell.reset()
+		}
+	}
+	p.setRules(rulesOf(c))
+	p.bind(list)
+	for _, e := range list {
+		p.core.Connected(e, p.isConnected(e))
+	}
+	p.settle()
+	p.startTimer()
+	if len(state.Addresses) == 0 {
+		state = shell.WithEndpoints(state, state.Endpoints)
+	}
+	p.child.Update(c.ChildPolicy, state)
+}
+
+// End has nothing to add.
+func (p *policy) End() {}
+
+// startTimer has the counters looked at when the interval is over. Begin starts it anew,
+// for what is left of its time.
+func (p *policy) startTimer() {
+	at, runs := p.core.Next()
+	if !runs {
+		p.child.StopTimer(sweepTimer)
+		return
+	}
+	p.child.StartTimer(sweepTimer, max(0, time.Until(at)), p.sweep)
+}
+
+func (p *policy) sweep() {
+	for _, e := range p.core.Endpoints() {
+		e.Successes, e.Failures = e.Shell.swap()
+	}
+	p.core.Sweep(time.Now())
+	if p.core.Phase() == core.HalfOpen {
+		p.Publish() // a new picker, whose first call goes to the tier that is tried
+	}
+	p.settle()
+	p.startTimer()
+}
+
+// settle carries out what the core has decided.
+func (p *policy) settle() {
+	changes, ejections := p.core.Take()
+	for _, e := range ejections {
+		shell.Logger.Infof("outlier_detection: endpoint %s is ejected by %v", e.Endpoint.Shell.name, e.By)
+		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, p.Options.Target.String(), e.By.String())
+	}
+	for _, c := range changes {
+		for _, s := range p.of(c.Endpoint) {
+			s.setEjected(c.Ejected)
+		}
+	}
+	if phase := p.core.Phase(); phase != p.phase {
+		shell.Logger.Warningf("outlier_detection: %s: the endpoints are %v", p.Options.Target.String(), phase)
+		p.phase = phase
+		p.Publish()
+	}
+}
+
+// State returns the child's state. Its picker is the child's, unless there is something
+// to say of the tier, or a subchannel that the child's picker does not know to be
+// counted.
+func (p *policy) State() balancer.State {
+	state := p.state
+	if p.strangers.Load() > 0 {
+		state.Picker = &picker{state.Picker, p}
+	}
+	if p.phase != core.Usable {
+		state.Picker = &reporting{state.Picker, shell.Tier{Condition: conditions[p.phase], Interval: p.core.Interval()}}
+	}
+	return state
+}
+
+var conditions = [...]shell.Condition{core.Usable: shell.Usable, core.Emptied: shell.Emptied, core.HalfOpen: shell.HalfOpen}
+
+// Children yields the one child, once it exists.
+func (p *policy) Children(yield func(string, shell.Below) bool) {
+	if p.child.Exists() {
+		yield("", p.child)
+	}
+}
+
+// ExitIdle asks the child to connect.
+func (p *policy) ExitIdle() { p.child.ExitIdle() }
+
+// Details is what a snapshot shows of the policy.
+type Details struct {
+	Tier    shell.Condition
+	Ejected []string // the first addresses of the endpoints that are
+}
+
+// Describe shows what is ejected.
+func (p *policy) Describe(s *shell.Snapshot) {
+	if p.core.NoOp() {
+		return
+	}
+	details := Details{Tier: conditions[p.phase]}
+	for _, e := range p.core.Endpoints() {
+		if e.Ejected() {
+			details.Ejected = append(details.Ejected, e.Shell.name)
+		}
+	}
+	s.Details = details
+}
+
+func coreConfig(c *lbconfig.OutlierDetection) core.Config {
+	return core.Config{
+		Interval:                    time.Duration(c.Interval),
+		BaseEjectionTime:            time.Duration(c.BaseEjectionTime),
+		MaxEjectionTime:             time.Duration(c.MaxEjectionTime),
+		MaxEjectionPercent:          c.MaxEjectionPercent,
+		SuccessRateEjection:         (*core.SuccessRateEjection)(c.SuccessRateEjection),
+		FailurePercentageEjection:   (*core.FailurePercentageEjection)(c.FailurePercentageEjection),
+		ConsecutiveFailuresEjection: (*core.ConsecutiveFailuresEjection)(c.ConsecutiveFailuresEjection),
+		ReportEmptied:               c.ReportEmptied,
+	}
+}

@@ -1,0 +1,120 @@
+package outlierdetection
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+)
+
+// The health of an endpoint is passed on, but while it is ejected; then what came last
+// is. What belongs to an earlier connection is nobody's concern.
+func TestWhatASubchannelPassesOn(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(consecutive(), []string{"a", "b"})
+		sc := h.cc.SubConn("a")
+		health := func(state connectivity.State) {
+			sc.ReportHealth(state, errors.New("x"))
+			synctest.Wait()
+		}
+		health(connectivity.TransientFailure)
+		health(connectivity.Ready)
+		h.wantHeard("a TRANSIENT_FAILURE", "a READY")
+		for range 5 {
+			h.Call("a", false)
+		}
+		h.wantHeard("a TRANSIENT_FAILURE")
+		health(connectivity.Ready)
+		health(connectivity.Connecting)
+		h.wantHeard()
+		h.Advance(40e9)
+		h.wantHeard("a CONNECTING")
+		health(connectivity.Ready)
+		h.wantHeard("a READY")
+	})
+}
+
+// A child may make a second subchannel to an endpoint that is ejected.
+func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(consecutive(), []string{"a", "b"})
+		for range 5 {
+			h.Call("a", false)
+		}
+		h.wantHeard("a TRANSIENT_FAILURE")
+		child := h.builder.built[0]
+		child.conns["a"].Shutdown()
+		delete(child.conns, "a")
+		h.Update(consecutive(), []string{"a", "b"})
+		h.wantHeard("a TRANSIENT_FAILURE")
+		for range 5 {
+			h.Call("b", false)
+		}
+		h.wantHeard() // half of them are ejected already
+	})
+}
+
+// A subchannel with several addresses, and one to an address that is in no list, are
+// passed on, and nothing is known of them.
+func TestSubchannelsOfNobody(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(consecutive(), []string{"a", "b"})
+		child := h.builder.built[0]
+		for name, addresses := range map[string][]resolver.Address{"several": {{Addr: "a"}, {Addr: "b"}}, "stranger": {{Addr: "c"}}} {
+			conn, err := child.cc.NewSubConn(addresses, balancer.NewSubConnOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			child.conns[name] = conn
+			for range 10 {
+				h.Call(name, false)
+			}
+		}
+		h.wantHeard()
+		if _, err := child.cc.NewSubConn(nil, balancer.NewSubConnOptions{}); err == nil {
+			t.Error("a subchannel without an address was made")
+		}
+	})
+}
+
+// A50, "Update Addresses".
+func TestASubchannelGetsOtherAddresses(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(consecutive(), []string{"a", "b", "c"})
+		child := h.builder.built[0]
+		move := func(to ...string) {
+			var addresses []resolver.Address
+			for _, name := range to {
+				addresses = append(addresses, resolver.Address{Addr: name})
+			}
+			child.cc.UpdateAddresses(child.conns["a"], addresses)
+			synctest.Wait()
+		}
+		for range 5 {
+			h.Call("a", false)
+		}
+		h.wantHeard("a TRANSIENT_FAILURE")
+		move("a", "b") // several: ignored
+		h.wantHeard("a READY")
+		move("b")
+		move("a")
+		h.wantHeard("a TRANSIENT_FAILURE")
+	})
+}
+
+// Both functions hear of a call that a child listens to, too.
+func TestAChildThatListensToItsCalls(t *testing.T) {
+	var heard []string
+	note := func(what string) func(balancer.DoneInfo) {
+		return func(balancer.DoneInfo) { heard = append(heard, what) }
+	}
+	both(note("first"), note("then"))(ended(codes.OK, true, true))
+	if got := strings.Join(heard, " "); got != "first then" {
+		t.Errorf("heard %q", got)
+	}
+}

@@ -1,0 +1,236 @@
+package outlierdetection
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/roundrobin"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+	"github.com/understudy-lb/understudy/internal/weighted"
+
+	_ "github.com/understudy-lb/understudy/drop"
+	_ "github.com/understudy-lb/understudy/weightedroundrobin"
+	_ "github.com/understudy-lb/understudy/weightedtarget"
+)
+
+// tree is the policy over a real child, on a fake channel whose connections are made at
+// once and are healthy.
+type tree struct {
+	t      *testing.T
+	cc     *lbtest.ClientConn
+	policy balancer.Balancer
+	child  string
+}
+
+func inTree(t *testing.T, child string, f func(h *tree)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newTree(t, child)
+		defer h.policy.Close()
+		f(h)
+	})
+}
+
+func newTree(t *testing.T, child string) *tree {
+	h := &tree{t: t, cc: &lbtest.ClientConn{}, child: child}
+	h.policy = NewBuilder(Name).Build(h.cc, balancer.BuildOptions{})
+	return h
+}
+
+func consecutive() core.Config {
+	config := outlierscenario.Default()
+	config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
+	config.MaxEjectionPercent = 50
+	return config
+}
+
+func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
+	h.t.Helper()
+	c := given(config, h.child)
+	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpoints}}); err != nil {
+		h.t.Fatal(err)
+	}
+	synctest.Wait()
+	for range 2 { // the first address, and what comes after it
+		for _, sc := range h.cc.Live() {
+			if sc.Connects() > 0 && !sc.HasHealthListener() {
+				sc.Report(connectivity.Connecting, nil)
+				sc.Report(connectivity.Ready, nil)
+				synctest.Wait()
+				sc.ReportHealth(connectivity.Connecting, nil)
+				sc.ReportHealth(connectivity.Ready, nil)
+				synctest.Wait()
+			}
+		}
+	}
+}
+
+// calls has n calls picked, which end so on the endpoint that is bad, and well on others.
+// It returns how many each has had.
+func (h *tree) calls(n int, bad string) map[string]int {
+	h.t.Helper()
+	had := map[string]int{}
+	for range n {
+		result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		name := result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
+		had[name]++
+		info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
+		if name == bad {
+			info = ended(codes.Unavailable, true, false)
+		}
+		if result.Done != nil {
+			result.Done(info)
+		}
+		synctest.Wait()
+	}
+	return had
+}
+
+func (h *tree) want(got map[string]int, want string) {
+	h.t.Helper()
+	if fmt.Sprint(got) != want {
+		h.t.Errorf("calls went to %v, want %s", got, want)
+	}
+}
+
+// An endpoint whose calls fail gets none, keeps its connection, and comes back: over our
+// own child and over gRPC's.
+func TestABadEndpointAmongOthers(t *testing.T) {
+	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
+		t.Run(child, func(t *testing.T) {
+			inTree(t, child, func(h *tree) {
+				h.update(consecutive(), endpointsOf("a", "b")...)
+				h.want(h.calls(10, ""), "map[a:5 b:5]")
+				h.want(h.calls(10, "a"), "map[a:5 b:5]")
+				h.want(h.calls(10, "a"), "map[b:10]")
+				if len(h.cc.SubConns()) != 2 || len(h.cc.Live()) != 2 {
+					t.Errorf("there are %v of %v, want both connections kept", h.cc.Live(), h.cc.SubConns())
+				}
+				time.Sleep(40 * time.Second)
+				synctest.Wait()
+				h.want(h.calls(10, ""), "map[a:5 b:5]")
+			})
+		})
+	}
+}
+
+// In a tree whose shape does not change, what is not configured costs a pick nothing:
+// the child's own picker is published, and nobody hears how calls end.
+func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
+	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+		untouched := func(counts bool) {
+			t.Helper()
+			state := h.cc.State()
+			if _, ok := state.Picker.(*weighted.Picker); !ok {
+				t.Errorf("published a %T, want the child's own picker", state.Picker)
+			}
+			if result, err := state.Picker.Pick(balancer.PickInfo{}); err != nil || (result.Done != nil) != counts {
+				t.Errorf("a pick has a Done: %v, %v; want %v", result.Done != nil, err, counts)
+			}
+		}
+		noOp := outlierscenario.Default()
+		h.update(noOp, endpointsOf("a", "b")...)
+		untouched(false)
+		before := len(h.cc.SubConns())
+		h.update(consecutive(), endpointsOf("a", "b")...)
+		untouched(true)
+		h.want(h.calls(20, "a"), "map[a:5 b:15]")
+		h.update(noOp, endpointsOf("a", "b")...)
+		untouched(false)
+		h.want(h.calls(10, "a"), "map[a:5 b:5]")
+		if now := len(h.cc.SubConns()); now != before {
+			t.Errorf("a configuration that came and went cost %d connections", now-before)
+		}
+	})
+}
+
+// A61: what is ejected is the endpoint, whichever of its addresses is connected.
+func TestAnEndpointHasSeveralAddresses(t *testing.T) {
+	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+		two := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a1"}, {Addr: "a2"}}}
+		h.update(consecutive(), two, endpointsOf("b")[0])
+		h.want(h.calls(20, "a1"), "map[a1:5 b:15]")
+		h.cc.SubConn("a1").Report(connectivity.Idle, nil)
+		synctest.Wait()
+		h.cc.SubConn("a1").Report(connectivity.TransientFailure, fmt.Errorf("refused"))
+		synctest.Wait()
+		sc := h.cc.SubConn("a2")
+		sc.Report(connectivity.Ready, nil)
+		synctest.Wait()
+		sc.ReportHealth(connectivity.Ready, nil)
+		synctest.Wait()
+		h.want(h.calls(10, ""), "map[b:10]")
+		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		h.want(h.calls(10, ""), "map[a2:5 b:5]")
+	})
+}
+
+// Behind a proxy all endpoints are dialled at one address, and differ in its attributes.
+func TestEndpointsBehindAProxy(t *testing.T) {
+	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+		through := func(target string) resolver.Endpoint {
+			return resolver.Endpoint{Addresses: []resolver.Address{{Addr: "proxy", ServerName: target, Attributes: attributes.New("to", target)}}}
+		}
+		h.update(consecutive(), through("a"), through("b"))
+		ready := h.cc.Live()
+		if len(ready) != 2 {
+			t.Fatalf("there are %v, want two connections", ready)
+		}
+		had := map[string]int{}
+		for range 40 {
+			result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			target := result.SubConn.(*lbtest.SubConn).Addresses[0].ServerName
+			had[target]++
+			info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
+			if target == "a" {
+				info = ended(codes.Unavailable, true, false)
+			}
+			result.Done(info)
+			synctest.Wait()
+		}
+		h.want(had, "map[a:5 b:35]")
+	})
+}
+
+// What is ejected is so for a connection that is made meanwhile, too.
+func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
+	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+		h.update(consecutive(), endpointsOf("a", "b")...)
+		h.want(h.calls(20, "a"), "map[a:5 b:15]")
+		h.cc.SubConn("a").Report(connectivity.Idle, nil)
+		synctest.Wait()
+		h.update(consecutive(), endpointsOf("a", "b")...)
+		h.want(h.calls(10, ""), "map[b:10]")
+		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		h.want(h.calls(10, ""), "map[a:5 b:5]")
+	})
+}
+
+// An endpoint that is removed while it is ejected, and comes back, is a new one.
+func TestAnEjectedEndpointIsRemoved(t *testing.T) {
+	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+		h.update(consecutive(), endpointsOf("a", "b", "c")...)
+		h.want(h.calls(21, "a"), "map[a:5 b:8 c:8]")
+		h.update(consecutive(), endpointsOf("b", "c")...)
+		h.update(consecutive(), endpointsOf("a", "b", "c")...)
+		h.want(h.calls(9, ""), "map[a:3 b:3 c:3]")
+	})
+}
