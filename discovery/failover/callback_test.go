@@ -109,8 +109,9 @@ func TestCloseWhileAPartIsAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		release := make(chan struct{})
+		f.resolvers["a"].answer("10.0.1.1:1")
 		f.resolvers["a"].onAsk = func() { <-release; f.add("answered a") }
-		r.ResolveNow(resolver.ResolveNowOptions{})
+		hierarchy.ResolveNow(cc.last)("fake:a")
 		synctest.Wait()
 		r.Close()
 		close(release)

@@ -63,10 +63,11 @@
 // up by an interval as well, and an address is given up only after it was missing from two
 // answers in a row, or as many as removeAfter says.
 //
-// Requests for re-resolution by a load-balancing policy go to the part whose
-// endpoints it is about. The channel itself, which asks whenever a connection cannot
-// be made or is lost, does not say which: then all parts are asked. The resolver of
-// DNS names looks them up no more than once in 30 seconds, however often it is asked.
+// Requests for re-resolution go to the part whose connection failed or broke, which the
+// policies know. The channel, which asks as well and does not say which, is not heard where
+// there are several parts: it would have DNS looked up for as long as the endpoints of another
+// part are down. The resolver of DNS names looks them up no more than once in 30 seconds,
+// however often it is asked.
 //
 // # Authority and TLS
 //

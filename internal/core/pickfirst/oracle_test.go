@@ -142,11 +142,17 @@ func retriesForEver(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// resolvesOnce: after a failed pass, once for as many failures as addresses.
+// resolvesOnce: when a connection broke, and after a failed pass once for as many failures
+// as addresses.
 func resolvesOnce(n *network, _ string, _ []string) error {
 	size, failures, counting := 0, 0, false
-	for _, line := range n.history {
+	for i, line := range n.history {
+		broke := i+1 < len(n.history) && n.history[i+1] == "publish IDLE"
 		switch {
+		case broke && line != "resolve":
+			return fmt.Errorf("a connection broke, and re-resolution is not asked for")
+		case broke:
+			counting = false
 		case strings.HasPrefix(line, "update"):
 			size, counting = len(strings.Fields(line))-1, false
 		case line == "publish IDLE", strings.HasSuffix(line, " READY"):

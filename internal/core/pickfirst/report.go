@@ -110,10 +110,12 @@ func (c *Core) ready(i int) {
 	c.publish(Ready, i, nil)
 }
 
-// rest follows a connection that broke: there is no reconnecting until asked for.
+// rest follows a connection that broke: there is no reconnecting until asked for. A server
+// that closes connections from time to time wants clients to look up its name again.
 func (c *Core) rest(i int) {
 	c.phase, c.held = PhaseIdle, false
 	c.settle(i)
+	c.do(Resolve, 0)
 	c.publish(Idle, 0, nil)
 }
 
