@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -147,10 +148,18 @@ func startServerOn(t *testing.T, name, address string, certificate *tls.Certific
 	return s
 }
 
+// What a backend process is told by its environment.
+const (
+	nameVariable    = "UNDERSTUDY_E2E_NAME"
+	addressVariable = "UNDERSTUDY_E2E_ADDRESS"
+)
+
 // runBackendProcess is the role "backend": it prints its address and serves until
 // stdin ends.
 func runBackendProcess() error {
-	s, listener, err := newServer("process", "127.0.0.1:0", insecure.NewCredentials())
+	name := cmp.Or(os.Getenv(nameVariable), "process")
+	address := cmp.Or(os.Getenv(addressVariable), "127.0.0.1:0")
+	s, listener, err := newServer(name, address, insecure.NewCredentials())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,233 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+	"google.golang.org/grpc"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
+)
+
+var logged = testlog.Keep()
+
+// retries try those calls again that were under way when their backend was killed.
+const retries = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":5,"initialBackoff":"0.05s","maxBackoff":"1s",
+	"backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
+
+// backendProcess is a backend in a process of its own, that can be killed and started again
+// on its port.
+type backendProcess struct {
+	name, address string
+	kill          func()
+}
+
+func (b *backendProcess) start(t *testing.T) {
+	t.Helper()
+	command, stdout := startSelf(t, "backend", nameVariable+"="+b.name, addressVariable+"="+b.address)
+	line, err := stdout.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.address = strings.TrimSpace(line)
+	b.kill = func() { command.Process.Kill() }
+}
+
+func (b *backendProcess) port() string { return b.address[strings.LastIndex(b.address, ":")+1:] }
+
+func startBackendProcess(t *testing.T, name string) *backendProcess {
+	t.Helper()
+	b := &backendProcess{name: name}
+	b.start(t)
+	return b
+}
+
+func startDNS(t *testing.T) *dnstest.Server {
+	t.Helper()
+	dns := dnstest.Start()
+	t.Cleanup(dns.Stop)
+	return dns
+}
+
+// waiting makes calls that wait for ready, several at a time, until it is told to stop. It
+// counts those that fail.
+func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures int64)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	var calls, failures atomic.Int64
+	for range 4 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				_, err := who(ctx, cc, grpc.WaitForReady(true))
+				if ctx.Err() != nil {
+					return
+				}
+				calls.Add(1)
+				if err != nil {
+					failures.Add(1)
+					t.Errorf("a call that waits for ready: %v", err)
+				}
+			}
+		})
+	}
+	return func() (int64, int64) {
+		cancel()
+		callers.Wait()
+		return calls.Load(), failures.Load()
+	}
+}
+
+// The case of gRFC A37: EDS first, then SRV records, then plain DNS. The endpoints of the
+// first die, then those of the second, then they come back in the other order.
+func TestMixtureFailsOverAndComesBack(t *testing.T) {
+	t.Parallel()
+	pushed, found, last := startBackendProcess(t, "eds"), startBackendProcess(t, "srv"), startBackendProcess(t, "dns")
+	dns := startDNS(t)
+	dns.Set("host.test", "A", "127.0.0.1")
+	dns.Set("backup.test", "A", "127.0.0.1")
+	dns.Set("_grpc._tcp.checkout.test", "SRV", "10 1 "+found.port()+" host.test.")
+	manager := manager(t, func(s *adstest.Stream) error {
+		if err := s.Respond("1", "n", adstest.Cluster("checkout", pushed.address)); err != nil {
+			return err
+		}
+		return s.Drain()
+	})
+	parts := []string{"eds://" + manager + "/checkout", "srv://" + dns.Address() + "/checkout.test?refresh=5s", "dns://" + dns.Address() + "/backup.test:" + last.port()}
+	target := "failover:///" + strings.ReplaceAll(strings.Join(parts, ","), "?", "%3F")
+	cc := newClient(t, target, understudy.With(discovery.WithServiceConfig(retries)))
+	ctx := deadline(t, 150*time.Second)
+	awaitName(ctx, t, cc, "eds")
+	stop := waiting(t, cc)
+
+	pushed.kill()
+	awaitName(ctx, t, cc, "srv")
+	found.kill()
+	awaitName(ctx, t, cc, "dns")
+	// The endpoints of EDS go on failing, which is no reason to look the last name up again.
+	// gRPC's resolver, if it were asked, would do so 30 s after the first time; the interval of
+	// SRV says when these are over.
+	const enough = 8 // times 4.5 s at least
+	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < enough {
+		dns.Await("_grpc._tcp.checkout.test", "SRV", enough-done)
+	}
+	if looked := dns.Asked("backup.test", "A"); looked != 1 {
+		t.Errorf("backup.test was looked up %d times, want once", looked)
+	}
+	found.start(t)
+	awaitName(ctx, t, cc, "srv")
+	pushed.start(t)
+	awaitName(ctx, t, cc, "eds")
+
+	if calls, failures := stop(); failures > 0 || calls < 100 {
+		t.Errorf("%d of %d calls that wait for ready failed", failures, calls)
+	}
+	for _, change := range []struct {
+		verb     string
+		from, to int
+	}{{"down", 0, 1}, {"down", 1, 2}, {"back up", 2, 1}, {"back up", 1, 0}} {
+		if n := logged.Count("priority: ", manager, change.verb+` from "`+parts[change.from], `to "`+parts[change.to]); n != 1 {
+			t.Errorf("%d lines of the log say that it went %s from %s to %s, want one", n, change.verb, parts[change.from], parts[change.to])
+		}
+	}
+	if n := logged.Count("priority: ", manager, " from "); n != 4 {
+		t.Errorf("%d lines of the log are about changes of priority, want 4", n)
+	}
+}
+
+// Whatever is wrong with a part, its error names it, and the others go on.
+func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	good := startServer(t, "good", nil)
+	dns := startDNS(t)
+	dns.SetAnswer("_grpc._tcp.broken.test", "SRV", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
+	dns.SetAnswer("_grpc._tcp.silent.test", "SRV", dnstest.Answer{Silent: true})
+	dns.Set("_grpc._tcp.loop.test", "SRV", "CNAME _grpc._tcp.loop.test.")
+	dns.Set("_grpc._tcp.none.test", "SRV", "0 0 0 .")
+	dns.Set("good.test", "A", "127.0.0.1")
+	var parts []string
+	for _, name := range []string{"gone", "broken", "silent", "loop", "none"} {
+		parts = append(parts, fmt.Sprintf("srv://%s/%s.test.", dns.Address(), name))
+	}
+	parts = append(parts, "dns://"+dns.Address()+"/gone.test:1", "eds://"+nobodyAt(t)+"/shop", "file:///no/such/file.yaml",
+		fmt.Sprintf("dns://%s/good.test:%s", dns.Address(), good.address[strings.LastIndex(good.address, ":")+1:]))
+	cc := newClient(t, "failover:///"+strings.Join(parts, ",")+"?failoverTimeout=2s")
+	awaitName(deadline(t, 30*time.Second), t, cc, "good")
+	for i, want := range []string{
+		"no such host", "server misbehaving", "i/o timeout", "no such host", "",
+		"its resolver answered without addresses", "connection refused", "no such file",
+	} {
+		if want != "" {
+			logged.Wait(t, 60*time.Second, "failover: "+parts[i]+": ", want)
+		}
+	}
+	logged.Wait(t, 60*time.Second, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
+}
+
+// A backend that is added to a name takes its share within the refresh, its jitter and the
+// time of a look-up, and no connection is dropped for it.
+func TestABackendAddedToANameIsUsed(t *testing.T) {
+	t.Parallel()
+	const refresh = 2 * time.Second
+	first := startServerOn(t, "first", "127.0.0.1:0", nil)
+	port := first.address[strings.LastIndex(first.address, ":")+1:]
+	dns := startDNS(t)
+	dns.Set("shop.test", "A", "127.0.0.1")
+	cc := newClient(t, fmt.Sprintf("failover:///dns://%s/shop.test:%s?refresh=%v", dns.Address(), port, refresh))
+	ctx := deadline(t, 60*time.Second)
+	awaitName(ctx, t, cc, "first")
+	startServerOn(t, "second", "127.0.0.2:"+port, nil)
+	dns.Set("shop.test", "A", "127.0.0.2", "127.0.0.1")
+	added := time.Now()
+	stop := waiting(t, cc)
+	awaitName(ctx, t, cc, "second")
+	if took, most := time.Since(added), refresh*11/10+time.Second; took > most {
+		t.Errorf("the second backend was used after %v, want %v at most", took, most)
+	}
+	counts := make(map[string]int)
+	for range 100 {
+		a, err := who(ctx, cc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[a.name]++
+	}
+	if counts["second"] < 30 || counts["first"] < 30 {
+		t.Errorf("of 100 calls beside others each backend answers %v, want about half", counts)
+	}
+	if calls, failures := stop(); failures > 0 || calls == 0 {
+		t.Errorf("%d of %d calls failed", failures, calls)
+	}
+	// The one that is removed is left once two answers were without it.
+	dns.Set("shop.test", "A", "127.0.0.2")
+	dns.Await("shop.test", "A", 1)
+	if a, b := both(ctx, t, cc); !a || !b {
+		t.Error("a backend is left after one answer without it")
+	}
+	dns.Await("shop.test", "A", 2)
+	for a := true; a; a, _ = both(ctx, t, cc) {
+	}
+}
+
+// both returns which of the backends answer a round of calls.
+func both(ctx context.Context, t *testing.T, cc *grpc.ClientConn) (first, second bool) {
+	t.Helper()
+	for range 4 {
+		a, err := who(ctx, cc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second = first || a.name == "first", second || a.name == "second"
+	}
+	return first, second
+}
