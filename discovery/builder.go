@@ -156,8 +156,8 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	}
 	carried := credsCarryName(opts)
 	for _, p := range parts {
-		m := feed.Mechanism{Name: p.Name, Key: keptBy{b, config.Target, p.Name}, TrustNames: p.TrustNames && !carried}
-		m.Start = func(in *feed.Inlet) (feed.Watch, error) { return p.Source.Start(in) }
+		m := p.mechanism()
+		m.Key, m.TrustNames = keptBy{b, config.Target, p.Name}, p.TrustNames && !carried
 		if p.Name != "" && !carried && (p.own || t.options.authority == "") {
 			m.ServerName = p.Authority
 		}

@@ -201,6 +201,13 @@ func (r *round) Fail(err error) {
 	}
 }
 
+// Parts implements Receiver.
+func (r *round) Parts(parts []Part) {
+	if r.answered(r.number, false) {
+		r.receiver.Parts(parts)
+	}
+}
+
 // addressesOf returns what tells an endpoint from others.
 func addressesOf(e resolver.Endpoint) string {
 	var b strings.Builder

@@ -71,6 +71,17 @@ type Receiver interface {
 	// is none. It is logged once for each different text. What it wraps is not passed
 	// on: a status would end calls that wait for ready.
 	Fail(error)
+	// Parts takes a list of parts, at least one, in place of an answer: the source has
+	// found out that its endpoints come from elsewhere, all priorities of the first part,
+	// then those of the second, and so on. The source goes on, and may give another list
+	// or an answer at any time. Each part has a name, its own errors, and its own last
+	// answer, which a part of the same name in a later list inherits; where the Source is
+	// the same one (==), it is not even started again. Its endpoints are verified as
+	// those of the whole: Authority and TrustNames do not count.
+	//
+	// What is in use stays in use until a part of the new list has answered, and the others
+	// have answered or failed, or the failover time is over.
+	Parts([]Part)
 }
 
 // Part is one entry in the list of where a target's endpoints come from.

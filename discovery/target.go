@@ -88,6 +88,8 @@ func (t *Target) names() string {
 	return strings.Join(all, ", ")
 }
 
+var errNoName = errors.New("part 1 has no name, want one")
+
 // checkParts returns an error if a source was not made as it should be.
 func checkParts(parts []Part) error {
 	if len(parts) == 0 {

@@ -45,6 +45,7 @@ func (*names) LookupNetIP(context.Context, string, string) ([]netip.Addr, error)
 
 // receiver counts what it is told.
 type receiver struct {
+	discovery.Receiver
 	mu             sync.Mutex
 	answers, fails int
 	refusal        error

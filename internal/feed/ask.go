@@ -10,8 +10,8 @@ import "google.golang.org/grpc/resolver"
 func (f *Feed) ResolveNow(resolver.ResolveNowOptions) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.words) == 1 {
-		f.ask(0)
+	if slots := f.inUse(); len(slots) == 1 {
+		f.ask(slots[0])
 	}
 }
 
@@ -20,43 +20,33 @@ func (f *Feed) ResolveNow(resolver.ResolveNowOptions) {
 func (f *Feed) resolveChild(child string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if i, ok := f.children[child]; ok {
-		f.ask(i)
+	if s, ok := f.children[child]; ok {
+		f.ask(s)
 	}
 }
 
-// ask has source i asked to look again: never on the caller's stack, because policies
+// ask has a source asked to look again: never on the caller's stack, because policies
 // ask from within an update, and a source that answers at once would make the channel
 // wait for itself. The lock is held.
-func (f *Feed) ask(i int) {
-	if f.closed || !f.started || !f.resolves(i) {
+func (f *Feed) ask(s *slot) {
+	if f.closed || !f.started || !s.resolves() {
 		return
 	}
-	f.words[i].ask = true
+	s.ask = true
 	if !f.asking {
 		f.asking = true
 		go f.askSources()
 	}
 }
 
-// resolves returns whether source i can be asked to look again. The lock is held, and
-// all sources are started.
-func (f *Feed) resolves(i int) bool {
-	_, ok := f.watches[i].(resolverNow)
-	return ok
-}
-
 // askSources asks the sources, one after the other, until nobody is left to be asked.
-// Where the feed is closed meanwhile it closes them, so that none is asked after it
-// was closed.
+// It closes those that are to be closed meanwhile, all of them where the feed is, so that
+// none is asked after it was closed.
 func (f *Feed) askSources() {
 	for {
-		watch, closed := f.nextToAsk()
-		switch {
-		case closed:
-			closeAll(f.watches)
-			return
-		case watch == nil:
+		watch, retired := f.nextToAsk()
+		closeAll(retired)
+		if watch == nil {
 			return
 		}
 		watch.ResolveNow()
@@ -64,19 +54,21 @@ func (f *Feed) askSources() {
 }
 
 // nextToAsk returns a source that is to be asked, nil where there is none and
-// askSources must return, or that the feed is closed.
-func (f *Feed) nextToAsk() (watch resolverNow, closed bool) {
+// askSources must return, and sources that are to be closed.
+func (f *Feed) nextToAsk() (watch resolverNow, retired []Watch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	retired, f.retired = f.retired, nil
 	if f.closed {
-		return nil, true
+		f.asking = false
+		return nil, append(retired, f.open()...)
 	}
-	for i := range f.words {
-		if f.words[i].ask {
-			f.words[i].ask = false
-			return f.watches[i].(resolverNow), false
+	for _, s := range f.all() {
+		if s.ask && s.resolves() {
+			s.ask = false
+			return s.watch.(resolverNow), retired
 		}
 	}
 	f.asking = false
-	return nil, false
+	return nil, retired
 }

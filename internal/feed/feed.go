@@ -12,8 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +54,8 @@ type Mechanism struct {
 	// Key is what the last good answer is kept by while the channel is idle; equal
 	// keys mean the same endpoints, asked for in the same way. Nil keeps none.
 	Key any
+	// Source tells one source from another, where it can be compared: see Inlet.Parts.
+	Source any
 	// Start starts the source.
 	Start func(*Inlet) (Watch, error)
 }
@@ -76,12 +76,12 @@ type Feed struct {
 
 	mu       sync.Mutex
 	progress progress
-	words    []word // one a mechanism
-	watches  []Watch
-	children map[string]int // to the mechanism that a child of the last tree is of
-	timer    *time.Timer    // sets progress.late
-	started  bool           // every source is started
+	slots    []*slot          // one a mechanism
+	children map[string]*slot // to the mechanism that a child of the last tree is of
+	timer    *time.Timer      // sets progress.late
+	started  bool             // every source is started
 	closed   bool
+	retired  []Watch // to be closed when no source is being asked
 
 	publishing bool // a goroutine is in publish, and sends what turns up
 	changed    bool // there is something that was not sent
@@ -98,61 +98,43 @@ type Feed struct {
 // be started it closes the others, and nothing is sent. Where the service config has
 // a mistake no source is started.
 func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
-	f := &Feed{
-		config:   config,
-		cc:       cc,
-		progress: progress{phases: make([]phase, len(config.Mechanisms))},
-		words:    make([]word, len(config.Mechanisms)),
-	}
+	f := &Feed{config: config, cc: cc}
 	if err := f.checkServiceConfig(); err != nil {
 		return nil, err
 	}
-	f.startTimer()
-	var watches []Watch
 	for i, m := range config.Mechanisms {
-		watch, err := m.Start(&Inlet{feed: f, index: i, translator: topology.Translator{Name: config.prefix(i), TrustNames: m.TrustNames}})
+		f.slots = append(f.slots, f.newSlot(m, config.prefix(i)))
+	}
+	if len(f.slots) > 1 {
+		f.timer = time.AfterFunc(f.patience(), f.losePatience)
+	}
+	for i, s := range f.slots {
+		watch, err := s.Start(s.inlet)
 		if err != nil {
-			f.stop()
-			closeAll(watches)
-			if m.Name != "" {
-				err = fmt.Errorf("part %d, %s: %w", i+1, Quote(m.Name), err)
+			closeAll(f.stop())
+			if s.Name != "" {
+				err = fmt.Errorf("part %d, %s: %w", i+1, Quote(s.Name), err)
 			}
 			return nil, err
 		}
-		watches = append(watches, watch)
+		f.mu.Lock()
+		s.watch = watch
+		f.mu.Unlock()
 	}
 	f.mu.Lock()
-	f.watches, f.started = watches, true
+	f.started = true
 	f.mu.Unlock()
 	// Whoever answered has been told that all is well, and hears of an error again.
-	_ = f.publish(nobody)
+	_ = f.publish(nil)
 	return f, nil
 }
 
-// prefix returns what the names of the children of mechanism i begin with: its name,
-// unless the child of another has a name that could be one of these.
-func (c *Config) prefix(i int) string {
-	name := c.Mechanisms[i].Name
-	for name != "" && slices.ContainsFunc(c.Mechanisms, func(m Mechanism) bool {
-		return m.Name == name && name != c.Mechanisms[i].Name || strings.HasPrefix(m.Name, name+"/")
-	}) {
-		name += fmt.Sprintf("'%d", i)
+// patience is how long one mechanism that is slow holds back the others.
+func (f *Feed) patience() time.Duration {
+	if wait := f.config.Settings.FailoverTimeout; wait > 0 {
+		return wait
 	}
-	return name
-}
-
-// startTimer sees to it that the others are not held back for ever.
-func (f *Feed) startTimer() {
-	if len(f.words) == 1 {
-		return
-	}
-	wait := patience
-	if f.config.Settings.FailoverTimeout > 0 {
-		wait = f.config.Settings.FailoverTimeout
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.timer = time.AfterFunc(wait, f.losePatience)
+	return patience
 }
 
 func (f *Feed) losePatience() {
@@ -160,7 +142,7 @@ func (f *Feed) losePatience() {
 	f.progress.late = true
 	f.changed = f.changed || !f.progress.sent
 	f.mu.Unlock()
-	_ = f.publish(nobody) // see Start
+	_ = f.publish(nil) // see Start
 }
 
 // stop ends all that the feed does of itself. It returns the watches, for the caller
@@ -175,30 +157,15 @@ func (f *Feed) stop() []Watch {
 		return nil
 	}
 	f.closed = true
+	for _, s := range f.slots {
+		if s.parts.timer != nil {
+			s.parts.timer.Stop()
+		}
+	}
 	if f.asking {
 		return nil
 	}
-	return f.watches
-}
-
-// confirmAll notes until when each source held to its last answer.
-func (f *Feed) confirmAll() {
-	f.mu.Lock()
-	holds := make([]bool, len(f.words))
-	for i := range holds {
-		holds[i] = !f.closed && f.holds(i)
-	}
-	f.mu.Unlock()
-	for i, m := range f.config.Mechanisms {
-		if !holds[i] {
-			continue
-		}
-		at := time.Now()
-		if c, ok := f.watches[i].(confirmer); ok {
-			at = c.Confirmed()
-		}
-		kept.confirm(m.Key, at)
-	}
+	return f.open()
 }
 
 // Close closes the sources. No update begins after it. It does not wait for one that

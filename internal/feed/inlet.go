@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/resolver"
@@ -15,25 +14,11 @@ import (
 
 var errNoAddresses = errors.New("its resolver answered without addresses")
 
-// word is the last word of a source.
-type word struct {
-	said      said          // its last answer
-	tree      topology.Tree // over that answer; without endpoints while there is none
-	err       error         // why there is none
-	complaint string        // what is wrong now, "" if nothing
-	noted     string        // what the log said about the answer last
-	told      bool          // it knows that the channel did not like an update
-	ask       bool          // it is to be asked to look again
-}
-
 // Inlet takes what one source finds out. Its methods are safe for concurrent use and
 // may be called from anywhere, also after Close, when they do nothing.
 type Inlet struct {
-	feed  *Feed
-	index int // of the mechanism
-
-	mu         sync.Mutex // one answer at a time becomes a tree
-	translator topology.Translator
+	feed *Feed
+	slot *slot
 }
 
 // Update takes an answer in place of the one before. One that changes nothing costs
@@ -46,7 +31,7 @@ func (in *Inlet) Update(a topology.Answer) error {
 		return errNoAddresses
 	}
 	s := sayingOf(a)
-	if in.feed.repeats(in.index, s) {
+	if in.feed.repeats(in, s) {
 		return nil
 	}
 	tree, err := in.take(a, s.clone(), "")
@@ -57,8 +42,8 @@ func (in *Inlet) Update(a topology.Answer) error {
 		in.Fail(err)
 		return err
 	}
-	in.feed.note(in.index, notesOf(a, tree))
-	return in.feed.publish(in.index)
+	in.feed.note(in.slot, notesOf(a, tree))
+	return in.feed.publish(in.slot)
 }
 
 // anyAddress returns whether there is an address at all. That there is none is seldom
@@ -72,19 +57,19 @@ func anyAddress(endpoints []resolver.Endpoint) bool {
 // used.
 func (in *Inlet) Fail(err error) {
 	if !in.recall(err) {
-		in.feed.fail(in.index, stable(err))
+		in.feed.fail(in, stable(err))
 	}
-	_ = in.feed.publish(nobody) // the source knows that it failed, and tries again anyway
+	_ = in.feed.publish(nil) // the source knows that it failed, and tries again anyway
 }
 
 // take makes a tree of an answer and notes it. A complaint means that it is not what
 // the source says now.
 func (in *Inlet) take(a topology.Answer, s said, complaint string) (topology.Tree, error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	in.slot.answering.Lock()
+	defer in.slot.answering.Unlock()
 	tree, err := in.translate(a)
 	if err == nil {
-		in.feed.answer(in.index, s, tree, complaint)
+		in.feed.retire(in.feed.answer(in, s, tree, complaint))
 	}
 	return tree, err
 }
@@ -94,10 +79,10 @@ func (in *Inlet) take(a topology.Answer, s said, complaint string) (topology.Tre
 // the mechanism.
 func (in *Inlet) translate(a topology.Answer) (topology.Tree, error) {
 	if a.Cluster == nil {
-		return in.feed.plainTree(in.index, a.Endpoints...), nil
+		return in.slot.plainTree(a.Endpoints...), nil
 	}
-	tree, err := in.translator.Translate(a.Cluster)
-	if name := in.feed.config.Mechanisms[in.index].ServerName; name != "" {
+	tree, err := in.slot.translator.Translate(a.Cluster)
+	if name := in.slot.ServerName; name != "" {
 		for _, endpoint := range tree.Endpoints {
 			for i := range endpoint.Addresses {
 				if endpoint.Addresses[i].ServerName == "" {
@@ -109,11 +94,10 @@ func (in *Inlet) translate(a topology.Answer) (topology.Tree, error) {
 	return tree, err
 }
 
-// plainTree returns the tree of mechanism i over plain endpoints, of which there may
+// plainTree returns the tree of the mechanism over plain endpoints, of which there may
 // be none. Those without an address are left out.
-func (f *Feed) plainTree(i int, given ...resolver.Endpoint) topology.Tree {
-	m := f.config.Mechanisms[i]
-	part := topology.Part{Name: m.Name}
+func (s *slot) plainTree(given ...resolver.Endpoint) topology.Tree {
+	part := topology.Part{Name: s.plain}
 	if part.Name == "" {
 		part.Name = "endpoints"
 	}
@@ -123,7 +107,7 @@ func (f *Feed) plainTree(i int, given ...resolver.Endpoint) topology.Tree {
 		}
 		endpoint.Addresses = append([]resolver.Address(nil), endpoint.Addresses...)
 		for j := range endpoint.Addresses {
-			endpoint.Addresses[j].ServerName = m.ServerName
+			endpoint.Addresses[j].ServerName = s.ServerName
 		}
 		part.Endpoints = append(part.Endpoints, endpoint)
 	}
@@ -142,111 +126,110 @@ func notesOf(a topology.Answer, tree topology.Tree) string {
 	return notes.Error()
 }
 
-// repeats returns whether s is what mechanism i said last, the channel has it, and
-// nothing has gone wrong since.
-func (f *Feed) repeats(i int, s said) bool {
+// repeats returns whether said is what the source said last, the channel has it, and
+// nothing has gone wrong since; or whether it does not matter any more.
+func (f *Feed) repeats(in *Inlet, said said) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
+	s := in.slot
+	if f.closed || s.inlet != in {
 		return true
 	}
-	w := &f.words[i]
-	if f.progress.phases[i] != answered || f.refused || !w.said.equal(s) {
+	if s.phase != answered || f.refused || len(s.parts.all()) > 0 || !s.said.equal(said) {
 		return false
 	}
-	w.complaint = ""
-	kept.confirm(f.config.Mechanisms[i].Key, time.Now())
+	s.complaint = ""
+	kept.confirm(s.Key, time.Now())
 	return true
 }
 
-// answer notes that mechanism i has said s, which makes tree.
-func (f *Feed) answer(i int, s said, tree topology.Tree, complaint string) {
+// answer notes that a source has said what makes tree. It returns watches to be closed.
+func (f *Feed) answer(in *Inlet, said said, tree topology.Tree, complaint string) []Watch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		return
+	s := in.slot
+	if f.closed || s.inlet != in {
+		return nil
 	}
-	w := &f.words[i]
-	f.changed = true
-	w.said, w.tree = s, tree
-	f.progress.phases[i] = answered
-	w.err = nil
-	if complaint != "" {
-		w.complaint = complaint
-		return
+	s.said, s.tree = said, tree
+	s.phase = answered
+	s.err = nil
+	s.complaint = complaint
+	if complaint == "" {
+		kept.put(s.Key, said, time.Now())
 	}
-	w.complaint = ""
-	kept.put(f.config.Mechanisms[i].Key, s, time.Now())
+	retired := f.whole(s)
+	f.touch(s)
+	return append(retired, f.turn()...)
 }
 
-// note logs what has no effect in the answer of mechanism i, when it changes.
-func (f *Feed) note(i int, notes string) {
+// note logs what has no effect in the answer of a source, when it changes.
+func (f *Feed) note(s *slot, notes string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	w := &f.words[i]
-	if notes != w.noted && notes != "" {
-		logger.Warning(f.line(i, notes))
+	if notes != s.noted && notes != "" {
+		logger.Warning(f.line(s, notes))
 	}
-	w.noted = notes
+	s.noted = notes
 }
 
-// fail notes that source i failed with err.
-func (f *Feed) fail(i int, err error) {
+// fail notes that a source failed with err.
+func (f *Feed) fail(in *Inlet, err error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
+	s := in.slot
+	if f.closed || s.inlet != in {
+		f.mu.Unlock()
 		return
 	}
-	w := &f.words[i]
-	if f.progress.phases[i] == answered {
-		if f.holds(i) {
-			kept.confirm(f.config.Mechanisms[i].Key, time.Now())
+	if s.phase == answered {
+		if s.holds() {
+			kept.confirm(s.Key, time.Now())
 		}
-		f.complain(i, err.Error(), "; the endpoints from before stay in use")
+		f.complain(s, err.Error(), "; the endpoints from before stay in use")
+		f.mu.Unlock()
 		return
 	}
-	if f.complain(i, err.Error(), "") {
-		f.changed = true // calls see the error
+	if f.complain(s, err.Error(), "") {
+		f.touch(s) // calls see the error
 	}
-	f.progress.phases[i] = failed
-	w.err = err
-	w.tree = f.plainTree(i)
+	s.phase = failed
+	s.err = err
+	s.tree = s.plainTree()
+	retired := f.turn()
+	f.mu.Unlock()
+	f.retire(retired)
 }
 
-// complain logs what is wrong with source i, unless it did so last. It returns whether
+// complain logs what is wrong with a source, unless it did so last. It returns whether
 // that is news. The lock is held.
-func (f *Feed) complain(i int, text, consequence string) bool {
-	w := &f.words[i]
-	if w.complaint == text {
+func (f *Feed) complain(s *slot, text, consequence string) bool {
+	if s.complaint == text {
 		return false
 	}
-	w.complaint = text
-	logger.Warning(f.line(i, text) + consequence)
+	s.complaint = text
+	logger.Warning(f.line(s, text) + consequence)
 	return true
-}
-
-// holds returns whether source i holds to its last answer. The lock is held.
-func (f *Feed) holds(i int) bool {
-	return f.progress.phases[i] == answered && f.words[i].complaint == ""
 }
 
 // recall answers for a source that failed with err before it ever answered, with what
 // is kept of an earlier channel to the same target. It returns false where nothing is.
 func (in *Inlet) recall(err error) bool {
 	in.feed.mu.Lock()
-	never := in.feed.progress.phases[in.index] != answered && !in.feed.closed
+	never := in.slot.phase != answered && !in.feed.closed
 	in.feed.mu.Unlock()
 	if !never {
 		return false
 	}
-	s, age, ok := kept.get(in.feed.config.Mechanisms[in.index].Key, time.Now())
+	s, age, ok := kept.get(in.slot.Key, time.Now())
 	if !ok {
 		return false
 	}
 	text := strings.TrimSpace(err.Error())
-	if _, err := in.take(s.answer(), s, text); err != nil {
+	if s.parts != nil {
+		in.split(s.parts, text)
+	} else if _, err := in.take(s.answer(), s, text); err != nil {
 		return false
 	}
-	logger.Warning(in.feed.line(in.index, fmt.Sprintf("%s; the endpoints that were confirmed %v ago are used", text, age.Round(time.Second))))
+	logger.Warning(in.feed.line(in.slot, fmt.Sprintf("%s; the endpoints that were confirmed %v ago are used", text, age.Round(time.Second))))
 	return true
 }

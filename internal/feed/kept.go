@@ -26,6 +26,7 @@ const (
 type said struct {
 	cluster   []byte // nil: endpoints count
 	endpoints []resolver.Endpoint
+	parts     []Mechanism // in their place, if there are any
 }
 
 // sayingOf returns what an answer says.
@@ -80,7 +81,7 @@ func (s said) equal(other said) (same bool) {
 // size returns about how many bytes s takes.
 func (s said) size() int {
 	const endpoint, address = 100, 100
-	n := len(s.cluster) + endpoint*len(s.endpoints)
+	n := len(s.cluster) + endpoint*(len(s.endpoints)+len(s.parts))
 	for _, e := range s.endpoints {
 		for _, a := range e.Addresses {
 			n += address + len(a.Addr)

@@ -3,6 +3,7 @@ package feed
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/balancer"
@@ -14,9 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/topology"
 )
 
-// nobody stands for a mechanism where there is none to tell of an error.
-const nobody = -1
-
 // message is what the channel is told at once.
 type message struct {
 	action action
@@ -27,9 +25,9 @@ type message struct {
 
 // publish tells the channel what changed. Where another goroutine is at it, that
 // one sends this too, and publish returns at once; so answers that arrive while the
-// channel takes one become one update. It returns the channel's error where source
-// caller should try again.
-func (f *Feed) publish(caller int) error {
+// channel takes one become one update. It returns the channel's error where the source
+// of caller, which may be nil, should try again.
+func (f *Feed) publish(caller *slot) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.publishing || !f.started {
@@ -51,42 +49,48 @@ func (f *Feed) publish(caller int) error {
 
 // message returns what to tell the channel now. The lock is held.
 func (f *Feed) message() message {
+	slots := f.inUse()
+	f.progress.phases = nil
+	for _, s := range slots {
+		f.progress.phases = append(f.progress.phases, s.phaseOf())
+	}
 	m := message{action: f.progress.next()}
 	switch m.action {
 	case send:
 		f.progress.sent = true
-		f.list(&m)
+		f.list(&m, slots)
 	case report:
-		m.err = f.whyNone()
+		m.err = f.whyNone(slots)
 	case wait:
 	}
 	return m
 }
 
 // list puts the priorities of those mechanisms into m that have answered or failed.
-func (f *Feed) list(m *message) {
-	f.children = make(map[string]int)
+func (f *Feed) list(m *message, slots []*slot) {
+	f.children = make(map[string]*slot)
 	var empty []string // why the trees have no priorities, if none has
 	m.about = &hierarchy.Channel{Target: f.config.Target, Names: make(map[string]string), Failures: make(map[string]string)}
-	for i, phase := range f.progress.phases {
+	for _, s := range slots {
+		phase := s.phaseOf()
 		if phase == outstanding {
 			continue
 		}
-		tree := f.words[i].tree
-		if f.resolves(i) {
+		tree := s.tree
+		if s.resolves() {
 			tree = tree.Reresolving()
 		}
 		m.trees = append(m.trees, tree)
-		if name := f.config.Mechanisms[i].Name; name != "" {
-			empty = append(empty, name+": "+tree.Empty)
+		if s.Name != "" {
+			empty = append(empty, s.Name+": "+tree.Empty)
 		} else {
 			empty = append(empty, tree.Empty)
 		}
 		for n, p := range tree.Priorities() {
-			f.children[p.Child] = i
-			m.about.Names[p.Child] = f.nameOf(i, n, p.Name)
+			f.children[p.Child] = s
+			m.about.Names[p.Child] = s.nameOf(n, p.Name)
 			if phase == failed {
-				m.about.Failures[p.Child] = f.line(i, f.words[i].err.Error())
+				m.about.Failures[p.Child] = f.line(s, s.err.Error())
 			}
 		}
 	}
@@ -95,17 +99,16 @@ func (f *Feed) list(m *message) {
 	}
 }
 
-// nameOf returns what people call priority n of mechanism i, which the source calls
+// nameOf returns what people call priority n of the mechanism, which the source calls
 // title.
-func (f *Feed) nameOf(i, n int, title string) string {
-	mechanism := f.config.Mechanisms[i].Name
+func (s *slot) nameOf(n int, title string) string {
 	if title == topology.LocalityName(nil) || title == "" {
 		title = fmt.Sprintf("priority %d", n)
 	}
-	if mechanism == "" || title == mechanism {
+	if s.Name == "" || title == s.Name {
 		return title
 	}
-	return mechanism + ": " + title
+	return s.Name + ": " + title
 }
 
 // deliver calls the channel. The lock is not held.
@@ -124,34 +127,33 @@ func (f *Feed) deliver(m message) error {
 	return nil
 }
 
-// settle takes note of err, the channel's to an update, and returns it where source
+// settle takes note of err, the channel's to an update, and returns it where the source of
 // caller should try again. The other sources cannot be told, since their answers were
 // taken earlier: they are asked to look again, once until an update succeeds. Where a
 // mechanism without addresses explains the error, only its source can help, and that
 // knows already. The lock is held.
-func (f *Feed) settle(caller int, err error) error {
+func (f *Feed) settle(caller *slot, err error) error {
 	f.refused = false
+	slots := f.inUse()
 	if err == nil {
-		for i := range f.words {
-			f.words[i].told = false
+		for _, s := range slots {
+			s.told = false
 		}
 		return nil
 	}
-	for _, phase := range f.progress.phases {
-		if phase == failed {
-			return nil
-		}
+	if slices.ContainsFunc(slots, func(s *slot) bool { return s.phaseOf() == failed }) {
+		return nil
 	}
 	f.refused = true
 	// A priority without endpoints is no refusal of the rest; policies say so themselves.
 	if !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", f.config.Scheme, f.config.Target, err)
 	}
-	for i, phase := range f.progress.phases {
-		if phase == answered && i != caller && !f.words[i].told {
-			f.ask(i)
+	for _, s := range slots {
+		if s.phaseOf() == answered && s != caller && !s.told {
+			f.ask(s)
 		}
-		f.words[i].told = true
+		s.told = true
 	}
 	return err
 }
@@ -183,33 +185,33 @@ func (f *Feed) checkServiceConfig() error {
 
 // whyNone returns an error that says, in a line, why there is no endpoint. It wraps
 // nothing: gRPC would take a status for final, and end calls that wait for ready with it.
-func (f *Feed) whyNone() error {
+func (f *Feed) whyNone(slots []*slot) error {
 	const most = 4 // causes that are worth reading
-	if len(f.words) == 1 && f.config.Mechanisms[0].Name == "" {
-		return errors.New(f.line(0, f.words[0].err.Error()))
+	if len(slots) == 1 && len(f.slots) == 1 && f.slots[0].Name == "" {
+		return errors.New(f.line(slots[0], slots[0].err.Error()))
 	}
 	var causes []string
-	for i, word := range f.words {
+	for i, s := range slots {
 		switch {
 		case i >= most:
-		case word.err != nil:
-			causes = append(causes, fmt.Sprintf("%s: %v", f.config.Mechanisms[i].Name, word.err))
+		case s.err != nil:
+			causes = append(causes, fmt.Sprintf("%s: %v", s.Name, s.err))
 		default:
-			causes = append(causes, fmt.Sprintf("%s: no answer yet", f.config.Mechanisms[i].Name))
+			causes = append(causes, fmt.Sprintf("%s: no answer yet", s.Name))
 		}
 	}
 	text := f.config.Scheme + ": no part has an address: " + strings.Join(causes, "; ")
-	if more := len(f.words) - most; more > 0 {
+	if more := len(slots) - most; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return errors.New(text)
 }
 
-// line returns what is said of mechanism i as an error or a line of the log.
-func (f *Feed) line(i int, text string) string {
+// line returns what is said of a mechanism as an error or a line of the log.
+func (f *Feed) line(s *slot, text string) string {
 	prefix := f.config.Scheme + ": "
-	if name := f.config.Mechanisms[i].Name; name != "" {
-		return prefix + name + ": " + text
+	if s.Name != "" {
+		return prefix + s.Name + ": " + text
 	}
 	return prefix + strings.TrimPrefix(text, prefix)
 }

@@ -1,0 +1,258 @@
+package discovery_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// lab is a channel over one source, which tells of parts.
+type lab struct {
+	t     *testing.T
+	cc    *channel
+	whole *scripted
+}
+
+func newLab(t *testing.T, opts ...discovery.Option) *lab {
+	l := &lab{t, &channel{}, &scripted{}}
+	r := build(t, of([]discovery.Part{{Source: l.whole, Authority: "whole"}}, opts...), l.cc)
+	t.Cleanup(r.Close)
+	return l
+}
+
+// parts tells of parts, which are named by their sources in turn.
+func (l *lab) parts(namesAndSources ...any) {
+	var list []discovery.Part
+	for i := 0; i < len(namesAndSources); i += 2 {
+		list = append(list, discovery.Part{Name: namesAndSources[i].(string), Source: namesAndSources[i+1].(discovery.Source), Authority: "not counted"})
+	}
+	l.whole.Parts(list)
+}
+
+func (l *lab) saw(want string) {
+	l.t.Helper()
+	if got := l.cc.take(); got != want {
+		l.t.Errorf("channel saw\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Parts are mechanisms like those of a list: all priorities of the first, then those of
+// the second. The first is waited for.
+func TestPartsInPlaceOfAnAnswer(t *testing.T) {
+	l := newLab(t)
+	a, b := &scripted{}, &scripted{}
+	l.parts("a", a, "b", b)
+	l.saw("")
+	b.say("10.0.0.2:1")
+	l.saw("")
+	a.say("10.0.0.1:1")
+	l.saw(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
+	// The same again changes nothing.
+	l.parts("a", a, "b", b)
+	if l.saw(""); a.closed+b.closed > 0 {
+		t.Error("a source was closed")
+	}
+	// Another order, with one more in front, which is left out until it answers.
+	c := &scripted{}
+	l.parts("c", c, "b", b, "a", a)
+	l.saw("")
+	c.Fail(errors.New("no c"))
+	l.saw(`state 10.0.0.2:1["b/child0" "/"] 10.0.0.1:1["a/child0" "/"]`)
+	if !strings.Contains(l.cc.config(), `"priorities":["c","b/child0","a/child0"]`) {
+		t.Errorf("config %s has not all priorities in order", l.cc.config())
+	}
+	// One less: it is closed, and its calls do nothing any more.
+	l.parts("c", c, "a", a)
+	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
+	b.say("10.0.0.9:1")
+	if l.saw(""); b.closed != 1 || a.closed != 0 {
+		t.Errorf("b was closed %d times, a %d", b.closed, a.closed)
+	}
+}
+
+// What is in use stays so until the new list has answered.
+func TestPartsMakeBeforeBreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		a, b, c := &scripted{}, &scripted{}, &scripted{}
+		l.parts("a", a)
+		a.say("10.0.0.1:1")
+		l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
+		l.parts("b", b, "c", c)
+		time.Sleep(time.Hour)
+		l.saw("")
+		b.Fail(errors.New("no b"))
+		l.saw("")
+		a.say("10.0.0.2:1") // it is still in use
+		l.saw(`state 10.0.0.2:1["a/child0" "/"]`)
+		c.say("10.0.0.3:1")
+		l.saw(`state 10.0.0.3:1["c/child0" "/"]`)
+		if a.closed != 1 {
+			t.Errorf("a was closed %d times", a.closed)
+		}
+		// One that is slow is waited for no longer than the failover time.
+		d, e := &scripted{}, &scripted{}
+		l.parts("d", d, "e", e)
+		e.say("10.0.0.5:1")
+		time.Sleep(10*time.Second - 1)
+		l.saw("")
+		time.Sleep(1)
+		synctest.Wait()
+		l.saw(`state 10.0.0.5:1["e/child0" "/"]`)
+		d.say("10.0.0.4:1")
+		l.saw(`state 10.0.0.4:1["d/child0" "/"] 10.0.0.5:1["e/child0" "/"]`)
+	})
+}
+
+// A source may answer, tell of parts, and answer again.
+func TestPartsAndAnswersInTurn(t *testing.T) {
+	l := newLab(t)
+	a := &scripted{}
+	l.whole.say("10.0.0.1:1")
+	l.saw(`state 10.0.0.1:1["child0" "/"]`)
+	l.parts("a", a)
+	l.saw("")
+	l.whole.say("10.0.0.1:1") // takes the list back
+	a.say("10.0.0.7:1")
+	l.saw(`state 10.0.0.1:1["child0" "/"]`)
+	l.parts("a", a)
+	a.say("10.0.0.2:1")
+	l.saw(`state 10.0.0.2:1["a/child0" "/"]`)
+	l.whole.say("10.0.0.3:1")
+	l.saw(`state 10.0.0.3:1["child0" "/"]`)
+	if a.closed != 2 {
+		t.Errorf("a was closed %d times, want twice", a.closed)
+	}
+}
+
+// A part whose source is another one keeps what the one before answered.
+func TestPartWithAnotherSource(t *testing.T) {
+	l := newLab(t)
+	before, after := &scripted{}, &scripted{}
+	l.parts("a", before)
+	before.say("10.0.0.1:1")
+	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
+	l.parts("a", after)
+	l.cc.take() // the same again, if anything
+	before.say("10.0.0.9:1")
+	if l.saw(""); before.closed != 1 {
+		t.Errorf("the source before was closed %d times", before.closed)
+	}
+	after.Fail(errors.New("down"))
+	l.saw("")
+	after.say("10.0.0.2:1")
+	l.saw(`state 10.0.0.2:1["a/child0" "/"]`)
+}
+
+// Errors name the part. Without any address they are what calls see.
+func TestErrorsOfParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		a, b := &scripted{}, &scripted{refuses: "cannot start"}
+		l.parts("a", a, "b", b)
+		a.Fail(errors.New("no such cluster"))
+		l.saw("error x: no part has an address: a: no such cluster; b: cannot start")
+		// Another list, with nothing to go on with: it is used at once.
+		c := &scripted{}
+		l.parts("c", c)
+		c.Fail(errors.New("nor that"))
+		l.saw("error x: c: nor that")
+		before := logged.Count("x: part 1 has no name")
+		l.whole.Parts(nil)
+		l.whole.Parts([]discovery.Part{{Source: c}})
+		l.saw("")
+		if got := logged.Count("x: part 1 has no name") - before; got != 1 {
+			t.Errorf("a list with a mistake is logged %d times, want once", got)
+		}
+	})
+}
+
+// Re-resolution goes to the part that asks for it alone.
+func TestPartsResolveOnTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		asked := ""
+		a, b := &scripted{}, &resolving{onAsk: func() { asked += "b" }}
+		l.parts("a", a, "b", b)
+		a.say("10.0.0.1:1")
+		_ = b.Update(discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.2:1"}}}}})
+		for child, ignores := range map[string]string{"a/child0": "true", "b": "false"} {
+			_, config, _ := strings.Cut(l.cc.config(), `"`+child+`":`)
+			if _, after, _ := strings.Cut(config, `"ignoreReresolutionRequests":`); !strings.HasPrefix(after, ignores) {
+				t.Errorf("%s ignores re-resolution: not %s, in %s", child, ignores, l.cc.config())
+			}
+		}
+	})
+}
+
+// A source may tell of parts from inside Start, and parts answer from inside theirs; all
+// of them are closed with the channel.
+func TestPartsInStart(t *testing.T) {
+	a := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
+	whole := &scripted{inStart: func(s *scripted) { s.Parts([]discovery.Part{{Name: "a", Source: a}}) }}
+	cc := &channel{}
+	r := build(t, one(whole), cc)
+	if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
+		t.Errorf("channel saw %q, want %q", got, want)
+	}
+	r.Close()
+	if a.closed != 1 || whole.closed != 1 {
+		t.Errorf("closed %d and %d times, want once each", a.closed, whole.closed)
+	}
+	late := &scripted{}
+	whole.Parts([]discovery.Part{{Name: "late", Source: late}})
+	if late.Receiver != nil {
+		t.Error("a source is started after Close")
+	}
+}
+
+// Parts within a part of a list have its name before theirs, and its server name.
+func TestPartsWithinAPart(t *testing.T) {
+	cc, whole, other, a := &channel{}, &scripted{}, &scripted{}, &scripted{}
+	r := build(t, of([]discovery.Part{
+		{Name: "whole", Source: whole, Authority: "whole.example.com"},
+		{Name: "other", Source: other, Authority: "other.example.com"},
+	}), cc)
+	defer r.Close()
+	whole.Parts([]discovery.Part{{Name: "a", Source: a, Authority: "forged"}})
+	a.say("10.0.0.1:1")
+	if got, want := cc.take(), `state 10.0.0.1:1/whole.example.com["whole/a/child0" "/"]`; got != want {
+		t.Errorf("channel saw %q, want %q", got, want)
+	}
+	other.say("10.0.0.2:1")
+	whole.Parts([]discovery.Part{{Name: "a", Source: a}, {Name: "b", Source: &scripted{inStart: func(s *scripted) { s.Fail(errors.New("x")) }}}})
+	if got, want := cc.take(), `state 10.0.0.1:1/whole.example.com["whole/a/child0" "/"] 10.0.0.2:1/other.example.com["other/child0" "/"]`; !strings.HasSuffix(got, want) {
+		t.Errorf("channel saw %q, want %q", got, want)
+	}
+	if !strings.Contains(cc.config(), `"priorities":["whole/a/child0","whole/b","other/child0"]`) {
+		t.Errorf("config %s has not all priorities in order", cc.config())
+	}
+}
+
+// The list is kept while a channel is idle, and what its parts answered.
+func TestPartsAndIdleness(t *testing.T) {
+	whole, a := &scripted{}, &scripted{}
+	b := one(whole)
+	cc := &channel{}
+	r := build(t, b, cc)
+	whole.Parts([]discovery.Part{{Name: "a", Source: a}})
+	a.say("10.0.0.1:1")
+	r.Close()
+	cc.take()
+	r = build(t, b, cc)
+	defer r.Close()
+	whole.Fail(errors.New("the server is down"))
+	if cc.take() != "" {
+		t.Error("the part is used before its source has failed")
+	}
+	a.Fail(errors.New("down, too"))
+	if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
+		t.Errorf("channel saw %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,241 @@
+package feed
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// parts are the mechanisms that have taken the place of one whose source has found out
+// that its endpoints come from elsewhere.
+type parts struct {
+	now   []*slot     // nil while the whole is used
+	next  []*slot     // nil where now is the last list
+	late  bool        // the time to wait for next is over
+	timer *time.Timer // sets late
+}
+
+// all returns the parts of both lists.
+func (p *parts) all() []*slot {
+	list := slices.Clone(p.now)
+	for _, s := range p.next {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Parts takes a list of mechanisms, at least one, in place of an answer. Their names must
+// differ from one another. A part that has the name of one before it keeps what that
+// answered last, and where the Source is the same, it is not started again. The server
+// name and the trust in names are those of the whole.
+//
+// What is in use stays so until one of the new list has answered and each has answered or
+// failed, or the time to wait is over.
+func (in *Inlet) Parts(list []Mechanism) {
+	in.split(list, "")
+	_ = in.feed.publish(nil)
+}
+
+// split does it. A complaint means that it is not what the source says now.
+func (in *Inlet) split(list []Mechanism, complaint string) {
+	f, s := in.feed, in.slot
+	s.splitting.Lock()
+	defer s.splitting.Unlock()
+	f.mu.Lock()
+	if f.closed || s.inlet != in {
+		f.mu.Unlock()
+		return
+	}
+	s.complaint, s.err = complaint, nil
+	if complaint == "" {
+		kept.put(s.Key, said{parts: list}, time.Now())
+	}
+	before := s.parts.all()
+	fresh := f.replace(s, list)
+	switch {
+	case slices.Equal(s.parts.next, s.parts.now):
+		s.parts.next = nil
+	case s.parts.now == nil && s.phase != answered:
+		s.parts.now = []*slot{} // there is nothing to go on with
+	}
+	s.phase = answered
+	retired := append(f.dropped(s, before), f.turn()...)
+	f.mu.Unlock()
+	f.retire(retired)
+	for _, p := range fresh {
+		f.startPart(p)
+	}
+	f.mu.Lock()
+	retired = f.turn()
+	f.mu.Unlock()
+	f.retire(retired)
+}
+
+// replace makes the next list of s, and returns those parts whose source is to be started.
+// The lock is held.
+func (f *Feed) replace(s *slot, list []Mechanism) (fresh []*slot) {
+	known := make(map[string]*slot)
+	for _, p := range s.parts.all() {
+		known[p.Name] = p
+	}
+	s.parts.next = nil
+	for _, m := range list {
+		if s.Key != nil {
+			m.Key = partKey{s.Key, m.Name}
+		}
+		if s.Name != "" {
+			m.Name = s.Name + "/" + m.Name
+		}
+		m.ServerName, m.TrustNames = s.ServerName, s.TrustNames
+		p := known[m.Name]
+		switch {
+		case p == nil:
+			p = f.newSlot(m, f.childName(m.Name))
+			p.plain = p.child
+			fresh = append(fresh, p)
+		case !same(p.Source, m.Source):
+			p.Mechanism = m
+			fresh = append(fresh, p)
+		}
+		s.parts.next = append(s.parts.next, p)
+	}
+	return fresh
+}
+
+// partKey is what the answers of a part are kept by.
+type partKey struct {
+	whole any
+	part  string
+}
+
+// same returns whether two sources are known to be one.
+func same(a, b any) bool {
+	return a != nil && b != nil && reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
+}
+
+// startPart starts the source of a part, in place of one before it.
+func (f *Feed) startPart(p *slot) {
+	f.mu.Lock()
+	in, start := &Inlet{f, p}, p.Start
+	p.inlet = in
+	f.mu.Unlock()
+	watch, err := start(in)
+	if err != nil {
+		in.Fail(err)
+		watch = idle{}
+	}
+	f.mu.Lock()
+	old := p.watch
+	if f.closed || !slices.Contains(f.all(), p) {
+		old = watch
+	} else {
+		known, asked := p.phaseOf(), p.resolves()
+		p.watch = watch
+		if known != p.phaseOf() || asked != p.resolves() {
+			f.touch(p)
+		}
+	}
+	f.mu.Unlock()
+	if old != nil {
+		f.retire([]Watch{old})
+	}
+}
+
+// idle is a source that was not started.
+type idle struct{}
+
+func (idle) Close() {}
+
+// turn uses the next list of each mechanism that has one and need not wait for it. It
+// returns the watches to be closed. The lock is held.
+func (f *Feed) turn() (retired []Watch) {
+	if f.closed {
+		return nil
+	}
+	has := func(list []*slot, phase phase) bool {
+		return slices.ContainsFunc(list, func(s *slot) bool { return s.phaseOf() == phase })
+	}
+	for _, s := range f.slots {
+		p := &s.parts
+		inUse := p.now == nil || has(p.now, answered)
+		switch {
+		case p.next == nil:
+		case inUse && (!has(p.next, answered) || has(p.next, outstanding) && !p.late):
+			if p.timer == nil {
+				p.timer = time.AfterFunc(f.patience(), func() { f.loseWith(s) })
+			}
+		default:
+			retired = append(retired, f.useNext(s)...)
+		}
+	}
+	return retired
+}
+
+// loseWith loses patience with those of the next list of s that have not answered.
+func (f *Feed) loseWith(s *slot) {
+	f.mu.Lock()
+	s.parts.late = true
+	retired := f.turn()
+	f.mu.Unlock()
+	f.retire(retired)
+	_ = f.publish(nil)
+}
+
+// useNext uses the next list of s. The lock is held.
+func (f *Feed) useNext(s *slot) []Watch {
+	before := s.parts.all()
+	if s.parts.timer != nil {
+		s.parts.timer.Stop()
+	}
+	s.parts = parts{now: s.parts.next}
+	s.said, s.tree = said{}, topology.Tree{}
+	if len(s.parts.now) > 1 && f.timer == nil && !f.progress.sent {
+		f.timer = time.AfterFunc(f.patience(), f.losePatience)
+	}
+	f.changed = true
+	return f.dropped(s, before)
+}
+
+// dropped returns the watches of those who were parts of s before and are no longer. The
+// lock is held.
+func (f *Feed) dropped(s *slot, before []*slot) (watches []Watch) {
+	after := s.parts.all()
+	for _, p := range before {
+		if !slices.Contains(after, p) && p.watch != nil {
+			watches = append(watches, p.watch)
+			p.inlet = nil
+		}
+	}
+	return watches
+}
+
+// whole uses the answer of s itself again, in place of its parts. It returns the watches to
+// be closed. The lock is held.
+func (f *Feed) whole(s *slot) []Watch {
+	before := s.parts.all()
+	if s.parts.timer != nil {
+		s.parts.timer.Stop()
+	}
+	s.parts = parts{}
+	return f.dropped(s, before)
+}
+
+// retire closes watches, after whatever they are being asked now.
+func (f *Feed) retire(watches []Watch) {
+	if len(watches) == 0 {
+		return
+	}
+	f.mu.Lock()
+	asking := f.asking
+	if asking {
+		f.retired = append(f.retired, watches...)
+	}
+	f.mu.Unlock()
+	if !asking {
+		closeAll(watches)
+	}
+}

@@ -1,0 +1,151 @@
+package feed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// slot is a mechanism at work, and the last word of its source.
+type slot struct {
+	Mechanism
+	child string // what the names of its children over a cluster begin with
+	plain string // the name of its child over plain endpoints
+	inlet *Inlet // of the source; that of one before it does nothing any more
+	watch Watch  // nil until the source is started
+	phase phase
+	parts parts // those that have taken its place, if any
+
+	splitting  sync.Mutex // one list of parts at a time
+	answering  sync.Mutex // one answer at a time becomes a tree
+	translator topology.Translator
+
+	said      said          // its last answer
+	tree      topology.Tree // over that answer; without endpoints while there is none
+	err       error         // why there is none
+	complaint string        // what is wrong now, "" if nothing
+	noted     string        // what the log said about the answer last
+	told      bool          // it knows that the channel did not like an update
+	ask       bool          // it is to be asked to look again
+}
+
+// newSlot returns the place of a mechanism in the feed.
+func (f *Feed) newSlot(m Mechanism, child string) *slot {
+	s := &slot{Mechanism: m, child: child, plain: m.Name, translator: topology.Translator{Name: child, TrustNames: m.TrustNames}}
+	s.inlet = &Inlet{f, s}
+	return s
+}
+
+// inUse returns the mechanisms in priority order, parts in the place of the whole. The
+// lock is held.
+func (f *Feed) inUse() []*slot {
+	var list []*slot
+	for _, s := range f.slots {
+		if s.parts.now == nil {
+			list = append(list, s)
+		} else {
+			list = append(list, s.parts.now...)
+		}
+	}
+	return list
+}
+
+// touch notes that s has changed, which the channel is told if s is in use. The lock is
+// held.
+func (f *Feed) touch(s *slot) {
+	f.changed = f.changed || slices.Contains(f.inUse(), s)
+}
+
+// all returns every mechanism, also a whole whose parts are used, and parts that are not
+// used yet or will soon be no longer. The lock is held.
+func (f *Feed) all() []*slot {
+	var list []*slot
+	for _, s := range f.slots {
+		list = append(append(list, s), s.parts.all()...)
+	}
+	return list
+}
+
+// open returns the watches of all sources that are started. The lock is held.
+func (f *Feed) open() []Watch {
+	var watches []Watch
+	for _, s := range f.all() {
+		if s.watch != nil {
+			watches = append(watches, s.watch)
+		}
+	}
+	return watches
+}
+
+// phaseOf returns how far s has come; before all of it is known nothing of it is used. The
+// lock is held.
+func (s *slot) phaseOf() phase {
+	if s.watch == nil {
+		return outstanding
+	}
+	return s.phase
+}
+
+// resolves returns whether the source of s can be asked to look again. The lock is held.
+func (s *slot) resolves() bool {
+	_, ok := s.watch.(resolverNow)
+	return ok
+}
+
+// holds returns whether the source of s holds to its last answer. The lock is held.
+func (s *slot) holds() bool { return s.phase == answered && s.complaint == "" }
+
+// prefix returns what the names of the children of mechanism i begin with: its name,
+// unless the child of another has a name that could be one of these.
+func (c *Config) prefix(i int) string {
+	name := c.Mechanisms[i].Name
+	for name != "" && slices.ContainsFunc(c.Mechanisms, func(m Mechanism) bool {
+		return m.Name == name && name != c.Mechanisms[i].Name || strings.HasPrefix(m.Name, name+"/")
+	}) {
+		name += fmt.Sprintf("'%d", i)
+	}
+	return name
+}
+
+// childName returns such a name for a part that comes later: one that is not, and does not
+// begin, the child of another, nor is begun by one. The lock is held.
+func (f *Feed) childName(name string) string {
+	list := f.all()
+	for i, unique := 2, name; ; i++ {
+		if !slices.ContainsFunc(list, func(s *slot) bool {
+			return s.child == unique || strings.HasPrefix(s.child, unique+"/") || s.child != "" && strings.HasPrefix(unique, s.child+"/child")
+		}) {
+			return unique
+		}
+		unique = fmt.Sprintf("%s'%d", name, i)
+	}
+}
+
+// confirmAll notes until when each source held to its last answer.
+func (f *Feed) confirmAll() {
+	type held struct {
+		key   any
+		watch Watch
+	}
+	var all []held
+	f.mu.Lock()
+	if !f.closed {
+		for _, s := range f.all() {
+			if s.holds() {
+				all = append(all, held{s.Key, s.watch})
+			}
+		}
+	}
+	f.mu.Unlock()
+	for _, h := range all {
+		at := time.Now()
+		if c, ok := h.watch.(confirmer); ok {
+			at = c.Confirmed()
+		}
+		kept.confirm(h.key, at)
+	}
+}
