@@ -92,7 +92,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
 		}
 		stop := root.Watch()
 		want(`priority CONNECTING since 0s, {InUse:p0}
-- "p0" "near" CONNECTING, CONNECTING
+- "p0" "p0 near" CONNECTING, CONNECTING
   drop CONNECTING since 0s
   - "" "" CONNECTING
     weighted_target CONNECTING since 0s
@@ -110,7 +110,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
 		a.Report(connectivity.Connecting, nil)
 		a.Report(connectivity.TransientFailure, errors.New("refused"))
 		want(`priority CONNECTING since 0s, {InUse:p1}
-- "p0" "near" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints, TRANSIENT_FAILURE
+- "p0" "p0 near" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints, TRANSIENT_FAILURE
   drop TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: the resolver gave no endpoints
   - "" "" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints
     weighted_target TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: the resolver gave no endpoints
@@ -119,7 +119,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
     - "full" "" TRANSIENT_FAILURE, last error refused, {Weight:1 CountsAs:TRANSIENT_FAILURE}
       weighted_round_robin TRANSIENT_FAILURE since 1.001s, error refused
       - "a" "" TRANSIENT_FAILURE, last error refused, weight 1
-- "p1" "far" CONNECTING, CONNECTING
+- "p1" "p1 far" CONNECTING, CONNECTING
   drop CONNECTING since 1.001s
   - "" "" CONNECTING
     weighted_target CONNECTING since 1.001s

@@ -152,6 +152,7 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 		Scheme:        b.scheme,
 		Target:        target.URL.Redacted(),
 		ServiceConfig: t.options.serviceConfig,
+		Logger:        t.options.logger,
 		Settings:      t.options.settings,
 	}
 	carried := credsCarryName(opts)

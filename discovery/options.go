@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -21,6 +22,7 @@ type options struct {
 	authority     string
 	settings      topology.Settings
 	refresh       refreshOptions
+	logger        *slog.Logger
 	own           map[reflect.Type][]any // of the sources, as given: func(*T) by T
 }
 
@@ -38,6 +40,15 @@ func WithServiceConfig(json string) Option {
 // target they come from. grpc.WithAuthority goes before it.
 func WithAuthority(name string) Option {
 	return func(o *options) { o.authority = name }
+}
+
+// WithLogger gives a logger that is told of the channel's failovers, in addition to
+// gRPC's log and whatever the level of that: of each change of the priority in use, and
+// when no priority is left that can take calls, at slog.LevelWarn. What the records say
+// is in docs/log.md. Its handler is called by one goroutine at a time, in order, and may
+// take its time.
+func WithLogger(logger *slog.Logger) Option {
+	return func(o *options) { o.logger = logger }
 }
 
 // WithFailoverTimeout sets how long a priority may take to connect before the next one

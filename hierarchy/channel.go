@@ -1,6 +1,10 @@
 package hierarchy
 
-import "google.golang.org/grpc/resolver"
+import (
+	"log/slog"
+
+	"google.golang.org/grpc/resolver"
+)
 
 // channelKey is the key of the channel in a resolver state's attributes.
 type channelKey struct{}
@@ -11,7 +15,9 @@ type Channel struct {
 	// Target is the channel's, as its user wrote it.
 	Target string
 	// Names has a name for each child of the priority policy, such as
-	// "us-east/a, us-east/b" or a part of a failover target. They need not differ.
+	// "us-east/a, us-east/b" or a part of a failover target; "" where there is nothing
+	// to say but its number. They need not differ, and hold what a source said: any
+	// characters, as many as it liked.
 	Names map[string]string
 	// Failures says of a child without endpoints why it has none, where the source that
 	// was to find them knows.
@@ -19,6 +25,8 @@ type Channel struct {
 	// Empty says why the priority policy has no children, and in what; "" where it has
 	// some.
 	Empty string
+	// Logger takes failovers, in addition to gRPC's log; nil for none.
+	Logger *slog.Logger
 }
 
 // SetChannel returns state with channel in its attributes.

@@ -19,6 +19,12 @@ const (
 	failback
 )
 
+// event notes what an event made of a child, and does what the core asks for.
+func (p *policy) event(child string, actions []core.Action) {
+	p.note(child)
+	p.apply(actions)
+}
+
 // apply does what the core asks for.
 func (p *policy) apply(actions []core.Action) {
 	for _, a := range actions {
@@ -29,9 +35,10 @@ func (p *policy) apply(actions []core.Action) {
 		case core.Update:
 			// A56 runs child.Update() and then reads the child's state.
 			c.Update(p.config.Children[a.Child].Config, shell.WithEndpoints(p.state, p.groups[a.Child]))
-			p.apply(p.core.Updated(a.Child))
+			p.event(a.Child, p.core.Updated(a.Child))
 		case core.Destroy:
 			delete(p.children, a.Child)
+			p.note(a.Child)
 			c.Close()
 		case core.ExitIdle:
 			c.ExitIdle()
@@ -61,7 +68,7 @@ func (p *policy) explained(child string, state balancer.State) balancer.State {
 func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 	switch a.Kind {
 	case core.StartFailover:
-		c.StartTimer(failover, a.After, func() { p.apply(p.core.FailoverTimerFired(a.Child)) })
+		c.StartTimer(failover, a.After, func() { p.event(a.Child, p.core.FailoverTimerFired(a.Child)) })
 	case core.StopFailover:
 		c.StopTimer(failover)
 	case core.StartDeactivation:
@@ -77,6 +84,9 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 
 // use has the state of the child published, which is the one in use from now on.
 func (p *policy) use(name string, state balancer.State) {
+	if state.ConnectivityState == connectivity.TransientFailure && name != "" {
+		state = p.exhausted(name, state)
+	}
 	p.chosen, p.published = name, state
 	p.Publish()
 }

@@ -162,7 +162,7 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 				c.update(`{"children": {"p0": `+pickFirst+`}, "priorities": ["p0"]}`, "p0/never")
 				<-time.After(10 * time.Second)
 			},
-			`priority: child "p0" did not connect within 10s; it has reported no error`,
+			`no priority can take calls: p0: did not connect within 10 s (1 endpoint)`,
 		},
 		"empty list": {
 			func(c *channel) { c.update(`{"children": {"p0": ` + pickFirst + `}, "priorities": ["p0"]}`) },

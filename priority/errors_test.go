@@ -51,8 +51,8 @@ func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 		reports bool
 		want    string
 	}{
-		"child says why":     {true, "fail: no such host"},
-		"child says nothing": {false, `fail: priority: child "a" rejected its update: bad resolver state`},
+		"child says why":     {true, "fail: no priority can take calls: p0 a: no such host"},
+		"child says nothing": {false, `fail: no priority can take calls: p0 a: rejected its update: bad resolver state`},
 	} {
 		stubs := &lbtest.StubBuilder{PolicyName: "stub_bad_state"}
 		stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {

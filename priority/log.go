@@ -1,23 +1,39 @@
 package priority
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/connectivity"
 	estats "google.golang.org/grpc/experimental/stats"
 
+	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Name:        "understudy.priority.failovers",
-	Description: "Changes of the child in use, to a lower priority or back up.",
+	Description: "Changes of the priority in use, to a lower one or back up.",
 	Unit:        "{failover}",
-	Labels:      []string{"grpc.target", "from", "to"},
+	Labels:      []string{"grpc.target", "understudy.priority.from", "understudy.priority.to"},
 	Default:     true,
 })
+
+// journal is what the policy needs in order to tell people of failovers.
+type journal struct {
+	left time.Time // when the highest priority was left, zero while it is in use
+	none time.Time // when no priority was left, zero while there is one
+
+	// records go to the user's logger on a goroutine of their own: a handler that calls
+	// on this very channel would else wait for what waits for it.
+	records serial.Serializer
+}
 
 // recordFailover counts a change of the child in use, and logs it on one line. The
 // first choice is none, nor is a change from or to a configuration without
@@ -26,33 +42,73 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) {
 	if from == "" || to == "" {
 		return
 	}
-	target := p.Options.Target.String()
-	failoversMetric.Record(p.ClientConn.MetricsRecorder(), 1, target, from, to)
-	was, now := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
+	failoversMetric.Record(p.ClientConn.MetricsRecorder(), 1, p.Options.Target.String(), p.title(from), p.title(to))
+	now := time.Now()
+	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
+	_, lost := p.since(from)
+	what, took := "failover", now.Sub(lost)
 	switch {
 	case was < 0:
-		shell.Logger.Infof("priority: %s: from %q to %q, which is %v: %s", target, from, to, state, p.why(from))
-	case was < now:
-		shell.Logger.Warningf("priority: %s: down from %q to %q, which is %v: %s", target, from, to, state, p.why(from))
-	default:
-		shell.Logger.Infof("priority: %s: back up from %q to %q, which is %v: %s", target, from, to, state, p.why(from))
+		what, took = "move", 0
+	case is < was:
+		what, took = "failback", now.Sub(p.journal.left)
+	}
+	switch {
+	case is == 0:
+		p.journal.left = time.Time{}
+	case p.journal.left.IsZero():
+		p.journal.left = now
+	}
+	p.tell(what, fmt.Sprintf("%s from %s to %s, which is %v, after %s: %s", what, p.title(from), p.title(to), state, printable.Duration(took), p.why(from)),
+		slog.String("from", p.title(from)), slog.String("to", p.title(to)), slog.String("state", state.String()), slog.Duration("after", took), slog.String("reason", p.why(from)))
+}
+
+// recordNone logs, once, that no priority is left that can take calls, and that there is
+// one again.
+func (p *policy) recordNone() {
+	none := &p.journal.none
+	failed := p.published.ConnectivityState == connectivity.TransientFailure && p.chosen != ""
+	switch {
+	case failed && none.IsZero():
+		*none = time.Now()
+		reason := fmt.Sprint(shell.FailureOf(p.published.Picker))
+		p.tell(nothingLeft, reason, slog.String("reason", reason))
+	case !failed && !none.IsZero() && usable(states[p.published.ConnectivityState]):
+		took := time.Since(*none)
+		*none = time.Time{}
+		p.tell("recovered", fmt.Sprintf("%s takes calls again, after %s without any", p.title(p.chosen), printable.Duration(took)),
+			slog.String("to", p.title(p.chosen)), slog.Duration("after", took))
 	}
 }
 
+// tell writes a line into gRPC's log and, as a record, into the user's.
+func (p *policy) tell(what, line string, attrs ...slog.Attr) {
+	target := printable.Line(p.Options.Target.String(), longestReason)
+	shell.Logger.Warningf("priority: %s: %s", target, line)
+	logger := hierarchy.ChannelOf(p.state).Logger
+	if logger == nil {
+		return
+	}
+	record := slog.NewRecord(time.Now(), slog.LevelWarn, what, 0)
+	record.AddAttrs(slog.String("target", target))
+	record.AddAttrs(attrs...)
+	p.journal.records.Enqueue(func() {
+		if handler, ctx := logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
+			_ = handler.Handle(ctx, record) // there is nowhere else to say so
+		}
+	})
+}
+
 // why says what has become of the child that was in use.
-func (p *policy) why(name string) string {
-	if _, ok := p.config.Children[name]; !ok {
-		return fmt.Sprintf("%q is not configured any more", name)
-	}
-	state, ok := p.core.State(name)
-	c := p.children[name]
+func (p *policy) why(child string) string {
+	state, exists := p.core.State(child)
 	switch {
-	case !ok:
-		return fmt.Sprintf("%q is not wanted any more", name)
-	case state != core.TransientFailure:
-		return fmt.Sprintf("%q is %v", name, state)
-	case !c.Refused() && c.State().ConnectivityState == connectivity.Connecting:
-		return fmt.Sprintf("%q did not connect in time", name)
+	case !slices.Contains(p.config.Priorities, child):
+		return p.title(child) + " is not configured any more"
+	case !exists:
+		return p.title(child) + " is not wanted any more"
+	case state == core.TransientFailure:
+		return p.reasonOf(child).String()
 	}
-	return fmt.Sprintf("%q failed: %v", name, c.LastError())
+	return fmt.Sprintf("%s is %v", p.title(child), state)
 }

@@ -93,24 +93,25 @@ func TestFailoversAreLoggedAndCounted(t *testing.T) {
 		r.Update(update("p0", "p1", "p2"))
 		wantLog(t)
 		r.Report("p0", failed)
-		wantLog(t, `WARNING lbtest:///target: down from "p0" to "p1", which is CONNECTING: "p0" failed: refused`)
+		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is CONNECTING, after 0 ms: p0: refused`)
 		r.Report("p1", ready)
 		wantLog(t)
+		r.Advance(90 * time.Second)
 		r.Report("p0", ready)
-		wantLog(t, `INFO lbtest:///target: back up from "p1" to "p0", which is READY: "p1" is READY`)
+		wantLog(t, `WARNING lbtest:///target: failback from p1 to p0, which is READY, after 90 s: p1 is READY`)
 		r.Report("p0", connecting)
 		r.Advance(10 * time.Second)
-		wantLog(t, `WARNING lbtest:///target: down from "p0" to "p1", which is READY: "p0" did not connect in time`)
+		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 10 s: p0: did not connect within 10 s, last error: refused`)
 		r.Update(update("p2"))
-		wantLog(t, `INFO lbtest:///target: from "p1" to "p2", which is CONNECTING: "p1" is not configured any more`)
+		wantLog(t, `WARNING lbtest:///target: move from p1 to p0 p2, which is CONNECTING, after 0 ms: p1 is not configured any more`)
 		r.Update(update())
 		r.Update(update("p2"))
 		wantLog(t)
 		r.Close()
 		want := map[string]int64{
-			"understudy.priority.failovers lbtest:///target p0 p1": 2,
-			"understudy.priority.failovers lbtest:///target p1 p0": 1,
-			"understudy.priority.failovers lbtest:///target p1 p2": 1,
+			"understudy.priority.failovers lbtest:///target p0 p1":    2,
+			"understudy.priority.failovers lbtest:///target p1 p0":    1,
+			"understudy.priority.failovers lbtest:///target p1 p0 p2": 1,
 		}
 		if fmt.Sprint(m.count) != fmt.Sprint(want) {
 			t.Errorf("counted %v, want %v", m.count, want)
@@ -126,10 +127,13 @@ func TestRejectedUpdatesAreLogged(t *testing.T) {
 		r.Script(map[string][]scenario.Reaction{"p0": {{Err: errors.New("bad")}}})
 		logged.take()
 		r.Update(update("p0"))
-		wantLog(t, `WARNING child "p0" rejected its update and counts as failed: bad`)
+		wantLog(t, `WARNING child "p0" rejected its update and counts as failed: bad`,
+			`WARNING lbtest:///target: no priority can take calls: p0: rejected its update: bad`)
 		r.Report("p0", idle)
+		synctest.Wait()
 		r.Update(update("p0"))
-		wantLog(t, `WARNING child "p0" rejected its update and stays IDLE: bad`)
+		wantLog(t, `WARNING lbtest:///target: p0 takes calls again, after 0 ms without any`,
+			`WARNING child "p0" rejected its update and stays IDLE: bad`)
 	})
 }
 

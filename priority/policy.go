@@ -25,6 +25,8 @@ type policy struct {
 
 	core     *core.Core
 	children map[string]*shell.Child
+	noted    map[string]*noted // of those
+	titles   map[string]string
 	config   *lbconfig.Priority
 	state    resolver.State
 	groups   map[string][]resolver.Endpoint
@@ -32,10 +34,11 @@ type policy struct {
 	chosen    string         // the child to be published, "" for none
 	published balancer.State // and its state
 	inUse     string         // the child whose picker was published
+	journal   journal
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	return &policy{Shell: s, core: core.New(), children: make(map[string]*shell.Child)}
+	return &policy{Shell: s, core: core.New(), children: make(map[string]*shell.Child), noted: make(map[string]*noted)}
 }
 
 // coreConfig returns the part of the configuration that the core needs to know.
@@ -54,6 +57,7 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 	resolveNow, state := hierarchy.TakeResolveNow(state)
 	p.config, p.state = config, state
+	p.nameChildren()
 	p.reresolution.Store(&reresolution{children: config.Children, resolveNow: resolveNow})
 	p.groups = p.Split(state.Endpoints, func(child string) bool {
 		_, ok := config.Children[child]
@@ -72,6 +76,7 @@ func (p *policy) State() balancer.State {
 		p.recordFailover(p.inUse, p.chosen, p.published.ConnectivityState)
 		p.inUse = p.chosen
 	}
+	p.recordNone()
 	return p.published
 }
 
@@ -79,12 +84,13 @@ func (p *policy) State() balancer.State {
 func (p *policy) newChild(name string) *shell.Child {
 	return p.NewChild(name, shell.Handlers{
 		Reported: func(_ *shell.Child, state balancer.State) {
-			p.apply(p.core.Reported(name, states[state.ConnectivityState]))
+			p.event(name, p.core.Reported(name, states[state.ConnectivityState]))
 		},
 		Refused: func(*shell.Child, balancer.State) {
 			_, actions := p.core.Rejected(name)
-			p.apply(actions)
+			p.event(name, actions)
 		},
+		Title:      p.titleFrom,
 		ResolveNow: p.resolveNow,
 	})
 }
@@ -110,7 +116,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	s.Details = Details{InUse: p.inUse}
 	for i := range s.Children {
 		c := &s.Children[i]
-		c.Title = s.Channel.Names[c.Name]
+		c.Title = p.title(c.Name)
 		c.Details, _ = p.core.State(c.Name)
 	}
 }

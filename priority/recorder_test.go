@@ -130,6 +130,9 @@ var grpcStates = map[core.State]connectivity.State{
 
 // UpdateState writes down what the policy publishes.
 func (r *recorder) UpdateState(s balancer.State) {
+	if e, ok := s.Picker.(*exhausted); ok {
+		s.Picker = e.child // what it makes of that is tested elsewhere
+	}
 	if p, ok := s.Picker.(picker); ok {
 		if line := p.report.Line(p.child); grpcStates[p.report.State] == s.ConnectivityState {
 			r.write("%s", line)

@@ -105,7 +105,7 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		want := `fail: priority: child "b" did not connect within 10s; its last error: priority: child "b" rejected its update: no endpoints`
+		want := `fail: no priority can take calls: p0 a: rejected its update: no endpoints (failing for 10 s); p1 b: did not connect within 10 s, last error: rejected its update: no endpoints`
 		if got := lbtest.Pick(cc.State()); got != want {
 			t.Errorf("calls get %q in %v, want %q", got, cc.State().ConnectivityState, want)
 		}
@@ -210,7 +210,7 @@ func TestPickersAreNotAskedForErrors(t *testing.T) {
 		foreign := balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: counting{&picks}}
 		logged.take()
 		r.child("p0").cc.UpdateState(foreign)
-		wantLog(t, `WARNING lbtest:///target: down from "p0" to "p1", which is CONNECTING: "p0" failed: TRANSIENT_FAILURE, with an error that only its picker knows`)
+		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is CONNECTING, after 0 ms: p0: TRANSIENT_FAILURE`)
 		r.Report("p0", scenario.Report{State: core.Ready})
 		r.Report("p0", scenario.Report{State: core.Connecting})
 		r.Advance(10 * time.Second)

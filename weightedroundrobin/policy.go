@@ -2,7 +2,6 @@ package weightedroundrobin
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -156,7 +155,7 @@ func (p *policy) failure() balancer.State {
 	}
 	state := last.Shell.State()
 	if err := shell.FailureOf(state.Picker); err != nil && len(p.core.Order()) > 1 {
-		return shell.Failed(fmt.Errorf("all %d endpoints failed, the last with: %w", len(p.core.Order()), err))
+		return shell.Failed(&shell.AllFailed{Endpoints: len(p.core.Order()), Last: err})
 	}
 	return state
 }

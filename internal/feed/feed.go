@@ -11,6 +11,7 @@ package feed
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ type Config struct {
 	Target string
 	// ServiceConfig is the user's, in JSON, without load balancing; "" for none.
 	ServiceConfig string
+	// Logger takes failovers; nil for none.
+	Logger *slog.Logger
 	// Settings are those of the policies.
 	Settings topology.Settings
 	// Mechanisms are where endpoints come from, in priority order, at least one.

@@ -70,7 +70,7 @@ func (f *Feed) message() message {
 func (f *Feed) list(m *message, slots []*slot) {
 	f.children = make(map[string]*slot)
 	var empty []string // why the trees have no priorities, if none has
-	m.about = &hierarchy.Channel{Target: f.config.Target, Names: make(map[string]string), Failures: make(map[string]string)}
+	m.about = &hierarchy.Channel{Target: f.config.Target, Names: make(map[string]string), Failures: make(map[string]string), Logger: f.config.Logger}
 	for _, s := range slots {
 		phase := s.phaseOf()
 		if phase == outstanding {
@@ -102,6 +102,9 @@ func (f *Feed) list(m *message, slots []*slot) {
 // nameOf returns what people call priority n of the mechanism, which the source calls
 // title.
 func (s *slot) nameOf(n int, title string) string {
+	if s.Name == "" && title == topology.LocalityName(nil) {
+		return "" // its number says as much
+	}
 	if title == topology.LocalityName(nil) || title == "" {
 		title = fmt.Sprintf("priority %d", n)
 	}

@@ -6,6 +6,7 @@ package printable
 import (
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -31,6 +32,32 @@ func Text(s string) string {
 		i += size
 	}
 	return b.String()
+}
+
+// Line returns s as Text does, cut after about most bytes: at the end of a character, and
+// with the number of bytes that s has.
+func Line(s string, most int) string {
+	if len(s) <= most {
+		return Text(s)
+	}
+	kept := most
+	for kept > 0 && !utf8.RuneStart(s[kept]) {
+		kept--
+	}
+	return Text(s[:kept]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
+}
+
+// Duration returns d as people read it: "52 ms", "4.2 s", "12 s", "5m3s".
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return strconv.FormatInt(d.Round(time.Millisecond).Milliseconds(), 10) + " ms"
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64) + " s"
+	case d < 2*time.Minute:
+		return strconv.FormatInt(int64(d.Round(time.Second)/time.Second), 10) + " s"
+	}
+	return d.Round(time.Second).String()
 }
 
 // JSON returns encoded, which is JSON, with every character that is not printable

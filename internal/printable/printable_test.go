@@ -5,9 +5,36 @@ import (
 	"strings"
 	"testing"
 	"testing/quick"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
+
+// What is long is cut at the end of a character, and says how long it was.
+func TestLine(t *testing.T) {
+	for s, want := range map[string]string{
+		"short":       "short",
+		"a\x1b[31mb":  `a\x1b[31mb`,
+		"0123456789":  "0123456789",
+		"0123456789a": "0123456789… (11 bytes)",
+		"012345678é!": "012345678… (12 bytes)",
+	} {
+		if got := Line(s, 10); got != want {
+			t.Errorf("Line(%q) = %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		52400 * time.Microsecond: "52 ms", 4230 * time.Millisecond: "4.2 s", 9 * time.Second: "9 s",
+		12400 * time.Millisecond: "12 s", 119 * time.Second: "119 s", 303 * time.Second: "5m3s",
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("Duration(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
 
 func TestText(t *testing.T) {
 	for given, want := range map[string]string{

@@ -34,6 +34,7 @@ type Child struct {
 	refused bool           // it returned an error from its last update, which counts
 	failed  error          // the last error it is known to have had, nil where none is
 	timers  [timersEach]serial.Timer
+	ends    [timersEach]time.Time // of those that run
 }
 
 // timersEach is how many timers a child may have.
@@ -47,6 +48,8 @@ type Handlers struct {
 	// update, until it reports or is updated again. Where it is nil, Reported is called
 	// for that, and once more when an update without an error takes it back.
 	Refused func(c *Child, failed balancer.State)
+	// Title returns what people call the child, "" or nil to go by its name.
+	Title func(name string) string
 	// ResolveNow handles a request for re-resolution, on the child's own stack; nil for
 	// the ClientConn's.
 	ResolveNow func(name string)
@@ -68,6 +71,18 @@ func ByName[C Below](children map[string]C, yield func(string, Below) bool) {
 
 // Name returns the child's name.
 func (c *Child) Name() string { return c.name }
+
+func (c *Child) title() string {
+	if c.handlers.Title != nil {
+		if title := c.handlers.Title(c.name); title != "" {
+			return title
+		}
+	}
+	if c.name == "" {
+		return "the child"
+	}
+	return fmt.Sprintf("child %q", c.name)
+}
 
 // Exists reports whether the child has a policy: whether it was ever updated.
 func (c *Child) Exists() bool { return c.current != nil }
@@ -95,7 +110,7 @@ func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 		}
 		return
 	}
-	refusal, counts := c.shell.Refused(c.name, c.state.ConnectivityState, err)
+	refusal, counts := c.shell.Refused(c.title(), c.state.ConnectivityState, err)
 	if refusal != nil {
 		c.failed = refusal
 	}
@@ -183,14 +198,14 @@ func (c *Child) report(state balancer.State) {
 	c.state, c.refused = state, false
 	if state.ConnectivityState == connectivity.TransientFailure {
 		if c.failed = FailureOf(state.Picker); c.failed == nil {
-			c.failed = errUntold
+			c.failed = ErrUntold
 		}
 	}
 	c.handlers.Reported(c, state)
 }
 
-// errUntold stands for the error of a child that is not of this module.
-var errUntold = errors.New("TRANSIENT_FAILURE, with an error that only its picker knows")
+// ErrUntold stands for the error of a child that is not of this module.
+var ErrUntold = errors.New("TRANSIENT_FAILURE, with an error that only its picker knows")
 
 // ResolveNow is called by a policy of the child, on its own stack.
 func (c *Child) ResolveNow() {
@@ -204,7 +219,13 @@ func (c *Child) ResolveNow() {
 // StartTimer starts a timer of the child, 0 to 2, in place of an earlier run of it. When
 // it ends, fired runs in an event, unless the timer was stopped or the child closed.
 func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
+	c.ends[timer] = time.Now().Add(after)
 	c.timers[timer].Start(&c.shell.serial, after, fired)
+}
+
+// TimerEnds returns when a timer of the child ends, and whether it runs.
+func (c *Child) TimerEnds(timer int) (at time.Time, runs bool) {
+	return c.ends[timer], c.timers[timer].Runs()
 }
 
 // StopTimer stops a timer of the child.

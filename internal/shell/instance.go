@@ -2,6 +2,7 @@ package shell
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"google.golang.org/grpc/balancer"
@@ -63,14 +64,14 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 // State returns what the policy reported last, CONNECTING before that.
 func (i *Instance) State() balancer.State { return i.state }
 
-// Update updates the policy, which is called name in errors and logs, and returns its
+// Update updates the policy, which is called child name in errors and logs, and returns its
 // error. Where that counts, it is a report of the policy's; see Shell.Refused.
 func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	err := i.update(config, state)
 	if err == nil {
 		return nil
 	}
-	if refusal, counts := i.shell.Refused(name, i.state.ConnectivityState, err); counts {
+	if refusal, counts := i.shell.Refused(fmt.Sprintf("child %q", name), i.state.ConnectivityState, err); counts {
 		i.state = Failed(refusal)
 		i.owner.Reported(i, i.state)
 	}

@@ -21,15 +21,28 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s rejected its update: %
 // Unwrap returns the child's error.
 func (r *Refusal) Unwrap() error { return r.err }
 
+// AllFailed is what calls fail with where each of several endpoints has failed.
+type AllFailed struct {
+	Endpoints int
+	Last      error // that of the one that failed last
+}
+
+// Error says how many failed, and with what the last did.
+func (a *AllFailed) Error() string {
+	return fmt.Sprintf("all %d endpoints failed, the last with: %v", a.Endpoints, a.Last)
+}
+
+// Unwrap returns the error of the one that failed last.
+func (a *AllFailed) Unwrap() error { return a.Last }
+
 // Refused handles an error from the update of a child whose last report is reported. It
 // returns the error that calls to the child fail with from now on if that counts: not if
 // it is READY or IDLE, which then stays in use, nor if it has said itself what is wrong,
 // which balancer.ErrBadResolverState does not: then nothing is returned.
+//
+// child is what people call it, such as "the child".
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
-	who := s.name + ": the child"
-	if child != "" {
-		who = fmt.Sprintf("%s: child %q", s.name, child)
-	}
+	who := s.name + ": " + child
 	refusal = &Refusal{who, Plain(err)}
 	if s.updating { // otherwise there is nobody to return it to
 		s.Refuse(refusal)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -251,9 +252,15 @@ var texts = []struct{ part, about string }{
 	{"all priorities are removed", "no priorities"},
 }
 
+// inUse is what our priority says of the child in use, which is the last, in an error
+// that tells of all priorities.
+var inUse = regexp.MustCompile(`^fail: no priority can take calls: (?:.*; )?p\d+ \S+: (.*?)(?: \(failing for .*\))?$`)
+
 // answer returns what a call gets, with texts that each side words for itself cut
 // down to what they are about.
-func answer(state balancer.State) string { return about(lbtest.Pick(state)) }
+func answer(state balancer.State) string {
+	return about(inUse.ReplaceAllString(lbtest.Pick(state), "fail: $1"))
+}
 
 func about(a string) string {
 	for _, text := range texts {

@@ -78,6 +78,14 @@ func (c *Core) State(name string) (State, bool) {
 	return child.connectivityState(), true
 }
 
+// Given returns how long the child was last given to connect.
+func (c *Core) Given(name string) time.Duration {
+	if child, ok := c.children[name]; ok {
+		return child.given
+	}
+	return 0
+}
+
 // BeginUpdate begins an update: children that are no longer configured are
 // deactivated, all others updated (A56, "Configuration Updates"). Until EndUpdate,
 // events change the state of children, but no priority is chosen.

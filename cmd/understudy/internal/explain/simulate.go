@@ -30,7 +30,11 @@ func start(tree topology.Tree, down func(string) bool) (*simulation, error) {
 		return nil, err
 	}
 	c := &channel{down: down}
-	state := hierarchy.SetChannel(resolver.State{Endpoints: tree.Endpoints}, &hierarchy.Channel{Empty: tree.Empty})
+	names := make(map[string]string)
+	for _, p := range tree.Priorities() {
+		names[p.Child] = p.Name
+	}
+	state := hierarchy.SetChannel(resolver.State{Endpoints: tree.Endpoints}, &hierarchy.Channel{Names: names, Empty: tree.Empty})
 	return &simulation{
 		channel: c,
 		root:    policy.Builder.Build(c, balancer.BuildOptions{}),

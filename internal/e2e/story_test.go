@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// story is a source that says what it is told to, and the network below it.
+type story struct {
+	receiver discovery.Receiver
+	sick     *bufconn.Listener // a server that says NOT_SERVING, or SERVING
+	health   *health.Server
+	log      safeBuffer
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+// take returns what was logged since the last time.
+func (b *safeBuffer) take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.Reset()
+	return b.String()
+}
+
+func (s *story) Start(r discovery.Receiver) (discovery.Watch, error) {
+	s.receiver = r
+	return s, nil
+}
+
+func (s *story) Close() {}
+
+func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
+	host, _, _ := net.SplitHostPort(address)
+	switch host[strings.LastIndex(host, ".")+1:] {
+	case "2": // hangs
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case "3":
+		return s.sick.DialContext(ctx)
+	}
+	addr, _ := net.ResolveTCPAddr("tcp", address)
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: addr, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+}
+
+func newStory(t *testing.T) (*story, *grpc.ClientConn) {
+	t.Helper()
+	s := &story{sick: bufconn.Listen(1 << 16), health: health.NewServer()}
+	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, s.health)
+	go server.Serve(s.sick)
+	t.Cleanup(server.Stop)
+	withoutTime := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
+		return []discovery.Part{{Source: s}}, nil
+	}, discovery.WithServiceConfig(`{"healthCheckConfig": {"serviceName": ""}}`),
+		discovery.WithLogger(slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))
+	cc, err := grpc.NewClient("story:///shop", grpc.WithResolvers(builder), grpc.WithContextDialer(s.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	cc.Connect()
+	synctest.Wait()
+	return s, cc
+}
+
+// at returns an endpoint of a priority. The last number of its address says what it does.
+func at(priority uint32, locality, address string) discovery.Endpoint {
+	return discovery.Endpoint{Priority: priority, Locality: locality, Address: address + ":443"}
+}
+
+// refuse is a network in which nobody answers, in two priorities.
+var refuse = []discovery.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
+
+// which of several endpoints failed last is a matter of chance.
+var which = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
+
+// The error of a call and the log name every priority and its reason, whatever is wrong.
+func TestErrorsAndTheLogTellTheWholeStory(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell  func(*story)
+		after time.Duration
+		err   string // of a call
+		log   string
+	}{
+		"everything refused": {
+			func(s *story) { s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(refuse...)}) }, 0,
+			"no priority can take calls: p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)",
+			`level=WARN msg=failover target=story:///shop from="p0 us-east/a, us-east/b" to="p1 eu-west" state=CONNECTING after=0s reason="p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints)"
+level=WARN msg="no priority can take calls" target=story:///shop reason="no priority can take calls: p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)"
+`,
+		},
+		"hung": {
+			func(s *story) {
+				s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.2"), at(1, "eu-west", "10.1.0.2"))})
+			}, 15 * time.Second,
+			"no priority can take calls: p0 us-east/a: did not connect within 10 s (1 endpoint, failing for 10 s); p1 eu-west: did not connect within 10 s (1 endpoint)",
+			`level=WARN msg=failover target=story:///shop from="p0 us-east/a" to="p1 eu-west" state=CONNECTING after=10s reason="p0 us-east/a: did not connect within 10 s (1 endpoint)"
+level=WARN msg="no priority can take calls" target=story:///shop reason="no priority can take calls: p0 us-east/a: did not connect within 10 s (1 endpoint, failing for 10 s); p1 eu-west: did not connect within 10 s (1 endpoint)"
+`,
+		},
+		"NOT_SERVING": {
+			func(s *story) {
+				s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.3"), at(1, "eu-west", "10.1.0.3"))})
+			}, 0,
+			"no priority can take calls: p0 us-east/a: the health check says NOT_SERVING (1 endpoint); p1 eu-west: the health check says NOT_SERVING (1 endpoint)",
+			`level=WARN msg=failover target=story:///shop from="p0 us-east/a" to="p1 eu-west" state=CONNECTING after=0s reason="p0 us-east/a: the health check says NOT_SERVING (1 endpoint)"
+level=WARN msg="no priority can take calls" target=story:///shop reason="no priority can take calls: p0 us-east/a: the health check says NOT_SERVING (1 endpoint); p1 eu-west: the health check says NOT_SERVING (1 endpoint)"
+`,
+		},
+		"empty": {
+			func(s *story) { s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster()}) }, 0,
+			`priority policy has empty priority list: story:///shop: cluster "cluster" has no localities`,
+			``,
+		},
+		"control plane gone": {
+			func(s *story) { s.receiver.Fail(errors.New("xds.example.com: connection refused")) }, 0,
+			"story: xds.example.com: connection refused",
+			``,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, cc := newStory(t)
+				test.tell(s)
+				time.Sleep(test.after)
+				synctest.Wait()
+				waits := make(chan error, 1)
+				go func() {
+					waits <- cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{}, grpc.WaitForReady(true))
+				}()
+				err := cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
+				if got := which.ReplaceAllString(status.Convert(err).Message(), "10.0.x.1:"); status.Code(err) != codes.Unavailable || got != test.err {
+					t.Errorf("calls fail with %v, want UNAVAILABLE and\n%s", err, test.err)
+				}
+				synctest.Wait()
+				if got := which.ReplaceAllString(s.log.take(), "10.0.x.1:"); got != test.log {
+					t.Errorf("logged\n%swant\n%s", got, test.log)
+				}
+				// Calls that wait for ready have waited, until there is somebody.
+				s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
+				s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.3"))})
+				if err := <-waits; status.Code(err) != codes.Unimplemented {
+					t.Errorf("a call that waits for ready ended with %v, want the server's UNIMPLEMENTED", err)
+				}
+			})
+		})
+	}
+}
+
+// Errors stay readable with a name of 10,000 characters, an error as long, controls that
+// steer a terminal, and many priorities.
+func TestErrorsOfHostileNamesAreCutAndEscaped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cc := newStory(t)
+		var endpoints []discovery.Endpoint
+		for i := range 20 {
+			locality := fmt.Sprintf("\x1b[31m\u202e<script>%d %s", i, strings.Repeat("x", 10_000))
+			endpoints = append(endpoints, at(uint32(i), locality, fmt.Sprintf("10.0.%d.1", i)))
+		}
+		s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(endpoints...)})
+		synctest.Wait()
+		err := cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
+		for _, text := range []string{status.Convert(err).Message(), s.log.take()} {
+			if strings.ContainsAny(text, "\x1b\u202e") || !strings.Contains(text, "p7 ") {
+				t.Errorf("not escaped, or not told: %s", text)
+			}
+		}
+		if n := len(err.Error()); n > 2000 || !strings.Contains(err.Error(), "and 12 more") {
+			t.Errorf("the error has %d bytes: %v", n, err)
+		}
+	})
+}

@@ -1,0 +1,46 @@
+package priority
+
+import (
+	"time"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+)
+
+// noted is what the policy keeps of a child for people.
+type noted struct {
+	state core.State // that it is taken to be in
+	since time.Time  // when state became so
+	lost  time.Time  // when it was last READY or IDLE; when it was made, where it never was
+}
+
+// note notes in what state a child is, after an event of it. It is not called between
+// the core's word of an update and the end of that, when an error from the last update
+// is forgotten and that from this one is not known yet.
+func (p *policy) note(child string) {
+	state, exists := p.core.State(child)
+	n := p.noted[child]
+	now := time.Now()
+	switch {
+	case !exists:
+		delete(p.noted, child)
+	case n == nil:
+		p.noted[child] = &noted{state: state, since: now, lost: now}
+	case n.state != state:
+		if usable(n.state) && !usable(state) {
+			n.lost = now
+		}
+		n.state, n.since = state, now
+	}
+}
+
+// usable returns whether a child in the state is given calls.
+func usable(s core.State) bool { return s == core.Ready || s == core.Idle }
+
+// since returns when the child's state became what it is, and when it was lost.
+func (p *policy) since(child string) (since, lost time.Time) {
+	if n := p.noted[child]; n != nil {
+		return n.since, n.lost
+	}
+	now := time.Now()
+	return now, now
+}

@@ -1,0 +1,173 @@
+package priority
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/shell"
+)
+
+// How much of a call's error is worth reading.
+const (
+	longestReason = 250
+	mostReasons   = 8
+)
+
+// reason says why a child takes no calls.
+type reason struct {
+	title     string
+	text      string
+	told      bool      // text is the child's own, and not just its state
+	endpoints int       // that it was given
+	since     time.Time // when it failed
+}
+
+// reasonOf returns why a child takes no calls that is taken to be TRANSIENT_FAILURE.
+func (p *policy) reasonOf(child string) reason {
+	r := reason{title: p.title(child), endpoints: len(p.groups[child]), told: true}
+	r.since, _ = p.since(child)
+	c := p.children[child]
+	if c == nil {
+		return r
+	}
+	switch err := c.LastError(); {
+	case p.timedOut(child):
+		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
+		if err != nil && !errors.Is(err, shell.ErrUntold) {
+			r.text += ", last error: " + shorten(err)
+		}
+	case err == nil || errors.Is(err, shell.ErrUntold):
+		r.text, r.told = core.TransientFailure.String(), false
+	default:
+		r.text = shorten(err)
+	}
+	return r
+}
+
+// timedOut returns whether the child counts as failed because its failover timer fired.
+func (p *policy) timedOut(child string) bool {
+	c := p.children[child]
+	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
+}
+
+// String returns the reason with its title.
+func (r reason) String() string {
+	text := r.title + ": " + r.text
+	var more []string
+	switch {
+	case r.endpoints == 1:
+		more = append(more, "1 endpoint")
+	case r.endpoints > 1:
+		more = append(more, fmt.Sprintf("%d endpoints", r.endpoints))
+	}
+	if failing := time.Since(r.since); failing >= time.Second {
+		more = append(more, "failing for "+printable.Duration(failing))
+	}
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, ", ") + ")"
+	}
+	return text
+}
+
+// What gRPC says of an attempt to connect begins with this.
+const (
+	transportPrefix = `connection error: desc = "transport: Error while dialing: `
+	otherPrefix     = `connection error: desc = "`
+)
+
+// shorten returns an error without what is said elsewhere, or says nothing:
+//
+//	all 3 endpoints failed, the last with: connection error: desc = "transport: Error
+//	while dialing: dial tcp 10.0.0.1:443: connect: connection refused"
+//	->  connection refused by 10.0.0.1:443
+func shorten(err error) string {
+	if all, ok := errors.AsType[*shell.AllFailed](err); ok {
+		err = all.Last
+	}
+	text := err.Error()
+	if refusal, ok := errors.AsType[*shell.Refusal](err); ok {
+		text = "rejected its update: " + refusal.Unwrap().Error()
+	}
+	for _, prefix := range []string{transportPrefix, otherPrefix} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok && strings.HasSuffix(rest, `"`) {
+			text = strings.TrimSuffix(rest, `"`)
+			break
+		}
+	}
+	for _, prefix := range []string{"weighted_round_robin: ", "weighted_target: ", "pick_first: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	if _, health, ok := strings.Cut(text, "health check failed. status="); ok {
+		text = "the health check says " + health
+	}
+	const refused = ": connect: connection refused"
+	if dial, ok := strings.CutSuffix(text, refused); ok && strings.HasPrefix(dial, "dial ") {
+		text = "connection refused by " + dial[strings.LastIndex(dial, " ")+1:]
+	}
+	return printable.Line(text, longestReason)
+}
+
+// exhausted is the picker where no priority can take calls. It leaves to the child in
+// use what that does with a call, and tells of all priorities when it is a failure.
+type exhausted struct {
+	child   balancer.Picker // of the child in use
+	inUse   string          // its title
+	reasons []reason        // in priority order
+}
+
+// exhausted returns state, which is TRANSIENT_FAILURE and the child's, with a picker
+// whose errors tell of all priorities.
+func (p *policy) exhausted(child string, state balancer.State) balancer.State {
+	e := &exhausted{child: state.Picker, inUse: p.title(child)}
+	for _, name := range p.config.Priorities {
+		if s, ok := p.core.State(name); ok && s == core.TransientFailure {
+			e.reasons = append(e.reasons, p.reasonOf(name))
+		}
+	}
+	state.Picker = e
+	return state
+}
+
+// Pick lets the child's picker pick. Where that fails with a status, it means to end the
+// call, and has its way.
+func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	result, err := e.child.Pick(info)
+	if err == nil || errors.Is(err, balancer.ErrNoSubConnAvailable) {
+		return result, err
+	}
+	if _, final := status.FromError(err); final {
+		return result, err
+	}
+	return balancer.PickResult{}, e.failure(err)
+}
+
+// Failure returns what a call fails with.
+func (e *exhausted) Failure() error { return e.failure(shell.FailureOf(e.child)) }
+
+// failure returns an error that names every priority with its reason. own is the error
+// of the child in use, nil where it is not known.
+func (e *exhausted) failure(own error) error {
+	var reasons []string
+	for i, r := range e.reasons {
+		if i == mostReasons {
+			reasons = append(reasons, fmt.Sprintf("and %d more", len(e.reasons)-i))
+			break
+		}
+		if !r.told && r.title == e.inUse && own != nil {
+			r.text = shorten(own)
+		}
+		reasons = append(reasons, r.String())
+	}
+	return errors.New(nothingLeft + ": " + strings.Join(reasons, "; "))
+}
+
+// nothingLeft is what calls fail with, and what the log says.
+const nothingLeft = "no priority can take calls"

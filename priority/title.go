@@ -1,0 +1,53 @@
+package priority
+
+import (
+	"fmt"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+// longestName is about how many bytes of a name are shown.
+const longestName = 80
+
+// nameChildren notes what people call each child: its number and what the source says
+// of it, such as "p0 us-east/a, us-east/b", or the name in the configuration where
+// nobody says anything. One that is no priority any more keeps what it was called.
+func (p *policy) nameChildren() {
+	names := hierarchy.ChannelOf(p.state).Names
+	titles := make(map[string]string, len(p.config.Priorities))
+	for child := range p.children {
+		titles[child] = p.title(child)
+	}
+	titles[p.inUse] = p.title(p.inUse)
+	for i, child := range p.config.Priorities {
+		name, known := names[child]
+		if !known {
+			name = child
+		}
+		titles[child] = fmt.Sprintf("p%d", i)
+		if name != "" && name != titles[child] {
+			titles[child] += " " + printable.Line(name, longestName)
+		}
+	}
+	p.titles = titles
+}
+
+// titleFrom returns what people call a child of which a source says that, else "".
+func (p *policy) titleFrom(child string) string {
+	if _, known := hierarchy.ChannelOf(p.state).Names[child]; !known {
+		return ""
+	}
+	return p.title(child)
+}
+
+// title returns what people call a child.
+func (p *policy) title(child string) string {
+	if title, ok := p.titles[child]; ok {
+		return title
+	}
+	if name := hierarchy.ChannelOf(p.state).Names[child]; name != "" {
+		return printable.Line(name, longestName)
+	}
+	return printable.Line(child, longestName)
+}
