@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
+	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/shell"
@@ -38,7 +39,10 @@ func (p *policy) reasonOf(child string) reason {
 	if c == nil {
 		return r
 	}
+	why := hierarchy.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
+	case why != "":
+		r.text = shorten(errors.New(why)) // the child itself can only say that it has no endpoints
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
 		if err != nil && !errors.Is(err, shell.ErrUntold) {
