@@ -9,6 +9,9 @@ type member struct{ cluster, locality string }
 type child struct {
 	name    string
 	members []member
+	// addresses are those of its endpoints, kept only where a locality is in several
+	// priorities: otherwise localities tell priorities apart.
+	addresses map[string]bool
 }
 
 // childNames names the children of understudy_priority, one for each priority, and
@@ -20,40 +23,74 @@ type childNames struct {
 }
 
 // assign returns the children for priorities, each given by its members, and the
-// state for the next update; n is not modified. From the first priority to the last,
-// each takes the name, if not taken yet, of the child that had most of its members.
-// Among equals that is the child that had the same priority before, then the highest:
+// state for the next update; n is not modified. addresses returns those of a priority.
+// From the first priority to the last, each takes the name, if not taken yet, of the
+// child that had most of its members. Among equals that is the child that had most of
+// its addresses, where a locality was in several priorities, then the child that had
+// the same priority before, then the highest:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
 //	        {a d} {b c}   ->  child0 {a d}, child1 {b c}
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
-func (n childNames) assign(priorities [][]member) ([]child, childNames) {
+func (n childNames) assign(priorities [][]member, addresses func(priority int) []string) ([]child, childNames) {
 	holders := make(map[member][]int)
 	for i, c := range n.last {
 		for _, m := range c.members {
 			holders[m] = append(holders[m], i)
 		}
 	}
+	keep := repeats(priorities)
 	taken := make([]bool, len(n.last))
 	children := make([]child, 0, len(priorities))
 	for priority, members := range priorities {
-		best := bestHolder(holders, taken, priority, members)
-		if best < 0 {
-			children = append(children, child{"child" + strconv.Itoa(n.next), members})
-			n.next++
-			continue
+		c := child{members: members}
+		if keep {
+			c.addresses = make(map[string]bool)
+			for _, address := range addresses(priority) {
+				c.addresses[address] = true
+			}
 		}
-		taken[best] = true
-		children = append(children, child{n.last[best].name, members})
+		shared := func(i int) (count int) {
+			if n.last[i].addresses != nil {
+				for _, address := range addresses(priority) {
+					if n.last[i].addresses[address] {
+						count++
+					}
+				}
+			}
+			return count
+		}
+		if best := bestHolder(holders, taken, priority, members, shared); best >= 0 {
+			taken[best] = true
+			c.name = n.last[best].name
+		} else {
+			c.name = "child" + strconv.Itoa(n.next)
+			n.next++
+		}
+		children = append(children, c)
 	}
 	n.last = children
 	return children, n
 }
 
+// repeats returns whether a member is in several priorities.
+func repeats(priorities [][]member) bool {
+	seen := make(map[member]bool)
+	for _, members := range priorities {
+		for _, m := range members {
+			if seen[m] {
+				return true
+			}
+			seen[m] = true
+		}
+	}
+	return false
+}
+
 // bestHolder returns the index of the child that priority takes the name of, -1 for
 // none.
-func bestHolder(holders map[member][]int, taken []bool, priority int, members []member) int {
+func bestHolder(holders map[member][]int, taken []bool, priority int, members []member, shared func(child int) int) int {
 	held := make([]int, len(taken))
 	for _, m := range members {
 		for _, i := range holders[m] {
@@ -65,9 +102,13 @@ func bestHolder(holders map[member][]int, taken []bool, priority int, members []
 		if n == 0 || taken[i] {
 			continue
 		}
-		if best < 0 || n > held[best] || n == held[best] && i == priority {
+		if best < 0 || n > held[best] || n == held[best] && closer(shared(i)-shared(best), i == priority) {
 			best = i
 		}
 	}
 	return best
 }
+
+// closer decides between two children that had as many of a priority's members: by how
+// many more of its addresses the second one had, then by whether it had its place.
+func closer(more int, same bool) bool { return more > 0 || more == 0 && same }

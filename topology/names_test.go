@@ -29,6 +29,36 @@ func namesOf(children []child) string {
 	return strings.Join(names, " ")
 }
 
+// addressLists parses "1 2, 3": addresses 1 and 2 in priority 0, 3 in priority 1.
+func addressLists(text string) func(priority int) []string {
+	return func(priority int) []string { return strings.Fields(strings.Split(text, ",")[priority]) }
+}
+
+// nowhere are the addresses of priorities whose endpoints do not matter.
+func nowhere(int) []string { return nil }
+
+// A locality may be in several priorities. Then the endpoints tell which of them moved:
+// what drains above them must not cost their connections.
+func TestNamesFollowEndpointsOfOneLocality(t *testing.T) {
+	for _, test := range []struct{ title, before, at, after, then, want string }{
+		{"one is put above", "a, a", "1, 2", "z, a, a", "9, 1, 2", "child2 child0 child1"},
+		{"one of two is put above a part of the other", "f, a f, a", "2 6, 3 7 8, 1", "z, f, a f, a", "9, 2 6, 3 7 8, 1", "child3 child0 child1 child2"},
+		{"the first goes", "a, a", "1, 2", "a", "2", "child1"},
+		{"the second stays in its place", "a, a", "1, 2", "z, a", "9, 2", "child2 child1"},
+		{"they change places", "a, a", "1, 2", "a, a", "2, 1", "child1 child0"},
+		{"all endpoints are others", "a, a", "1, 2", "a, a", "3, 4", "child0 child1"},
+	} {
+		t.Run(test.title, func(t *testing.T) {
+			var names childNames
+			_, names = names.assign(memberLists(test.before), addressLists(test.at))
+			children, _ := names.assign(memberLists(test.after), addressLists(test.then))
+			if got := namesOf(children); got != test.want {
+				t.Errorf("%s of %s, then %s of %s: %s, want %s", test.before, test.at, test.after, test.then, got, test.want)
+			}
+		})
+	}
+}
+
 // A56, "LB Policy Configuration": "This gives us the ability to move existing
 // children from one priority to another without having to recreate the child policy".
 func TestNamesFollowLocalities(t *testing.T) {
@@ -52,7 +82,7 @@ func TestNamesFollowLocalities(t *testing.T) {
 			var names childNames
 			var children []child
 			for update := range strings.SplitSeq(test.updates, ";") {
-				children, names = names.assign(memberLists(update))
+				children, names = names.assign(memberLists(update), nowhere)
 			}
 			if got := namesOf(children); got != test.want {
 				t.Errorf("after %s: %s, want %s", test.updates, got, test.want)
@@ -63,8 +93,8 @@ func TestNamesFollowLocalities(t *testing.T) {
 
 func TestClustersDoNotShareNames(t *testing.T) {
 	var names childNames
-	_, names = names.assign([][]member{{{"first", "a"}}, {{"second", "a"}}})
-	children, _ := names.assign([][]member{{{"second", "a"}}})
+	_, names = names.assign([][]member{{{"first", "a"}}, {{"second", "a"}}}, nowhere)
+	children, _ := names.assign([][]member{{{"second", "a"}}}, nowhere)
 	if got := namesOf(children); got != "child1" {
 		t.Errorf("name = %s, want child1", got)
 	}
@@ -84,7 +114,7 @@ func TestNamesAreStable(t *testing.T) {
 		gone := map[string]bool{}
 		for _, priorities := range rapid.SliceOfN(update, 1, 8).Draw(t, "updates") {
 			var children []child
-			children, names = names.assign(priorities)
+			children, names = names.assign(priorities, nowhere)
 			now := strings.Fields(namesOf(children))
 			for i, name := range now {
 				if gone[name] || slices.Contains(now[:i], name) {
@@ -105,7 +135,7 @@ func TestNamesAreStable(t *testing.T) {
 				grown = append(grown, []member{newcomer})
 			}
 			for _, next := range [][][]member{priorities, grown} {
-				after, _ := names.assign(next)
+				after, _ := names.assign(next, nowhere)
 				if got := strings.Fields(namesOf(after))[:len(now)]; !slices.Equal(got, now) {
 					t.Fatalf("%v became %v with %v", now, got, next)
 				}

@@ -95,6 +95,18 @@ func split(cluster *endpointv3.ClusterLoadAssignment) []rank {
 	return ranks
 }
 
+// addresses returns those of all endpoints, whatever their health: of each its first.
+func (r rank) addresses() []string {
+	var all []string
+	for _, locality := range r.localities {
+		for e := range locality.Endpoints() {
+			address, _ := dialable(e.lb.GetEndpoint().GetAddress())
+			all = append(all, address)
+		}
+	}
+	return all
+}
+
 // build returns the tree over ranks and remembers its names.
 func (t *Translator) build(ranks []rank) Tree {
 	members := make([][]member, len(ranks))
@@ -103,7 +115,7 @@ func (t *Translator) build(ranks []rank) Tree {
 			members[i] = append(members[i], member{r.cluster.GetClusterName(), locality.Name})
 		}
 	}
-	children, names := t.names.assign(members)
+	children, names := t.names.assign(members, func(i int) []string { return ranks[i].addresses() })
 	t.names = names
 	prefix := ""
 	if t.Name != "" {
