@@ -35,6 +35,7 @@ type Subscriptions struct {
 	responses uint64 // how many were received
 	wanted    map[string]*subscription
 	timers    uint64 // how many were started
+	failure   error  // of the last stream, nil if it was answered or there was none
 }
 
 // subscription is one resource that is asked for.

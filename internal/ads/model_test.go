@@ -18,6 +18,7 @@ type model struct {
 	streams  bool
 	answered bool // something came on this stream
 	version  string
+	failing  bool // the last stream failed, and nothing came since
 }
 
 // TestAgainstModel drives a client with random events and checks what must hold
@@ -36,6 +37,9 @@ func TestAgainstModel(t *testing.T) {
 				a := s.Watch(n)
 				if body, known := m.good[n]; known != (len(a.Deliver) == 1) || known && string(a.Deliver[0].Body) != body {
 					t.Fatalf("a watcher of %s is given %v, want %q", n, a.Deliver, body)
+				}
+				if _, known := m.good[n]; !asked && !known && m.failing != (len(a.Fail) == 1) {
+					t.Fatalf("a new watcher of %s is told %v; failing: %v", n, a.Fail, m.failing)
 				}
 				if sends := a.Send != nil; sends != (m.streams && !asked) {
 					t.Fatalf("sends %+v for %v", a.Send, m.watchers)
@@ -75,6 +79,7 @@ func TestAgainstModel(t *testing.T) {
 				m.streams = false
 				m.forget()
 				reason := rapid.SampledFrom([]error{errors.New("closed"), nil}).Draw(t, "reason")
+				m.failing = m.failing || reason != nil && !m.answered
 				a := s.Closed(reason)
 				if reason == nil && len(a.Fail) > 0 {
 					t.Fatalf("%v fails, since the client renews its stream", a.Fail)
@@ -142,7 +147,7 @@ func (m *model) respond(t *rapid.T, s *Subscriptions, version, nonce string) {
 		}
 		rs = append(rs, r)
 	}
-	m.answered = true
+	m.answered, m.failing = true, false
 	a := s.Received(version, nonce, rs)
 	delivered := make(map[string]string)
 	for _, d := range a.Deliver {

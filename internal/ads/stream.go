@@ -33,6 +33,9 @@ func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != answered && err != nil
 	s.phase = down
+	if failed {
+		s.failure = err
+	}
 	for _, name := range s.names() {
 		if failed || s.wanted[name].watchers == 0 {
 			s.stopTimer(&a, name)
@@ -66,7 +69,7 @@ var errTwice = errors.New("the response holds it more than once")
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var bad reasons
-	s.phase, s.nonce = answered, nonce
+	s.phase, s.nonce, s.failure = answered, nonce, nil
 	s.responses++
 	times := make(map[string]int, len(resources))
 	for _, r := range resources {

@@ -9,7 +9,8 @@ const (
 )
 
 // Watch adds a watcher of name. What is already known about the resource is in
-// Deliver or Fail, and meant for the new watcher alone.
+// Deliver or Fail, and meant for the new watcher alone: also that the last stream
+// failed and no other has been answered since.
 func (s *Subscriptions) Watch(name string) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -24,6 +25,9 @@ func (s *Subscriptions) Watch(name string) Actions {
 		return a
 	}
 	s.wanted[name] = &subscription{watchers: 1}
+	if s.failure != nil {
+		s.fail(&a, name, s.failure)
+	}
 	if s.phase != down {
 		s.startTimer(&a, name)
 		a.Send = s.request()
