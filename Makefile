@@ -21,6 +21,10 @@ race: ## all tests under the race detector
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	bash .ci/fuzz $(or $(FUZZTIME),10s)
 
+.PHONY: sim
+sim: ## the simulator: new seeds until it is stopped, or SEED= alone
+	bash .ci/sim $(SEED)
+
 .PHONY: lint
 lint: ## vet and golangci-lint over all modules
 	go vet work

@@ -22,7 +22,13 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := source{hosts, cluster, discovery.OwnOptions(t, options{maxResponse: defaultMaxResponse}), t.BuildOptions.MetricsRecorder}
+	s := source{
+		hosts:    hosts,
+		cluster:  cluster,
+		options:  discovery.OwnOptions(t, options{maxResponse: defaultMaxResponse}),
+		network:  discovery.OwnOptions(t, adsclient.Options{}).Network,
+		recorder: t.BuildOptions.MetricsRecorder,
+	}
 	if v := t.Parameter(reachabilityParameter); v != "" {
 		if s.options.reachabilityOnly, err = strconv.ParseBool(v); err != nil {
 			return nil, fmt.Errorf("%s: %q given, want true or false", reachabilityParameter, v)
@@ -36,6 +42,7 @@ type source struct {
 	hosts    []string // none: those of the bootstrap
 	cluster  string
 	options  options
+	network  *adsclient.Network // nil: the system's
 	recorder stats.MetricsRecorder
 }
 
@@ -70,7 +77,7 @@ func (s source) servers() ([]adsclient.Server, error) {
 	var servers []adsclient.Server
 	add := func(host, uri string) error {
 		c, err := s.options.credentialsFor(host, uri, boot)
-		servers = append(servers, adsclient.Server{
+		server := adsclient.Server{
 			URI:         uri,
 			Credentials: c.transport,
 			Identity:    c.identity,
@@ -78,7 +85,8 @@ func (s source) servers() ([]adsclient.Server, error) {
 			MaxResponse: s.options.maxResponse,
 			Validate:    validate,
 			DialOptions: s.options.dialOptions,
-		})
+		}
+		servers = append(servers, server.Within(s.network))
 		return err
 	}
 	for _, host := range s.hosts {

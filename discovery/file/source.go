@@ -9,6 +9,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/authority"
+	"github.com/understudy-lb/understudy/internal/filewatch"
 	"github.com/understudy-lb/understudy/topology"
 )
 
@@ -30,7 +31,8 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []discovery.Part{{Source: source(path), Authority: authority.Encode(nameOf(path))}}, nil
+	s := source{path, discovery.OwnOptions(t, filewatch.Options{})}
+	return []discovery.Part{{Source: s, Authority: authority.Encode(nameOf(path))}}, nil
 }
 
 // pathOf returns the path of the target's file.
@@ -53,19 +55,22 @@ func pathOf(target resolver.Target) (string, error) {
 }
 
 // source finds out the endpoints in the file at a path.
-type source string
+type source struct {
+	path    string
+	options filewatch.Options
+}
 
 // Start implements discovery.Source: it begins to watch the file, which need not exist
 // yet.
 func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
-	w := &watch{path: string(s), receiver: r, done: make(chan struct{})}
+	w := &watch{source: s, receiver: r, done: make(chan struct{})}
 	go w.run()
 	return w, nil
 }
 
 // watch is a file that is being watched for one channel.
 type watch struct {
-	path     string
+	source
 	receiver discovery.Receiver
 	done     chan struct{}
 	close    sync.Once
@@ -78,7 +83,7 @@ func (w *watch) Close() { w.close.Do(func() { close(w.done) }) }
 
 // run reads the file now and whenever it may have changed.
 func (w *watch) run() {
-	changes := newWatcher(w.path)
+	changes := newWatcher(w.path, w.options)
 	defer changes.close()
 	for {
 		if err := w.refresh(); err != nil {

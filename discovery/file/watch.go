@@ -15,8 +15,8 @@ type watcher struct {
 }
 
 // newWatcher watches from now on.
-func newWatcher(path string) *watcher {
-	w := &watcher{path: path, watch: filewatch.New(path)}
+func newWatcher(path string, options filewatch.Options) *watcher {
+	w := &watcher{path: path, watch: filewatch.NewWith(options, path)}
 	w.changed()
 	return w
 }

@@ -109,6 +109,8 @@ var rank = map[string]int{
 
 	// For tests alone, which import it whatever their own rank.
 	"internal/testing": 2,
+	// The whole stack, from sources to calls.
+	"internal/testing/sim": 7,
 
 	// Programs: for people, and imported by nobody.
 	"docs":               7,

@@ -36,11 +36,23 @@ type Watcher struct {
 	places places // those that are watched
 }
 
+// Options are how it is watched. They are given to a source by discovery.OwnOption.
+type Options struct {
+	// PollOnly leaves the system's notifications alone. A simulation needs that: who waits
+	// for the system holds up the clock of testing/synctest.
+	PollOnly bool
+}
+
 // New watches these files and directories from now on. They need not exist.
-func New(paths ...string) *Watcher {
+func New(paths ...string) *Watcher { return NewWith(Options{}, paths...) }
+
+// NewWith is New with options.
+func NewWith(options Options, paths ...string) *Watcher {
 	w := &Watcher{paths: paths, ticker: time.NewTicker(pollInterval)}
-	if notify, err := fsnotify.NewWatcher(); err == nil {
-		w.notify = notify
+	if !options.PollOnly {
+		if notify, err := fsnotify.NewWatcher(); err == nil {
+			w.notify = notify
+		}
 	}
 	w.follow()
 	return w

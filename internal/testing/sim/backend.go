@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// method is the one method that backends serve. The answer is the backend's address.
+const method = "/sim.Backend/Who"
+
+// Backend is a gRPC server at one address. All methods may be called from any
+// goroutine of the bubble.
+type Backend struct {
+	Address string
+	network *Network
+	calls   func(address string) // told of each call that arrives
+
+	mu     sync.Mutex
+	server *grpc.Server   // nil while it is down
+	old    []*grpc.Server // those that said GOAWAY
+	health *health.Server
+	answer codes.Code    // OK unless the backend answers with errors
+	hang   chan struct{} // open while calls hang, else nil
+	sick   bool          // NOT_SERVING
+}
+
+// NewBackend returns a backend that is down. calls is told of each call that arrives.
+func NewBackend(n *Network, address string, calls func(address string)) *Backend {
+	return &Backend{Address: address, network: n, calls: calls}
+}
+
+// Up starts the backend. It does nothing if it is up.
+func (b *Backend) Up() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.server == nil {
+		b.start()
+	}
+}
+
+func (b *Backend) start() {
+	listener, err := b.network.Listen(b.Address)
+	if err != nil {
+		panic(err) // two backends of one address are a mistake of the world
+	}
+	// A client whose pings are refused doubles the time between them, for good.
+	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}))
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "sim.Backend",
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "Who", Handler: b.who}},
+	}, struct{}{})
+	b.health = health.NewServer()
+	b.setHealth()
+	healthpb.RegisterHealthServer(server, b.health)
+	b.server = server
+	go func() { _ = server.Serve(listener) }() // it ends with Stop
+}
+
+func (b *Backend) setHealth() {
+	serving := healthpb.HealthCheckResponse_SERVING
+	if b.sick {
+		serving = healthpb.HealthCheckResponse_NOT_SERVING
+	}
+	b.health.SetServingStatus("", serving)
+}
+
+// Down stops the backend: connections are reset and new ones refused.
+func (b *Backend) Down() {
+	b.mu.Lock()
+	server, old := b.server, b.old
+	b.server, b.old = nil, nil
+	b.mu.Unlock()
+	if server == nil {
+		return
+	}
+	b.Hang(false)
+	b.network.Reset(b.Address)
+	for _, s := range append(old, server) {
+		s.Stop()
+	}
+}
+
+// GoAway replaces the server by a new one: the old one says GOAWAY, and ends when its
+// calls have.
+func (b *Backend) GoAway() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.server == nil {
+		return
+	}
+	old := b.server
+	b.old = append(b.old, old)
+	go old.GracefulStop()
+	b.network.closeListener(b.Address)
+	b.start()
+}
+
+// SetServing says whether the backend tells health checks that it serves.
+func (b *Backend) SetServing(serving bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sick = !serving
+	if b.server != nil {
+		b.setHealth()
+	}
+}
+
+// Answer makes the backend answer each call with code.
+func (b *Backend) Answer(code codes.Code) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answer = code
+}
+
+// Hang makes calls hang, those of health checks apart, until told otherwise.
+func (b *Backend) Hang(hang bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if hang == (b.hang != nil) {
+		return
+	}
+	if hang {
+		b.hang = make(chan struct{})
+		return
+	}
+	close(b.hang)
+	b.hang = nil
+}
+
+func (b *Backend) who(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's signature
+	if err := decode(new(emptypb.Empty)); err != nil {
+		return nil, err
+	}
+	b.calls(b.Address)
+	b.mu.Lock()
+	code, hang := b.answer, b.hang
+	b.mu.Unlock()
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-ctx.Done():
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+	}
+	if code != codes.OK {
+		return nil, status.Error(code, "the backend was told to answer so")
+	}
+	return wrapperspb.String(b.Address), nil
+}

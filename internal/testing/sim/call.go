@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	estats "google.golang.org/grpc/experimental/stats"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// call is one call of the traffic.
+type call struct {
+	start time.Time
+
+	mu     sync.Mutex
+	to     string    // where the last attempt was sent, "" while it waits for a pick
+	sentAt time.Time // when
+}
+
+type callKey struct{}
+
+// sent returns where the last attempt of a call went and when; "" if it is queued.
+func (c *call) sent() (string, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.to, c.sentAt
+}
+
+// make calls once, and waits for the answer at most until the deadline: for an endpoint
+// as well, if told so.
+func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (string, error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), callKey{}, c), deadline)
+	defer cancel()
+	var answer wrapperspb.StringValue
+	err := cc.Invoke(ctx, method, new(emptypb.Empty), &answer, grpc.WaitForReady(wait))
+	return answer.GetValue(), err
+}
+
+// observer is told by gRPC where attempts go, and what the policies count.
+type observer struct {
+	estats.UnimplementedMetricsRecorder
+	sentTo   func(address string)
+	failover func(from, to string)
+}
+
+// TagRPC is gRPC's.
+func (o *observer) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC notes where an attempt goes.
+func (o *observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	c, ok := ctx.Value(callKey{}).(*call)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch s := s.(type) {
+	case *stats.Begin:
+		c.to = ""
+	case *stats.OutHeader:
+		c.to, c.sentAt = s.RemoteAddr.String(), time.Now()
+		o.sentTo(c.to)
+	}
+}
+
+// TagConn is gRPC's.
+func (o *observer) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn is gRPC's.
+func (o *observer) HandleConn(context.Context, stats.ConnStats) {}
+
+// RecordInt64Count takes note of failovers.
+func (o *observer) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, labels ...string) {
+	d := handle.Descriptor()
+	if d.Name != "understudy.priority.failovers" {
+		return
+	}
+	var from, to string
+	for i, label := range append(append([]string(nil), d.Labels...), d.OptionalLabels...) {
+		switch {
+		case i >= len(labels):
+		case strings.HasSuffix(label, "from"):
+			from = labels[i]
+		case strings.HasSuffix(label, "to"):
+			to = labels[i]
+		}
+	}
+	o.failover(from, to)
+}

@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// concerns says whether what befalls an address can change which priority is in use:
+// what befalls a lower one cannot. The lock is held.
+func (w *World) concerns(address string) bool {
+	return w.lowest < 0 || slices.Contains(w.vital, address)
+}
+
+// publish gives the source another truth.
+func (w *World) publish(truth Truth) {
+	w.Log.Event("the source has %v", truth)
+	w.mu.Lock()
+	w.history = append(w.history, w.truth)
+	w.truth, w.changedAt = truth, time.Now()
+	for _, address := range truth.serving() {
+		delete(w.gone, address)
+	}
+	w.mu.Unlock()
+	w.source.Publish(truth)
+}
+
+// moves says whether an update may change which priority is in use: not one that leaves
+// the priority in use and those above as they are, but for others without endpoints
+// that are put above or taken away. The parts of a failover: target cannot move. The
+// lock is held.
+func (w *World) moves(truth Truth) bool {
+	if w.lowest < 0 || w.lowest >= len(w.known) {
+		return true
+	}
+	_, fixed := w.source.(*names)
+	above := func(t Truth, n int) (shape []string) {
+		for _, tier := range t {
+			if fixed || len(tier.Serving()) > 0 {
+				if shape = append(shape, fmt.Sprint(tier.places())); len(shape) == n {
+					break
+				}
+			}
+		}
+		return shape
+	}
+	n := len(above(w.known[:w.lowest+1], len(w.known)))
+	return !slices.Equal(above(w.known, n), above(truth, n))
+}
+
+// places returns where calls may go in a tier, by locality, in any order.
+func (t Tier) places() []string {
+	var places []string
+	for _, l := range t {
+		endpoints := Tier{l}.Serving()
+		if slices.Sort(endpoints); len(endpoints) > 0 {
+			places = append(places, fmt.Sprint(endpoints))
+		}
+	}
+	slices.Sort(places)
+	return places
+}
+
+func (t Truth) serving() []string {
+	var all []string
+	for _, tier := range t {
+		all = append(all, tier.Serving()...)
+	}
+	return all
+}
+
+// told is told of what a channel is told.
+func (w *World) told(c *channel, t tree, truth Truth, endpoints int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c != w.channel {
+		return
+	}
+	c.mu.Lock()
+	c.told, c.truth = t, truth
+	c.settled = c.settled && !w.moves(truth)
+	c.mu.Unlock()
+	if want := fmt.Sprintf("%d in %d", endpoints, len(t.priorities)); w.announced != want {
+		w.Log.Break(ruleNames, "the log says %q of an update of %q", w.announced, want)
+	}
+	now, in := time.Now(), truth.serving()
+	for _, address := range w.known.serving() {
+		if !slices.Contains(in, address) {
+			w.gone[address] = now
+		}
+	}
+	for _, address := range in {
+		delete(w.gone, address)
+		w.ever[address] = true
+	}
+	w.known, w.knownAt = truth, now
+	if w.faulty == "" {
+		w.lastTold = now
+	}
+	w.Log.Event("the channel is told %v", truth)
+}
+
+// checkTold compares what the channel was told with what its source says.
+func (w *World) checkTold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.faulty != "" {
+		kept := time.Since(w.lastTold) < time.Hour
+		w.disagree(w.known == nil && kept && time.Since(w.openedAt) > time.Minute, "nothing, though what was said before is kept")
+		return
+	}
+	if time.Since(w.wellSince) < w.source.Recovery() {
+		return
+	}
+	lag := w.source.Lag() + time.Second
+	if time.Since(w.changedAt) < lag || time.Since(w.openedAt) < lag {
+		return
+	}
+	w.lastTold = time.Now()
+	want := w.source.Sees(w.truth)
+	nothing := w.known == nil && len(want.serving()) == 0 // which is told as an error
+	w.disagree(!nothing && !want.same(w.known), fmt.Sprintf("%v, want %v", w.known, want))
+}
+
+// disagree breaks the rule if told so, once until it is told otherwise.
+func (w *World) disagree(disagree bool, what string) {
+	if disagree && !w.disagrees {
+		w.Log.Break(ruleTold, "the channel was told %s", what)
+	}
+	w.disagrees = disagree
+}
+
+// same says whether calls go to the same places by the same weights, in the same
+// priorities, whatever localities are called.
+func (t Truth) same(other Truth) bool {
+	return slices.EqualFunc(t, other, func(a, b Tier) bool { return slices.Equal(a.weighted(), b.weighted()) })
+}
+
+func (t Tier) weighted() []string {
+	var all []string
+	for _, l := range t {
+		var endpoints []string
+		for _, e := range l.Endpoints {
+			if !e.Draining {
+				endpoints = append(endpoints, fmt.Sprintf("%s*%d", e.Address, e.Weight))
+			}
+		}
+		if slices.Sort(endpoints); len(endpoints) > 0 {
+			all = append(all, fmt.Sprintf("%d%v", l.Weight, endpoints))
+		}
+	}
+	slices.Sort(all)
+	return all
+}

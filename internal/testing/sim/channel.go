@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
+)
+
+const failing = connectivity.TransientFailure
+
+// channel is what the world knows of one channel: what its policies say, and what A56's
+// model makes of that. The model is told of each report before the policy is.
+type channel struct {
+	w  *World
+	id int
+
+	mu         sync.Mutex
+	begin      time.Time // of the model's clock
+	told       tree      // last
+	model      *prioritymodel.Model
+	children   map[string]*seen
+	state      connectivity.State // published last
+	picker     balancer.Picker    // likewise
+	disagreed  int                // for how many seconds the model and the policy have disagreed
+	priorities []string           // of the last update
+	before     []string           // of the one before
+	updated    time.Time          // when the last one was
+	truth      Truth              // told last
+	failovers  int                // counted
+	settled    bool               // nothing that concerns priorities has happened since a quiet time
+}
+
+// seen is what a child of priority said last.
+type seen struct {
+	state  connectivity.State
+	picker balancer.Picker
+	since  time.Time // of the state
+}
+
+var lastID atomic.Int64
+
+func newChannel(w *World) *channel {
+	c := &channel{w: w, id: int(lastID.Add(1)), begin: time.Now(), model: prioritymodel.New(nil), children: make(map[string]*seen)}
+	channels.Store(c.id, c)
+	return c
+}
+
+func (c *channel) forget() { channels.Delete(c.id) }
+
+// advance lets the model's clock catch up.
+func (c *channel) advance() {
+	now := time.Since(c.begin)
+	c.begin = time.Now()
+	c.model.Advance(now)
+}
+
+// updating is told that priority is about to be updated with what the channel was told.
+func (c *channel) updating() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance()
+	c.before, c.priorities, c.updated = c.priorities, c.told.priorities, time.Now()
+	config := prioritymodel.Config{
+		Children:        make(map[string]prioritymodel.Child),
+		Priorities:      c.priorities,
+		FailoverTimeout: failoverTime,
+		ChildRetention:  15 * time.Minute,
+	}
+	for _, name := range c.priorities {
+		config.Children[name] = prioritymodel.Child{Policy: name}
+	}
+	c.model.Update(config)
+}
+
+// reported is told of each report of a child of priority.
+func (c *channel) reported(child string, s balancer.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance()
+	is := c.children[child]
+	if is == nil {
+		is = &seen{}
+		c.children[child] = is
+	}
+	if is.since.IsZero() || is.state != s.ConnectivityState {
+		is.since = time.Now()
+	}
+	is.state, is.picker = s.ConnectivityState, s.Picker
+	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child}
+	if s.ConnectivityState == failing {
+		r.Err = child
+	}
+	c.model.Report(child, child, r)
+}
+
+// published is told of each report of priority.
+func (c *channel) published(s balancer.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state, c.picker = s.ConnectivityState, s.Picker
+}
+
+// uses says whether the picker of a child is the one that is published, as far as can be
+// told: pickers that queue are all alike.
+func (c *channel) uses(child *seen) bool {
+	p := c.picker
+	return p != nil && reflect.TypeOf(p) == reflect.TypeOf(child.picker) && reflect.TypeOf(p).Comparable() && p == child.picker
+}
+
+// check compares priority with the model, once a second. What has just changed is given
+// time: the model and the policy may have seen two things of one moment in either order.
+func (c *channel) check() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance()
+	want := c.model.Last()
+	if want.State == "" {
+		return
+	}
+	agree := want.State == c.state.String()
+	child := want.Text
+	if agree && c.children[child] != nil {
+		agree = c.uses(c.children[child])
+	}
+	if agree {
+		c.disagreed = 0
+		return
+	}
+	if c.disagreed++; c.disagreed == 3 {
+		c.w.Log.Break(rulePriority, "for 2 s priority has been %v with another picker than A56's model, which is %s with that of %q (priorities: %s; children: %s)",
+			c.state, want.State, child, strings.Join(c.priorities, ", "), c.states())
+	}
+}
+
+// states names the children and what they said last.
+func (c *channel) states() string {
+	var all []string
+	for _, name := range c.priorities {
+		if child := c.children[name]; child != nil {
+			all = append(all, name+" "+child.state.String()+" for "+time.Since(child.since).String())
+		} else {
+			all = append(all, name+" silent")
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// failover is told of each failover that is counted. None goes down from a child that is
+// READY, nor to one that has no endpoints while the one before is READY and stays.
+func (c *channel) failover(from, to string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failovers++
+	if c.settled {
+		c.w.Log.Break(ruleFailover, "from %q to %q, though nothing that concerns them has happened since all was quiet", from, to)
+		c.settled = false
+	}
+	was, now := slices.Index(c.priorities, from), slices.Index(c.priorities, to)
+	left := c.children[from]
+	if was < 0 || now < 0 || left == nil || left.state != connectivity.Ready || time.Since(left.since) == 0 {
+		return
+	}
+	if was < now {
+		c.w.Log.Break(ruleFailover, "down from %q to %q, though %q is READY", from, to, from)
+	}
+	if now < len(c.truth) && len(c.truth[now].Serving()) == 0 {
+		c.w.Log.Break(ruleFailover, "from %q, which is READY, up to %q, which has no endpoints", from, to)
+	}
+}
+
+// settle says that all is quiet, or that it is not any more.
+func (c *channel) settle(settled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settled = settled
+}

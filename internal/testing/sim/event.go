@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// event is one thing that befalls a world.
+type event struct {
+	name   string
+	weight int
+	do     func(*World)
+}
+
+// events are what the seed draws from. They are called without the lock.
+var events = []event{
+	{"backend down", 10, func(w *World) { w.each("is killed", (*World).down) }},
+	{"backend up", 14, func(w *World) { w.each("is well again", (*World).heal) }},
+	{"tier down", 6, func(w *World) { w.eachOfTier("is killed", (*World).down) }},
+	{"tier up", 8, func(w *World) { w.eachOfTier("is well again", (*World).heal) }},
+	{"everything up", 4, func(w *World) { w.all("is well again", (*World).heal) }},
+	{"reset", 4, func(w *World) { w.each("has its connections reset", (*World).reset) }},
+	{"half open", 3, func(w *World) { w.each("forgets its connections", (*World).halfOpen) }},
+	{"go away", 4, func(w *World) { w.each("says GOAWAY", (*World).goAway) }},
+	{"blackhole", 5, func(w *World) { w.each("is cut off", (*World).blackhole) }},
+	{"tier blackhole", 4, func(w *World) { w.eachOfTier("is cut off", (*World).blackhole) }},
+	{"one-way blackhole", 3, func(w *World) { w.each("is cut off one way", (*World).oneWay) }},
+	{"refusal", 4, func(w *World) { w.each("refuses connections", (*World).refuse) }},
+	{"slow", 4, func(w *World) { w.each("is slow", (*World).slow) }},
+	{"not serving", 5, func(w *World) { w.each("is NOT_SERVING", (*World).sicken) }},
+	{"errors", 3, func(w *World) { w.each("answers UNAVAILABLE", (*World).err) }},
+	{"hang", 2, func(w *World) { w.each("lets calls hang", (*World).hang) }},
+	{"update", 12, (*World).update},
+	{"update and back", 4, (*World).updateAndBack},
+	{"drained above", 4, (*World).drainedAbove},
+	{"update on time", 3, (*World).updateOnTime},
+	{"older", 2, (*World).older},
+	{"source fails", 3, (*World).failSource},
+	{"source works", 4, (*World).restoreSource},
+	{"reopen", 2, (*World).reopen},
+	{"refuse and reopen", 2, (*World).refuseAndReopen},
+}
+
+// next draws an event, and lets it happen.
+func (w *World) next() {
+	sum := 0
+	for _, e := range events {
+		sum += e.weight
+	}
+	n := w.rand.IntN(sum)
+	for _, e := range events {
+		if n -= e.weight; n < 0 {
+			e.do(w)
+			return
+		}
+	}
+}
+
+// each, eachOfTier and all let the same happen to one backend, to those of a priority,
+// and to all.
+func (w *World) each(what string, do func(*World, string)) {
+	address := w.addresses[w.rand.IntN(len(w.addresses))]
+	w.Log.Event("%s %s", address, what)
+	do(w, address)
+}
+
+func (w *World) eachOfTier(what string, do func(*World, string)) {
+	w.mu.Lock()
+	truth := w.truth
+	w.mu.Unlock()
+	if len(truth) == 0 {
+		return
+	}
+	i := w.rand.IntN(len(truth))
+	w.Log.Event("all of p%d %s", i, what)
+	for _, address := range truth[i].Serving() {
+		if address != nobody {
+			do(w, address)
+		}
+	}
+}
+
+func (w *World) all(what string, do func(*World, string)) {
+	w.Log.Event("everything %s", what)
+	for _, address := range w.addresses {
+		do(w, address)
+	}
+}
+
+// change changes the condition of a backend, which counts as unreachable until now.
+func (w *World) change(address string, change func(*condition)) {
+	w.mu.Lock()
+	c := w.conditions[address]
+	change(c)
+	c.since = time.Now()
+	w.network.SetLink(address, c.link)
+	ch, concerned := w.channel, w.concerns(address)
+	w.mu.Unlock()
+	if concerned {
+		ch.settle(false)
+	}
+}
+
+func (w *World) down(address string) {
+	w.change(address, func(c *condition) { c.up = false })
+	w.backends[address].Down()
+}
+
+func (w *World) heal(address string) {
+	b := w.backends[address]
+	b.Up()
+	b.SetServing(true)
+	b.Answer(codes.OK)
+	b.Hang(false)
+	w.mu.Lock()
+	well := w.conditions[address].works()
+	w.mu.Unlock()
+	if !well {
+		w.change(address, func(c *condition) { *c = condition{up: true} })
+	}
+}
+
+func (w *World) reset(address string) {
+	w.change(address, func(*condition) {})
+	w.network.Reset(address)
+}
+
+func (w *World) halfOpen(address string) {
+	w.change(address, func(*condition) {})
+	w.network.HalfOpen(address)
+}
+
+func (w *World) goAway(address string) {
+	w.change(address, func(*condition) {})
+	w.backends[address].GoAway()
+}
+
+func (w *World) blackhole(address string) {
+	w.change(address, func(c *condition) { c.link.LoseIn, c.link.LoseOut = true, true })
+}
+
+func (w *World) oneWay(address string) {
+	out := w.rand.IntN(2) == 0
+	w.change(address, func(c *condition) { c.link.LoseOut, c.link.LoseIn = out, !out })
+}
+
+func (w *World) refuse(address string) {
+	w.change(address, func(c *condition) { c.link.Refuse = true })
+	w.network.Reset(address)
+}
+
+func (w *World) slow(address string) {
+	delay := time.Duration(w.rand.IntN(300)) * time.Millisecond
+	w.change(address, func(c *condition) { c.link.Delay, c.link.Rate = delay, 4096 })
+}
+
+func (w *World) sicken(address string) {
+	w.change(address, func(c *condition) { c.sick = true })
+	w.backends[address].SetServing(false)
+}
+
+func (w *World) err(address string) {
+	w.change(address, func(c *condition) { c.answer = codes.Unavailable })
+	w.backends[address].Answer(codes.Unavailable)
+}
+
+func (w *World) hang(address string) {
+	w.change(address, func(c *condition) { c.hang = true })
+	w.backends[address].Hang(true)
+}

@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/filewatch"
+)
+
+// file is a source of a file: target. It is a real file, but its times are those of
+// the world, and it is polled: what the system notifies of comes from outside the bubble.
+type file struct {
+	w       *World
+	dir     string
+	truth   Truth
+	failing bool
+}
+
+func newFile(w *World, dir string) *file {
+	f := &file{w: w, dir: filepath.Join(dir, "sim"), truth: w.truth}
+	f.Restore()
+	return f
+}
+
+func (f *file) path() string   { return filepath.Join(f.dir, "endpoints.yaml") }
+func (f *file) Target() string { return "file://" + f.path() }
+
+func (f *file) Options() []discovery.Option {
+	return []discovery.Option{discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true })}
+}
+
+// Sees returns truth as it is: a file says everything.
+func (f *file) Sees(truth Truth) Truth { return truth }
+
+func (f *file) Publish(truth Truth) {
+	f.truth = truth
+	if !f.failing {
+		f.write(f.content())
+	}
+}
+
+func (f *file) content() []byte {
+	text, err := protojson.Marshal(f.truth.Cluster("sim"))
+	f.must(err)
+	return text
+}
+
+// write replaces the file at once.
+func (f *file) write(content []byte) {
+	f.must(os.MkdirAll(f.dir, 0o700))
+	next := f.path() + ".next"
+	f.must(os.WriteFile(next, content, 0o600))
+	f.must(os.Chtimes(next, time.Now(), time.Now()))
+	f.must(os.Rename(next, f.path()))
+}
+
+func (f *file) must(err error) {
+	if err != nil {
+		panic(err) // the disk of the machine is no part of the world
+	}
+}
+
+func (f *file) Fail(r *rand.Rand) string {
+	f.failing = true
+	switch r.IntN(5) {
+	case 0:
+		f.must(os.Remove(f.path()))
+		return "the file is removed"
+	case 1:
+		f.must(os.RemoveAll(f.dir))
+		return "the file's directory is removed"
+	case 2:
+		content := f.content()
+		f.write(content[:len(content)/2])
+		return "the file is cut in half"
+	case 3:
+		f.write(nil)
+		return "the file is empty"
+	}
+	f.write([]byte(fmt.Sprintf(`{"clusterName": "sim", "endpoints": [{"loadBalancingWeight": 1, "priority": 7, "lbEndpoints": [{"endpoint": {"address": {"socketAddress": {"address": %q, "portValue": 1}}}}]}]}`, "10.0.0.1")))
+	return "the file has a gap in its priorities"
+}
+
+func (f *file) Restore() {
+	f.failing = false
+	f.Publish(f.truth)
+}
+
+// Lag is that of polling, and of settling.
+func (f *file) Lag() time.Duration      { return 1500 * time.Millisecond }
+func (f *file) Recovery() time.Duration { return f.Lag() }
+
+func (f *file) Close() { f.must(os.RemoveAll(f.dir)) }

@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/grpclog"
+)
+
+// living is the world whose log gets what the product logs: worlds live one at a time.
+var living atomic.Pointer[World]
+
+// Listen makes worlds hear what the product logs. It is to be called once, before
+// anything of gRPC is.
+func Listen() { grpclog.SetLoggerV2(logs{grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)}) }
+
+// logs is gRPC's logger.
+type logs struct{ grpclog.LoggerV2 }
+
+// line is one form of line that the product logs, and what must hold for it to be true.
+type line struct {
+	form  *regexp.Regexp
+	check func(w *World, m []string) string // what is wrong with it, "" for nothing
+}
+
+var lines = []line{
+	{regexp.MustCompile(`^priority: (\S+): (down |back up |)from "(.*)" to "(.*)", which is (\w+): (.*)$`), (*World).failoverLine},
+	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints in (\d+) priorities$`), (*World).toldLine},
+	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver answered without addresses(; .*)?$`), (*World).emptyLine},
+	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).keptLine},
+	{regexp.MustCompile(`^(.*); the endpoints from before stay in use$`), (*World).sourceLine},
+	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.1:18000 (failed|ended): (.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.1:18000: (.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.1:18000 did not send cluster "(\w+)" within 15s$`), (*World).sourceLine},
+	{regexp.MustCompile(`^(eds: no endpoints of cluster|file: open|file: /|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`^priority: child "(.*)" rejected its update and (stays (\w+)|counts as failed): (.*)$`), (*World).rejectedLine},
+	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.blames(m[1]) }},
+}
+
+// said holds a line of the product's against what has happened.
+func (w *World) said(level, text string) {
+	w.Log.Event("%s %s", level, text)
+	if strings.Contains(text, "\n") {
+		w.Log.Break(ruleNames, "a line of the log has several lines: %q", text)
+	}
+	for _, l := range lines {
+		if m := l.form.FindStringSubmatch(text); m != nil {
+			if wrong := l.check(w, m); wrong != "" {
+				w.Log.Break(ruleNames, "%q: %s", text, wrong)
+			}
+			return
+		}
+	}
+	w.Log.Break(ruleNames, "%q: a line that the simulator does not know", text)
+}
+
+// failoverLine is about a change of the child in use.
+func (w *World) failoverLine(m []string) string {
+	c := w.channelNow()
+	if m[1] != w.target {
+		return "" // the neighbour's
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	direction, from, to, state, why := m[2], m[3], m[4], m[5], m[6]
+	priorities := c.priorities
+	if time.Since(c.updated) == 0 && slices.Contains(c.before, to) && !slices.Contains(priorities, to) {
+		priorities = c.before // the update waits until the policy has done this
+	}
+	was, now := slices.Index(priorities, from), slices.Index(priorities, to)
+	switch {
+	case now < 0:
+		return fmt.Sprintf("%q is no priority of %q", to, priorities)
+	case was < 0 && direction != "", was >= 0 && was < now && direction != "down ", was > now && direction != "back up ":
+		return fmt.Sprintf("the direction is wrong: priorities are %q", priorities)
+	case was < 0 && !strings.HasSuffix(why, "is not configured any more"):
+		return fmt.Sprintf("%q is not configured: %q", from, priorities)
+	}
+	left, taken := c.children[from], c.children[to]
+	moment := func(s *seen) bool { return s == nil || time.Since(s.since) == 0 } // of two at once, either may be first
+	switch {
+	case taken != nil && !moment(taken) && state != taken.state.String() && (state != "TRANSIENT_FAILURE" || taken.state != connectivity.Connecting):
+		return fmt.Sprintf("%q is %v", to, taken.state)
+	case was < 0 || moment(left):
+		return ""
+	case strings.HasSuffix(why, "did not connect in time"):
+		if left.state.String() != "CONNECTING" || time.Since(left.since) < failoverTime {
+			return fmt.Sprintf("%q has been %v for %v", from, left.state, time.Since(left.since))
+		}
+	case strings.Contains(why, "failed: "):
+		if left.state != failing {
+			return fmt.Sprintf("%q is %v", from, left.state)
+		}
+	case !strings.HasSuffix(why, "is "+left.state.String()) && !strings.HasSuffix(why, "is not wanted any more"):
+		return fmt.Sprintf("%q is %v", from, left.state)
+	}
+	return ""
+}
+
+// toldLine is about an update of the channel.
+func (w *World) toldLine(m []string) string {
+	if m[1] != w.target {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// It comes before the update, which then must be as it says.
+	w.announced = m[2] + " in " + m[3]
+	return ""
+}
+
+// keptLine is about what was kept while there was no channel.
+func (w *World) keptLine(m []string) string {
+	age, err := time.ParseDuration(m[2])
+	if err != nil {
+		return err.Error()
+	}
+	w.mu.Lock()
+	last := w.lastTold
+	w.mu.Unlock()
+	if n, ok := w.source.(*names); ok && n.everEmpty() {
+		return "" // a name without addresses confirms nothing, while others do
+	}
+	if age > time.Since(last)+time.Second {
+		return fmt.Sprintf("the channel was told %v ago", time.Since(last))
+	}
+	return w.sourceLine(m)
+}
+
+// sourceLine says that something is wrong with the source.
+func (w *World) sourceLine([]string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() {
+		return fmt.Sprintf("the source has been well for %v", time.Since(w.wellSince))
+	}
+	return ""
+}
+
+// emptyLine says that a part has no addresses.
+func (w *World) emptyLine(m []string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range append(w.history[max(0, len(w.history)-2):], w.truth) { // two updates may be under way
+		if i := int(m[1][0] - '0'); i >= len(t) || len(t[i].Serving()) == 0 {
+			return ""
+		}
+	}
+	return "it has addresses: " + w.truth.String()
+}
+
+// rejectedLine is about a child that has nothing to work with.
+func (w *World) rejectedLine(m []string) string {
+	c := w.channelNow()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.told.priorities, m[1])
+	if i >= 0 && i < len(c.truth) && len(c.truth[i].Serving()) > 0 {
+		return fmt.Sprintf("%q has endpoints: %v", m[1], c.truth[i])
+	}
+	return ""
+}
+
+var anAddress = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
+
+// blames says what is wrong with an error of a connection: the endpoints that it names
+// must be such that the channel knew, and that could not always be reached.
+func (w *World) blames(text string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// A priority that did not connect in time quotes its last error, which may be long over.
+	text, _, _ = strings.Cut(text, "; its last error: ")
+	for _, address := range anAddress.FindAllString(text, -1) {
+		c := w.conditions[address]
+		switch {
+		case c == nil || !w.ever[address]:
+			return address + " is none of the channel's"
+		case c.connects() && time.Since(c.since) > longestWait(1):
+			return address + " has been well for " + strconv.Itoa(int(time.Since(c.since).Seconds())) + " s"
+		}
+	}
+	return ""
+}
+
+// InfoDepth is gRPC's.
+func (logs) InfoDepth(_ int, args ...any) { hear("info:", args) }
+
+// WarningDepth is gRPC's.
+func (logs) WarningDepth(_ int, args ...any) { hear("warning:", args) }
+
+// ErrorDepth is gRPC's.
+func (logs) ErrorDepth(_ int, args ...any) { hear("error:", args) }
+
+// FatalDepth is gRPC's.
+func (logs) FatalDepth(_ int, args ...any) { panic(fmt.Sprint(args...)) }
+
+// hear takes what the product logs. What gRPC itself logs is not its own concern.
+func hear(level string, args []any) {
+	w := living.Load()
+	if w == nil || len(args) < 2 || args[0] != "[understudy]" {
+		return
+	}
+	w.said(level, strings.TrimSuffix(fmt.Sprint(args[1:]...), "\n"))
+}

@@ -1,0 +1,202 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+// names is a source of a failover: target. Each part is a name, and this is what the
+// names mean. It is a resolver.Builder for the parts.
+type names struct {
+	mu        sync.Mutex
+	addresses map[string][]string
+	last      [][]string // not empty, by part
+	failing   bool
+	watchers  map[*nameResolver]bool
+	parts     int
+	empty     time.Time // since when a part has had no addresses; zero: none
+	was       bool      // some part has been without
+}
+
+func newNames(truth Truth) *names {
+	n := &names{addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), last: make([][]string, len(truth)), parts: len(truth)}
+	n.set(truth)
+	return n
+}
+
+func (n *names) set(truth Truth) {
+	empty := false
+	for i := range n.parts {
+		var tier Tier
+		if i < len(truth) {
+			tier = truth[i]
+		}
+		n.addresses[partName(i)] = tier.Serving()
+		if len(tier.Serving()) > 0 {
+			n.last[i] = tier.Serving()
+		} else {
+			empty = true
+		}
+	}
+	switch {
+	case !empty:
+		n.empty = time.Time{}
+	case n.empty.IsZero():
+		n.empty, n.was = time.Now(), true
+	}
+}
+
+func partName(i int) string { return "p" + strconv.Itoa(i) }
+
+func (n *names) Target() string {
+	parts := make([]string, n.parts)
+	for i := range parts {
+		parts[i] = url.PathEscape("sim:///" + partName(i))
+	}
+	return "failover:///" + strings.Join(parts, ",")
+}
+
+func (n *names) Options() []discovery.Option {
+	return []discovery.Option{failover.WithResolvers(n)}
+}
+
+// Sees returns truth without localities and weights, which names do not have, and with
+// as many parts as the target. A name without addresses keeps those that it had.
+func (n *names) Sees(Truth) Truth {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	seen := make(Truth, n.parts)
+	for i := range seen {
+		flat := Locality{Weight: 1}
+		for _, address := range n.last[i] {
+			flat.Endpoints = append(flat.Endpoints, Endpoint{Address: address, Weight: 1})
+		}
+		seen[i] = Tier{flat}
+	}
+	return seen
+}
+
+func (n *names) Publish(truth Truth) {
+	n.mu.Lock()
+	n.set(truth)
+	watchers := n.list()
+	if n.failing {
+		watchers = nil
+	}
+	n.mu.Unlock()
+	for _, w := range watchers {
+		w.send()
+	}
+}
+
+func (n *names) everEmpty() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.was
+}
+
+func (n *names) list() []*nameResolver {
+	var watchers []*nameResolver
+	for i := range n.parts {
+		for w := range n.watchers {
+			if w.name == partName(i) {
+				watchers = append(watchers, w)
+			}
+		}
+	}
+	return watchers
+}
+
+func (n *names) Fail(*rand.Rand) string {
+	n.mu.Lock()
+	n.failing = true
+	watchers := n.list()
+	n.mu.Unlock()
+	for _, w := range watchers {
+		w.send()
+	}
+	return "the names cannot be looked up"
+}
+
+func (n *names) Restore() {
+	n.mu.Lock()
+	n.failing = false
+	watchers := n.list()
+	n.mu.Unlock()
+	for _, w := range watchers {
+		w.send()
+	}
+}
+
+// Lag is for ever while a name has no addresses and the channel is younger than that:
+// what it had is kept, but only for an hour.
+func (n *names) Lag() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.empty.IsZero() {
+		return 1 << 60
+	}
+	return time.Second
+}
+
+func (n *names) Recovery() time.Duration { return time.Second }
+func (n *names) Close()                  {}
+
+// Scheme is that of the parts.
+func (n *names) Scheme() string { return "sim" }
+
+// Build resolves one name.
+func (n *names) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	w := &nameResolver{names: n, name: target.Endpoint(), cc: cc}
+	n.mu.Lock()
+	_, known := n.addresses[w.name]
+	n.watchers[w] = true
+	n.mu.Unlock()
+	if !known {
+		return nil, fmt.Errorf("no part is named %q", w.name)
+	}
+	w.send()
+	return w, nil
+}
+
+type nameResolver struct {
+	names *names
+	name  string
+	cc    resolver.ClientConn
+}
+
+func (w *nameResolver) send() {
+	w.names.mu.Lock()
+	addresses, failing := w.names.addresses[w.name], w.names.failing
+	w.names.mu.Unlock()
+	if failing {
+		w.cc.ReportError(errors.New("the names are not known just now"))
+		return
+	}
+	var state resolver.State
+	for _, address := range addresses {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
+	}
+	_ = w.cc.UpdateState(state) // an error asks for another resolution; there is no other answer
+}
+
+// ResolveNow does nothing: what is new is sent.
+func (w *nameResolver) ResolveNow(resolver.ResolveNowOptions) {}
+
+// Close ends the updates.
+func (w *nameResolver) Close() {
+	w.names.mu.Lock()
+	defer w.names.mu.Unlock()
+	delete(w.names.watchers, w)
+}

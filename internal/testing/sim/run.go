@@ -1,0 +1,100 @@
+// Package sim is a simulator: it lets a channel live, with its source, its backends and
+// the network between them, under testing/synctest, while a seed draws what befalls them,
+// and holds what happens against rules. For tests only.
+//
+// A world is told apart from the product: what should happen follows from what the seed
+// did to the world, from gRFC A56's model, and from nothing that the product decided.
+package sim
+
+import (
+	"sync"
+	"time"
+)
+
+// Config is how long a world lives, and how much happens in it.
+type Config struct {
+	Length    time.Duration // simulated
+	EventEach time.Duration // on average, quiet times apart
+	CallEach  time.Duration
+	Kind      string // of the source; "" lets the seed draw it
+	Dir       string // for files
+}
+
+// Run lets a world live, and returns its log and what became of its calls. It must be
+// called inside a bubble, by one at a time.
+func Run(seed uint64, config Config) (*Log, Calls, error) {
+	w, err := newWorld(seed, config)
+	if err != nil {
+		return w.Log, w.calls, err
+	}
+	done := make(chan struct{})
+	var calls sync.WaitGroup
+	calls.Go(func() { w.traffic(config.CallEach, done, &calls) })
+	calls.Go(func() { w.watch(done) })
+	end := time.Now().Add(config.Length)
+	for time.Now().Before(end) {
+		// Now and then a burst, else long enough for timers to run.
+		pause := time.Duration(w.rand.ExpFloat64() * float64(config.EventEach))
+		if w.rand.IntN(3) == 0 {
+			pause = time.Duration(w.rand.IntN(2000)) * time.Millisecond
+		}
+		pass(pause)
+		w.next()
+		if w.rand.IntN(3) == 0 {
+			w.quiet()
+		}
+	}
+	w.restoreSource()
+	w.all("is well again", (*World).heal)
+	pass(w.source.Recovery())
+	w.quiet()
+	close(done)
+	calls.Wait()
+	w.end()
+	w.calls.Failovers += w.channel.failovers
+	w.Log.Event("%v", w.calls)
+	return w.Log, w.calls, nil
+}
+
+// pass lets time pass: that of the bubble, which a world lives in.
+func pass(d time.Duration) { <-time.After(d) }
+
+// quiet waits until everything must have settled, and checks.
+func (w *World) quiet() {
+	w.mu.Lock()
+	wait := w.settleTime()
+	w.mu.Unlock()
+	pass(wait + time.Second)
+	w.Log.Event("quiet")
+	w.checkQuiet()
+	w.channel.settle(true)
+}
+
+// traffic makes calls until done is closed.
+func (w *World) traffic(each time.Duration, done <-chan struct{}, calls *sync.WaitGroup) {
+	ticker := time.NewTicker(each)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			calls.Go(func() { w.call(n%8 != 7) })
+		}
+	}
+}
+
+// watch checks every second what must always hold.
+func (w *World) watch(done <-chan struct{}) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			w.channelNow().check()
+			w.checkTold()
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	firstSeed = flag.Uint64("sim.seed", 1, "the first seed; 0 for one that nobody has had yet")
+	seeds     = flag.Int("sim.seeds", 5, "how many seeds")
+	runFor    = flag.Duration("sim.for", 0, "new seeds for this long, in place of so many")
+	length    = flag.Duration("sim.length", time.Hour, "how long a world lives")
+	eventEach = flag.Duration("sim.event", 2*time.Minute, "how often something happens on average")
+	callEach  = flag.Duration("sim.call", time.Second, "how often a call is made")
+	kind      = flag.String("sim.source", "", "failover, eds or file; empty: the seed draws it")
+	keepLogs  = flag.Bool("sim.log", false, "keep the event log of worlds without a broken rule as well")
+)
+
+// Each world keeps the rules. The log of one that does not is kept in a file.
+func TestWorlds(t *testing.T) {
+	first := *firstSeed
+	if first == 0 {
+		first = rand.Uint64N(1 << 48)
+	}
+	begin := time.Now()
+	for i := 0; ; i++ {
+		if *runFor > 0 && time.Since(begin) > *runFor || *runFor == 0 && i >= *seeds {
+			return
+		}
+		if !live(t, first+uint64(i)) && *runFor > 0 {
+			return // one is enough to read
+		}
+	}
+}
+
+// live lets one world live, and returns whether it kept the rules.
+func live(t *testing.T, seed uint64) bool {
+	return t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			broken := log.Broken()
+			t.Logf("seed %d: %v", seed, calls)
+			if len(broken) == 0 && !*keepLogs {
+				return
+			}
+			path := filepath.Join(os.TempDir(), fmt.Sprintf("understudy-sim-%d.log", seed))
+			if err := os.WriteFile(path, []byte(log.String()), 0o600); err != nil {
+				t.Error(err)
+			}
+			t.Logf("seed %d: what happened is in %s", seed, path)
+			for _, line := range broken {
+				t.Error(line)
+			}
+		})
+	})
+}

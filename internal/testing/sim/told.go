@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+// teller is a builder of the product, whose resolvers are overheard.
+type teller struct {
+	resolver.Builder
+	channel *channel
+}
+
+// OverrideAuthority is the product's.
+func (t *teller) OverrideAuthority(target resolver.Target) string {
+	return t.Builder.(resolver.AuthorityOverrider).OverrideAuthority(target)
+}
+
+// Build builds the product's resolver.
+func (t *teller) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+	return t.Builder.Build(target, &toldConn{ClientConn: cc, channel: t.channel, trees: make(map[*serviceconfig.ParseResult]tree)}, opts)
+}
+
+// toldConn overhears what a channel is told. It also puts a tap above and below the
+// priority policy.
+type toldConn struct {
+	resolver.ClientConn
+	channel *channel
+
+	mu    sync.Mutex
+	trees map[*serviceconfig.ParseResult]tree
+}
+
+// ParseServiceConfig parses the config with the taps in it.
+func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
+	t := c.channel.tap(text)
+	result := c.ClientConn.ParseServiceConfig(t.text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.trees) // the last one is in use
+	c.trees[result] = t
+	return result
+}
+
+// UpdateState tells the channel.
+func (c *toldConn) UpdateState(state resolver.State) error {
+	c.mu.Lock()
+	t := c.trees[state.ServiceConfig]
+	c.mu.Unlock()
+	c.channel.w.told(c.channel, t, t.truth(state.Endpoints), len(state.Endpoints))
+	return c.ClientConn.UpdateState(state)
+}
+
+// tree is what the world has to know of a generated configuration.
+type tree struct {
+	text       string // with the taps
+	priorities []string
+	weights    map[string]map[string]uint32 // of localities, by child
+}
+
+// config is the part of a policy's configuration that is read here.
+type config map[string]json.RawMessage
+
+// tap reads a service config, and puts the taps into it.
+func (c *channel) tap(text string) tree {
+	t := tree{weights: make(map[string]map[string]uint32)}
+	service := parse[config](json.RawMessage(text))
+	policy := parse[[]map[string]config](service["loadBalancingConfig"])[0]
+	priority := policy["understudy_priority"]
+	t.priorities = parse[[]string](priority["priorities"])
+	children := parse[map[string]config](priority["children"])
+	for name, child := range children {
+		t.weights[name] = make(map[string]uint32)
+		drop := parse[[]map[string]config](child["config"])[0]["understudy_drop"]
+		weighted := parse[[]map[string]config](drop["childPolicy"])[0]["understudy_weighted_target"]
+		for locality, target := range parse[map[string]config](weighted["targets"]) {
+			t.weights[name][locality] = parse[uint32](target["weight"])
+		}
+		child["config"] = c.tapped(name, child["config"])
+	}
+	priority["children"] = marshal(children)
+	service["loadBalancingConfig"] = c.tapped("", marshal([]map[string]config{policy}))
+	t.text = string(marshal(service))
+	return t
+}
+
+// tapped returns the configuration of a tap above the policies given.
+func (c *channel) tapped(child string, policies json.RawMessage) json.RawMessage {
+	return marshal([]any{map[string]any{tapName: tapJSON{c.id, child, policies}}})
+}
+
+func parse[T any](text json.RawMessage) T {
+	var v T
+	if err := json.Unmarshal(text, &v); err != nil {
+		panic(err) // the product generates another configuration than it used to
+	}
+	return v
+}
+
+func marshal(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // it was parsed
+	}
+	return text
+}
+
+// truth returns what the endpoints and the tree say together.
+func (t tree) truth(endpoints []resolver.Endpoint) Truth {
+	truth := make(Truth, len(t.priorities))
+	for _, e := range endpoints {
+		path := hierarchy.Path(e)
+		i := slices.Index(t.priorities, path[0])
+		if i < 0 {
+			continue
+		}
+		at := slices.IndexFunc(truth[i], func(l Locality) bool { return l.Zone == path[1] })
+		if at < 0 {
+			at = len(truth[i])
+			truth[i] = append(truth[i], Locality{Zone: path[1], Weight: t.weights[path[0]][path[1]]})
+		}
+		l := &truth[i][at]
+		w := max(weight.FromEndpoint(e).Weight, 1)
+		l.Endpoints = append(l.Endpoints, Endpoint{Address: e.Addresses[0].Addr, Weight: w})
+	}
+	return truth
+}

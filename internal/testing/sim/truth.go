@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// Truth is what a source knows: priorities, the first one first. It is not modified
+// once it was published.
+type Truth []Tier
+
+// Tier is one priority.
+type Tier []Locality
+
+// Locality is part of a tier.
+type Locality struct {
+	Zone      string
+	Weight    uint32
+	Endpoints []Endpoint
+}
+
+// Endpoint is one address. One that drains gets no calls.
+type Endpoint struct {
+	Address  string
+	Weight   uint32
+	Draining bool
+}
+
+// Clone returns a copy that may be modified.
+func (t Truth) Clone() Truth {
+	c := make(Truth, len(t))
+	for i, tier := range t {
+		c[i] = slices.Clone(tier)
+		for j := range c[i] {
+			c[i][j].Endpoints = slices.Clone(c[i][j].Endpoints)
+		}
+	}
+	return c
+}
+
+// String writes a truth on one line: localities by zone and weight, and their
+// endpoints, those that drain in parentheses.
+func (t Truth) String() string {
+	tiers := make([]string, len(t))
+	for i, tier := range t {
+		var localities []string
+		for _, l := range tier {
+			var endpoints []string
+			for _, e := range l.Endpoints {
+				s := fmt.Sprintf("%s*%d", e.Address, e.Weight)
+				if e.Draining {
+					s = "(" + s + ")"
+				}
+				endpoints = append(endpoints, s)
+			}
+			localities = append(localities, fmt.Sprintf("%s*%d[%s]", l.Zone, l.Weight, strings.Join(endpoints, " ")))
+		}
+		tiers[i] = fmt.Sprintf("p%d %s", i, strings.Join(localities, " "))
+	}
+	return strings.Join(tiers, "; ")
+}
+
+// Serving returns the addresses of a tier that may get calls.
+func (t Tier) Serving() []string {
+	var addresses []string
+	for _, l := range t {
+		for _, e := range l.Endpoints {
+			if !e.Draining {
+				addresses = append(addresses, e.Address)
+			}
+		}
+	}
+	return addresses
+}
+
+// Shares returns the part of the calls that each endpoint of a tier should get if
+// those for which up is true can be reached: a locality's share among those that can,
+// times the endpoint's within it.
+func (t Tier) Shares(up func(address string) bool) map[string]float64 {
+	shares := make(map[string]float64)
+	localities := 0.0
+	for _, l := range t {
+		if l.load(up) > 0 {
+			localities += float64(l.Weight)
+		}
+	}
+	for _, l := range t {
+		load := l.load(up)
+		for _, e := range l.Endpoints {
+			if !e.Draining && up(e.Address) {
+				shares[e.Address] = float64(l.Weight) / localities * float64(e.Weight) / load
+			}
+		}
+	}
+	return shares
+}
+
+// load is the weight of what can be reached.
+func (l Locality) load(up func(address string) bool) float64 {
+	sum := 0.0
+	for _, e := range l.Endpoints {
+		if !e.Draining && up(e.Address) {
+			sum += float64(e.Weight)
+		}
+	}
+	return sum
+}
+
+// Cluster returns the truth as a ClusterLoadAssignment.
+func (t Truth) Cluster(name string) *endpointv3.ClusterLoadAssignment {
+	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: name}
+	for priority, tier := range t {
+		for _, l := range tier {
+			locality := &endpointv3.LocalityLbEndpoints{
+				Locality:            &corev3.Locality{Region: "sim", Zone: l.Zone},
+				Priority:            uint32(priority),
+				LoadBalancingWeight: wrapperspb.UInt32(l.Weight),
+			}
+			for _, e := range l.Endpoints {
+				locality.LbEndpoints = append(locality.LbEndpoints, e.proto())
+			}
+			cluster.Endpoints = append(cluster.Endpoints, locality)
+		}
+	}
+	return cluster
+}
+
+func (e Endpoint) proto() *endpointv3.LbEndpoint {
+	health := corev3.HealthStatus_HEALTHY
+	if e.Draining {
+		health = corev3.HealthStatus_DRAINING
+	}
+	host, port := split(e.Address)
+	return &endpointv3.LbEndpoint{
+		HealthStatus:        health,
+		LoadBalancingWeight: wrapperspb.UInt32(e.Weight),
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+				Address:       host,
+				PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
+			}}},
+		}},
+	}
+}

@@ -1,0 +1,205 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	_ "github.com/understudy-lb/understudy/discovery/file" // which nothing else here names
+)
+
+// What the channel of a world is made with. The rules reckon with these.
+const (
+	serviceConfig    = `{"healthCheckConfig": {"serviceName": ""}}`
+	failoverTime     = 10 * time.Second // A56's
+	keepaliveTime    = 20 * time.Second
+	keepaliveTimeout = 5 * time.Second
+	longestBackoff   = 12 * time.Second // of maxBackoff, with gRPC's jitter
+	maxBackoff       = 10 * time.Second
+	attemptTime      = 20 * time.Second // how long one attempt to connect may take
+)
+
+// condition is how a backend and the way to it are.
+type condition struct {
+	up     bool
+	sick   bool // NOT_SERVING
+	hang   bool
+	answer codes.Code
+	link   Link
+	// since is when the backend could last not be reached, or changed.
+	since time.Time
+}
+
+// connects says whether a connection can be made and used, whatever the calls on it
+// are answered: this is what A56 sees.
+func (c *condition) connects() bool {
+	return c.up && !c.sick && !c.link.Refuse && !c.link.LoseOut && !c.link.LoseIn
+}
+
+// works says whether a call is answered as it should be.
+func (c *condition) works() bool { return c.connects() && !c.hang && c.answer == codes.OK }
+
+// World is one channel with its source, its network and its backends, and what
+// becomes of them. It lives in one bubble of testing/synctest.
+type World struct {
+	Log     *Log
+	rand    *rand.Rand
+	network *Network
+	source  Source
+	target  string
+	// builders are the product's. What is kept while a channel is idle is kept by them.
+	builders   []resolver.Builder
+	goroutines int // before there was a channel
+
+	mu         sync.Mutex
+	cc         *grpc.ClientConn
+	channel    *channel
+	backends   map[string]*Backend
+	addresses  []string
+	conditions map[string]*condition
+	truth      Truth   // what was published last
+	history    []Truth // what was published before
+
+	known     Truth // what the channel was told last, nil if nothing
+	knownAt   time.Time
+	openedAt  time.Time            // when the channel was
+	lastTold  time.Time            // any channel, while the source worked
+	gone      map[string]time.Time // addresses that the channel was told to leave
+	ever      map[string]bool      // addresses that a channel was told of
+	announced string               // what the log said before an update
+
+	faulty    string // what is wrong with the source, "" for nothing
+	wellSince time.Time
+	changedAt time.Time // when the source last had something new to say
+	lowest    int       // the priority that was in use when all was quiet last; -1 for none
+	vital     []string  // the endpoints of that and of those above
+	disagrees bool      // the channel was told something else
+	checking  bool      // the traffic pauses
+	calls     Calls
+}
+
+// Calls counts what became of the calls, the failovers that the product counted, and how
+// often the right priority and the shares were checked.
+type Calls struct{ Made, Answered, Failed, Waited, Failovers, Checks int }
+
+// String returns the counts in a sentence.
+func (c Calls) String() string {
+	return fmt.Sprintf("%d calls: %d answered, %d failed, %d waited in vain; %d failovers; checked %d times in quiet", c.Made, c.Answered, c.Failed, c.Waited, c.Failovers, c.Checks)
+}
+
+// nobody is an address where there never is a backend.
+const nobody = "10.0.1.1:443"
+
+// newWorld returns a world in which everything works.
+func newWorld(seed uint64, config Config) (*World, error) {
+	w := &World{
+		Log:        newLog(),
+		rand:       rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a schedule of faults, not a secret
+		backends:   make(map[string]*Backend),
+		conditions: make(map[string]*condition),
+		gone:       make(map[string]time.Time),
+		ever:       make(map[string]bool),
+		goroutines: len(goroutines()),
+	}
+	living.Store(w)
+	w.network = NewNetwork(w.Log.Event)
+	for i := range 9 {
+		address := fmt.Sprintf("10.0.0.%d:443", i+1)
+		b := NewBackend(w.network, address, func(string) {})
+		b.Up()
+		w.addresses = append(w.addresses, address)
+		w.backends[address] = b
+		w.conditions[address] = &condition{up: true, since: time.Now()}
+	}
+	w.conditions[nobody] = &condition{}
+	w.truth = w.newTruth()
+	kind := config.Kind
+	if drawn := kinds[w.rand.IntN(len(kinds))]; kind == "" {
+		kind = drawn
+	}
+	w.source = w.newSource(kind, config)
+	w.target = w.source.Target()
+	w.changedAt, w.lastTold = time.Now(), time.Now()
+	w.builders = discovery.Registered(append(w.source.Options(), discovery.WithServiceConfig(serviceConfig))...)
+	w.Log.Event("seed %d; target %s; %v", seed, w.target, w.truth)
+	if s, ok := w.source.(*edsSource); ok {
+		if err := s.open(grpc.WithResolvers(w.builders...)); err != nil {
+			return w, err
+		}
+	}
+	return w, w.dial()
+}
+
+// dial opens the channel, and forgets what the one before was told.
+func (w *World) dial() error {
+	c := newChannel(w)
+	observer := &observer{sentTo: w.sentTo, failover: c.failover}
+	var overheard []resolver.Builder
+	for _, b := range w.builders {
+		overheard = append(overheard, &teller{b, c})
+	}
+	w.mu.Lock()
+	if w.channel != nil {
+		w.channel.forget()
+		w.calls.Failovers += w.channel.failovers
+	}
+	w.channel, w.known, w.openedAt = c, nil, time.Now()
+	clear(w.gone)
+	w.mu.Unlock()
+	cc, err := grpc.NewClient(w.target,
+		grpc.WithResolvers(overheard...),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(w.network.Dial),
+		grpc.WithStatsHandler(observer),
+		grpc.WithIdleTimeout(0),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
+			MinConnectTimeout: attemptTime,
+		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true}))
+	if err != nil {
+		return err
+	}
+	cc.Connect()
+	w.mu.Lock()
+	w.cc = cc
+	w.mu.Unlock()
+	return nil
+}
+
+func (w *World) channelNow() *channel {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.channel
+}
+
+// longestWait is how long at most the right one of some priorities takes to be in use
+// again after the last event.
+func longestWait(priorities int) time.Duration {
+	return time.Duration(priorities)*failoverTime + keepaliveTime + keepaliveTimeout + attemptTime + longestBackoff + 5*time.Second
+}
+
+// settleTime is longestWait for what is known. The lock is held.
+func (w *World) settleTime() time.Duration { return longestWait(max(len(w.truth), len(w.known))) }
+
+// inUse returns the index of the priority that should be in use once everything has
+// settled, -1 if none can be reached: A56 gives calls to the highest that is READY.
+func (w *World) inUse(truth Truth) int {
+	for i, tier := range truth {
+		for _, address := range tier.Serving() {
+			if w.conditions[address].connects() {
+				return i
+			}
+		}
+	}
+	return -1
+}
