@@ -5,7 +5,7 @@
 // does the rest: it joins sources in priority order, keeps the names of children and
 // the last good answer, merges the user's service config, and tells the channel.
 //
-// The packages below this one are sources: file, eds, failover. One of your own is a
+// The packages below this one are sources: file, eds, srv, failover. One of your own is a
 // function that reads a target and returns a Source, given to NewBuilder; the example
 // of this package is complete. Three kinds fit: one that pushes implements Source, one
 // that is polled is made by Poll, and one that wraps a resolver of gRPC's is made by

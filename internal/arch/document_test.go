@@ -16,11 +16,12 @@ var tables = map[string]struct {
 }{
 	"docs/a34.md": {"", 60},
 	"docs/a28.md": {"internal/core/weightedtarget/testdata", 18},
+	"docs/a37.md": {"discovery/testdata/a37", 30},
 }
 
 // tested are the directories whose tests these documents name.
 var tested = []string{
-	"discovery/eds", "interop", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/edf", "internal/weighted",
+	"discovery", "discovery/eds", "discovery/failover", "discovery/srv", "internal/e2e", "internal/feed", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/edf", "internal/weighted",
 	"topology", "weightedroundrobin", "weightedtarget",
 }
 

@@ -1,0 +1,214 @@
+package discovery_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/hierarchy"
+)
+
+// TestA37 runs the scenarios in testdata/a37: what a channel is told of several discovery
+// mechanisms. Those called eds… push clusters, those called dns… are asked for endpoints.
+// What the channel is told, and who is asked, is the output of each command:
+//
+//	build eds dns     a channel with these mechanisms, in this order
+//	cluster eds       it sends a cluster: a line a locality, "PRIORITY LOCALITY ADDRESS…", and
+//	                  lines "drop CATEGORY PERCENT"
+//	endpoints dns a:1 it answers with endpoints
+//	fail dns          it fails with the text given
+//	pass 10s          so much time passes
+//	resolve-now [a]   the policies ask for re-resolution on behalf of a child, or the channel does
+//	call              what a call sees of each child without endpoints
+func TestA37(t *testing.T) {
+	datadriven.Walk(t, "testdata/a37", func(t *testing.T, path string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &a37{}
+			datadriven.RunTest(t, path, s.run)
+			s.resolver.Close()
+		})
+	})
+}
+
+type a37 struct {
+	channel
+	resolver resolver.Resolver
+	sources  map[string]*resolving
+}
+
+func (s *a37) run(t *testing.T, d *datadriven.TestData) string {
+	var args []string
+	for _, a := range d.CmdArgs {
+		args = append(args, a.Key)
+	}
+	switch d.Cmd {
+	case "build":
+		s.build(t, args)
+	case "cluster":
+		_ = s.sources[args[0]].Update(discovery.Answer{Cluster: clusterOf(t, args[0], d.Input)})
+	case "endpoints":
+		_ = s.sources[args[0]].Update(discovery.Answer{Endpoints: stateOf(args[1:]...).Endpoints})
+	case "fail":
+		s.sources[args[0]].Fail(errors.New(d.Input))
+	case "pass":
+		duration, err := time.ParseDuration(args[0])
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		time.Sleep(duration)
+	case "resolve-now":
+		if len(args) == 0 {
+			s.resolver.ResolveNow(resolver.ResolveNowOptions{})
+		} else {
+			s.policyAsks(args[0])
+		}
+	case "call":
+		failures := hierarchy.ChannelOf(s.last).Failures
+		for _, child := range slices.Sorted(maps.Keys(failures)) {
+			s.add("%s: %s", child, failures[child])
+		}
+	default:
+		d.Fatalf(t, "unknown command %s", d.Cmd)
+	}
+	synctest.Wait()
+	if seen := s.take(); seen != "" {
+		return seen + "\n"
+	}
+	return "nothing\n"
+}
+
+func (s *a37) build(t *testing.T, names []string) {
+	if s.resolver != nil {
+		s.resolver.Close()
+	}
+	s.channel = channel{}
+	s.sources = make(map[string]*resolving)
+	var parts []discovery.Part
+	for _, name := range names {
+		source := &resolving{onAsk: func() { s.add("asked %s", name) }}
+		s.sources[name] = source
+		part := discovery.Part{Name: name, Source: source, Authority: name + ".test"}
+		if strings.HasPrefix(name, "eds") {
+			part.Source = &source.scripted // which nobody can ask
+		}
+		parts = append(parts, part)
+	}
+	s.resolver = build(t, of(parts), s)
+}
+
+// policyAsks is what the priority policy does when a child asks for re-resolution.
+func (s *a37) policyAsks(child string) {
+	if !s.configured().Children[child].IgnoreReresolutionRequests {
+		hierarchy.ResolveNow(s.last)(child)
+	}
+}
+
+// UpdateState writes down the priorities, a line each.
+func (s *a37) UpdateState(state resolver.State) error {
+	s.last = hierarchy.Unseal(state)
+	config := s.configured()
+	groups := hierarchy.Group(s.last.Endpoints)
+	s.add("state")
+	for _, child := range config.Priorities {
+		line := "  " + child
+		localities := hierarchy.Group(groups[child])
+		for _, locality := range slices.Sorted(maps.Keys(localities)) {
+			var addresses []string
+			for _, e := range localities[locality] {
+				addresses = append(addresses, e.Addresses[0].Addr+"/"+e.Addresses[0].ServerName)
+			}
+			line += fmt.Sprintf(" %s[%s]", locality, strings.Join(addresses, " "))
+		}
+		c := config.Children[child]
+		if c.IgnoreReresolutionRequests {
+			line += ", ignores requests"
+		}
+		if drops := dropsIn(c.Config); drops != "" {
+			line += ", drops " + drops
+		}
+		s.add("%s", line)
+	}
+	return nil
+}
+
+// priorityConfig is what a scenario shows of the configuration of the priority policy.
+type priorityConfig struct {
+	Priorities []string
+	Children   map[string]struct {
+		Config                     json.RawMessage
+		IgnoreReresolutionRequests bool
+	}
+}
+
+// configured returns the configuration that was sent last.
+func (s *a37) configured() priorityConfig {
+	var config struct {
+		LoadBalancingConfig []map[string]priorityConfig
+	}
+	if err := json.Unmarshal([]byte(s.config()), &config); err != nil {
+		panic(err)
+	}
+	return config.LoadBalancingConfig[0]["understudy_priority"]
+}
+
+// dropsIn returns the drops in the configuration of a child.
+func dropsIn(config json.RawMessage) string {
+	_, text, found := strings.Cut(string(config), `"dropCategories":`)
+	if !found {
+		return ""
+	}
+	var categories []struct {
+		Category           string
+		RequestsPerMillion int
+	}
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(&categories); err != nil {
+		panic(err)
+	}
+	var drops []string
+	for _, c := range categories {
+		drops = append(drops, fmt.Sprintf("%s %d%%", c.Category, c.RequestsPerMillion/10000))
+	}
+	return strings.Join(drops, " ")
+}
+
+// clusterOf reads a cluster.
+func clusterOf(t *testing.T, name, text string) *endpointv3.ClusterLoadAssignment {
+	t.Helper()
+	var endpoints []discovery.Endpoint
+	policy := &endpointv3.ClusterLoadAssignment_Policy{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		n, err := strconv.Atoi(fields[0])
+		if fields[0] == "drop" {
+			n, err = strconv.Atoi(fields[2])
+			policy.DropOverloads = append(policy.DropOverloads, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
+				Category: fields[1], DropPercentage: &typev3.FractionalPercent{Numerator: uint32(n)},
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fields[0] == "drop" {
+			continue
+		}
+		for _, address := range fields[2:] {
+			endpoints = append(endpoints, discovery.Endpoint{Address: address, Priority: uint32(n), Locality: fields[1]})
+		}
+	}
+	cluster := discovery.Cluster(endpoints...)
+	cluster.ClusterName, cluster.Policy = name, policy
+	return cluster
+}

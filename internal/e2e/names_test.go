@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/eds"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/testcert"
+)
+
+// Whose name is on the certificate: by default one that is in the target, never one that
+// DNS, a file or a management server says; and another where the user gives it.
+func TestNamesOnCertificates(t *testing.T) {
+	t.Parallel()
+	ca := testcert.New(t)
+	backend := func(name string) *server {
+		certificate := ca.Pair(name, name).Load(t)
+		return startServer(t, name, &certificate)
+	}
+	shop, record := backend("shop.test"), backend("record.test")
+	port := func(s *server) string { return s.address[strings.LastIndex(s.address, ":")+1:] }
+	dns := startDNS(t)
+	for _, name := range []string{"shop.test", "record.test"} {
+		dns.Set(name, "A", "127.0.0.1")
+	}
+	// The service is shop.test, and the machine that the record names another.
+	dns.Set("_grpc._tcp.shop.test", "SRV", "0 0 "+port(shop)+" record.test.")
+	dns.Set("_grpc._tcp.forged.test", "SRV", "0 0 "+port(record)+" record.test.")
+	manager := manager(t, func(s *adstest.Stream) error {
+		if err := s.Respond("1", "n", adstest.Cluster("shop.test", shop.address)); err != nil {
+			return err
+		}
+		return s.Drain()
+	})
+	file := filepath.Join(t.TempDir(), "shop.test.yaml")
+	writeEndpoints(t, file, shop.address)
+	other := filepath.Join(t.TempDir(), "other.yaml")
+	writeEndpoints(t, other, shop.address)
+	at := "dns://" + dns.Address() + "/"
+
+	for target, want := range map[string]string{ // the name that is called by, or an error
+		"srv://" + dns.Address() + "/shop.test":                               "shop.test",
+		"srv://" + dns.Address() + "/forged.test":                             "certificate is valid for record.test, not forged.test",
+		"srv://" + dns.Address() + "/forged.test?verify=record":               "record.test",
+		"srv://" + dns.Address() + "/shop.test?verify=record":                 "certificate is valid for shop.test, not record.test",
+		"srv://" + dns.Address() + "/forged.test?authority=record.test":       "record.test",
+		"failover:///srv://" + dns.Address() + "/forged.test%3Fverify=record": "record.test",
+		"failover:///srv://" + dns.Address() + "/forged.test":                 "certificate is valid for record.test, not forged.test",
+
+		"eds://" + manager + "/shop.test":                        "shop.test",
+		"failover:///eds://" + manager + "/shop.test":            "shop.test",
+		"file://" + file:                                         "shop.test",
+		"file://" + other:                                        "certificate is valid for shop.test, not other",
+		"file://" + other + "?authority=shop.test":               "shop.test",
+		"failover:///file://" + other + "%3Fauthority=shop.test": "shop.test",
+
+		"failover:///" + at + "shop.test:" + port(shop):                              "shop.test:" + port(shop),
+		"failover:///" + at + "record.test:" + port(shop):                            "certificate is valid for shop.test, not record.test",
+		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test": "shop.test",
+		"failover:///" + at + "record.test:" + port(shop) + "?authority=shop.test":   "shop.test",
+		// That of a part goes before that of the whole target, in a list within the list, too.
+		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test?authority=no.test":                 "shop.test",
+		"failover:///failover:///" + at + "record.test:" + port(shop) + "%253Fauthority=shop.test%3Fauthority=no.test": "shop.test",
+		// Each part has its own.
+		"failover:///" + at + "no.test:" + port(shop) + "," + at + "shop.test:" + port(shop): "shop.test:" + port(shop),
+	} {
+		cc, err := grpc.NewClient(target, understudy.With(eds.WithInsecure()),
+			grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := calledBy(t, cc)
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", target, got, want)
+		}
+		cc.Close()
+	}
+	// A name in the credentials goes before all.
+	cc := newClient(t, "failover:///"+at+"record.test:"+port(shop)+"%3Fauthority=no.test", understudy.With(discovery.WithAuthority("nor.test")),
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool(), ServerName: "shop.test"})))
+	if got := calledBy(t, cc); got != "shop.test" {
+		t.Errorf("with a name in the credentials: %s", got)
+	}
+}
+
+// calledBy returns the authority that a backend is called by, or why none can be called.
+func calledBy(t *testing.T, cc *grpc.ClientConn) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	a, err := who(ctx, cc)
+	if err != nil {
+		return fmt.Sprint(err)
+	}
+	return a.authority
+}
+
+// The names of README.md are those that this test sees.
+func TestReadmeSaysWhoseName(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 4 || !strings.Contains(cells[0], ":///") && !strings.Contains(cells[0], "://xds") {
+			continue
+		}
+		rows++
+		target := strings.Trim(strings.TrimPrefix(cells[0], "| "), "`")
+		for _, name := range strings.Split(cells[2], "`") {
+			if strings.Contains(name, " ") || name == "" {
+				continue
+			}
+			if !strings.Contains(target, name) {
+				t.Errorf("%s: the name %s is not in the target", target, name)
+			}
+		}
+		u := targetOf(t, target)
+		if authority := resolver.Get(u.URL.Scheme).(resolver.AuthorityOverrider).OverrideAuthority(u); !strings.Contains(cells[2], "`"+strings.TrimSuffix(authority, ":443")+"`") {
+			t.Errorf("%s: its authority is %s, README.md says %s", target, authority, cells[2])
+		}
+	}
+	if rows != 4 {
+		t.Errorf("found %d targets in README.md, want 4", rows)
+	}
+}
