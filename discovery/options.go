@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -75,6 +76,15 @@ func WithPickFirst() Option {
 	return func(o *options) { o.settings.PickFirst = true }
 }
 
+// WithOutlierDetection takes endpoints out of use for a while whose calls fail, and
+// priorities of which all do: calls that end with UNAVAILABLE or DEADLINE_EXCEEDED, or
+// with INTERNAL from the server, fail over as lost connections do (gRFC A50, with
+// settings for few endpoints; package outlierdetection). The calls need deadlines: one
+// without never shows that a server hangs.
+func WithOutlierDetection() Option {
+	return func(o *options) { o.settings.OutlierDetection = true }
+}
+
 // positive returns d, or what cannot be taken for the default.
 func positive(d time.Duration) time.Duration {
 	if d == 0 {
@@ -124,11 +134,21 @@ var parameters = map[string]func(*options, string) error{
 		return err
 	},
 	"pickFirst": func(o *options, v string) (err error) {
-		if o.settings.PickFirst, err = strconv.ParseBool(v); err != nil {
-			return fmt.Errorf("%q given, want true or false", v)
-		}
-		return nil
+		o.settings.PickFirst, err = parseBool(v)
+		return err
 	},
+	"outlierDetection": func(o *options, v string) (err error) {
+		o.settings.OutlierDetection, err = parseBool(v)
+		return err
+	},
+}
+
+func parseBool(text string) (bool, error) {
+	v, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("%q given, want true or false", text)
+	}
+	return v, nil
 }
 
 func parseDuration(text string) (time.Duration, error) {
@@ -150,6 +170,9 @@ func (o *options) check() error {
 			}
 			return fmt.Errorf("%s: %v given, want a duration such as 10s, or 0s for none", name, d)
 		}
+	}
+	if o.settings.OutlierDetection && o.settings.PickFirst {
+		return errors.New("outlierDetection: true given together with pickFirst, want one of them: one pick_first over several endpoints does not notice that one of them is ejected")
 	}
 	return nil
 }

@@ -24,6 +24,11 @@ func configFor(t *testing.T, text string, opts ...discovery.Option) string {
 	return cc.config()
 }
 
+// emptied is what outlierDetection is told for tiers of few endpoints.
+const emptied = `"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
+	`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
+	`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true,`
+
 // A parameter of the target goes before an option of the program.
 func TestWhatPoliciesAreTold(t *testing.T) {
 	options := []discovery.Option{
@@ -40,6 +45,10 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 		{"x:///y?slowStart=0s", options, []string{`"failoverTimeout":"3s"`, `{"startPoint":"random"}`}},
 		{"x:///y?pickFirst=true", nil, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
 		{"x:///y", []discovery.Option{discovery.WithPickFirst()}, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
+		{"x:///y", nil, []string{`"reportEmptied":false,"childPolicy":[{"understudy_drop"`}},
+		{"x:///y?outlierDetection=true", nil, []string{emptied}},
+		{"x:///y", []discovery.Option{discovery.WithOutlierDetection()}, []string{emptied}},
+		{"x:///y?outlierDetection=false", []discovery.Option{discovery.WithOutlierDetection()}, []string{`"reportEmptied":false`}},
 		{"x:///y?pickFirst=false", []discovery.Option{discovery.WithPickFirst()}, []string{`"understudy_weighted_round_robin"`}},
 		{"x:///y", []discovery.Option{discovery.WithServiceConfig(`{"retryThrottling":{}}`)}, []string{`"retryThrottling":{}`}},
 	} {
@@ -53,7 +62,7 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 }
 
 func TestMistakesInOptions(t *testing.T) {
-	const all = "want one of authority, failbackDelay, failoverTimeout, pickFirst, shelf, slowStart"
+	const all = "want one of authority, failbackDelay, failoverTimeout, outlierDetection, pickFirst, shelf, slowStart"
 	parse := func(t *discovery.Target) ([]discovery.Part, error) {
 		t.Parameter("shelf")
 		return []discovery.Part{{Source: &scripted{}}}, nil
@@ -75,6 +84,8 @@ func TestMistakesInOptions(t *testing.T) {
 		{"shelf=a;b", nil, "has a query that does not parse"},
 		{"", discovery.WithFailoverTimeout(0), "failoverTimeout: a duration that is not positive given"},
 		{"", discovery.WithSlowStart(-time.Second), "slowStart: -1s given"},
+		{"outlierDetection=on", nil, `outlierDetection: "on" given, want true or false`},
+		{"pickFirst=true", discovery.WithOutlierDetection(), "outlierDetection: true given together with pickFirst, want one of them"},
 		{"", discovery.WithServiceConfig(`{"loadBalancingConfig":[]}`), "loadBalancingConfig is set by the resolver"},
 	} {
 		b := discovery.NewBuilder("x", parse)

@@ -43,7 +43,7 @@ func (p *policy) apply(actions []core.Action) {
 		case core.ExitIdle:
 			c.ExitIdle()
 		case core.Publish:
-			p.use(a.Child, p.explained(a.Child, c.State()))
+			p.use(a.Child, p.probing(p.explained(a.Child, c.State()), p.probedPickers()...))
 		case core.PublishRejected:
 			p.use(a.Child, p.explained(a.Child, shell.Failed(c.LastError())))
 		case core.PublishTimeout:

@@ -34,6 +34,7 @@ type policy struct {
 	chosen    string         // the child to be published, "" for none
 	published balancer.State // and its state
 	inUse     string         // the child whose picker was published
+	probes    *probes        // of the picker in use, nil for none
 	journal   journal
 }
 
@@ -84,7 +85,7 @@ func (p *policy) State() balancer.State {
 func (p *policy) newChild(name string) *shell.Child {
 	return p.NewChild(name, shell.Handlers{
 		Reported: func(_ *shell.Child, state balancer.State) {
-			p.event(name, p.core.Reported(name, states[state.ConnectivityState]))
+			p.event(name, p.core.Reported(name, states[state.ConnectivityState], conditions[shell.TierOf(state.Picker).Condition]))
 		},
 		Refused: func(*shell.Child, balancer.State) {
 			_, actions := p.core.Rejected(name)
@@ -142,6 +143,9 @@ func (p *policy) resolveNow(name string) {
 		p.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 	}
 }
+
+// conditions has the core's names of what children say beside their states.
+var conditions = [...]core.Condition{shell.Usable: core.Usable, shell.Emptied: core.Emptied, shell.HalfOpen: core.HalfOpen}
 
 // states has the core's names of gRPC's states.
 var states = [...]core.State{

@@ -17,6 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
@@ -118,6 +119,9 @@ func (p picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 }
 
+// Tier tells what outlier detection would.
+func (p picker) Tier() shell.Tier { return shell.Tier{Condition: shell.Condition(p.report.Condition)} }
+
 // Failure tells what the pickers of this module's policies tell.
 func (p picker) Failure() error { return p.report.Err() }
 
@@ -133,8 +137,15 @@ func (r *recorder) UpdateState(s balancer.State) {
 	if e, ok := s.Picker.(*exhausted); ok {
 		s.Picker = e.child // what it makes of that is tested elsewhere
 	}
-	if p, ok := s.Picker.(picker); ok {
-		if line := p.report.Line(p.child); grpcStates[p.report.State] == s.ConnectivityState {
+	inner, probed := s.Picker, []string(nil)
+	if p, ok := inner.(*probing); ok {
+		inner = p.Picker
+		for _, other := range p.probes.pickers {
+			probed = append(probed, other.(picker).child)
+		}
+	}
+	if p, ok := inner.(picker); ok {
+		if line := p.report.Line(p.child) + scenario.Probing(probed); grpcStates[p.report.State] == s.ConnectivityState {
 			r.write("%s", line)
 			return
 		}

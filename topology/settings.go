@@ -22,7 +22,7 @@ type Settings struct {
 	// be connected, in place of all by their weights.
 	PickFirst bool
 	// OutlierDetection takes endpoints out of use for a while whose calls fail, and
-	// priorities of which all do. It has no effect with PickFirst.
+	// priorities of which all do. It has no effect with PickFirst, which does not notice.
 	OutlierDetection bool
 }
 

@@ -86,11 +86,16 @@ type server struct {
 	// failures is how many of the next calls fail with an error of the server's own.
 	failures atomic.Int64
 	err      error
+	hangs    atomic.Bool // until the call's deadline
 }
 
 const whoMethod = "/understudy.e2e.v1.E2E/Who"
 
 func (s *server) who(ctx context.Context, _ any) (any, error) {
+	if s.hangs.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if s.failures.Add(-1) >= 0 {
 		return nil, s.err
 	}

@@ -1,6 +1,9 @@
 package priority
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // child is what the core knows of a child that exists.
 type child struct {
@@ -8,6 +11,8 @@ type child struct {
 
 	// reported is the state last reported, CONNECTING before the first report.
 	reported State
+	// condition is what it said of its endpoints with that.
+	condition Condition
 	// seenReadyOrIdle: reported READY or IDLE more recently than TRANSIENT_FAILURE,
 	// which an expired failover timer counts as.
 	seenReadyOrIdle bool
@@ -40,16 +45,20 @@ func (ch *child) connectivityState() State {
 	return ch.reported
 }
 
+// poor says that the child is READY, and that the calls should go elsewhere.
+func (ch *child) poor() bool { return ch.connectivityState() == Ready && ch.condition != Usable }
+
 // failoverTimerPending is the pseudo-code's FailoverTimerPending().
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.rejected }
 
 // track keeps the state that a child reported, with its timers (A56, "Child
 // Connectivity State Tracking").
-func (c *Core) track(child *child, state State) {
+func (c *Core) track(child *child, state State, condition Condition) {
 	before, rejected := child.reported, child.rejected
 	child.reported, child.rejected = state, false
+	child.condition = condition
 	child.woken = false
-	if state != Ready {
+	if state != Ready || condition != Usable {
 		c.stopFailback(child)
 	}
 	switch state {
@@ -64,7 +73,7 @@ func (c *Core) track(child *child, state State) {
 			c.startFailover(child)
 		}
 	}
-	if child == c.published && (rejected || child.failover != fired) {
+	if child == c.published && (rejected || child.failover != fired) || slices.Contains(c.probed, child.name) {
 		c.stale = true
 	}
 }

@@ -1,5 +1,7 @@
 package priority
 
+import "slices"
+
 // choosePriority is ChoosePriority of A56's pseudo-code ("Algorithm for Choosing a
 // Priority"), in its order and with its names, and with the failback delay. Run
 // again on the same state of the children and their timers it does nothing.
@@ -12,6 +14,7 @@ func (c *Core) choosePriority() {
 		c.publish(nil)
 		return
 	}
+	poor := none // the highest that is, which is not in the pseudo-code
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
@@ -25,9 +28,16 @@ func (c *Core) choosePriority() {
 		}
 		// The child exists: reactivate it if needed.
 		c.maybeReactivate(child)
-		// Not in the pseudo-code: what is READY below may have to stay in use.
-		if c.failbackDelayed(priority, child) {
+		// Not in the pseudo-code: what is READY below may have to stay in use, or to
+		// come into use.
+		if child.poor() && poor == none {
+			poor = priority
+		}
+		if child.poor() || c.failbackDelayed(priority, child) {
 			continue
+		}
+		if poor != none && c.waitsFor(child) {
+			break
 		}
 		// If the child is READY or IDLE, use it.
 		if state := child.connectivityState(); state == Ready || state == Idle {
@@ -39,6 +49,10 @@ func (c *Core) choosePriority() {
 			c.setCurrentPriority(priority, false)
 			return
 		}
+	}
+	if poor != none {
+		c.setCurrentPriority(poor, false)
+		return
 	}
 	// There is none, nor one whose failover timer is pending: look for one in
 	// CONNECTING.
@@ -72,10 +86,11 @@ func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) 
 // publish publishes what child has, or that there are no priorities where it is nil,
 // unless that is what is published already.
 func (c *Core) publish(child *child) {
-	if child == c.published && !c.stale {
+	probed := c.halfOpen(child)
+	if child == c.published && !c.stale && slices.Equal(probed, c.probed) {
 		return
 	}
-	c.published, c.stale = child, false
+	c.published, c.probed, c.stale = child, probed, false
 	switch {
 	case child == nil:
 		c.do(PublishEmpty, "")

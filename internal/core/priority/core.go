@@ -6,7 +6,8 @@
 //	                                 start p1's failover timer, update p1
 //	p1 was updated               ->  publish p1
 //
-// Beyond A56 there is the failback delay; see Config.FailbackDelay.
+// Beyond A56 there are the failback delay, see Config.FailbackDelay, and children that
+// are READY and should not have the calls all the same, see Condition.
 package priority
 
 import (
@@ -48,8 +49,9 @@ type Core struct {
 	waitingFor      *child // which a choice made, and goes on once it has been updated
 
 	published *child // the child in use, nil before the first and for PublishEmpty
-	stale     bool   // what is published is not what published now has
-	updating  bool   // between BeginUpdate and EndUpdate
+	probed    []string
+	stale     bool // what is published is not what published now has
+	updating  bool // between BeginUpdate and EndUpdate
 }
 
 const none = -1
@@ -66,6 +68,10 @@ func (c *Core) InUse() string {
 	}
 	return c.published.name
 }
+
+// Probed returns the children that get a few of the calls beside the one in use: those
+// that are HalfOpen, in the order of the priorities. It is not to be modified.
+func (c *Core) Probed() []string { return c.probed }
 
 // State returns the state that a child is taken to be in: the one it last reported,
 // CONNECTING before its first report, TRANSIENT_FAILURE after its failover timer
@@ -129,13 +135,14 @@ func (c *Core) Updated(name string) []Action {
 	return c.choose()
 }
 
-// Reported handles a child's report of its state and picker.
-func (c *Core) Reported(name string, state State) []Action {
+// Reported handles a child's report of its state and picker, and what it says beside
+// them.
+func (c *Core) Reported(name string, state State, condition Condition) []Action {
 	child, ok := c.children[name]
 	if !ok {
 		return nil
 	}
-	c.track(child, state)
+	c.track(child, state, condition)
 	return c.choose()
 }
 

@@ -14,7 +14,7 @@ func (c *Core) failbackDelayed(priority int, child *child) bool {
 	if c.config.FailbackDelay == 0 || previous <= priority {
 		return false
 	}
-	if c.children[c.config.Priorities[previous]].connectivityState() != Ready {
+	if below := c.children[c.config.Priorities[previous]]; below.connectivityState() != Ready || below.poor() {
 		return false
 	}
 	if child.failback == fired {

@@ -82,7 +82,7 @@ func (t *target) Report(child string, r scenario.Report) {
 	if r.State == core.TransientFailure {
 		c.last = r.Err()
 	}
-	t.act(t.core.Reported(child, r.State))
+	t.act(t.core.Reported(child, r.State, r.Condition))
 }
 
 func (t *target) reject(child string, err error) {
@@ -158,7 +158,7 @@ func (t *target) publish(name string, c *fakeChild) {
 		t.failed = false
 		return
 	}
-	t.write("%s", c.reported.Line(name))
+	t.write("%s", c.reported.Line(name)+scenario.Probing(t.core.Probed()))
 	t.failed = c.reported.State == core.TransientFailure
 }
 

@@ -17,6 +17,7 @@ type child struct {
 
 	reported  Report // last
 	rejection string // the error of its last update where that counts, else ""
+	reports   int    // how many there were
 	revision  int    // how often what it would be published with has changed
 	lastError string
 
@@ -76,7 +77,8 @@ func (c *child) track(r Report) {
 	if !c.expired || c.rejection != "" || r.State != Connecting {
 		c.revision++
 	}
-	if r.State == Ready && c.reported.State != Ready {
+	c.reports++
+	if r.State == Ready && r.Condition == "" && (c.reported.State != Ready || c.reported.Condition != "") {
 		c.readyLongAt = now + c.m.config.FailbackDelay
 	}
 	// "It will also be started if the child reports CONNECTING and it has previously

@@ -1,6 +1,9 @@
 package prioritymodel
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // SetCurrentPriority is the pseudo-code's.
 func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
@@ -15,7 +18,42 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	}
 	child := m.children[m.config.Priorities[priority]]
 	m.inUse = child.name
-	m.updateState(fmt.Sprintf("%d %d", child.number, child.revision), child.picker())
+	report := child.picker()
+	what := fmt.Sprintf("%d %d", child.number, child.revision)
+	if report.Text != "queue" && !strings.HasPrefix(report.Text, "fail: ") {
+		report.Probing = m.probing(child, priority)
+	}
+	for _, name := range m.probing(child, priority) {
+		what += fmt.Sprintf(" %s %d", name, m.children[name].reports)
+	}
+	m.updateState(what, report)
+}
+
+// probing are the children that get a few of the calls beside the one in use: those that
+// are half-open above it, and all if it is poor itself.
+func (m *Model) probing(inUse *child, priority int) []string {
+	var names []string
+	for p, name := range m.config.Priorities {
+		c := m.children[name]
+		if c != nil && c != inUse && c.poor() && c.reported.Condition == "half-open" && (p < priority || inUse.poor()) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// poor is a child that is READY and should not have the calls, which A56 does not have.
+func (c *child) poor() bool { return c.connectivityState() == Ready && c.reported.Condition != "" }
+
+// firstPoor returns the highest priority that is poor, which is used where no priority is
+// that A56 would use were the poor ones not there; none for none.
+func (m *Model) firstPoor() int {
+	for p, name := range m.config.Priorities {
+		if c := m.children[name]; c != nil && c.poor() {
+			return p
+		}
+	}
+	return none
 }
 
 // ChoosePriority is the pseudo-code's.
@@ -36,8 +74,23 @@ func (m *Model) ChoosePriority() {
 		} else {
 			child.MaybeReactivate()
 		}
+		if child.poor() {
+			continue
+		}
 		if m.delayed(child, priority, before) {
 			continue
+		}
+		if best := m.firstPoor(); best != none && best < priority && child.connectivityState() == Idle {
+			// It is not READY, so what is poor stays, and this one has to connect.
+			if !child.woken {
+				child.woken = true
+				child.exitIdle()
+			}
+			m.SetCurrentPriority(best, false)
+			return
+		} else if best != none && best < priority && child.FailoverTimerPending() {
+			m.SetCurrentPriority(best, false)
+			return
 		}
 		if child.connectivityState() == Ready || child.connectivityState() == Idle {
 			m.SetCurrentPriority(priority, true)
@@ -47,6 +100,10 @@ func (m *Model) ChoosePriority() {
 			m.SetCurrentPriority(priority, false)
 			return
 		}
+	}
+	if best := m.firstPoor(); best != none {
+		m.SetCurrentPriority(best, false)
+		return
 	}
 	for priority, childName := range m.config.Priorities {
 		child := m.children[childName]
@@ -94,7 +151,7 @@ func (m *Model) delayed(child *child, priority, before int) bool {
 	if m.config.FailbackDelay == 0 || before <= priority {
 		return false
 	}
-	if m.children[m.config.Priorities[before]].connectivityState() != Ready {
+	if below := m.children[m.config.Priorities[before]]; below.connectivityState() != Ready || below.poor() {
 		return false
 	}
 	if child.reported.State == Ready {

@@ -29,12 +29,17 @@ const (
 type Report struct {
 	State, Text string
 	Err         string // of a failure, as it is quoted later
+
+	Condition string   // "emptied" or "half-open" where a child says so
+	Probing   []string // children that get a few of the calls, of what is published
 }
 
 // unreported is the state of a child before its first report.
 var unreported = Report{State: Connecting, Text: "queue"}
 
-func fails(err string) Report { return Report{TransientFailure, "fail: " + err, err} }
+func fails(err string) Report {
+	return Report{State: TransientFailure, Text: "fail: " + err, Err: err}
+}
 
 // Reaction is what a child does from inside an update: it reports, and then returns
 // the error if there is one.

@@ -48,6 +48,8 @@ func (o *Oracle) write(e model.Event) {
 			line = "publish TRANSIENT_FAILURE: " + err
 		} else if line == "queue" {
 			line = "publish CONNECTING"
+		} else {
+			line += Probing(e.Report.Probing)
 		}
 	}
 	o.log = append(o.log, line)
@@ -67,7 +69,7 @@ func (o *Oracle) react(child string) model.Reaction {
 }
 
 func reportOf(child string, r Report) model.Report {
-	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error()}
+	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error(), Condition: conditions[r.Condition]}
 }
 
 // Script is of Target.

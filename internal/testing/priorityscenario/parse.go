@@ -108,7 +108,7 @@ func parseReport(words []string) (Report, error) {
 	}
 	for s := core.Idle; s <= core.TransientFailure; s++ {
 		if s.String() == words[0] {
-			return Report{State: s, Tag: strings.Join(words[1:], " ")}, nil
+			return newReport(s, strings.Join(words[1:], " ")), nil
 		}
 	}
 	return Report{}, fmt.Errorf("unknown state %q", words[0])

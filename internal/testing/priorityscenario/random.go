@@ -37,7 +37,7 @@ func Steps() *rapid.Generator[[]Step] {
 func drawStep(t *rapid.T) Step {
 	switch n := rapid.Uint8().Draw(t, "step") * 37 % 100; { // rapid prefers small numbers
 	case n < 50:
-		name, report := drawName(t), Report{drawState(t), drawTag(t)}
+		name, report := drawName(t), newReport(drawState(t), drawTag(t))
 		return Step{
 			Text:   fmt.Sprintf("report %s %v %s", name, report.State, report.Tag),
 			Script: drawScript(t),
@@ -67,7 +67,9 @@ func drawName(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"a", "a", "b", "b", "c", "c", "d", "e"}).Draw(t, "child")
 }
 
-func drawTag(t *rapid.T) string { return rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "tag") }
+func drawTag(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"", "x", "y", "", "", "emptied", "half-open", "half-open x"}).Draw(t, "tag")
+}
 
 func drawState(t *rapid.T) core.State {
 	return rapid.SampledFrom([]core.State{core.Idle, core.Connecting, core.Ready, core.TransientFailure}).Draw(t, "state")
@@ -110,7 +112,7 @@ func drawScript(t *rapid.T) map[string][]Reaction {
 			script[name] = append(script[name], Reaction{Err: errors.New(rapid.SampledFrom([]string{"bad", "worse"}).Draw(t, "text"))})
 			continue
 		}
-		script[name] = append(script[name], Reaction{Report: Report{drawState(t), drawTag(t)}})
+		script[name] = append(script[name], Reaction{Report: newReport(drawState(t), drawTag(t))})
 	}
 	return script
 }

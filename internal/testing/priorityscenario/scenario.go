@@ -7,7 +7,8 @@
 //
 //	update p0 p1 …             gives it a configuration with these priorities and no
 //	                           other children, unless an option says otherwise
-//	report p0 STATE [tag]      the child reports; the tag tells its pickers apart
+//	report p0 STATE [tag]      the child reports; the tag tells its pickers apart, and
+//	                           begins with emptied or half-open for one that says so
 //	advance 10s                time passes
 //	exit-idle
 //	resolver-error text
@@ -56,7 +57,7 @@ type Target interface {
 	//	resolver-error p0 text
 	//	destroy p0
 	//	resolve
-	//	publish p0 STATE [tag]
+	//	publish p0 STATE [tag][, probing p1 …]
 	//	publish CONNECTING                      of a child that has not reported
 	//	publish TRANSIENT_FAILURE: error        of the policy itself
 	//	error: text                             returned by Update
@@ -78,8 +79,31 @@ type Endpoint struct {
 
 // Report is what a child reports.
 type Report struct {
-	State core.State
-	Tag   string
+	State     core.State
+	Tag       string
+	Condition core.Condition // as the tag begins
+}
+
+// newReport returns a report with the condition that its tag begins with.
+func newReport(state core.State, tag string) Report {
+	r := Report{State: state, Tag: tag}
+	for condition, word := range conditions {
+		if strings.HasPrefix(tag, word) {
+			r.Condition = condition
+		}
+	}
+	return r
+}
+
+var conditions = map[core.Condition]string{core.Emptied: "emptied", core.HalfOpen: "half-open"}
+
+// Probing returns what a line of something being published ends with, of the children
+// that get a few of the calls.
+func Probing(children []string) string {
+	if len(children) == 0 {
+		return ""
+	}
+	return ", probing " + strings.Join(children, " ")
 }
 
 // Err is the error of the report's picker if the state is TRANSIENT_FAILURE.

@@ -1,0 +1,48 @@
+package priority
+
+// Condition is what a child says of the endpoints below it, beside its state: its
+// outlier detection sees the results of calls, and knows of no other child.
+//
+// A child that is READY and not Usable is poor: it stays in use until one below it is
+// READY and not poor, and the highest that is READY is in use if all of them are. Nothing
+// that could answer is refused.
+type Condition uint8
+
+// The conditions.
+const (
+	// Usable is a child like any other: all children are in A56.
+	Usable Condition = iota
+	// Emptied is a child of whose endpoints none answers well.
+	Emptied
+	// HalfOpen is a child that was Emptied and is to show, by a few of the calls, whether
+	// it answers well again.
+	HalfOpen
+)
+
+// waitsFor returns whether a poor child stays in use because of one below it: that is
+// IDLE, and is told to connect, or its failover timer is pending. One that has failed is
+// not waited for: the next one is looked at.
+func (c *Core) waitsFor(child *child) bool {
+	if child.connectivityState() == Idle && !child.woken {
+		child.woken = true
+		c.do(ExitIdle, child.name)
+	}
+	return child.connectivityState() == Idle || child.failoverTimerPending()
+}
+
+// halfOpen returns the children that get a few of the calls while another one is in use:
+// those that are HalfOpen above it, and below it, too, where it is poor itself. Without
+// calls they could never come back.
+func (c *Core) halfOpen(inUse *child) []string {
+	var names []string
+	for priority, name := range c.config.Priorities {
+		child, ok := c.children[name]
+		if priority > c.currentPriority && inUse != nil && !inUse.poor() {
+			break
+		}
+		if ok && child != inUse && child.poor() && child.condition == HalfOpen {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,208 @@
+package understudy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// fleet is a channel with the tree that a target has with outlierDetection. Its
+// connections are made at once and stay; how calls end is up to the test.
+type fleet struct {
+	t      *testing.T
+	cc     *lbtest.ClientConn
+	policy balancer.Balancer
+	bad    map[string]bool // endpoints whose calls fail
+}
+
+// inFleet has parts of so many endpoints each: a0, a1, … in the first, then b0, ….
+func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := &fleet{t: t, cc: &lbtest.ClientConn{}, bad: map[string]bool{}}
+		h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
+		defer h.policy.Close()
+		var given []topology.Part
+		for i, n := range parts {
+			part := topology.Part{Name: string(rune('a' + i))}
+			for j := range n {
+				address := resolver.Address{Addr: fmt.Sprintf("%s%d", part.Name, j)}
+				part.Endpoints = append(part.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
+			}
+			given = append(given, part)
+		}
+		h.update(topology.Join(topology.Settings{OutlierDetection: true}, topology.Targets(given)))
+		f(h)
+	})
+}
+
+func (h *fleet) update(tree topology.Tree) {
+	h.t.Helper()
+	var named []map[string]json.RawMessage
+	if err := json.Unmarshal(tree.Config, &named); err != nil {
+		h.t.Fatal(err)
+	}
+	config, err := balancer.Get("understudy_priority").(balancer.ConfigParser).ParseConfig(named[0]["understudy_priority"])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: resolver.State{Endpoints: tree.Endpoints}}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.settle()
+}
+
+// settle waits for the policies, and makes the connections that they ask for.
+func (h *fleet) settle() {
+	synctest.Wait()
+	for _, sc := range h.cc.Live() {
+		if sc.Connects() > 0 && !sc.HasHealthListener() {
+			sc.Report(connectivity.Ready, nil)
+			synctest.Wait()
+			sc.ReportHealth(connectivity.Ready, nil)
+			synctest.Wait()
+		}
+	}
+}
+
+// call makes a call, 200 of which take a second, and returns where it went and whether it
+// failed.
+func (h *fleet) call() (endpoint string, failed bool) {
+	h.t.Helper()
+	defer h.settle()
+	defer time.Sleep(5 * time.Millisecond)
+	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	endpoint = result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
+	info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
+	if failed = h.bad[endpoint]; failed {
+		info.Err = status.Error(codes.Internal, "broken")
+	}
+	result.Done(info)
+	return endpoint, failed
+}
+
+// calls makes calls for so long, and returns how many there were in each part, and failed.
+func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
+	in = map[string]int{}
+	for range d / (5 * time.Millisecond) {
+		endpoint, wrong := h.call()
+		in[endpoint[:1]]++
+		if wrong {
+			failed++
+		}
+	}
+	return in, failed
+}
+
+// A tier that answers every call with an error fails over within a second, costs hardly
+// a call while it is broken, and has the calls back within two intervals afterwards.
+func TestATierThatAnswersWithErrors(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
+			t.Fatalf("before: calls %v, %d failed", in, failed)
+		}
+		h.bad["a0"], h.bad["a1"] = true, true
+		broken := time.Now()
+		for {
+			if endpoint, _ := h.call(); endpoint[:1] == "b" {
+				break
+			}
+		}
+		if took := time.Since(broken); took > time.Second {
+			t.Errorf("the next tier answered after %v, want at most 1 s", took)
+		}
+		h.calls(20 * time.Second)
+		in, failed := h.calls(30 * time.Minute)
+		t.Logf("in half an hour %d of %d calls failed", failed, in["a"]+in["b"])
+		if percent := 100 * float64(failed) / float64(in["a"]+in["b"]); percent > 1.5 || failed == 0 {
+			t.Errorf("%.2f %% of the calls failed, want some and at most 1.5 %%", percent)
+		}
+		clear(h.bad)
+		repaired := time.Now()
+		for last := ""; last != "a0" && last != "a1" || h.share() < 0.9; {
+			last, _ = h.call()
+		}
+		if took := time.Since(repaired); took > 20*time.Second {
+			t.Errorf("the tier was back after %v, want at most two intervals", took)
+		}
+	}, 2, 2)
+}
+
+// share returns which part of ten calls goes to the first tier.
+func (h *fleet) share() float64 {
+	in, _ := h.calls(50 * time.Millisecond)
+	return float64(in["a"]) / 10
+}
+
+// With one tier only, nothing gets worse: all calls go on, to all endpoints.
+func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.bad["a0"], h.bad["a1"] = true, true
+		if in, failed := h.calls(5 * time.Minute); failed != in["a"] || failed != 5*60*200 {
+			t.Errorf("%d of %d calls failed", failed, in["a"])
+		}
+		delete(h.bad, "a0") // one of two is out again at the end of an interval
+		h.calls(20 * time.Second)
+		in, failed := h.calls(25 * time.Second)
+		if failed > 10 {
+			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, in["a"])
+		}
+	}, 2)
+}
+
+// One of two that answers with errors is out, and no tier changes for it.
+func TestOneOfTwoAnswersWithErrors(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.bad["a0"] = true
+		in, failed := h.calls(10 * time.Minute)
+		if in["b"] > 0 || failed < 5 || failed > 100 {
+			t.Errorf("calls %v, %d failed", in, failed)
+		}
+	}, 2, 2)
+}
+
+// Few calls are enough: five that fail, and then one an interval that says when they do
+// not any more.
+func TestATierWithFewCalls(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.bad["a0"], h.bad["a1"] = true, true
+		failed := 0
+		for range 100 { // one a second
+			if _, wrong := h.call(); wrong {
+				failed++
+			}
+			time.Sleep(time.Second)
+			h.settle()
+		}
+		// Nine or ten until both are ejected, then one an interval.
+		if failed < 10 || failed > 22 {
+			t.Errorf("%d of 100 calls failed", failed)
+		}
+		clear(h.bad)
+		back := 0
+		for range 40 {
+			if endpoint, _ := h.call(); endpoint[:1] == "a" {
+				back++
+			}
+			time.Sleep(time.Second)
+			h.settle()
+		}
+		if back < 15 {
+			t.Errorf("of 40 calls afterwards %d went to the tier that answers again", back)
+		}
+	}, 2, 2)
+}
