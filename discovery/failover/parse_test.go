@@ -8,9 +8,6 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	_ "github.com/understudy-lb/understudy/discovery/eds"
-	_ "github.com/understudy-lb/understudy/discovery/file"
-	_ "github.com/understudy-lb/understudy/discovery/srv"
 )
 
 // inner describes how each part of target is resolved: name -> target authority.
@@ -118,7 +115,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"failover:///a:1%3Fx=1":                  `target "dns:///a:1?x=1" has the unknown parameter "x" (in a name, ? is %3F), want one of authority, refresh, removeAfter`,
 		"failover:///a:1%3FslowStart=1s":         `has the parameter "slowStart", which is one of the whole channel: want it after the last part`,
 		"failover:///unix:/a%3Frefresh=1s":       `has the unknown parameter "refresh"`,
-		"failover:///file:///a%3Frefresh=1s":     `has the unknown parameter "refresh" (in a name, ? is %3F), want one of authority`,
+		"failover:///file:///a%3Fx=1":            `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, cluster, refresh, removeAfter`,
 		"failover:///a:1?refresh=1ms":            `refresh: 1ms given, want 1s or more, or 0s for none`,
 		"failover:///a:1%3Frefresh=-1s":          `part 1, "a:1%3Frefresh=-1s": refresh: -1s given`,
 		"failover:///a:1?refresh=often":          `has a mistake: refresh: "often" given, want a duration such as 10s`,

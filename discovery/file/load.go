@@ -42,6 +42,9 @@ func load(path string, data []byte) (*endpointv3.ClusterLoadAssignment, error) {
 	if err != nil {
 		return nil, err
 	}
+	if doc.clusters != nil {
+		return nil, fmt.Errorf("%s: holds clusters, want the endpoints of one (a ClusterLoadAssignment)", path)
+	}
 	if err := topology.Validate(doc.cluster); err != nil {
 		return nil, doc.explain(err)
 	}

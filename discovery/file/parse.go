@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	yaml "go.yaml.in/yaml/v3"
 
@@ -16,19 +17,24 @@ import (
 // document is the content of a file, well-formed but for the rules of a cluster,
 // which are those of package topology.
 type document struct {
-	path    string
-	root    *yaml.Node
-	cluster *endpointv3.ClusterLoadAssignment
+	path     string
+	root     *yaml.Node
+	cluster  *endpointv3.ClusterLoadAssignment
+	clusters []*clusterv3.Cluster // in its place, if not nil
 }
 
-// parse returns the cluster in data. What a file may leave out is filled in. Its
-// error is an *Error.
+// parse returns the cluster or the clusters in data. What a file may leave out is filled
+// in. Its error is an *Error.
 func parse(path string, data []byte) (*document, error) {
 	root, err := parseYAML(path, data)
 	if err != nil {
 		return nil, err
 	}
 	d := decoder{problems: &Error{Path: path}}
+	if _, list := entry(root, "clusters"); list != nil {
+		clusters := d.clusters(root)
+		return &document{path: path, root: root, clusters: clusters}, d.problems.err()
+	}
 	cluster := &endpointv3.ClusterLoadAssignment{}
 	d.message(root, cluster.ProtoReflect())
 	if err := d.problems.err(); err != nil {
@@ -47,7 +53,7 @@ func parseYAML(path string, data []byte) (*yaml.Node, error) {
 		return nil, syntaxError(path, data, err)
 	}
 	if first.Kind != yaml.DocumentNode || isNull(first.Content[0]) {
-		problems.add(1, 1, `the file is empty, want a ClusterLoadAssignment (without any endpoints: "endpoints: []")`)
+		problems.add(1, 1, `the file is empty, want a ClusterLoadAssignment, or clusters (without any endpoints: "endpoints: []")`)
 		return nil, problems.err()
 	}
 	switch err := decoder.Decode(&second); {

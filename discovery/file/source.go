@@ -3,15 +3,21 @@ package file
 import (
 	"crypto/sha256"
 	"fmt"
+	"net/url"
 	"sync"
 
+	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/eds"
+	"github.com/understudy-lb/understudy/discovery/internal/cds"
 	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/internal/filewatch"
 	"github.com/understudy-lb/understudy/topology"
 )
+
+var logger = grpclog.Component("understudy")
 
 // Scheme is the scheme of the targets of this package.
 const Scheme = "file"
@@ -31,8 +37,14 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := source{path, discovery.OwnOptions(t, filewatch.Options{})}
-	return []discovery.Part{{Source: s, Authority: authority.Encode(nameOf(path))}}, nil
+	if _, err := t.Refresh(cds.DNS); err != nil { // those clusters read it again that are names
+		return nil, err
+	}
+	name, cluster := nameOf(path), t.Parameter("cluster")
+	if cluster != "" {
+		name = cluster
+	}
+	return []discovery.Part{{Source: &source{path, cluster, t, discovery.OwnOptions(t, filewatch.Options{})}, Authority: authority.Encode(name)}}, nil
 }
 
 // pathOf returns the path of the target's file.
@@ -54,28 +66,43 @@ func pathOf(target resolver.Target) (string, error) {
 	return "", fmt.Errorf("target %q %s, want file:///path/to/endpoints.yaml", u.Redacted(), what)
 }
 
-// source finds out the endpoints in the file at a path.
+// source finds out the endpoints in a file.
 type source struct {
 	path    string
+	cluster string // of those in the file, "" for the only one
+	target  *discovery.Target
 	options filewatch.Options
 }
 
 // Start implements discovery.Source: it begins to watch the file, which need not exist
 // yet.
-func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (s *source) Start(r discovery.Receiver) (discovery.Watch, error) {
 	w := &watch{source: s, receiver: r, done: make(chan struct{})}
+	w.maker = cds.Maker{Target: s.target, EDS: w.eds}
 	go w.run()
 	return w, nil
 }
 
 // watch is a file that is being watched for one channel.
 type watch struct {
-	source
+	*source
 	receiver discovery.Receiver
 	done     chan struct{}
 	close    sync.Once
 
-	told [sha256.Size]byte // the sum of the content that was passed on last, or complained of
+	maker cds.Maker
+	noted string            // what was said of the clusters last
+	told  [sha256.Size]byte // the sum of the content that was passed on last, or complained of
+}
+
+// eds returns where the endpoints of an EDS cluster come from: the management servers of
+// the bootstrap.
+func (w *watch) eds(service string) (discovery.Source, error) {
+	parts, err := w.target.Parts(eds.NewBuilder(), resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service}})
+	if err != nil {
+		return nil, err
+	}
+	return parts[0].Source, nil
 }
 
 // Close implements discovery.Watch.
@@ -111,7 +138,26 @@ func (w *watch) refresh() error {
 	if err != nil {
 		return err
 	}
+	cluster, err := doc.choose(w.cluster)
+	if err != nil {
+		return err
+	}
+	if doc.clusters != nil {
+		w.pass(doc, cluster)
+		return nil
+	}
 	explain := func(invalid *topology.Invalid) error { return doc.explain(invalid) }
 	_ = w.receiver.Update(discovery.Answer{Cluster: doc.cluster, Explain: explain}) // the next edit comes unasked
 	return nil
+}
+
+// pass passes on the parts that a cluster of the document stands for, and logs what has no
+// effect in it.
+func (w *watch) pass(doc *document, cluster string) {
+	parts, asked := w.maker.Parts(cluster, doc.find, doc.explainEntry)
+	w.receiver.Parts(parts)
+	if notes := doc.notes(asked); notes != nil && notes.Error() != w.noted {
+		w.noted = notes.Error()
+		logger.Warning(Scheme + ": " + w.noted)
+	}
 }

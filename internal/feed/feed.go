@@ -83,6 +83,7 @@ type Feed struct {
 	children map[string]*slot // to the mechanism that a child of the last tree is of
 	timer    *time.Timer      // sets progress.late
 	started  bool             // every source is started
+	starting int              // lists of parts whose sources are being started
 	closed   bool
 	retired  []Watch // to be closed when no source is being asked
 

@@ -64,12 +64,14 @@ func (in *Inlet) split(list []Mechanism, complaint string) {
 	}
 	s.phase = answered
 	retired := append(f.dropped(s, before), f.turn()...)
+	f.starting++ // what they answer meanwhile is one update
 	f.mu.Unlock()
 	f.retire(retired)
 	for _, p := range fresh {
 		f.startPart(p)
 	}
 	f.mu.Lock()
+	f.starting--
 	retired = f.turn()
 	f.mu.Unlock()
 	f.retire(retired)

@@ -30,7 +30,7 @@ type message struct {
 func (f *Feed) publish(caller *slot) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.publishing || !f.started {
+	if f.publishing || !f.started || f.starting > 0 {
 		return nil
 	}
 	f.publishing = true

@@ -1,0 +1,149 @@
+package cds
+
+import (
+	"net/url"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// Maker makes parts of clusters, for one channel. Its fields are set before its methods
+// are called, by one goroutine at a time.
+type Maker struct {
+	// Target is the channel's, whose options hold for the sources.
+	Target *discovery.Target
+	// EDS returns where the endpoints of a service come from.
+	EDS func(service string) (discovery.Source, error)
+
+	sources map[string]discovery.Source // that are at work, by what they are asked
+	used    map[string]discovery.Source // in the list that is being made
+}
+
+// DNS is how names in clusters are looked up again, where nobody says.
+var DNS = discovery.Refresh{RemoveAfter: 2}
+
+// Known is what is known of a cluster.
+type Known struct {
+	// Cluster is nil where Err says why there is none, or where nothing is known yet.
+	Cluster *Cluster
+	Err     error
+	// Explain, which may be nil, puts what is wrong with a cluster into the words of
+	// whoever wrote it.
+	Explain func(*topology.Invalid) error
+}
+
+// Parts returns the parts of a cluster (gRFC A37), at least one, and the names of the
+// clusters that it looked at. Explain, which may be nil, says more of an entry's error.
+func (m *Maker) Parts(first string, find func(name string) Known, explain func(clusters.Entry) error) (parts []discovery.Part, asked []string) {
+	known := make(map[string]Known)
+	list, asked := clusters.Resolve(first, func(name string) clusters.Cluster {
+		k := find(name)
+		known[name] = k
+		switch {
+		case k.Err != nil:
+			return clusters.Cluster{Err: k.Err}
+		case k.Cluster == nil:
+			return clusters.Cluster{Waiting: true}
+		}
+		return clusters.Cluster{Children: k.Cluster.Children}
+	})
+	m.used = make(map[string]discovery.Source)
+	for _, e := range list {
+		parts = append(parts, discovery.Part{Name: e.Name, Source: m.source(e, known[e.Name], explain)})
+	}
+	m.sources = m.used
+	return parts, asked
+}
+
+func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) error) discovery.Source {
+	switch {
+	case e.Waiting:
+		return waiting{}
+	case e.Err != nil && explain != nil:
+		return failing(explain(e).Error())
+	case e.Err != nil:
+		return failing(e.Err.Error())
+	}
+	c := k.Cluster
+	switch c.Kind {
+	case EDS:
+		return m.same("eds "+c.Service, func() (discovery.Source, error) { return m.EDS(c.Service) })
+	case LogicalDNS:
+		return m.dns(c.Host)
+	case StrictDNS:
+		return m.strict(c, k.Explain)
+	default:
+		return &static{discovery.Answer{Cluster: c.Assignment, Explain: k.Explain}}
+	}
+}
+
+// same returns the source that is at work for a key, or a new one.
+func (m *Maker) same(key string, create func() (discovery.Source, error)) discovery.Source {
+	if s, ok := m.used[key]; ok {
+		return s
+	}
+	s, ok := m.sources[key]
+	if !ok {
+		created, err := create()
+		if err != nil {
+			return failing(err.Error())
+		}
+		s = &one{created}
+	}
+	m.used[key] = s
+	return s
+}
+
+// one is a source that is compared by its address.
+type one struct{ discovery.Source }
+
+// dns returns the source for a name in DNS: that of a part of a failover: target, which
+// knows of proxies.
+func (m *Maker) dns(host string) discovery.Source {
+	return m.same("dns "+host, func() (discovery.Source, error) {
+		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
+		parts, err := m.Target.Parts(failover.NewBuilder(), resolver.Target{URL: url.URL{
+			Scheme: failover.Scheme, Path: "/dns:///" + host, RawPath: "/" + list,
+		}})
+		if err != nil {
+			return nil, err
+		}
+		return parts[0].Source, nil
+	})
+}
+
+// static is a source that answers once.
+type static struct{ answer discovery.Answer }
+
+// Start implements discovery.Source.
+func (s *static) Start(r discovery.Receiver) (discovery.Watch, error) {
+	_ = r.Update(s.answer) // the next one comes from another source
+	return closed{}, nil
+}
+
+// failing is a source that has no endpoints, and says why.
+type failing string
+
+// Start implements discovery.Source.
+func (f failing) Start(r discovery.Receiver) (discovery.Watch, error) {
+	r.Fail(f)
+	return closed{}, nil
+}
+
+func (f failing) Error() string { return string(f) }
+
+// waiting is a source of which nothing is known yet.
+type waiting struct{}
+
+// Start implements discovery.Source.
+func (waiting) Start(discovery.Receiver) (discovery.Watch, error) { return closed{}, nil }
+
+// closed is a source that does nothing any more.
+type closed struct{}
+
+// Close implements discovery.Watch.
+func (closed) Close() {}

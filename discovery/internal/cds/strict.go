@@ -1,0 +1,221 @@
+package cds
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// strict is a source of a STRICT_DNS cluster: every name stands for all its addresses,
+// each of which has the weight that the cluster gives the name.
+type strict struct {
+	from    *endpointv3.ClusterLoadAssignment
+	explain func(*topology.Invalid) error
+	hosts   []string // host:port of the names
+	sources []discovery.Source
+}
+
+// strict returns the source of a STRICT_DNS cluster.
+func (m *Maker) strict(c *Cluster, explain func(*topology.Invalid) error) discovery.Source {
+	s := &strict{from: c.Assignment, explain: explain}
+	seen := make(map[string]bool)
+	for _, locality := range c.Assignment.GetEndpoints() {
+		for _, e := range locality.GetLbEndpoints() {
+			if host := hostOf(e); host != "" && !seen[host] {
+				seen[host] = true
+				s.hosts, s.sources = append(s.hosts, host), append(s.sources, m.dns(host))
+			}
+		}
+	}
+	if len(s.hosts) == 0 {
+		return &static{discovery.Answer{Cluster: c.Assignment, Explain: explain}}
+	}
+	return s
+}
+
+// hostOf returns the host:port of an endpoint that is a name, "" for an address.
+func hostOf(e *endpointv3.LbEndpoint) string {
+	socket := e.GetEndpoint().GetAddress().GetSocketAddress()
+	if _, err := netip.ParseAddr(socket.GetAddress()); socket == nil || err == nil {
+		return ""
+	}
+	return net.JoinHostPort(socket.GetAddress(), strconv.Itoa(int(socket.GetPortValue())))
+}
+
+// Start implements discovery.Source.
+func (s *strict) Start(r discovery.Receiver) (discovery.Watch, error) {
+	w := &strictWatch{strict: s, receiver: r, found: make([]found, len(s.hosts))}
+	for i, source := range s.sources {
+		watch, err := source.Start(&part{w, i})
+		if err != nil {
+			w.Close()
+			return nil, fmt.Errorf("%s: %w", s.hosts[i], err)
+		}
+		w.watches = append(w.watches, watch)
+	}
+	w.mu.Lock()
+	w.started = true
+	w.mu.Unlock()
+	_ = w.tell()
+	return w, nil
+}
+
+// found is what is known of one name.
+type found struct {
+	known     bool
+	endpoints []resolver.Endpoint
+	err       error
+}
+
+type strictWatch struct {
+	*strict
+	receiver discovery.Receiver
+	watches  []discovery.Watch
+
+	mu      sync.Mutex
+	found   []found
+	started bool
+
+	telling sync.Mutex // one answer at a time is passed on
+}
+
+// Close implements discovery.Watch.
+func (w *strictWatch) Close() {
+	for _, watch := range w.watches {
+		watch.Close()
+	}
+}
+
+// ResolveNow has all names looked up again.
+func (w *strictWatch) ResolveNow() {
+	for _, watch := range w.watches {
+		if asked, ok := watch.(interface{ ResolveNow() }); ok {
+			asked.ResolveNow()
+		}
+	}
+}
+
+// part takes what is found out about one name.
+type part struct {
+	*strictWatch
+	index int
+}
+
+// Update implements discovery.Receiver.
+func (p *part) Update(a discovery.Answer) error {
+	p.mu.Lock()
+	p.found[p.index] = found{known: true, endpoints: a.Endpoints}
+	p.mu.Unlock()
+	return p.tell()
+}
+
+// Fail implements discovery.Receiver. The last answer stays in use.
+func (p *part) Fail(err error) {
+	p.mu.Lock()
+	p.found[p.index].known, p.found[p.index].err = true, err
+	p.mu.Unlock()
+	_ = p.tell()
+}
+
+// Parts implements discovery.Receiver. Names have none.
+func (p *part) Parts([]discovery.Part) {}
+
+// tell passes on what is known, once something is known of each name.
+func (w *strictWatch) tell() error {
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	w.mu.Lock()
+	ready := w.started
+	var reasons []string
+	addresses := make(map[string][]resolver.Endpoint)
+	for i, f := range w.found {
+		ready = ready && f.known
+		addresses[w.hosts[i]] = f.endpoints
+		if f.err != nil {
+			reasons = append(reasons, fmt.Sprintf("%s: %v", w.hosts[i], f.err))
+		}
+	}
+	w.mu.Unlock()
+	if !ready {
+		return nil
+	}
+	var err error
+	if cluster, some := w.resolved(addresses); some {
+		err = w.receiver.Update(discovery.Answer{Cluster: cluster, Explain: w.explain})
+	}
+	if reasons != nil {
+		w.receiver.Fail(errors.New(strings.Join(reasons, "; ")))
+	}
+	return err
+}
+
+// resolved returns the cluster with addresses in place of names, and whether there is one.
+// An address that two names have counts for the first.
+func (s *strict) resolved(addresses map[string][]resolver.Endpoint) (*endpointv3.ClusterLoadAssignment, bool) {
+	cluster := proto.CloneOf(s.from)
+	taken, some := s.addresses(), false
+	for _, locality := range cluster.GetEndpoints() {
+		var list []*endpointv3.LbEndpoint
+		for _, e := range locality.GetLbEndpoints() {
+			host := hostOf(e)
+			if host == "" {
+				list, some = append(list, e), true
+				continue
+			}
+			for _, found := range addresses[host] {
+				for _, a := range found.Addresses {
+					if socket := socketOf(a.Addr); socket != nil && !taken[a.Addr] {
+						taken[a.Addr] = true
+						list, some = append(list, at(e, socket)), true
+					}
+				}
+			}
+		}
+		locality.LbEndpoints = list
+	}
+	return cluster, some
+}
+
+// addresses returns those that are in the cluster as such.
+func (s *strict) addresses() map[string]bool {
+	taken := make(map[string]bool)
+	for _, locality := range s.from.GetEndpoints() {
+		for _, e := range locality.GetLbEndpoints() {
+			socket := e.GetEndpoint().GetAddress().GetSocketAddress()
+			taken[net.JoinHostPort(socket.GetAddress(), strconv.Itoa(int(socket.GetPortValue())))] = true
+		}
+	}
+	return taken
+}
+
+// socketOf returns an address in Envoy's form, nil for one that is none.
+func socketOf(address string) *corev3.SocketAddress {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil
+	}
+	return &corev3.SocketAddress{Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(n)}}
+}
+
+// at returns an endpoint with another address.
+func at(e *endpointv3.LbEndpoint, socket *corev3.SocketAddress) *endpointv3.LbEndpoint {
+	e = proto.CloneOf(e)
+	e.GetEndpoint().Address = &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: socket}}
+	return e
+}
