@@ -51,16 +51,24 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) {
 	case was < 0:
 		what, took = "move", 0
 	case is < was:
-		what, took = "failback", now.Sub(p.journal.left)
-	}
-	switch {
-	case is == 0:
-		p.journal.left = time.Time{}
-	case p.journal.left.IsZero():
-		p.journal.left = now
+		what, took = "failback", 0
+		if left := p.journal.left; !left.IsZero() { // else only this update put it below
+			took = now.Sub(left)
+		}
 	}
 	p.tell(what, fmt.Sprintf("%s from %s to %s, which is %v, after %s: %s", what, p.title(from), p.title(to), state, printable.Duration(took), p.why(from)),
 		slog.String("from", p.title(from)), slog.String("to", p.title(to)), slog.String("state", state.String()), slog.Duration("after", took), slog.String("reason", p.why(from)))
+}
+
+// noteLeft notes since when the highest priority is not in use: a failover leaves it, and
+// so does an update that puts others above.
+func (p *policy) noteLeft() {
+	switch left := slices.Index(p.config.Priorities, p.inUse) > 0; {
+	case !left:
+		p.journal.left = time.Time{}
+	case p.journal.left.IsZero():
+		p.journal.left = time.Now()
+	}
 }
 
 // recordNone logs, once, that no priority is left that can take calls, and that there is

@@ -77,6 +77,7 @@ func (p *policy) State() balancer.State {
 		p.recordFailover(p.inUse, p.chosen, p.published.ConnectivityState)
 		p.inUse = p.chosen
 	}
+	p.noteLeft()
 	p.recordNone()
 	return p.published
 }
