@@ -77,7 +77,7 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) {
 		return
 	}
 	c.mu.Lock()
-	c.told, c.truth = t, truth
+	c.toldBefore, c.told, c.truth = c.told, t, truth
 	c.settled = c.settled && !w.moves(truth)
 	c.mu.Unlock()
 	if want := fmt.Sprintf("%d in %d", endpoints, len(t.priorities)); w.announced != want {

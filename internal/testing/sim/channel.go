@@ -25,6 +25,7 @@ type channel struct {
 	mu         sync.Mutex
 	begin      time.Time // of the model's clock
 	told       tree      // last
+	toldBefore tree      // before that
 	model      *prioritymodel.Model
 	children   map[string]*seen
 	state      connectivity.State // published last
@@ -127,7 +128,8 @@ func (c *channel) check() {
 	}
 	agree := want.State == c.state.String()
 	child := want.Text
-	if agree && c.children[child] != nil {
+	// In TRANSIENT_FAILURE priority has an error of its own, about all of its children.
+	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure {
 		agree = c.uses(c.children[child])
 	}
 	if agree {
@@ -153,8 +155,9 @@ func (c *channel) states() string {
 	return strings.Join(all, ", ")
 }
 
-// failover is told of each failover that is counted. None goes down from a child that is
-// READY, nor to one that has no endpoints while the one before is READY and stays.
+// failover is told of each failover that is counted, by what people call the two. None
+// goes down from a child that is READY, nor to one that has no endpoints while the one
+// before is READY and stays.
 func (c *channel) failover(from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,9 +166,12 @@ func (c *channel) failover(from, to string) {
 		c.w.Log.Break(ruleFailover, "from %q to %q, though nothing that concerns them has happened since all was quiet", from, to)
 		c.settled = false
 	}
-	was, now := slices.Index(c.priorities, from), slices.Index(c.priorities, to)
-	left := c.children[from]
-	if was < 0 || now < 0 || left == nil || left.state != connectivity.Ready || time.Since(left.since) == 0 {
+	was, now := c.counted(from), c.counted(to)
+	if was < 0 || now < 0 {
+		return
+	}
+	left := c.children[c.priorities[was]]
+	if left == nil || left.state != connectivity.Ready || left.now() {
 		return
 	}
 	if was < now {
@@ -174,6 +180,16 @@ func (c *channel) failover(from, to string) {
 	if now < len(c.truth) && len(c.truth[now].Serving()) == 0 {
 		c.w.Log.Break(ruleFailover, "from %q, which is READY, up to %q, which has no endpoints", from, to)
 	}
+}
+
+// counted returns the index of what people call "p1 title", -1 for one that is configured
+// no more. The lock is held.
+func (c *channel) counted(name string) int {
+	index, title, _ := strings.Cut(strings.TrimPrefix(name, "p"), " ")
+	if child, wrong := c.named(index, title); wrong == "" {
+		return slices.Index(c.priorities, child)
+	}
+	return -1
 }
 
 // settle says that all is quiet, or that it is not any more.

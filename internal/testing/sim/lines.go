@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/grpclog"
 )
 
@@ -31,7 +30,9 @@ type line struct {
 }
 
 var lines = []line{
-	{regexp.MustCompile(`^priority: (\S+): (down |back up |)from "(.*)" to "(.*)", which is (\w+): (.*)$`), (*World).failoverLine},
+	{regexp.MustCompile(`^priority: (\S+): (failover|failback|move) from p(\d+) (.*) to p(\d+) (.*), which is (\w+), after (.*?): (.*)$`), (*World).failoverLine},
+	{regexp.MustCompile(`^priority: (\S+): no priority can take calls: (.*)$`), (*World).noneLine},
+	{regexp.MustCompile(`^priority: (\S+): p(\d+) (.*) takes calls again, after (.*) without any$`), (*World).againLine},
 	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints in (\d+) priorities$`), (*World).toldLine},
 	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver answered without addresses(; .*)?$`), (*World).emptyLine},
 	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).keptLine},
@@ -59,49 +60,6 @@ func (w *World) said(level, text string) {
 		}
 	}
 	w.Log.Break(ruleNames, "%q: a line that the simulator does not know", text)
-}
-
-// failoverLine is about a change of the child in use.
-func (w *World) failoverLine(m []string) string {
-	c := w.channelNow()
-	if m[1] != w.target {
-		return "" // the neighbour's
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	direction, from, to, state, why := m[2], m[3], m[4], m[5], m[6]
-	priorities := c.priorities
-	if time.Since(c.updated) == 0 && slices.Contains(c.before, to) && !slices.Contains(priorities, to) {
-		priorities = c.before // the update waits until the policy has done this
-	}
-	was, now := slices.Index(priorities, from), slices.Index(priorities, to)
-	switch {
-	case now < 0:
-		return fmt.Sprintf("%q is no priority of %q", to, priorities)
-	case was < 0 && direction != "", was >= 0 && was < now && direction != "down ", was > now && direction != "back up ":
-		return fmt.Sprintf("the direction is wrong: priorities are %q", priorities)
-	case was < 0 && !strings.HasSuffix(why, "is not configured any more"):
-		return fmt.Sprintf("%q is not configured: %q", from, priorities)
-	}
-	left, taken := c.children[from], c.children[to]
-	moment := func(s *seen) bool { return s == nil || time.Since(s.since) == 0 } // of two at once, either may be first
-	switch {
-	case taken != nil && !moment(taken) && state != taken.state.String() && (state != "TRANSIENT_FAILURE" || taken.state != connectivity.Connecting):
-		return fmt.Sprintf("%q is %v", to, taken.state)
-	case was < 0 || moment(left):
-		return ""
-	case strings.HasSuffix(why, "did not connect in time"):
-		if left.state.String() != "CONNECTING" || time.Since(left.since) < failoverTime {
-			return fmt.Sprintf("%q has been %v for %v", from, left.state, time.Since(left.since))
-		}
-	case strings.Contains(why, "failed: "):
-		if left.state != failing {
-			return fmt.Sprintf("%q is %v", from, left.state)
-		}
-	case !strings.HasSuffix(why, "is "+left.state.String()) && !strings.HasSuffix(why, "is not wanted any more"):
-		return fmt.Sprintf("%q is %v", from, left.state)
-	}
-	return ""
 }
 
 // toldLine is about an update of the channel.
@@ -168,6 +126,8 @@ func (w *World) rejectedLine(m []string) string {
 	return ""
 }
 
+var anOldError = regexp.MustCompile(`[;,] (its )?last error: [^;]*`)
+
 var anAddress = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
 // blames says what is wrong with an error of a connection: the endpoints that it names
@@ -176,7 +136,7 @@ func (w *World) blames(text string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A priority that did not connect in time quotes its last error, which may be long over.
-	text, _, _ = strings.Cut(text, "; its last error: ")
+	text = anOldError.ReplaceAllString(text, "")
 	for _, address := range anAddress.FindAllString(text, -1) {
 		c := w.conditions[address]
 		switch {

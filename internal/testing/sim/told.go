@@ -77,18 +77,28 @@ func (c *channel) tap(text string) tree {
 	t.priorities = parse[[]string](priority["priorities"])
 	children := parse[map[string]config](priority["children"])
 	for name, child := range children {
-		t.weights[name] = make(map[string]uint32)
-		drop := parse[[]map[string]config](child["config"])[0]["understudy_drop"]
-		weighted := parse[[]map[string]config](drop["childPolicy"])[0]["understudy_weighted_target"]
-		for locality, target := range parse[map[string]config](weighted["targets"]) {
-			t.weights[name][locality] = parse[uint32](target["weight"])
-		}
+		t.weights[name] = weightsIn(child["config"])
 		child["config"] = c.tapped(name, child["config"])
 	}
 	priority["children"] = marshal(children)
 	service["loadBalancingConfig"] = c.tapped("", marshal([]map[string]config{policy}))
 	t.text = string(marshal(service))
 	return t
+}
+
+// weightsIn returns the weights of the localities, however deep weighted_target is.
+func weightsIn(policies json.RawMessage) map[string]uint32 {
+	for name, policy := range parse[[]map[string]config](policies)[0] {
+		if name != "understudy_weighted_target" {
+			return weightsIn(policy["childPolicy"])
+		}
+		weights := make(map[string]uint32)
+		for locality, target := range parse[map[string]config](policy["targets"]) {
+			weights[locality] = parse[uint32](target["weight"])
+		}
+		return weights
+	}
+	return nil
 }
 
 // tapped returns the configuration of a tap above the policies given.

@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+)
+
+// failoverLine is about a change of the priority in use: which ones, how long it has been,
+// and why.
+func (w *World) failoverLine(m []string) string {
+	c, opened := w.opened()
+	if m[1] != w.target {
+		return "" // the neighbour's
+	}
+	what, state, after, why := m[2], m[7], m[8], m[9]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	to, wrong := c.named(m[5], m[6])
+	if wrong != "" {
+		return wrong
+	}
+	if wrong := longAgo(after, opened); wrong != "" {
+		return wrong
+	}
+	if is := c.children[to]; is != nil && !is.now() && state != is.state.String() && (state != "TRANSIENT_FAILURE" || is.state != connectivity.Connecting) {
+		return fmt.Sprintf("%q is %v", to, is.state)
+	}
+	if what == "move" {
+		if !strings.HasSuffix(why, "is not configured any more") {
+			return "a move is from what is not configured any more"
+		}
+		return ""
+	}
+	from, wrong := c.named(m[3], m[4])
+	if wrong != "" {
+		return wrong
+	}
+	if down := number(m[3]) < number(m[5]); down != (what == "failover") {
+		return "the direction is wrong"
+	}
+	if left := c.children[from]; left != nil && !left.now() {
+		return left.explains(why)
+	}
+	return ""
+}
+
+// opened returns the channel, and when it was opened.
+func (w *World) opened() (*channel, time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.channel, w.openedAt
+}
+
+// number returns -1 for what is none.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// now says whether a child has changed at this very moment: of two things at once, either
+// may be first.
+func (s *seen) now() bool { return time.Since(s.since) == 0 }
+
+// named returns the child with a number and a title, and what is wrong with them. An
+// update under way may not have reached the policy yet. The lock is held.
+func (c *channel) named(index, title string) (child, wrong string) {
+	i := number(index)
+	if i >= 0 && i < len(c.priorities) && c.titled(c.priorities[i], title, c.told) {
+		return c.priorities[i], ""
+	}
+	if time.Since(c.updated) == 0 {
+		if i >= 0 && i < len(c.before) && c.titled(c.before[i], title, c.toldBefore) {
+			return c.before[i], ""
+		}
+	}
+	return "", fmt.Sprintf("p%d %s is none of %v", i, title, c.told.priorities)
+}
+
+// titled says whether a title is that of a child: its localities, or its part.
+func (c *channel) titled(child, title string, t tree) bool {
+	if title == child {
+		return true
+	}
+	localities := strings.Split(title, ", ")
+	slices.Sort(localities)
+	return slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
+}
+
+// longAgo says what is wrong with how long something is said to have taken.
+func longAgo(text string, opened time.Time) string {
+	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
+	switch {
+	case err != nil:
+		return err.Error()
+	case d > time.Since(opened)+time.Second:
+		return fmt.Sprintf("the channel was opened %v ago", time.Since(opened))
+	}
+	return ""
+}
+
+// explains says what is wrong with a reason why a child was left.
+func (s *seen) explains(why string) string {
+	_, why, _ = strings.Cut(why, " ")
+	switch {
+	case strings.Contains(why, "did not connect within"):
+		if s.state != connectivity.Connecting || time.Since(s.since) < failoverTime {
+			return fmt.Sprintf("it has been %v for %v", s.state, time.Since(s.since))
+		}
+	case strings.HasSuffix(why, "is "+s.state.String()), strings.HasSuffix(why, "is not wanted any more"):
+	case s.state != failing:
+		return fmt.Sprintf("it is %v", s.state)
+	}
+	return ""
+}
+
+// noneLine says that no priority is left.
+func (w *World) noneLine(m []string) string {
+	c, _ := w.opened()
+	if m[1] != w.target {
+		return ""
+	}
+	c.mu.Lock()
+	for _, name := range c.priorities {
+		if is := c.children[name]; is != nil && !is.now() && (is.state == connectivity.Ready || is.state == connectivity.Idle) {
+			defer c.mu.Unlock()
+			return fmt.Sprintf("%q is %v", name, is.state)
+		}
+	}
+	c.mu.Unlock()
+	return w.blames(m[2])
+}
+
+// againLine says that a priority is back.
+func (w *World) againLine(m []string) string {
+	c, opened := w.opened()
+	if m[1] != w.target {
+		return ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	child, wrong := c.named(m[2], m[3])
+	if is := c.children[child]; wrong == "" && is != nil && !is.now() && is.state == failing {
+		wrong = fmt.Sprintf("%q is %v", child, is.state)
+	}
+	if wrong == "" {
+		wrong = longAgo(m[4], opened)
+	}
+	return wrong
+}
