@@ -18,23 +18,23 @@ type SpecNameOption func(*specNames)
 
 type specNames struct {
 	builders []balancer.Builder
-	replace  map[string]bool // names that may be taken from another package
+	replace  map[string]bool // names that another package may hold
 }
 
 // ReplacePickFirst makes RegisterSpecNames register pick_first, too, in place of
-// grpc-go's own. Every channel of the process that names no policy then uses it, and
-// so do the leaves of stock policies such as round_robin. They keep what they have
-// with grpc-go's: health listeners, shuffling, happy eyeballs. docs/pick-first.md
-// lists what differs.
+// grpc-go's own. Every channel of the process that names no policy then uses it, and so
+// do the leaves of stock policies such as round_robin. They keep what they have with
+// grpc-go's: health listeners, shuffling, happy eyeballs. docs/pick-first.md lists what
+// differs. The default is to leave grpc-go's.
 func ReplacePickFirst() SpecNameOption {
 	return func(s *specNames) { s.add("pick_first", pickfirst.NewBuilder, true) }
 }
 
-// ReplaceWeightedRoundRobin makes RegisterSpecNames register weighted_round_robin,
-// too: gRFC A34's policy, which takes the weights from the resolver. If grpc-go's own
-// is in the process, gRFC A58's of the same name, which takes them from the backends'
-// load reports, it is replaced: configurations that meant that one are then read by
-// A34's, which ignores their fields.
+// ReplaceWeightedRoundRobin makes RegisterSpecNames register weighted_round_robin, too:
+// gRFC A34's policy, which takes the weights from the resolver. If grpc-go's own is in
+// the process, gRFC A58's of the same name, which takes them from the backends' load
+// reports, it is replaced: A34's policy then reads configurations that meant that one,
+// and ignores their fields.
 func ReplaceWeightedRoundRobin() SpecNameOption {
 	return func(s *specNames) { s.add("weighted_round_robin", weightedroundrobin.NewBuilder, true) }
 }
@@ -49,11 +49,11 @@ func (s *specNames) add(name string, newBuilder func(name string) balancer.Build
 // and with options pick_first and weighted_round_robin. So service configs that were
 // written for those names work.
 //
-// gRPC's registry is one for the process, and not locked: call this at the top of
-// main, before any channel is made. grpc-go's xDS stack registers the same names, and
-// does not work with other policies in their place: where another package holds a
-// name that no option replaces, nothing at all is registered, and the error lists
-// each such name. Calling it again is no error.
+// gRPC's registry is one for the process, and not locked: call this at the top of main,
+// before any channel is made. grpc-go's xDS stack registers the same names, and does
+// not work with other policies in their place: where another package holds a name that
+// no option replaces, nothing at all is registered, and the error lists each such name.
+// A second call is no error.
 func RegisterSpecNames(opts ...SpecNameOption) error {
 	s := specNames{replace: make(map[string]bool)}
 	s.add("priority_experimental", priority.NewBuilder, false)

@@ -10,7 +10,7 @@
 //	cc, err := grpc.NewClient("srv:///payments.example.com", …)
 //
 // Targets are documented in the packages below discovery, policies in those of their
-// names. Nothing else happens on import: no listener, no goroutine.
+// names. Importing the package starts nothing: no listener, no goroutine.
 package understudy
 
 import (
@@ -23,21 +23,20 @@ import (
 	_ "github.com/understudy-lb/understudy/discovery/srv"
 )
 
-// With returns the one dial option that carries all options: those of package
-// discovery, which every source has, and those of the packages of sources, such as the
-// credentials of eds. They hold for every source that is registered by
-// discovery.Register when With is called.
+// With returns one dial option that carries all options: those of package discovery,
+// which every source has, and those of the sources' packages, such as the credentials
+// of eds. They hold for every source that discovery.Register has registered when With
+// is called. The dial option may be used for several channels.
 //
 //	cc, err := grpc.NewClient(target,
 //		understudy.With(discovery.WithServiceConfig(json), eds.WithInsecure()), …)
 //
-// Of several on one channel the first holds, whole: gRPC takes the first builder of a
-// scheme that a channel is given, so options cannot add up. For the same reason a
-// builder of one of these schemes that is given to grpc.WithResolvers before it takes
-// the options' place, and one that is given after it has no effect.
+// Of several on one channel only the first has an effect: gRPC takes the first builder
+// of a scheme that a channel is given, so options cannot add up. For the same reason a
+// builder of one of these schemes that grpc.WithResolvers gives before it replaces the
+// options, and one given after it has no effect.
 //
-// What is wrong with an option makes the channel's calls fail with an error that says
-// so.
+// A mistake in an option fails the channel's calls with an error that says so.
 func With(opts ...discovery.Option) grpc.DialOption {
 	return grpc.WithResolvers(discovery.Registered(opts...)...)
 }

@@ -19,10 +19,10 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// Parser reads a target and returns where its endpoints come from, in priority order:
-// all priorities of the first part, then those of the second, and so on. It starts
-// nothing, because it is also called for the authority alone. Its errors say nothing of
-// the scheme, which is put before them.
+// Parser reads a target and returns its parts in priority order: all priorities of the
+// first part come before those of the second, and so on. It starts nothing, because it
+// is also called for the authority alone, and it may be called from several goroutines.
+// Its errors need not name the scheme: the builder puts it before them.
 type Parser func(*Target) ([]Part, error)
 
 // Builder makes resolvers of sources. It is a resolver.Builder and a
@@ -33,13 +33,13 @@ type Builder struct {
 	options options
 }
 
-// NewBuilder returns a builder for targets of a scheme, for grpc.WithResolvers or
+// NewBuilder returns a builder for targets of the scheme, for grpc.WithResolvers or
 // Register.
 func NewBuilder(scheme string, parse Parser, opts ...Option) *Builder {
 	return (&Builder{scheme: scheme, parse: parse}).With(opts...)
 }
 
-// With returns a builder with opts in addition; b stays as it is.
+// With returns a copy of b with opts added.
 func (b *Builder) With(opts ...Option) *Builder {
 	more := *b
 	for _, opt := range opts {
@@ -48,14 +48,15 @@ func (b *Builder) With(opts ...Option) *Builder {
 	return &more
 }
 
-// known are the builders that were registered, at most one a scheme.
+// known holds the registered builders, at most one for each scheme.
 var known struct {
 	mu       sync.Mutex
 	builders []*Builder
 }
 
-// Register makes b known: to all channels of the process, as resolver.Register does,
-// and to understudy.With. As that it is to be called in an init function.
+// Register makes b known to all channels of the process, as resolver.Register does, and
+// to understudy.With. It replaces an earlier builder of the same scheme. Call it in an
+// init function only: gRPC's registry has no lock.
 func Register(b *Builder) {
 	resolver.Register(b)
 	known.mu.Lock()
@@ -64,7 +65,7 @@ func Register(b *Builder) {
 	known.builders = append(known.builders, b)
 }
 
-// Registered returns every builder that is registered now, with opts in addition.
+// Registered returns all builders that are registered now, with opts added.
 func Registered(opts ...Option) []resolver.Builder {
 	known.mu.Lock()
 	defer known.mu.Unlock()
@@ -78,9 +79,9 @@ func Registered(opts ...Option) []resolver.Builder {
 // Scheme implements resolver.Builder.
 func (b *Builder) Scheme() string { return b.scheme }
 
-// OverrideAuthority implements resolver.AuthorityOverrider: the authority is that of the
-// target's parameter or the option, or else the first part's. For a target with a
-// mistake it does not matter, since Build fails.
+// OverrideAuthority implements resolver.AuthorityOverrider. The authority is the
+// target's parameter, or else the option's, or else the first part's. A target with a
+// mistake gets any, since Build fails.
 func (b *Builder) OverrideAuthority(target resolver.Target) string {
 	t, parts, err := b.read(Target{Target: target, Channel: target})
 	switch {
@@ -95,9 +96,8 @@ func (b *Builder) OverrideAuthority(target resolver.Target) string {
 }
 
 // Validate returns the error that the first call on a channel to target would fail
-// with. It looks nothing up. Mistakes that only a channel can tell are left to the
-// first call: those in the fields of the service config, and those that a source finds
-// when it is started.
+// with. It looks nothing up. The first call alone finds mistakes in the fields of the
+// service config, and those that a source finds when it is started.
 func (b *Builder) Validate(target resolver.Target) error {
 	_, _, err := b.read(Target{Target: target, Channel: target})
 	if err == nil {
@@ -112,8 +112,8 @@ func (b *Builder) read(t Target) (*Target, []Part, error) {
 	return b.readWith(t, parameters)
 }
 
-// readWith reads a target whose options are set, in which these parameters may be given
-// beside those of its source.
+// readWith reads a target whose options are set. It takes the known parameters beside
+// those of the source.
 func (b *Builder) readWith(t Target, known map[string]func(*options, string) error) (*Target, []Part, error) {
 	t.known = known
 	if err := t.readQuery(); err != nil {
@@ -129,8 +129,8 @@ func (b *Builder) readWith(t Target, known map[string]func(*options, string) err
 	return &t, parts, err
 }
 
-// prefixed returns err, if there is one, with the scheme before it and without what it
-// wraps: a status would end calls that wait for ready.
+// prefixed puts the scheme before err. It wraps nothing: a status would end calls that
+// wait for ready.
 func (b *Builder) prefixed(err error) error {
 	if err == nil {
 		return nil
@@ -171,17 +171,16 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	return r, nil
 }
 
-// keptBy is what the last good answer is kept by while a channel is idle. The builder
-// stands for the source, its options and so its credentials: a channel that is used
-// again has the one it had before.
+// keptBy is the key of the last good answer while a channel is idle. The builder stands
+// for the source and its options, credentials among them: a channel that is used again
+// still has the same builder.
 type keptBy struct {
 	builder      *Builder
 	target, part string
 }
 
-// credsCarryName reports whether the channel's credentials have a server name of their
-// own, which an address's would override: gRPC hands the latter to the handshake in its
-// place.
+// credsCarryName reports whether the channel's credentials have a server name. An
+// address's own would override it: gRPC hands that one to the handshake.
 func credsCarryName(opts resolver.BuildOptions) bool {
 	creds := opts.DialCreds
 	if creds == nil && opts.CredsBundle != nil {

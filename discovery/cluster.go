@@ -17,18 +17,18 @@ import (
 type Endpoint struct {
 	// Address is host:port, or unix:/path.
 	Address string
-	// Weight is its part of the calls, relative to all endpoints of its priority.
-	// 0 counts as 1.
+	// Weight is the endpoint's share of the calls, relative to all endpoints of its
+	// priority. 0 counts as 1.
 	Weight uint32
-	// Priority is 0 for what is used first, 1 for what is used when all of 0 is
-	// gone, and so on, without gaps.
+	// Priority is 0 for the endpoints that are used first, 1 for those that are used
+	// when no endpoint of 0 can be, and so on, without gaps.
 	Priority uint32
-	// Locality is region/zone/sub_zone, as far as they are known.
+	// Locality is region/zone/sub_zone, as far as they are known, such as "us-east/a".
 	Locality string
 }
 
-// Cluster returns endpoints as a cluster. Each locality weighs what its endpoints weigh
-// together. Mistakes are found by Receiver.Update.
+// Cluster returns endpoints as a cluster for an Answer. A locality's weight is the sum
+// of its endpoints' weights. Receiver.Update finds mistakes.
 func Cluster(endpoints ...Endpoint) *endpointv3.ClusterLoadAssignment {
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "cluster"}
 	groups := slices.Clone(endpoints)
@@ -57,7 +57,8 @@ func Cluster(endpoints ...Endpoint) *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
-// addressOf returns an address in Envoy's form. What is wrong with it shows there.
+// addressOf returns an address in Envoy's form. It keeps mistakes, for Receiver.Update
+// to find.
 func addressOf(address string) *corev3.Address {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}

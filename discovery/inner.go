@@ -3,9 +3,10 @@ package discovery
 import "google.golang.org/grpc/resolver"
 
 // FromResolver returns a source that wraps the resolver which builder makes for target.
-// Its endpoints are one priority; it is asked to resolve again when a connection to one
-// of them fails. cc and opts are those of Target, with whatever is to be different for
-// this resolver. It is built without service configs.
+// Its endpoints are one priority. It is asked to resolve again when a connection to one
+// of them fails. Pass the ClientConn and BuildOptions of Target as cc and opts, with
+// what is to be different for this resolver. Service configs are disabled in it. An
+// error of Build is one of Start.
 func FromResolver(builder resolver.Builder, target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) Source {
 	opts.DisableServiceConfig = true
 	return inner{builder, target, cc, opts}
@@ -27,12 +28,12 @@ func (i inner) Start(r Receiver) (Watch, error) {
 	return asked{built}, nil
 }
 
-// asked is a Watch over a resolver.
+// asked makes a Watch of a resolver.
 type asked struct{ resolver.Resolver }
 
 func (a asked) ResolveNow() { a.Resolver.ResolveNow(resolver.ResolveNowOptions{}) }
 
-// innerConn is what the resolver takes for its channel.
+// innerConn stands for the channel before the resolver.
 type innerConn struct {
 	resolver.ClientConn // parses service configs, and has what gRPC adds
 	r                   Receiver

@@ -9,14 +9,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/authority"
 )
 
-// partParameters are the parameters that a part of a target may have of those that every
-// target has: the others are about the policies, of which a channel has one tree.
+// partParameters are the common parameters that a part of a target may have. The others
+// are about the policies, and a channel has one tree of them.
 var partParameters = map[string]func(*options, string) error{"authority": parameters["authority"]}
 
-// Parts returns where the endpoints of inner come from, a target within t that b reads, such
-// as an entry in the list of a failover target. The options of t hold for it after those of
-// b, but for those about the policies, which are t's alone. Each part has its own authority,
-// whether t has one or not.
+// Parts returns the parts of inner, a target within t that b reads, such as an entry of a
+// failover target. The options of t hold for it, after those of b. Options about the
+// policies are t's alone. Each part has its own authority, whether t has one or not.
 func (t *Target) Parts(b *Builder, inner resolver.Target) ([]Part, error) {
 	within := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions}
 	within.options = b.options.within(t.options)
@@ -37,8 +36,8 @@ func (t *Target) Parts(b *Builder, inner resolver.Target) ([]Part, error) {
 	return parts, nil
 }
 
-// within returns the options of a builder whose target is part of one with the options
-// outer.
+// within returns o, the options of a builder, for a target within one that has the
+// options outer.
 func (o options) within(outer options) options {
 	if outer.refresh.every != nil {
 		o.refresh.every = outer.refresh.every

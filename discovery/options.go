@@ -13,9 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/topology"
 )
 
-// Option is an option of a channel: one of this package, which all sources have, or
-// one of the package of a source. What is wrong with an option is said by Build, that
-// is by the first call.
+// Option is an option of a channel. Those of this package hold for all sources; a
+// source's package may have others. A mistake in an option fails the channel's calls
+// with an error that says so. Options may be used for several channels at once.
 type Option func(*options)
 
 type options struct {
@@ -24,21 +24,21 @@ type options struct {
 	settings      topology.Settings
 	refresh       refreshOptions
 	logger        *slog.Logger
-	own           map[reflect.Type][]any // of the sources, as given: func(*T) by T
+	own           map[reflect.Type][]any // the sources' own, as given: func(*T) by T
 }
 
-// WithServiceConfig gives the service config, in JSON, that is sent to the channel with
-// the endpoints: methodConfig, retryThrottling, healthCheckConfig. It takes the place of
-// grpc.WithDefaultServiceConfig, which has no effect on such a channel, because gRPC
-// does not merge a default service config with that of a resolver: it drops it. Load
-// balancing is the resolver's: loadBalancingConfig and loadBalancingPolicy are errors.
+// WithServiceConfig gives the service config, in JSON, that the channel gets with the
+// endpoints: methodConfig, retryThrottling, healthCheckConfig. Use it in place of
+// grpc.WithDefaultServiceConfig, which has no effect on such a channel: gRPC drops a
+// default service config when the resolver sends one. Load balancing is the resolver's,
+// so loadBalancingConfig and loadBalancingPolicy are errors. The default is none.
 func WithServiceConfig(json string) Option {
 	return func(o *options) { o.serviceConfig = json }
 }
 
 // WithAuthority gives the channel's authority: the :authority of its calls, and the
-// name that certificates are verified against, for all endpoints whatever part of a
-// target they come from. grpc.WithAuthority goes before it.
+// name that certificates are verified against. It holds for the endpoints of all parts
+// of a target. grpc.WithAuthority goes before it. The default is each part's own.
 func WithAuthority(name string) Option {
 	return func(o *options) { o.authority = name }
 }
@@ -53,39 +53,41 @@ func WithLogger(logger *slog.Logger) Option {
 }
 
 // WithFailoverTimeout sets how long a priority may take to connect before the next one
-// is used (gRFC A56). The default is 10 s.
+// is used (gRFC A56). It is more than 0; the default is 10 s.
 func WithFailoverTimeout(d time.Duration) Option {
 	return func(o *options) { o.settings.FailoverTimeout = positive(d) }
 }
 
-// WithFailbackDelay sets how long a priority must work again before calls go back to
-// it. The default is 0: at once.
+// WithFailbackDelay sets how long a priority must have been READY again before calls go
+// back to it. It is not negative; the default is 0: at once.
 func WithFailbackDelay(d time.Duration) Option {
 	return func(o *options) { o.settings.FailbackDelay = d }
 }
 
-// WithSlowStart sets the time in which an endpoint's share of the calls grows to that
-// of its weight after it was connected. The default is 0: it has its share at once.
+// WithSlowStart sets how long after connecting an endpoint's share of the calls grows
+// until it is the one of its weight. It is not negative; the default is 0: the endpoint
+// has its full share at once.
 func WithSlowStart(d time.Duration) Option {
 	return func(o *options) { o.settings.SlowStart = d }
 }
 
-// WithPickFirst sends the calls of each locality to one endpoint, the first in the
-// order given that can be connected, in place of all by their weights (gRFC A62).
+// WithPickFirst sends the calls of each locality to one endpoint, the first that
+// connects in the order given (gRFC A62). By default they go to all, by their weights.
 func WithPickFirst() Option {
 	return func(o *options) { o.settings.PickFirst = true }
 }
 
-// WithOutlierDetection takes endpoints out of use for a while whose calls fail, and
-// priorities of which all do: calls that end with UNAVAILABLE or DEADLINE_EXCEEDED, or
-// with INTERNAL from the server, fail over as lost connections do (gRFC A50, with
-// settings for few endpoints; package outlierdetection). The calls need deadlines: one
-// without never shows that a server hangs.
+// WithOutlierDetection takes endpoints whose calls fail out of use for a while, and
+// priorities whose endpoints all do. So calls that end with UNAVAILABLE or
+// DEADLINE_EXCEEDED, or with INTERNAL from the server, fail over as lost connections do
+// (gRFC A50, with settings for few endpoints; package outlierdetection). The calls need
+// deadlines: one without never shows that a server hangs. It is off by default.
 func WithOutlierDetection() Option {
 	return func(o *options) { o.settings.OutlierDetection = true }
 }
 
-// positive returns d, or what cannot be taken for the default.
+// positive returns d, or for 0 a value that check refuses: 0 in the settings means the
+// default.
 func positive(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -93,8 +95,8 @@ func positive(d time.Duration) time.Duration {
 	return d
 }
 
-// OwnOption returns an option of a source of one's own, which sets a field in T, a type
-// of the source's package. OwnOptions reads it.
+// OwnOption returns an option for a source of your own. set changes a T, a type of the
+// source's package; OwnOptions reads it.
 func OwnOption[T any](set func(*T)) Option {
 	return func(o *options) {
 		own := maps.Clone(o.own)
@@ -107,8 +109,8 @@ func OwnOption[T any](set func(*T)) Option {
 	}
 }
 
-// OwnOptions returns defaults with all options set that were made by OwnOption for T,
-// in the order in which they were given.
+// OwnOptions returns defaults, changed by each option that OwnOption made for T, in the
+// order in which they were given.
 func OwnOptions[T any](t *Target, defaults T) T {
 	for _, set := range t.options.own[reflect.TypeFor[T]()] {
 		set.(func(*T))(&defaults)
@@ -116,7 +118,7 @@ func OwnOptions[T any](t *Target, defaults T) T {
 	return defaults
 }
 
-// parameters are what the query of every target may have, and what each does. A
+// parameters are the parameters that every target may have, and what each does. A
 // parameter goes before the option of the same name.
 var parameters = map[string]func(*options, string) error{
 	"authority": func(o *options, v string) error { o.authority = v; return nil },

@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// Poll returns a source that calls ask at once and then about every interval, give or
-// take a tenth, so that the clients of a fleet do not ask all at the same time. An error
-// leaves the last answer in use. The context ends when the channel needs no endpoints
-// any more; ask must return then.
+// Poll returns a source that calls ask at once, and again an interval after each return,
+// give or take a tenth: the clients of a fleet must not all ask at the same time. The
+// interval must be more than 0. Calls of ask never overlap, unless the source was
+// started twice. An error leaves the last answer in use. The context ends when the
+// channel needs no endpoints any more; ask must then return, and what it returns is
+// ignored.
 func Poll(interval time.Duration, ask func(context.Context) (Answer, error)) Source {
 	return poller{interval, ask}
 }

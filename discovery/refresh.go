@@ -10,40 +10,41 @@ import (
 // shortestRefresh keeps a fleet from asking a name server without a pause.
 const shortestRefresh = time.Second
 
-// Refresh says how a source that looks up names goes after those that move.
+// Refresh says how often a source looks up names, and when it gives an address up.
 type Refresh struct {
-	// Every is the time from an answer to the next question, give or take a tenth, so
-	// that the clients of a fleet do not all ask at the same time. 0 asks again only
-	// when a connection fails.
+	// Every is the time from an answer to the next question, give or take a tenth: the
+	// clients of a fleet must not all ask at the same time. 0 asks again only when a
+	// connection fails. Otherwise it is at least 1 s.
 	Every time.Duration
-	// RemoveAfter is how many answers in a row an address must be missing from before it
-	// is given up. It counts only where Every is not 0: there may be no second answer.
+	// RemoveAfter is how many answers in a row must lack an address before it is given
+	// up, at least 1. It counts only where Every is not 0: otherwise there may be no
+	// second answer.
 	RemoveAfter int
 }
 
-// refreshOptions are a Refresh as far as it was given.
+// refreshOptions hold the fields of a Refresh that were given.
 type refreshOptions struct {
 	every       *time.Duration
 	removeAfter *int
 }
 
-// WithRefresh makes sources that look up names, which are DNS and SRV, ask again so long
-// after each answer, give or take a tenth: new backends are used without waiting for a
-// failure. By default DNS does not, and SRV does every 30 s; 0 turns it off. Other sources
-// hear of what is new without asking.
+// WithRefresh makes sources that look up names, DNS and SRV, ask again this long after
+// each answer, give or take a tenth. So new backends are used without waiting for a
+// failure. It is 0 or at least 1 s. 0 turns it off; by default DNS does not ask again, and
+// SRV does every 30 s. Other sources are told what is new.
 func WithRefresh(every time.Duration) Option {
 	return func(o *options) { o.refresh.every = &every }
 }
 
-// WithRemoveAfter sets how many answers in a row an address must be missing from before
-// its connections are closed, where the names are looked up again by an interval. The
-// default is 2. For answers that rotate n subsets of a large set it is n.
+// WithRemoveAfter sets how many answers in a row must lack an address before its
+// connections are closed, where names are looked up again by an interval. It is at
+// least 1; the default is 2. For answers that rotate n subsets of a large set it is n.
 func WithRemoveAfter(answers int) Option {
 	return func(o *options) { o.refresh.removeAfter = &answers }
 }
 
-// Refresh returns what the target or an option says, or else what is in defaults: for a
-// source that looks up names. Its parameters are "refresh" and "removeAfter".
+// Refresh returns what the target's parameters "refresh" and "removeAfter" say, or else
+// the options, or else defaults. It is for sources that look up names.
 func (t *Target) Refresh(defaults Refresh) (Refresh, error) {
 	if text := t.Parameter("refresh"); text != "" {
 		every, err := parseDuration(text)
@@ -79,7 +80,7 @@ func (r Refresh) check() error {
 	return nil
 }
 
-// Next returns how long to wait after an answer: Every, give or take a tenth.
+// Next returns how long to wait after an answer: Every, give or take a random tenth.
 func (r Refresh) Next() time.Duration { return jittered(r.Every) }
 
 // jittered returns d, give or take a tenth.

@@ -13,14 +13,14 @@ import (
 )
 
 // dnsPause is how long gRPC's DNS resolver waits between two look-ups, however often it is
-// asked. The setting is one for the whole process, so it is left alone: a resolver that is
-// built anew looks up at once.
+// asked. The setting is one for the whole process, so this package leaves it alone and
+// builds a new resolver, which looks up at once.
 const dnsPause = 30 * time.Second
 
-// Refreshed returns a source that asks s again on its own, beside the requests that come
-// when a connection fails, and keeps addresses that are missing from an answer for as long
-// as r says. It is for a source of plain endpoints that answers when it is asked, such as
-// one of FromResolver for a DNS name. Without Every it returns s.
+// Refreshed returns a source that asks s again every r.Every, beside the requests that
+// come when a connection fails. It keeps an address that is missing from an answer until
+// r.RemoveAfter answers in a row lack it. s must give plain endpoints and answer when it
+// is asked, as FromResolver does for a DNS name. Without Every, Refreshed returns s.
 func Refreshed(s Source, r Refresh) Source {
 	if r.Every == 0 {
 		return s
@@ -49,8 +49,8 @@ func (s refreshed) Start(r Receiver) (Watch, error) {
 	return w, nil
 }
 
-// refreshing is a source that is asked again. Each answer or failure sets the timer for the
-// next question, so that none is asked before the last one was answered.
+// refreshing is a source that is asked again. Each answer or failure sets the timer for
+// the next question, so no question comes before the last answer.
 type refreshing struct {
 	refreshed
 	receiver Receiver
@@ -59,11 +59,11 @@ type refreshing struct {
 
 	mu     sync.Mutex
 	watch  Watch
-	number int // of the round whose answers count
+	number int // the round whose answers count
 	closed bool
 	timer  *time.Timer
 	last   time.Time // when the last answer came
-	failed bool      // it was none, after which gRPC's resolvers wait longer and longer
+	failed bool      // the last was a failure: gRPC's resolvers then wait longer each time
 	known  linger.Set[string, resolver.Endpoint]
 }
 
@@ -82,7 +82,7 @@ func (w *refreshing) Close() {
 	}
 }
 
-// ResolveNow asks, for a connection that failed.
+// ResolveNow asks because a connection failed.
 func (w *refreshing) ResolveNow() {
 	w.asking.Lock()
 	defer w.asking.Unlock()
@@ -100,14 +100,14 @@ func resolveNow(watch Watch) bool {
 	return ok
 }
 
-// open returns the source at work, or nil after Close.
+// open returns the current watch, or nil after Close.
 func (w *refreshing) open() Watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.watch
 }
 
-// due asks on the source's own account.
+// due asks because the interval is over.
 func (w *refreshing) due() {
 	w.asking.Lock()
 	defer w.asking.Unlock()
@@ -149,13 +149,13 @@ func (w *refreshing) restart(old Watch) {
 	}
 }
 
-// nothing stands for a source that is not at work at the moment.
+// nothing stands for the watch between two rounds.
 type nothing struct{}
 
 func (nothing) Close() {}
 
-// answered notes an answer, or that there was none, and sets the timer. It returns whether
-// the round still counts.
+// answered notes an answer or a failure, and sets the timer. It returns whether the round
+// still counts.
 func (w *refreshing) answered(round int, failed bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,7 +170,7 @@ func (w *refreshing) answered(round int, failed bool) bool {
 	return true
 }
 
-// round takes what a source says from one start to the next.
+// round receives what the source says between one start and the next.
 type round struct {
 	*refreshing
 	number int
@@ -208,7 +208,7 @@ func (r *round) Parts(parts []Part) {
 	}
 }
 
-// addressesOf returns what tells an endpoint from others.
+// addressesOf returns the addresses of an endpoint as one string, which identifies it.
 func addressesOf(e resolver.Endpoint) string {
 	var b strings.Builder
 	for _, a := range e.Addresses {

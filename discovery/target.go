@@ -13,26 +13,28 @@ import (
 	"github.com/understudy-lb/understudy/internal/feed"
 )
 
-// Target is what a source is to be made for.
+// Target is the target of a channel, or of a part of one, as a Parser gets it. Its
+// methods are for the Parser, before it returns.
 type Target struct {
-	// Target is what to read. Its query is read by Parameter.
+	// Target is the target to read. Parameter reads its query.
 	resolver.Target
-	// Channel is the channel's target, which is another where this one is a part of it.
+	// Channel is the channel's target. It differs from Target where that is a part of
+	// it.
 	Channel resolver.Target
 	// ClientConn and BuildOptions are the channel's, for FromResolver. They are empty
-	// where the target is read for its authority alone.
+	// where the target is read for its authority alone, or by Validate.
 	ClientConn   resolver.ClientConn
 	BuildOptions resolver.BuildOptions
 
 	options options
 	query   url.Values
-	known   map[string]func(*options, string) error // parameters that it may have whatever the source
-	own     map[string]bool                         // parameters that the source knows
+	known   map[string]func(*options, string) error // parameters for any source
+	own     map[string]bool                         // parameters that the source asked for
 }
 
-// Parameter returns the value of a parameter in the target's query, "" if it is not
-// given: one of the source's own, beside those that all sources have. A parameter that
-// is in the query and that the source never asks for is a mistake.
+// Parameter returns the value of a parameter of the source's own in the target's query,
+// or "" if it is not given. A parameter that is in the query and for which nobody asks
+// is a mistake, so a Parser asks for all that it knows.
 func (t *Target) Parameter(name string) string {
 	t.own[name] = true
 	return t.query.Get(name)
@@ -43,7 +45,7 @@ func (t *Target) wrong(format string, args ...any) error {
 	return fmt.Errorf("target %s %s", feed.Quote(t.URL.Redacted()), fmt.Sprintf(format, args...))
 }
 
-// readQuery takes the parameters that all sources have.
+// readQuery reads the parameters that all sources have.
 func (t *Target) readQuery() error {
 	query, err := url.ParseQuery(t.URL.RawQuery)
 	switch {
@@ -66,7 +68,7 @@ func (t *Target) readQuery() error {
 	return t.options.check()
 }
 
-// checkQuery returns an error if the query has what nobody knows.
+// checkQuery returns an error if the query has a parameter that nobody knows.
 func (t *Target) checkQuery() error {
 	for _, name := range slices.Sorted(maps.Keys(t.query)) {
 		if t.known[name] != nil || t.own[name] {
@@ -90,7 +92,7 @@ func (t *Target) names() string {
 
 var errNoName = errors.New("part 1 has no name, want one")
 
-// checkParts returns an error if a source was not made as it should be.
+// checkParts returns an error if a part breaks the rules of Part.
 func checkParts(parts []Part) error {
 	if len(parts) == 0 {
 		return errors.New("the target has no parts")

@@ -9,8 +9,8 @@ import (
 // channelKey is the key of the channel in a resolver state's attributes.
 type channelKey struct{}
 
-// Channel says for which channel a state is, and what people call the priorities in
-// it: for logs, pages and errors. It must not be modified.
+// Channel says which channel a state is for, and what people call the priorities in it,
+// for logs, pages and errors. It must not be modified.
 type Channel struct {
 	// Target is the channel's, as its user wrote it.
 	Target string
@@ -19,11 +19,11 @@ type Channel struct {
 	// to say but its number. They need not differ, and hold what a source said: any
 	// characters, as many as it liked.
 	Names map[string]string
-	// Failures says of a child without endpoints why it has none, where the source that
-	// was to find them knows.
+	// Failures says why a child has no endpoints, by the child's name, where its source
+	// knows.
 	Failures map[string]string
-	// Empty says why the priority policy has no children, and in what; "" where it has
-	// some.
+	// Empty says why the priority policy has no children, and which source says so; ""
+	// where it has some.
 	Empty string
 	// Logger takes failovers, in addition to gRPC's log; nil for none.
 	Logger *slog.Logger
@@ -35,8 +35,8 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 	return state
 }
 
-// ChannelOf returns what SetChannel put into state, at any depth of the tree. Without
-// that it returns an empty Channel.
+// ChannelOf returns the channel that SetChannel put into state, at any depth of the
+// tree, or an empty Channel.
 func ChannelOf(state resolver.State) *Channel {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok {
 		return c

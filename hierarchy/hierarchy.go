@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// pathKey is the key of the path in an endpoint's attributes.
+// pathKey is the key of the path among an endpoint's attributes.
 type pathKey struct{}
 
 // path is the value under pathKey. It has Equal because attributes.Equal panics
@@ -29,8 +29,8 @@ func (p path) Equal(other any) bool {
 	return ok && slices.Equal(p, o)
 }
 
-// Set returns endpoint with the given path, which replaces any it had. Without
-// elements the endpoint has the empty path: it has arrived at its leaf.
+// Set returns endpoint with the given path in place of its own. Without elements the
+// path is empty: the endpoint has arrived at its leaf.
 func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
 	p := make(path, len(elements))
 	copy(p, elements)
@@ -38,8 +38,8 @@ func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
 	return endpoint
 }
 
-// Path returns the path of endpoint: nil where Set was never called on it, and
-// an empty slice where its last element has been taken off. The result is a copy.
+// Path returns a copy of the endpoint's path. It is nil where Set was never called, and
+// an empty slice where the last element has been taken off.
 func Path(endpoint resolver.Endpoint) []string {
 	p, ok := endpoint.Attributes.Value(pathKey{}).(path)
 	if !ok {

@@ -11,10 +11,10 @@ type reresolver struct {
 	resolveNow func(child string)
 }
 
-// SetResolveNow returns state with resolveNow in its attributes. A resolver that
-// draws the children of a priority policy from different sources sets it; the
-// policy then calls it, in place of its ClientConn's ResolveNow, with the name of
-// the child that asked for re-resolution.
+// SetResolveNow returns state with resolveNow in its attributes. A resolver sets it if
+// the children of its priority policy come from different sources. The policy then
+// calls it, in place of its ClientConn's ResolveNow, with the name of the child that
+// asked for re-resolution.
 //
 // resolveNow must not block, may be called from several goroutines, and may still
 // be called after the resolver was closed, when it must do nothing.
@@ -32,8 +32,9 @@ func ResolveNow(state resolver.State) func(child string) {
 	return r.resolveNow
 }
 
-// TakeResolveNow returns the function that SetResolveNow put into state, or nil,
-// and state without it: the names it knows are those of one level of the tree.
+// TakeResolveNow returns the function that SetResolveNow put into state, or nil, and
+// state without it. A policy takes it out because the function knows the names of one
+// level of the tree only.
 func TakeResolveNow(state resolver.State) (func(child string), resolver.State) {
 	resolveNow := ResolveNow(state)
 	if resolveNow != nil {

@@ -5,8 +5,7 @@ import "google.golang.org/grpc/resolver"
 // sealKey is the key of the sealed endpoints in a resolver state's attributes.
 type sealKey struct{}
 
-// sealed is kept behind a pointer, so that comparing two attributes that hold
-// one compares the pointers.
+// sealed is kept behind a pointer: to compare attributes is then to compare pointers.
 type sealed struct {
 	endpoints []resolver.Endpoint
 }
@@ -24,9 +23,9 @@ func Seal(state resolver.State) resolver.State {
 	return state
 }
 
-// Unseal undoes what was done to the endpoints of a state since Seal, and
-// returns the state without the sealed copy. Every policy with several children
-// calls it first, on each state that it is given.
+// Unseal restores the endpoints of a state as they were at Seal, and returns the state
+// without the sealed copy. Every policy with several children calls it first, on each
+// state that it is given.
 //
 // Attributes and server names are restored by the index of the endpoint, and
 // only where no endpoint carries a path and there are as many endpoints as were
@@ -65,10 +64,9 @@ func restore(endpoint, original resolver.Endpoint) resolver.Endpoint {
 	return endpoint
 }
 
-// restoreServerNames gives each of addresses the server name of the one of
-// originals that it was made from. Behind a proxy, an original address has become
-// one address for each address of the proxy, side by side; an original that
-// needs no proxy was left alone:
+// restoreServerNames gives each address the server name of the original that it was
+// made from. Behind a proxy, gRPC replaces an original by all addresses of the proxy,
+// side by side. It leaves an original that needs no proxy alone:
 //
 //	originals: 192.0.2.1 (a)  10.0.0.1 (b)     two addresses of the proxy, and
 //	addresses: proxy1 proxy2  10.0.0.1 (b)     10.0.0.1 is in NO_PROXY
@@ -104,16 +102,15 @@ func restoreServerNames(addresses, originals []resolver.Address) []resolver.Addr
 	return restored
 }
 
-// addressID is what tells an address that was left alone from one that was
-// replaced by the proxy's.
+// addressID tells an address that was left alone from one of the proxy's.
 type addressID struct{ addr, serverName string }
 
 func id(address resolver.Address) addressID {
 	return addressID{address.Addr, address.ServerName}
 }
 
-// originKey is the key, in the attributes of an endpoint that Unseal restored,
-// of the addresses that it had when it was sealed.
+// originKey is the key of the sealed addresses among the attributes of an endpoint that
+// Unseal restored.
 type originKey struct{}
 
 type origin []resolver.Address
@@ -132,11 +129,10 @@ func (o origin) Equal(other any) bool {
 	return true
 }
 
-// Addresses returns the addresses that endpoint stands for: those that its
-// resolver gave it. They differ from endpoint.Addresses only behind a proxy,
-// where those are the proxy's for every endpoint, so that they cannot tell two
-// endpoints apart. A policy that needs the identity of an endpoint takes it from
-// here, and connects to endpoint.Addresses. The result must not be modified.
+// Addresses returns the addresses that the resolver gave endpoint. They differ from
+// endpoint.Addresses only behind a proxy. There the latter are the proxy's for every
+// endpoint, so they cannot tell two endpoints apart. A policy identifies an endpoint by
+// Addresses, and connects to endpoint.Addresses. The result must not be modified.
 func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	if o, ok := endpoint.Attributes.Value(originKey{}).(origin); ok {
 		return o

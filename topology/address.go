@@ -11,10 +11,11 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
-// flaw is what is wrong with an address, and the field of it that is, if it is one.
+// flaw is one thing that is wrong with an address. field is the field at fault, "" for
+// the whole.
 type flaw struct{ field, text string }
 
-// dialable returns address as gRPC dials it, or what is wrong with it.
+// dialable returns address in the form that gRPC dials, or what is wrong with it.
 //
 //	socket_address 192.0.2.1, 80  ->  192.0.2.1:80
 //	socket_address 2001:db8::1, 80  ->  [2001:db8::1]:80
@@ -59,8 +60,8 @@ func dialableSocket(socket *corev3.SocketAddress) (dial string, wrong []flaw) {
 	return net.JoinHostPort(host, strconv.FormatUint(uint64(port), 10)), nil
 }
 
-// canonicalHost returns host with an IPv6 address in its shortest form, so that
-// the same address is the same text, or what is wrong with it.
+// canonicalHost returns host, or what is wrong with it. An IPv6 address gets its
+// shortest form, so that equal addresses are equal text.
 func canonicalHost(host string) (canonical, problem string) {
 	if host == "" {
 		return "", "address is empty, want an IP address or a host name"
@@ -81,8 +82,8 @@ func canonicalHost(host string) (canonical, problem string) {
 	return host, nameProblem(strings.TrimSuffix(host, "."))
 }
 
-// ipv4Problem returns what is wrong with host, which has numbers and dots only. Many
-// a resolver takes such a one for an address where the standard library does not.
+// ipv4Problem returns what is wrong with host, which has only digits and dots. Some
+// resolvers take a host for an address that the standard library does not.
 func ipv4Problem(host string) string {
 	if _, err := netip.ParseAddr(host); err != nil {
 		return fmt.Sprintf("address %q is no IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
@@ -90,8 +91,8 @@ func ipv4Problem(host string) string {
 	return ""
 }
 
-// nameProblem returns what keeps any name server from knowing host, which has no dot at
-// the end (RFC 1035, 2.3.4).
+// nameProblem returns why no name server can know host, which has no dot at the end
+// (RFC 1035, 2.3.4).
 func nameProblem(host string) string {
 	const maxName, maxLabel = 253, 63
 	if len(host) > maxName {

@@ -5,17 +5,17 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Answer is what a source of endpoints has found out.
+// Answer is what a source of endpoints has found.
 type Answer struct {
-	// Cluster is a list of priorities, with localities, weights and drops. It must
-	// keep the rules of Translator.Translate, and is not modified. Where it is nil,
+	// Cluster is a list of priorities, with localities, weights and drops. It must keep
+	// the rules of Translator.Translate, and is not modified. Where it is nil,
 	// Endpoints count.
 	Cluster *endpointv3.ClusterLoadAssignment
-	// Endpoints are one priority with one locality. Their attributes, among them any
-	// weight, are kept. An answer without a Cluster and without any address counts as
+	// Endpoints are one priority with one locality. They keep their attributes, any
+	// weight among them. An answer without a Cluster and without any address counts as
 	// a failure. The slice is not modified.
 	Endpoints []resolver.Endpoint
-	// Explain, which may be nil, says what is wrong with the Cluster in the words of
-	// whoever wrote it, such as the lines of a file.
+	// Explain, which may be nil, turns the problems of the Cluster into an error in the
+	// words of its author, such as one with the lines of a file.
 	Explain func(*Invalid) error
 }

@@ -9,26 +9,26 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 )
 
-// maxWeight is the most that the weights of the localities of one priority, and
-// those of the endpoints of one locality, may sum to (gRFC A27, rules for EDS).
+// maxWeight is the largest sum of the weights of a priority's localities, and of a
+// locality's endpoints (gRFC A27, rules for EDS).
 const maxWeight = math.MaxUint32
 
 // place is the index of a locality and that of an endpoint in it.
 type place struct{ locality, endpoint int }
 
-// checker finds all that is wrong with one cluster.
+// checker finds all problems of one cluster.
 type checker struct {
 	cluster   *endpointv3.ClusterLoadAssignment
 	prefix    string // of every path
 	problems  *problems
-	addresses map[string]place // to the endpoint that has it
+	addresses map[string]place // which endpoint has the address
 }
 
-// check adds to found what is wrong with cluster; prefix is put before every path.
-// Only what has an effect can be wrong: gRPC leaves out localities without a weight
-// before it looks any further, and a client that rejected fields which it does not
-// know the use of would break when a server begins to set them (gRFC A27). What else
-// breaks Envoy's rules is for the notes.
+// check adds the problems of cluster to found, with prefix before every path. Only what
+// has an effect can be a problem. gRPC leaves out localities without a weight before it
+// looks any further, and a client that rejects fields which it does not use would break
+// when a server begins to set them (gRFC A27). What else breaks Envoy's rules goes into
+// the notes.
 func check(cluster *endpointv3.ClusterLoadAssignment, prefix string, found *problems) {
 	c := checker{cluster: cluster, prefix: prefix, problems: found, addresses: make(map[string]place)}
 	if cluster.GetClusterName() == "" {
@@ -43,7 +43,7 @@ func check(cluster *endpointv3.ClusterLoadAssignment, prefix string, found *prob
 	c.checkDrops()
 }
 
-// hasTraffic reports whether locality is used (gRFC A27: without a weight it "is
+// hasTraffic reports whether locality is used (gRFC A27: one without a weight "is
 // skipped").
 func hasTraffic(locality *endpointv3.LocalityLbEndpoints) bool {
 	return locality.GetLoadBalancingWeight().GetValue() > 0
@@ -53,7 +53,7 @@ func (c *checker) path(format string, args ...any) string {
 	return join(c.prefix, fmt.Sprintf(format, args...))
 }
 
-// priorityKey is a locality in a priority.
+// priorityKey identifies a locality of a priority.
 type priorityKey struct {
 	priority uint32
 	locality string
@@ -86,8 +86,8 @@ func (c *checker) checkLocalities() {
 	c.checkGaps(sums)
 }
 
-// checkGaps says which priority is missing below the lowest one (the highest
-// number) that has a locality with traffic.
+// checkGaps finds priorities without traffic before the lowest one (the highest number)
+// that has some.
 func (c *checker) checkGaps(used map[uint32]uint64) {
 	for i, locality := range c.cluster.GetEndpoints() {
 		p := locality.GetPriority()
@@ -99,7 +99,7 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 	}
 }
 
-// checkDrops looks for parts of calls that cannot be told.
+// checkDrops looks for percentages with an unknown denominator.
 func (c *checker) checkDrops() {
 	for i, drop := range c.cluster.GetPolicy().GetDropOverloads() {
 		if d := drop.GetDropPercentage().GetDenominator(); typev3.FractionalPercent_DenominatorType_name[int32(d)] == "" {
@@ -124,8 +124,8 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	}
 }
 
-// checkAddresses looks at the addresses of one endpoint. Nobody dials those of one that
-// is not healthy, but the same address elsewhere would be another's (row E2).
+// checkAddresses looks at the addresses of one endpoint. Nobody dials an endpoint that
+// is not healthy, but its addresses count as duplicates all the same.
 func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 	dialled := Endpoint{lb}.Healthy()
 	if lb.GetEndpoint() == nil {

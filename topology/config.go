@@ -22,12 +22,12 @@ const (
 // names are never used again (decision 3), so the child could not come back.
 const retention lbconfig.Duration = 0
 
-// startPoint makes each client of a fleet begin its turns somewhere else, so that
+// startPoint makes each client of a fleet begin its turns at another point, so that
 // they do not all make their first calls to the heaviest endpoint.
 const startPoint = lbconfig.StartRandom
 
-// group is one priority, a child of understudy_priority.
-type group struct {
+// priorityChild is one priority of the tree, a child of understudy_priority.
+type priorityChild struct {
 	name               string
 	title              string // for people
 	ignoreReresolution bool
@@ -35,21 +35,21 @@ type group struct {
 	localities         map[string]uint32 // name to weight
 }
 
-// encode returns the configuration of the tree over groups, in priority order.
-func encode(groups []group, settings Settings) json.RawMessage {
+// encode returns the configuration of the tree over priorities, in order.
+func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	top := lbconfig.NewPriority()
-	top.Children = make(map[string]lbconfig.PriorityChild, len(groups))
-	top.Priorities = make([]string, 0, len(groups))
+	top.Children = make(map[string]lbconfig.PriorityChild, len(priorities))
+	top.Priorities = make([]string, 0, len(priorities))
 	top.RemovedChildRetention = retention
 	top.FailbackDelay = lbconfig.Duration(settings.FailbackDelay)
 	if settings.FailoverTimeout > 0 {
 		top.FailoverTimeout = lbconfig.Duration(settings.FailoverTimeout)
 	}
-	for _, g := range groups {
-		top.Priorities = append(top.Priorities, g.name)
-		top.Children[g.name] = lbconfig.PriorityChild{
-			Config:                     settings.outlierDetection(g.policy(settings.leaf())),
-			IgnoreReresolutionRequests: g.ignoreReresolution,
+	for _, p := range priorities {
+		top.Priorities = append(top.Priorities, p.name)
+		top.Children[p.name] = lbconfig.PriorityChild{
+			Config:                     settings.outlierDetection(p.policy(settings.leaf())),
+			IgnoreReresolutionRequests: p.ignoreReresolution,
 		}
 	}
 	encoded, err := json.Marshal(lbconfig.Named(priorityName, top))
@@ -59,16 +59,16 @@ func encode(groups []group, settings Settings) json.RawMessage {
 	return encoded
 }
 
-// policy returns what is below understudy_outlier_detection in one priority, with leaf
-// over the endpoints of each locality.
-func (g group) policy(leaf lbconfig.Policy) lbconfig.Policy {
-	targets := make(map[string]lbconfig.Target, len(g.localities))
-	for name, weight := range g.localities {
+// policy returns the policy below understudy_outlier_detection in one priority, with
+// leaf as the policy of each locality.
+func (p priorityChild) policy(leaf lbconfig.Policy) lbconfig.Policy {
+	targets := make(map[string]lbconfig.Target, len(p.localities))
+	for name, weight := range p.localities {
 		targets[name] = lbconfig.Target{Weight: weight, ChildPolicy: leaf}
 	}
 	localities := &lbconfig.WeightedTarget{Targets: targets, StartPoint: startPoint, RemovedChildRetention: retention}
 	return lbconfig.Named(dropName, &lbconfig.Drop{
-		DropCategories: g.drops,
+		DropCategories: p.drops,
 		ChildPolicy:    lbconfig.Named(weightedTargetName, localities),
 	})
 }

@@ -9,8 +9,8 @@ type member struct{ cluster, locality string }
 type child struct {
 	name    string
 	members []member
-	// addresses are those of its endpoints, kept only where a locality is in several
-	// priorities: otherwise localities tell priorities apart.
+	// addresses holds the addresses of its endpoints, only where a locality is in
+	// several priorities: otherwise localities tell priorities apart.
 	addresses map[string]bool
 }
 
@@ -22,12 +22,12 @@ type childNames struct {
 	last []child
 }
 
-// assign returns the children for priorities, each given by its members, and the
-// state for the next update; n is not modified. addresses returns those of a priority.
-// From the first priority to the last, each takes the name, if not taken yet, of the
-// child that had most of its members. Among equals that is the child that had most of
-// its addresses, where a locality was in several priorities, then the child that had
-// the same priority before, then the highest:
+// assign returns the children for priorities, each given by its members, and the state
+// for the next update. It does not modify n. addresses returns those of a priority.
+// From the first priority to the last, each takes the name of the child that had most
+// of its members, if the name is still free. Among equals that is the child that had
+// most of its addresses, where a locality was in several priorities, then the child
+// that had the same priority before, then the highest:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
@@ -88,8 +88,7 @@ func repeats(priorities [][]member) bool {
 	return false
 }
 
-// bestHolder returns the index of the child that priority takes the name of, -1 for
-// none.
+// bestHolder returns the index of the child whose name the priority takes, -1 for none.
 func bestHolder(holders map[member][]int, taken []bool, priority int, members []member, shared func(child int) int) int {
 	held := make([]int, len(taken))
 	for _, m := range members {
@@ -109,6 +108,7 @@ func bestHolder(holders map[member][]int, taken []bool, priority int, members []
 	return best
 }
 
-// closer decides between two children that had as many of a priority's members: by how
-// many more of its addresses the second one had, then by whether it had its place.
+// closer decides whether the second of two children that had equally many of a
+// priority's members is closer to it: by how many more of its addresses that one had,
+// then by whether it had its place.
 func closer(more int, same bool) bool { return more > 0 || more == 0 && same }

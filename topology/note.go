@@ -10,12 +10,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// note adds what is worth saying about a cluster in which check found nothing.
+// note adds notes on a cluster in which check found no problem.
 func note(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) {
 	if len(split(cluster)) == 0 {
 		notes.add(join(prefix, "endpoints"), "%s: no call can be made", whyEmpty([]*endpointv3.ClusterLoadAssignment{cluster}))
 	}
-	var idle []string // prefixes of the paths of what has no effect, as has been said
+	var idle []string // prefixes of the paths that are noted already as without effect
 	for i, locality := range cluster.GetEndpoints() {
 		path := join(prefix, fmt.Sprintf("endpoints[%d]", i))
 		if !hasTraffic(locality) {
@@ -99,7 +99,7 @@ func noteUnread(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes 
 	return paths
 }
 
-// noteDrops notes the drops of more calls than there are.
+// noteDrops notes drops of more than all calls.
 func noteDrops(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) {
 	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
 		if rate := dropRate(drop); rate > lbconfig.Million {
@@ -109,7 +109,7 @@ func noteDrops(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *
 	}
 }
 
-// noteUnused notes what somebody will have expected an effect of.
+// noteUnused notes what has no effect although somebody may expect one.
 func noteUnused(locality *endpointv3.LocalityLbEndpoints, path string, notes *problems) {
 	if locality.GetLbConfig() != nil {
 		notes.add(path, "load_balancer_endpoints and leds_cluster_locality_config have no effect, only lb_endpoints has")

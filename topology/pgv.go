@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// violation is what the generated validation of Envoy's protos reports about one
-// field of one message.
+// violation is a report of the generated validation of Envoy's protos about one field
+// of a message.
 type violation interface {
 	error
 	Field() string // the Go name, with the index of a list or the key of a map: "Endpoints[0]"
@@ -17,8 +17,8 @@ type violation interface {
 	Cause() error // of a field that is a message: its own violations
 }
 
-// addViolations adds what err says. Path and descriptor are those of the validated
-// message. A weight of zero has its own meaning in gRPC and is left out.
+// addViolations adds the violations in err. Path and descriptor are the validated
+// message's. A weight of zero is left out: gRPC gives it a meaning of its own.
 func (p *problems) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
 	const but = ", by Envoy's rules; gRPC does not ask for it"
 	if several, ok := errors.AsType[interface {
@@ -61,9 +61,8 @@ func splitIndex(field string) (name, index string) {
 	return name, "[" + key + "]"
 }
 
-// protoField returns the name in the .proto file of what protoc-gen-go calls goName
-// in message, and its descriptor. For a oneof it returns the names of its fields and
-// no descriptor.
+// protoField returns the name and the descriptor of the field that protoc-gen-go calls
+// goName in message. For a oneof it returns the names of its fields and no descriptor.
 func protoField(message protoreflect.MessageDescriptor, goName string) (string, protoreflect.FieldDescriptor) {
 	same := func(name protoreflect.Name) bool {
 		return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), goName)

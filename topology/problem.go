@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// MaxProblems is how many problems an Invalid lists; the others are counted.
+// MaxProblems is the largest number of problems that an Invalid lists. It counts the
+// others.
 const MaxProblems = 20
 
-// Problem is one thing that is wrong with, or worth saying about, an input.
+// Problem is one thing that is wrong with an input, or that is worth a note.
 type Problem struct {
-	// Path is the place in the protobuf message, in the names of the .proto file:
-	// "endpoints[2].lb_endpoints[0].load_balancing_weight". It is empty for the
-	// message as a whole.
+	// Path is the place in the protobuf message, by the names of the .proto file:
+	// "endpoints[2].lb_endpoints[0].load_balancing_weight". It is empty for the message
+	// as a whole.
 	Path string
 	// Text says what was found and what is wanted.
 	Text string
@@ -26,8 +27,8 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Text
 }
 
-// Invalid is the error of an input that is rejected as a whole. It lists all that
-// is wrong with it, up to MaxProblems.
+// Invalid is the error of an input that is rejected as a whole. It lists up to
+// MaxProblems problems.
 type Invalid struct {
 	// Problems are in the order of the input, at least one.
 	Problems []Problem

@@ -6,29 +6,31 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// Settings are those of the policies of a tree. They must be the same in every update
-// of a channel, because PickFirst decides the type of a policy. The zero value leaves
-// all to the policies' defaults.
+// Settings are the settings of a tree's policies. They must be the same in every update
+// of a channel, because PickFirst decides the type of a policy. The zero value stands
+// for the policies' defaults.
 type Settings struct {
-	// FailoverTimeout is how long a priority may take to connect before the next one
-	// is tried, too.
+	// FailoverTimeout is how long a priority may take to connect before the next one is
+	// used (gRFC A56). 0 or less stands for the default, 10 s.
 	FailoverTimeout time.Duration
-	// FailbackDelay is how long a priority must work again before calls go back to it.
+	// FailbackDelay is how long a priority must have been READY again before calls go
+	// back to it. 0 is A56's behaviour: at once.
 	FailbackDelay time.Duration
-	// SlowStart is the time in which the share of an endpoint grows to its full
-	// weight after it was connected.
+	// SlowStart is how long the share of an endpoint grows after it was connected,
+	// until it is the one of its weight. 0 turns it off.
 	SlowStart time.Duration
-	// PickFirst sends the calls of a locality to the first of its endpoints that can
-	// be connected, in place of all by their weights.
+	// PickFirst sends the calls of a locality to the first of its endpoints that
+	// connects (gRFC A62). Otherwise they go to all by their weights.
 	PickFirst bool
-	// OutlierDetection takes endpoints out of use for a while whose calls fail, and
-	// priorities of which all do. It has no effect with PickFirst, which does not notice.
+	// OutlierDetection takes endpoints whose calls fail out of use for a while, and
+	// priorities whose endpoints all do (gRFC A50). It has no effect with PickFirst,
+	// which does not notice.
 	OutlierDetection bool
 }
 
-// outlierDetection returns the policy of one priority, with child below it. It is there
-// in any case, and does nothing unless it is asked to. A50's defaults are for fleets:
-// these make sense for two endpoints and a few calls a second.
+// outlierDetection returns the policy of one priority, with child below it. The policy
+// is always there, and does nothing unless it is asked to. A50's defaults are for large
+// fleets; the values here suit two endpoints and a few calls a second.
 func (s Settings) outlierDetection(child lbconfig.Policy) lbconfig.Policy {
 	config := lbconfig.NewOutlierDetection()
 	if s.OutlierDetection && !s.PickFirst {

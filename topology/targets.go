@@ -11,20 +11,20 @@ type Part struct {
 	// Name is the child's name in understudy_priority: valid UTF-8, stable from
 	// update to update, and different from those of the other parts.
 	Name string
-	// Endpoints are those that the part's resolver answered with. Their attributes,
-	// among them any weight, are kept. The slice is not modified.
+	// Endpoints are the answer of the part's resolver. They keep their attributes, any
+	// weight among them. The slice is not modified.
 	Endpoints []resolver.Endpoint
 }
 
-// Targets returns the tree over parts in priority order. Each part is one priority
-// with one locality, whose requests for re-resolution are passed on. The same
-// address may be in several parts, or several times in one.
+// Targets returns the tree over parts in priority order. Each part is one priority with
+// one locality, and its requests for re-resolution are passed on. The same address may
+// be in several parts, or several times in one. Targets is safe for concurrent use.
 func Targets(parts []Part) Tree {
 	locality := LocalityName(nil)
 	var tree Tree
-	groups := make([]group, 0, len(parts))
+	priorities := make([]priorityChild, 0, len(parts))
 	for _, part := range parts {
-		groups = append(groups, group{
+		priorities = append(priorities, priorityChild{
 			name:       part.Name,
 			title:      part.Name,
 			localities: map[string]uint32{locality: 1},
@@ -33,7 +33,7 @@ func Targets(parts []Part) Tree {
 			tree.Endpoints = append(tree.Endpoints, hierarchy.Set(endpoint, part.Name, locality))
 		}
 	}
-	tree.groups = groups
-	tree.Config = encode(groups, Settings{})
+	tree.priorities = priorities
+	tree.Config = encode(priorities, Settings{})
 	return tree
 }

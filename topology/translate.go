@@ -18,33 +18,33 @@ import (
 // the children that it made, so each channel needs its own. The zero value is ready
 // to use. It is not safe for concurrent use.
 type Translator struct {
-	// Name is put before the names of the children, "NAME/child0" in place of
-	// "child0", so that several mechanisms of a channel share none (see Join).
+	// Name goes before the names of the children, "NAME/child0" in place of "child0",
+	// so that the mechanisms of a channel share no name (see Join).
 	Name string
-	// TrustNames makes the hostname of an endpoint, where it has one, its server name: the
-	// one that its certificate is verified against.
+	// TrustNames makes the hostname of an endpoint, where it has one, the name that its
+	// certificate is verified against.
 	TrustNames bool
 	names      childNames
 }
 
 // Translate returns the tree over clusters in priority order: all priorities of the
-// first, then those of the second, and so on. A nil cluster counts as empty, and so
-// does one without localities; without any endpoints all calls fail. The clusters
+// first come before those of the second, and so on. A nil cluster counts as empty, and
+// so does one without localities. Without any endpoints all calls fail. The clusters
 // are not modified.
 //
-// Localities whose weight is unset or 0 get no traffic and are noted in the tree, as is
-// what breaks Envoy's rules (those in its .proto files) where gRPC does not mind.
-// Endpoints without a weight have 1. Those whose health status is neither UNKNOWN nor
-// HEALTHY are left out.
+// A locality whose weight is unset or 0 gets no traffic. The tree notes that, and
+// whatever breaks the rules in Envoy's .proto files but not gRPC's. Endpoints without a
+// weight have the weight 1. Those whose health status is neither UNKNOWN nor HEALTHY
+// are left out.
 //
-// It returns an *Invalid, and forgets nothing of the update before, if gRPC's rules
-// (gRFC A27 and what its clients agree on) are broken: an endpoint's weight of 0;
-// weights of a priority's localities, or of a locality's endpoints, that sum past
-// 4,294,967,295; an address twice in a cluster; a locality that is missing, or twice in
-// a priority; a gap in the priorities; a healthy endpoint without an address that gRPC
-// can dial; a drop of an unknown denominator; a cluster without a name. Whatever is in
-// a locality that gets no traffic breaks none. With several clusters the paths of problems begin with the index,
-// as in "[1].endpoints[0]".
+// It returns an *Invalid, and forgets nothing of the update before, if gRPC's rules (gRFC
+// A27 and what its clients agree on) are broken: an endpoint's weight of 0; weights of a
+// priority's localities, or of a locality's endpoints, that sum past 4,294,967,295; an
+// address twice in a cluster; a locality that is missing, or twice in a priority; a gap in
+// the priorities; a healthy endpoint without an address that gRPC can dial; a drop of an
+// unknown denominator; a cluster without a name. Nothing in a locality that gets no
+// traffic breaks a rule. With several clusters the paths of problems begin with the
+// cluster's index, as in "[1].endpoints[0]".
 func (t *Translator) Translate(clusters ...*endpointv3.ClusterLoadAssignment) (Tree, error) {
 	var found, notes problems
 	for i, cluster := range clusters {
@@ -61,44 +61,44 @@ func (t *Translator) Translate(clusters ...*endpointv3.ClusterLoadAssignment) (T
 	if err := found.err(); err != nil {
 		return Tree{}, err
 	}
-	var ranks []rank
+	var priorities []priority
 	for _, cluster := range clusters {
-		ranks = append(ranks, split(cluster)...)
+		priorities = append(priorities, split(cluster)...)
 	}
-	tree := t.build(ranks)
+	tree := t.build(priorities)
 	tree.Notes = notes.list
-	if len(ranks) == 0 {
+	if len(priorities) == 0 {
 		tree.Empty = whyEmpty(clusters)
 	}
 	return tree, nil
 }
 
-// rank is one priority of one cluster.
-type rank struct {
+// priority is one priority of one cluster.
+type priority struct {
 	cluster    *endpointv3.ClusterLoadAssignment
 	localities []Locality // those with traffic, in the order given
 }
 
 // split returns the priorities of cluster, in which check found nothing.
-func split(cluster *endpointv3.ClusterLoadAssignment) []rank {
-	var ranks []rank
+func split(cluster *endpointv3.ClusterLoadAssignment) []priority {
+	var priorities []priority
 	for locality := range Localities(cluster) {
 		if locality.Weight == 0 {
 			continue
 		}
-		for int(locality.Priority) >= len(ranks) {
-			ranks = append(ranks, rank{cluster: cluster})
+		for int(locality.Priority) >= len(priorities) {
+			priorities = append(priorities, priority{cluster: cluster})
 		}
-		r := &ranks[locality.Priority]
-		r.localities = append(r.localities, locality)
+		p := &priorities[locality.Priority]
+		p.localities = append(p.localities, locality)
 	}
-	return ranks
+	return priorities
 }
 
-// addresses returns those of all endpoints, whatever their health: of each its first.
-func (r rank) addresses() []string {
+// addresses returns the first address of each endpoint, whatever its health.
+func (p priority) addresses() []string {
 	var all []string
-	for _, locality := range r.localities {
+	for _, locality := range p.localities {
 		for e := range locality.Endpoints() {
 			address, _ := dialable(e.lb.GetEndpoint().GetAddress())
 			all = append(all, address)
@@ -107,15 +107,15 @@ func (r rank) addresses() []string {
 	return all
 }
 
-// build returns the tree over ranks and remembers its names.
-func (t *Translator) build(ranks []rank) Tree {
-	members := make([][]member, len(ranks))
-	for i, r := range ranks {
-		for _, locality := range r.localities {
-			members[i] = append(members[i], member{r.cluster.GetClusterName(), locality.Name})
+// build returns the tree over priorities and remembers its names.
+func (t *Translator) build(priorities []priority) Tree {
+	members := make([][]member, len(priorities))
+	for i, p := range priorities {
+		for _, locality := range p.localities {
+			members[i] = append(members[i], member{p.cluster.GetClusterName(), locality.Name})
 		}
 	}
-	children, names := t.names.assign(members, func(i int) []string { return ranks[i].addresses() })
+	children, names := t.names.assign(members, func(i int) []string { return priorities[i].addresses() })
 	t.names = names
 	prefix := ""
 	if t.Name != "" {
@@ -123,27 +123,26 @@ func (t *Translator) build(ranks []rank) Tree {
 	}
 
 	var tree Tree
-	groups := make([]group, 0, len(ranks))
-	for i, r := range ranks {
-		g := group{
+	tree.priorities = make([]priorityChild, 0, len(priorities))
+	for i, p := range priorities {
+		child := priorityChild{
 			name:               prefix + children[i].name,
 			title:              titleOf(members[i]),
 			ignoreReresolution: true, // whoever wrote the addresses sends new ones unasked
-			drops:              dropCategories(r.cluster),
-			localities:         make(map[string]uint32, len(r.localities)),
+			drops:              dropCategories(p.cluster),
+			localities:         make(map[string]uint32, len(p.localities)),
 		}
-		for _, locality := range r.localities {
-			g.localities[locality.Name] = locality.Weight
-			tree.Endpoints = t.appendEndpoints(tree.Endpoints, locality, g.name, locality.Name)
+		for _, locality := range p.localities {
+			child.localities[locality.Name] = locality.Weight
+			tree.Endpoints = t.appendEndpoints(tree.Endpoints, locality, child.name, locality.Name)
 		}
-		groups = append(groups, g)
+		tree.priorities = append(tree.priorities, child)
 	}
-	tree.groups = groups
-	tree.Config = encode(groups, Settings{})
+	tree.Config = encode(tree.priorities, Settings{})
 	return tree
 }
 
-// titleOf returns what people call the priority with members: its localities.
+// titleOf returns what people call the priority with these members: its localities.
 func titleOf(members []member) string {
 	var localities []string
 	for _, m := range members {
@@ -152,7 +151,7 @@ func titleOf(members []member) string {
 	return strings.Join(localities, ", ")
 }
 
-// appendEndpoints appends the endpoints of locality that may get traffic.
+// appendEndpoints appends the healthy endpoints of locality.
 func (t *Translator) appendEndpoints(to []resolver.Endpoint, locality Locality, path ...string) []resolver.Endpoint {
 	for e := range locality.Endpoints() {
 		if !e.Healthy() {
@@ -200,7 +199,8 @@ func dropCategories(cluster *endpointv3.ClusterLoadAssignment) []lbconfig.DropCa
 	return drops
 }
 
-// dropRate returns how many of a million requests drop asks for, which may be more.
+// dropRate returns how many of a million requests drop asks for. It may be more than a
+// million.
 func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
 	percentage := drop.GetDropPercentage()
 	rate := uint64(percentage.GetNumerator())

@@ -37,46 +37,48 @@ type Tree struct {
 	// Config is the value of loadBalancingConfig in a service config. Equal trees
 	// have equal bytes.
 	Config json.RawMessage
-	// Notes say what in the input has no effect and may surprise, such as a
-	// locality without traffic. There are at most MaxProblems.
+	// Notes say what in the input has no effect although somebody may expect one, such
+	// as a locality without traffic. There are at most MaxProblems.
 	Notes []Problem
 	// Empty says why the tree has no priorities, "" where it has some.
 	Empty string
 
-	groups []group
+	priorities []priorityChild
 }
 
 // Priority is one priority of a tree.
 type Priority struct {
-	// Child is its child of understudy_priority, and the first element of the paths.
+	// Child is the name of its child of understudy_priority, and the first element of
+	// its endpoints' paths.
 	Child string
-	// Name is what people call it: the localities in it, such as "us-east/a,
-	// us-east/b", or the part of a list of targets.
+	// Name is what people call it: its localities, such as "us-east/a, us-east/b", or
+	// its part of a list of targets.
 	Name string
 }
 
 // Priorities returns the priorities of the tree in order.
 func (t Tree) Priorities() []Priority {
 	var priorities []Priority
-	for _, g := range t.groups {
-		priorities = append(priorities, Priority{g.name, g.title})
+	for _, p := range t.priorities {
+		priorities = append(priorities, Priority{p.name, p.title})
 	}
 	return priorities
 }
 
-// Reresolving returns the tree with requests for re-resolution obeyed in all priorities.
+// Reresolving returns the tree with requests for re-resolution passed on in all
+// priorities.
 func (t Tree) Reresolving() Tree {
-	t.groups = slices.Clone(t.groups)
-	for i := range t.groups {
-		t.groups[i].ignoreReresolution = false
+	t.priorities = slices.Clone(t.priorities)
+	for i := range t.priorities {
+		t.priorities[i].ignoreReresolution = false
 	}
-	t.Config = encode(t.groups, Settings{})
+	t.Config = encode(t.priorities, Settings{})
 	return t
 }
 
-// Join returns the tree over all priorities of the first of trees, then those of the
-// second, and so on (gRFC A37), whose policies have the given settings. The names of
-// children must differ between trees: see Translator.Name and Part.Name.
+// Join returns one tree over the priorities of all trees, in order (gRFC A37). Its
+// policies have the given settings. The names of children must differ between trees:
+// see Translator.Name and Part.Name.
 func Join(settings Settings, trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {
@@ -86,8 +88,8 @@ func Join(settings Settings, trees ...Tree) Tree {
 	for _, tree := range trees {
 		joined.Endpoints = append(joined.Endpoints, tree.Endpoints...)
 		joined.Notes = append(joined.Notes, tree.Notes...)
-		joined.groups = append(joined.groups, tree.groups...)
+		joined.priorities = append(joined.priorities, tree.priorities...)
 	}
-	joined.Config = encode(joined.groups, settings)
+	joined.Config = encode(joined.priorities, settings)
 	return joined
 }

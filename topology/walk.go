@@ -13,14 +13,15 @@ type Locality struct {
 	Name string
 	// Priority counts from 0, the highest.
 	Priority uint32
-	// Weight is the locality's in its priority. One of weight 0 gets no traffic.
+	// Weight is the weight of the locality in its priority. A locality of weight 0 gets
+	// no traffic.
 	Weight uint32
 
 	endpoints []*endpointv3.LbEndpoint
 }
 
-// Localities returns the localities of a valid cluster in the order given, those
-// without traffic too.
+// Localities returns all localities of a valid cluster in the order given, also those
+// without traffic.
 func Localities(cluster *endpointv3.ClusterLoadAssignment) iter.Seq[Locality] {
 	return func(yield func(Locality) bool) {
 		for _, l := range cluster.GetEndpoints() {
@@ -37,8 +38,8 @@ func Localities(cluster *endpointv3.ClusterLoadAssignment) iter.Seq[Locality] {
 	}
 }
 
-// Endpoints returns the endpoints of the locality in the order given, those too that
-// their health keeps from traffic.
+// Endpoints returns all endpoints of the locality in the order given, also those that
+// are not healthy.
 func (l Locality) Endpoints() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {
 		for _, lb := range l.endpoints {
@@ -52,8 +53,8 @@ func (l Locality) Endpoints() iter.Seq[Endpoint] {
 // Endpoint is one endpoint of a cluster.
 type Endpoint struct{ lb *endpointv3.LbEndpoint }
 
-// Addresses returns all addresses of the endpoint as gRPC dials them, the main one
-// first, such as "192.0.2.1:443". An endpoint that gets no traffic may have none.
+// Addresses returns all addresses of the endpoint in the form that gRPC dials, such as
+// "192.0.2.1:443", the main one first. An endpoint that gets no traffic may have none.
 func (e Endpoint) Addresses() []string {
 	var dials []string
 	for _, address := range addressesOf(e.lb) {
@@ -77,7 +78,7 @@ func (e Endpoint) Healthy() bool {
 	return e.Health() == corev3.HealthStatus_UNKNOWN || e.Health() == corev3.HealthStatus_HEALTHY
 }
 
-// Drop is a part of the calls that a cluster has its clients drop.
+// Drop is a share of the calls that a cluster makes its clients drop.
 type Drop struct {
 	Category string
 	// RequestsPerMillion is at most 1,000,000.
@@ -85,7 +86,7 @@ type Drop struct {
 }
 
 // Drops returns the drops of a cluster in the order in which they apply. Each takes its
-// part of what those before it left.
+// share of the calls that those before it left.
 func Drops(cluster *endpointv3.ClusterLoadAssignment) []Drop {
 	var drops []Drop
 	for _, d := range dropCategories(cluster) {

@@ -13,14 +13,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/secure"
 )
 
-// channelCredentials are those of a connection to a management server. Equal
-// identities mean that the connection may be shared.
+// channelCredentials are the credentials of a connection to a management server.
+// Connections with equal identities may be shared.
 type channelCredentials struct {
 	transport credentials.TransportCredentials
 	identity  any
 }
 
-// The identities of the credentials that were not made by the user.
+// The identities of credentials that the user did not make.
 const (
 	insecureIdentity = "insecure"
 	systemIdentity   = "tls"
@@ -41,7 +41,7 @@ func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCred
 	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
 }
 
-// tlsFiles are the files that TLS credentials are made of. It is comparable.
+// tlsFiles names the files of TLS credentials. It is comparable.
 type tlsFiles struct {
 	CA          string `json:"ca_certificate_file"` // empty: the roots of the system
 	Certificate string `json:"certificate_file"`    // with PrivateKey, or neither

@@ -11,28 +11,28 @@
 // # The stream
 //
 // All channels of a process that use one server with the same credentials share one
-// stream to it. It is opened with the first channel and closed with the last. The
-// clusters of channels that were closed are asked for until it ends, up to 100 and
-// 16 MiB of them: beyond that it is renewed. A
-// response with a resource that breaks the rules (gRFC A27) is rejected with the
-// reason; the good resources beside it are used. While the stream is down, or what
-// comes is rejected, calls go on with the last good endpoints. Without any, calls
-// fail with the reason: the server cannot be reached, the resource was rejected, or
-// it did not come within 15 s. A lost stream is opened again with gRPC's backoff,
-// 1 s at first and 120 s at most. A response larger than 64 MiB is not read, unless
-// WithMaxResponseSize says otherwise.
+// stream to it. It is opened with the first channel and closed with the last. It goes
+// on asking for the clusters of closed channels until it ends, up to 100 of them and 16
+// MiB; beyond that it is renewed. A response with a resource that breaks the rules
+// (gRFC A27) is rejected with the reason; the good resources beside it are used. While
+// the stream is down, or what comes is rejected, calls go on with the last good
+// endpoints. Without any, calls fail with the reason: the server cannot be reached, the
+// resource was rejected, or it did not come within 15 s. A lost stream is opened again
+// with gRPC's backoff, 1 s at first and 120 s at most. A response larger than 64 MiB is
+// not read, unless WithMaxResponseSize says otherwise.
 //
 // # Several servers
 //
 // Servers are used in the order in which they are given, as in gRFC A71. The next one is
-// asked when the last one asked cannot be reached and the cluster is missing: a stream
-// ended without an answer, or nothing came on it for 15 s. Who has the endpoints of one
-// server goes on with those while it is down, unless WithFallbackOnReachabilityOnly, or
-// fallbackOnReachabilityOnly=true in the target, asks for gRFC A95's rule. A server that
-// cannot be reached is tried on, and used again as soon as it has sent the cluster; those
-// behind it are then asked no longer. All that a channel uses is of one server at a time.
-// Each channel decides for itself, and the log names both servers. Several IPv6 addresses
-// do not fit into a target: put them into a bootstrap.
+// asked when the last one asked cannot be reached and the cluster is missing. A server
+// cannot be reached when a stream ended without an answer, or nothing came on it for 15
+// s. A channel that has endpoints goes on with those while their server is down, unless
+// WithFallbackOnReachabilityOnly, or fallbackOnReachabilityOnly=true in the target, asks
+// for gRFC A95's rule. A server that cannot be reached is tried again and again, and used
+// as soon as it has sent the cluster; those behind it are then no longer asked. A channel
+// uses what one server says, never a mixture. Each channel decides for itself, and the
+// log names both servers. Several IPv6 addresses do not fit into a target: put them into
+// a bootstrap.
 //
 // # Credentials
 //

@@ -39,7 +39,7 @@ type options struct {
 	dialOptions []grpc.DialOption
 }
 
-// check says what is wrong with the options.
+// check returns what is wrong with the options.
 func (o *options) check() error {
 	if o.maxResponse <= 0 {
 		return fmt.Errorf("a response size of %d bytes, want at least 1", o.maxResponse)
@@ -51,9 +51,10 @@ func (o *options) check() error {
 }
 
 // WithTransportCredentials sets the credentials of the connection to the management
-// server: credentials.NewTLS with the roots that it is to be verified against and,
-// for mTLS, the client's certificate. They come before those of the bootstrap.
-// Channels share a stream only if their credentials are the same value.
+// server: credentials.NewTLS with the roots to verify it against and, for mTLS, the
+// client's certificate. They go before those of the bootstrap; nil is an error.
+// Channels share a stream only if their credentials are the same value. The package
+// comment has the default.
 //
 // The credentials of the calls are those of the channel.
 func WithTransportCredentials(c credentials.TransportCredentials) discovery.Option {
@@ -65,18 +66,18 @@ func WithTransportCredentials(c credentials.TransportCredentials) discovery.Opti
 	return discovery.OwnOption(func(o *options) { o.credentials = &channelCredentials{c, identity} })
 }
 
-// WithInsecure makes the connection to the management server one without
-// encryption, on any network. Whoever can read or change what it carries decides
-// where the calls go.
+// WithInsecure turns off encryption on the connection to the management server, on any
+// network. Whoever can change what the connection carries decides where the calls go.
+// By default only servers on the loopback interface go without.
 func WithInsecure() discovery.Option {
 	return discovery.OwnOption(func(o *options) {
 		o.credentials = &channelCredentials{insecure.NewCredentials(), insecureIdentity}
 	})
 }
 
-// WithNode sets what the client says about itself to the management server, before
-// the node of the bootstrap. The default has the name of the host as its id. The
-// node is copied; nil asks for the default.
+// WithNode sets what the client says about itself to the management server. It goes
+// before the node of the bootstrap. The default is that node, or one with the name of
+// the host as its id. The node is copied; nil asks for the default.
 func WithNode(node *corev3.Node) discovery.Option {
 	if node != nil {
 		node = withAgent(proto.CloneOf(node))
@@ -97,8 +98,8 @@ const reachabilityParameter = "fallbackOnReachabilityOnly"
 
 // WithFallbackOnReachabilityOnly asks the next of several management servers as soon as
 // the one before cannot be reached, as fallback_on_reachability_only does in gRFC A95.
-// Without it, the next one is asked only where endpoints are also missing, as in gRFC
-// A71: who has endpoints of the first server goes on with those.
+// By default the next one is asked only where endpoints are also missing, as in gRFC
+// A71: a channel that has endpoints goes on with those.
 func WithFallbackOnReachabilityOnly() discovery.Option {
 	return discovery.OwnOption(func(o *options) { o.reachabilityOnly = true })
 }

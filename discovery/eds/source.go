@@ -37,7 +37,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	return []discovery.Part{{Source: s, Authority: authority.Encode(cluster)}}, nil
 }
 
-// source finds out the endpoints of a cluster.
+// source finds the endpoints of a cluster.
 type source struct {
 	hosts    []string // none: those of the bootstrap
 	cluster  string
@@ -46,8 +46,8 @@ type source struct {
 	recorder stats.MetricsRecorder
 }
 
-// Start implements discovery.Source. An option or a bootstrap that is not as it should
-// be is an error.
+// Start implements discovery.Source. A mistake in an option or the bootstrap is an
+// error.
 func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
 	return w, nil
 }
 
-// servers returns how to reach the management servers, in order, which the bootstrap
-// names if the target does not.
+// servers returns how to reach the management servers, in order. The bootstrap names
+// them if the target does not.
 func (s source) servers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
@@ -118,8 +118,8 @@ func validate(m proto.Message) error {
 	}
 }
 
-// watch passes on the endpoints of one cluster. The stream, which is shared, must not
-// wait for a channel: its calls only leave news, and a goroutine passes on the last.
+// watch passes on the endpoints of one cluster. The shared stream must not wait for a
+// channel, so its calls only leave news, and a goroutine passes on the latest.
 type watch struct {
 	receiver  discovery.Receiver
 	following *adsclient.Following
@@ -128,7 +128,7 @@ type watch struct {
 	close     sync.Once
 }
 
-// news is a cluster or, while no good one is known, why.
+// news is a cluster, or the reason why no good one is known.
 type news struct {
 	cluster *endpointv3.ClusterLoadAssignment
 	err     error
@@ -140,7 +140,7 @@ func (w *watch) Endpoints(cluster *endpointv3.ClusterLoadAssignment) { w.leave(n
 // Unknown implements adsclient.Follower.
 func (w *watch) Unknown(err error) { w.leave(news{err: err}) }
 
-// leave takes the place of older news. It is called by one goroutine at a time.
+// leave replaces older news. One goroutine at a time calls it.
 func (w *watch) leave(n news) {
 	select {
 	case <-w.news:
@@ -164,7 +164,8 @@ func (w *watch) run() {
 	}
 }
 
-// Confirmed says when the server in use was last heard: what it sent is used on without it.
+// Confirmed returns when the server in use was last heard: what it sent stays in use
+// without it.
 func (w *watch) Confirmed() time.Time { return w.following.Heard() }
 
 // Close implements discovery.Watch.

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// parseTarget returns the hosts and ports of the management servers in order, none where
-// they are for the bootstrap to say, and the name of the cluster.
+// parseTarget returns the hosts and ports of the management servers in order, and the
+// name of the cluster. Without servers, the bootstrap names them.
 func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
 	u := target.URL
 	bad := func(format string, args ...any) error {

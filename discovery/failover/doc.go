@@ -47,40 +47,39 @@
 //
 // # Starting
 //
-// A part without an answer holds those behind it back, at most for the failover timeout
-// (10 seconds unless it is given): nothing is sent to the channel until the first part that
-// has not failed has answered, so that a slow look-up does not send the first calls to the
-// next part. From then on a part joins the list with its first answer or failure, and each
-// later answer replaces the one before. gRFC A74 makes an xDS tree wait until all resources
-// are there; here none is waited for longer than that.
+// A part without an answer holds back those behind it, at most for the failover timeout
+// (10 seconds unless it is given). Nothing is sent to the channel until the first part
+// that has not failed has answered, so that a slow look-up does not send the first calls
+// to the next part. From then on a part joins the list with its first answer or failure,
+// and each later answer replaces the one before. gRFC A74 makes an xDS tree wait until all
+// resources are there; here no part is waited for longer than the timeout.
 //
 // A part that answered once keeps its last addresses when its resolver fails or answers
-// without any, also if the channel was idle in between, for up to an hour. A part that never
-// answered is a priority that has failed, and a call that comes to it sees its error. Where
-// no part has an address, calls fail with the errors of all.
+// without any, also if the channel was idle in between, for up to an hour. A part that
+// never answered is a priority that has failed, and its error is the one that calls to it
+// fail with. Where no part has an address, calls fail with the errors of all.
 //
 // gRPC looks DNS names up again only when a connection fails. With refresh they are looked
 // up by an interval as well, and an address is given up only after it was missing from two
 // answers in a row, or as many as removeAfter says.
 //
-// Requests for re-resolution go to the part whose connection failed or broke, which the
-// policies know. The channel, which asks as well and does not say which, is not heard where
-// there are several parts: it would have DNS looked up for as long as the endpoints of another
-// part are down. The resolver of DNS names looks them up no more than once in 30 seconds,
-// however often it is asked.
+// A request for re-resolution goes to the part whose connection failed or broke; the
+// policies know which it is. The channel asks as well, but does not say for which part. It
+// is not heard where there are several: otherwise DNS would be looked up for as long as
+// the endpoints of another part are down. The resolver of DNS names looks them up no more
+// than once in 30 seconds, however often it is asked.
 //
 // # Authority and TLS
 //
-// The channel's authority is the first part's. Each address carries, as its
-// ServerName, the authority that a channel to its part alone would have, so that
-// each part is verified against its own certificate and is sent its own :authority.
-// This name comes from the target alone: one that a part's resolver puts on an
-// address is replaced. Where the credentials carry a name (tls.Config.ServerName),
-// addresses are left without, and where the channel has [grpc.WithAuthority], gRPC
-// ignores them: then the one name given is used for all parts, as it is with ?authority=NAME
-// or discovery.WithAuthority. (In a bundle of
-// credentials gRPC does not look for a name. One that has a name is handed the first
-// part's authority for all parts.)
+// The channel's authority is the first part's. Each address carries, as its ServerName,
+// the authority that a channel to its part alone would have, so that each part is verified
+// against its own certificate and is sent its own :authority. This name comes from the
+// target alone: one that a part's resolver puts on an address is replaced. Where the
+// credentials carry a name (tls.Config.ServerName), addresses carry none. Where the
+// channel has [grpc.WithAuthority], gRPC ignores them. In both cases the one name given
+// holds for all parts, as with ?authority=NAME or discovery.WithAuthority. (gRPC does not
+// look for a name in a bundle of credentials. A bundle that has one gets the first part's
+// authority for all parts.)
 //
 // # Proxies
 //

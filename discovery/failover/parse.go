@@ -15,15 +15,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/feed"
 )
 
-// MaxParts is how many parts a target may have. Every part costs a resolver, and
-// a list of this length takes over ten minutes to go through at 10 s a part.
+// MaxParts is the largest number of parts in a target. Every part costs a resolver, and
+// it takes over ten minutes to go through a list of this length at 10 s a part.
 const MaxParts = 64
 
 // form is shown where a target does not have it.
 const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
 
-// refused are the schemes of resolvers that cannot work without a service config
-// of their own.
+// refused holds the schemes of resolvers that cannot work without a service config of
+// their own.
 var refused = map[string]string{"xds": "an xds target configures load balancing itself"}
 
 func parseURL(target string) (*url.URL, error) {
@@ -44,8 +44,8 @@ type list struct {
 	first string // the authority of the first part
 }
 
-// parse returns the parts of the target in priority order, at least one. Those of an entry
-// that is a list itself, or has several parts for another reason, take its place.
+// parse returns the parts of the target in priority order, at least one. An entry that has
+// several parts, such as a list, is replaced by them.
 func (l *list) parse() ([]discovery.Part, error) {
 	if err := checkShape(l.URL); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (l *list) parse() ([]discovery.Part, error) {
 	return parts, nil
 }
 
-// checkShape returns an error where u has something besides its scheme and path.
+// checkShape returns an error where u has more than a scheme, a path and a query.
 func checkShape(u url.URL) error {
 	var what, given string
 	switch {
@@ -171,8 +171,8 @@ func (o *options) own(scheme string) resolver.Builder {
 	return nil
 }
 
-// checkDNS returns an error where target is one for gRPC's own DNS resolver and
-// that would not accept it.
+// checkDNS returns an error where target is for gRPC's own DNS resolver, which would
+// not accept it.
 func (o *options) checkDNS(target resolver.Target) error {
 	if target.URL.Scheme != "dns" || o.own("dns") != nil {
 		return nil
@@ -227,8 +227,8 @@ func uniqueName(name string, taken map[string]bool) string {
 	return unique
 }
 
-// cause takes the text that was being parsed off an error of net or net/url, which
-// repeats it in full.
+// cause returns the reason in an error of net or net/url, without the text that was
+// parsed.
 func cause(err error) error {
 	var inURL *url.Error
 	if errors.As(err, &inURL) {

@@ -23,9 +23,9 @@ func (f proxyFunc) uses(address string) (bool, error) {
 	return proxy != nil, nil
 }
 
-// way is how the endpoints of a part are found out and reached.
+// way says how the endpoints of a part are found and reached.
 type way struct {
-	address string // host:port of the part; empty: its resolver does it, as ever
+	address string // host:port of the part; empty: its resolver finds them
 	byProxy bool   // the proxy looks address up; else address is dialled without it
 }
 
@@ -39,7 +39,7 @@ type way struct {
 //	is in NO_PROXY                  here            what was found if that is in
 //	                                                NO_PROXY as well, else its name
 //
-// The last is why there is a direct way: NO_PROXY seldom lists the numbers behind the
+// The last row is what direct is for: NO_PROXY seldom lists the addresses behind the
 // names.
 func (s source) route() (way, error) {
 	if s.dialer || s.part.target.URL.Scheme != "dns" || s.options.own("dns") != nil {
@@ -68,8 +68,7 @@ func (s source) route() (way, error) {
 	return way{}, nil
 }
 
-// direct passes on a part's endpoints in a form that the channel dials without its
-// proxy.
+// direct passes on a part's endpoints so that the channel dials them without its proxy.
 type direct struct {
 	discovery.Receiver
 	address string // of the part, by name

@@ -25,7 +25,7 @@ func NewBuilder(opts ...discovery.Option) *discovery.Builder {
 	return discovery.NewBuilder(Scheme, parts, opts...)
 }
 
-// options are those of this source.
+// options are the options of this source.
 type options struct {
 	resolvers []resolver.Builder
 	localDNS  bool
@@ -46,11 +46,10 @@ func WithLocalDNSResolution() discovery.Option {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
 }
 
-// Validate returns an error that says what is wrong with target, which is to be
-// resolved by a builder with the given options; it is the one that the first call on
-// a channel to that target fails with. It looks nothing up. Mistakes that only a
-// channel can tell are left to the first call: those in the fields of the service
-// config, and those that the resolver of a part finds when it is built.
+// Validate returns the error that the first call on a channel to target would fail
+// with, given a builder with these options. It looks nothing up. The first call alone
+// finds mistakes in the fields of the service config, and those that the resolver of a
+// part finds when it is built. Validate is safe for concurrent use.
 func Validate(target string, opts ...discovery.Option) error {
 	u, err := parseURL(target)
 	if err != nil {
@@ -59,7 +58,7 @@ func Validate(target string, opts ...discovery.Option) error {
 	return NewBuilder(opts...).Validate(resolver.Target{URL: *u})
 }
 
-// unlessAsked is how DNS is looked up again where nobody says.
+// unlessAsked is the Refresh of DNS parts by default.
 var unlessAsked = discovery.Refresh{RemoveAfter: 2}
 
 // parts reads a target.
@@ -71,12 +70,12 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	return l.parse()
 }
 
-// grpcs are the schemes whose resolvers gRPC brings. Those read no query, so that it is
-// ours to read.
+// grpcs holds the schemes of gRPC's own resolvers. They read no query, so this package
+// may.
 var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "unix-abstract": true}
 
-// within returns where the endpoints of a part come from, which has names of its own if it
-// has several parts.
+// within returns the parts of an entry of ours. They have names of their own if they are
+// several.
 func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Part, error) {
 	outer := *l.Target
 	if outer.BuildOptions.Authority == l.first {
@@ -94,7 +93,7 @@ func (l *list) within(target resolver.Target, builder resolver.Builder) ([]disco
 	return l.resolved(&discovery.Target{Target: target, Channel: outer.Channel, ClientConn: outer.ClientConn, BuildOptions: outer.BuildOptions}, builder)
 }
 
-// resolved returns the part whose endpoints a resolver of gRPC's kind finds out.
+// resolved returns the part whose endpoints come from a resolver of gRPC's kind.
 func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discovery.Part, error) {
 	p := part{name: nameOf(t.Target), target: t.Target, authority: authorityOf(builder, t.Target)}
 	opts := t.BuildOptions
@@ -115,7 +114,7 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 	return []discovery.Part{{Source: s, Authority: p.authority}}, nil
 }
 
-// part is one target of the list, which a resolver of gRPC's kind is for.
+// part is an entry of the list that a resolver of gRPC's kind resolves.
 type part struct {
 	name      string // for the log
 	target    resolver.Target
@@ -128,8 +127,8 @@ func nameOf(target resolver.Target) string {
 	return target.URL.Redacted()
 }
 
-// authorityOf returns the authority of a channel to target alone whose credentials
-// carry no server name and that is not given any.
+// authorityOf returns the authority that a channel to target alone would have, if
+// neither its credentials nor an option gave one.
 func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	if overrider, ok := builder.(resolver.AuthorityOverrider); ok {
 		return overrider.OverrideAuthority(target)
@@ -137,8 +136,7 @@ func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	return authority.OfEndpoint(target.Endpoint())
 }
 
-// source finds out the endpoints of one part: by its resolver, unless there is a proxy
-// that does it.
+// source finds the endpoints of one part by its resolver, unless a proxy does it.
 type source struct {
 	discovery.Source // the part's resolver
 	part             part
@@ -154,7 +152,7 @@ func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
 	case err != nil:
 		return nil, err
 	case way.byProxy:
-		// Whether it is liked is no matter: there is no other.
+		// An error is ignored: there is no other answer.
 		_ = r.Update(answerWith(way.address))
 		return fixed{}, nil
 	case way.address != "":
@@ -163,7 +161,7 @@ func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
 	return s.Source.Start(r)
 }
 
-// fixed is a source that never answers anew.
+// fixed is the Watch of a source that has said all.
 type fixed struct{}
 
 // Close implements discovery.Watch.

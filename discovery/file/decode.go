@@ -9,9 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// decoder fills messages from YAML, by the rules of protobuf's JSON form, and finds
-// all that is wrong with it. (Package protojson stops at the first problem, and knows
-// its place in JSON only.)
+// decoder fills messages from YAML, by the rules of protobuf's JSON form, and finds all
+// problems. (Package protojson stops at the first, and knows its place in JSON only.)
 type decoder struct {
 	problems *Error
 }
@@ -124,7 +123,7 @@ func isLeaf(field protoreflect.FieldDescriptor) bool {
 // is returns whether node is of the kind, and adds a problem if not.
 func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	switch {
-	case d.refuses(node):
+	case d.rejects(node):
 	case node.Kind != kind:
 		d.add(node, "want %s, got %s", kindName(kind), describe(node))
 	default:
@@ -133,9 +132,10 @@ func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	return false
 }
 
-// refuses adds a problem if node uses what YAML has for reuse: a few lines can stand
-// for gigabytes that way, and the places of problems would be those of another line.
-func (d *decoder) refuses(node *yaml.Node) bool {
+// rejects adds a problem if node is an alias, or has an anchor or a tag of its own.
+// With aliases a few lines can stand for gigabytes, and problems would be reported on
+// the wrong line.
+func (d *decoder) rejects(node *yaml.Node) bool {
 	switch {
 	case node.Kind == yaml.AliasNode:
 		d.add(node, "the alias *%s is not supported: write out what it stands for", printable.Text(cut(node.Value)))

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// leaf returns the value of a field of m from node, a list of one where the field is
-// a list. Package protojson does it, in a message of the same type.
+// leaf returns the value of a field of m from node, or a list of one where the field is
+// a list. It has package protojson decode it into a message of the same type.
 func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
 	value, ok := d.toJSON(node)
 	if !ok {
@@ -44,7 +44,7 @@ func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protorefle
 
 // toJSON returns node as encoding/json has it.
 func (d *decoder) toJSON(node *yaml.Node) (any, bool) {
-	if d.refuses(node) {
+	if d.rejects(node) {
 		return nil, false
 	}
 	switch node.Kind {

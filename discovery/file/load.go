@@ -11,14 +11,14 @@ import (
 	"github.com/understudy-lb/understudy/topology"
 )
 
-// MaxSize is how many bytes a file may have: 16 MiB, enough for about 100,000
+// MaxSize is the largest size of a file in bytes: 16 MiB, enough for about 100,000
 // endpoints in YAML.
 const MaxSize = 16 << 20
 
-// Load reads and checks the file at path as the resolver does, all rules of a
-// cluster included, and returns what is in it, with what a file may leave out filled
-// in: it may be served to other clients as it is. The error names the file; what is
-// wrong inside it comes as an *Error with all the places.
+// Load reads and checks the file at path as the resolver does, by all rules of a
+// cluster. It returns the cluster, with what a file may leave out filled in, so that it
+// may be served to other clients as it is. The error names the file. For mistakes
+// inside the file it is an *Error with all the places. Load is safe for concurrent use.
 func Load(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	data, err := read(path)
 	if err != nil {
@@ -27,8 +27,8 @@ func Load(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	return load(path, data)
 }
 
-// LoadFrom is Load for what r holds, up to its end. The name stands for the path in
-// errors, and for the cluster's name where none is given.
+// LoadFrom is Load for the content of r, which it reads to its end. The name stands for
+// the path in errors, and names the cluster where the content does not.
 func LoadFrom(r io.Reader, name string) (*endpointv3.ClusterLoadAssignment, error) {
 	data, err := readAll(r, name)
 	if err != nil {

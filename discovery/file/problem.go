@@ -17,10 +17,10 @@ type Problem struct {
 	Text string
 }
 
-// Error is the error of a file that was read and is rejected. It lists all that is
-// wrong with it, up to topology.MaxProblems.
+// Error is the error of a file that was read and is rejected. It lists up to
+// topology.MaxProblems problems.
 type Error struct {
-	// Path is the file's, as it was given.
+	// Path is the path of the file, as it was given.
 	Path string
 	// Problems are in the order of the file, at least one.
 	Problems []Problem

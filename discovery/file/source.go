@@ -122,7 +122,7 @@ func (w *watch) run() {
 	}
 }
 
-// refresh reads the file, and passes on what is in it unless that was done.
+// refresh reads the file, and passes its content on if that is new.
 func (w *watch) refresh() error {
 	data, err := read(w.path)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// unoffered are the fields that are refused, or have no effect and are noted: nobody is
-// sent there.
+// unoffered holds the fields that suggest never names: those that are rejected, and
+// those that are noted because they have no effect.
 var unoffered = map[protoreflect.FullName]bool{
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints":                 true,
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.overprovisioning_factor":  true,

@@ -35,11 +35,11 @@ func jsonError(data []byte) error {
 	return json.Unmarshal(data, &value)
 }
 
-// lineNumber is how the YAML parser says where, if it does.
+// lineNumber matches the place in a message of the YAML parser, where it has one.
 var lineNumber = regexp.MustCompile(`^line (\d+): `)
 
-// ofParser are the messages of the parser, which puts tokens together. All others are
-// of the scanner, which makes tokens of characters, and name the very character.
+// ofParser holds the messages of the parser, which joins tokens. All others come from
+// the scanner, which makes tokens of characters, and are about one character.
 var ofParser = map[string]bool{
 	"did not find expected key":              true,
 	"did not find expected node content":     true,
@@ -51,9 +51,9 @@ var ofParser = map[string]bool{
 
 // yamlPlace returns the place of the parser's message, and the message without it.
 //
-// What the scanner finds comes with its line, except the first. What the parser above
-// it finds comes with the number of lines before the block or list that it is in, which
-// can be far up; the place is then where the parser stopped to read.
+// The scanner's messages have the line, except on line 1. The parser's have the number
+// of lines before the block or list around the mistake, which can be far up. The place
+// is then where the parser stopped to read.
 func yamlPlace(data []byte, message string) (line, column int, text string) {
 	said, message := splitLine(message)
 	read := readUntilError(data)
@@ -108,8 +108,9 @@ func offender(data []byte, read int, message string) int {
 	return end - 1
 }
 
-// openingQuote returns the column of the quote on a line that message, which says that
-// the data ends too early, is about: the data as far as there lacks no other.
+// openingQuote returns the column, on a line, of the quote that nothing closes. message
+// says that the data ends too early: cut off after this quote the data gets it, cut off
+// before it not.
 func openingQuote(data []byte, line int, message string) int {
 	begin := offset(data, line)
 	end := len(data)
@@ -131,7 +132,7 @@ func openingQuote(data []byte, line int, message string) int {
 // maxQuoted is how long a line may be that is searched for a quote.
 const maxQuoted = 1 << 10
 
-// sameError returns whether the parser says message of data, wherever.
+// sameError returns whether the parser gives message for data, at any place.
 func sameError(data []byte, message string) bool {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {

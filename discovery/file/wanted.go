@@ -8,15 +8,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// ranges are those of numbers that take less than their type holds.
+// ranges holds the ranges of numbers that are narrower than their types.
 var ranges = map[protoreflect.FullName]string{
 	"envoy.config.core.v3.SocketAddress.port_value":             "1 to 65535",
 	"envoy.config.endpoint.v3.LbEndpoint.load_balancing_weight": "1 to 4294967295",
 	"envoy.config.endpoint.v3.LocalityLbEndpoints.priority":     "0 to 128",
 }
 
-// notDecimal are the numbers that YAML has besides decimal ones. Of those that begin
-// with 0 it depends on the version of YAML which number they are: 0443 is 443 or 291.
+// notDecimal matches the numbers of YAML that are not decimal. The value of one that
+// begins with 0 depends on the version of YAML: 0443 is 443 or 291.
 var notDecimal = regexp.MustCompile(`^[-+]?(0[0-9xXoObB_]|[0-9]+_)`)
 
 // isNumber returns whether a field takes whole numbers.

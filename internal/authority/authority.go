@@ -1,5 +1,5 @@
-// Package authority has what resolvers need to make a channel's authority, the
-// :authority of its calls, out of a name.
+// Package authority makes a channel's authority, the :authority of its calls, out of a
+// name.
 package authority
 
 import (
@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// others are what an authority may have beside letters and digits (RFC 3986,
-// sections 2.2, 2.3 and 3.2).
+// others holds the characters that an authority may have beside letters and digits (RFC
+// 3986, sections 2.2, 2.3 and 3.2).
 const others = "-._~!$&'()*+,;=:@[]"
 
-// Encode returns name with what an authority may not have percent-encoded, byte by
-// byte. A resolver.AuthorityOverrider has to do that itself.
+// Encode percent-encodes the bytes of name that an authority may not have. A
+// resolver.AuthorityOverrider has to do that itself.
 func Encode(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -26,8 +26,8 @@ func Encode(name string) string {
 	return b.String()
 }
 
-// OfEndpoint returns the authority of a channel to a target with this endpoint, as gRPC
-// makes it where nobody says anything else.
+// OfEndpoint returns the authority that gRPC makes by default for a target with this
+// endpoint.
 func OfEndpoint(endpoint string) string {
 	encoded := Encode(endpoint)
 	if strings.HasPrefix(encoded, ":") {

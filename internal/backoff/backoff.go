@@ -8,10 +8,10 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// Delay returns how long after the beginning of an attempt the next may begin:
-// gRPC's own backoff, 1 s at first and 120 s at most, less or more by up to 20 % so
-// that clients do not come back all at once. attempt counts from 0, random is a
-// uniform number in [0, 1).
+// Delay returns how long after the beginning of an attempt the next may begin. It is
+// gRPC's own backoff: 1 s at first and 120 s at most, give or take up to 20 %, so that
+// clients do not all come back at once. attempt counts from 0; random is a uniform
+// number in [0, 1).
 func Delay(attempt int, random float64) time.Duration {
 	b := backoff.DefaultConfig
 	d := min(float64(b.BaseDelay)*math.Pow(b.Multiplier, float64(attempt)), float64(b.MaxDelay))

@@ -15,8 +15,8 @@ func (f *Feed) ResolveNow(resolver.ResolveNowOptions) {
 	}
 }
 
-// resolveChild asks the source whose child of the priority policy asks for it. It does
-// nothing for a name that it does not know.
+// resolveChild asks the source of a child of the priority policy. It ignores unknown
+// names.
 func (f *Feed) resolveChild(child string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

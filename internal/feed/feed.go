@@ -1,8 +1,8 @@
-// Package feed joins the sources of a channel, in priority order, into what the
-// channel is told. Sources find out endpoints; all else is here, once: the names of
-// children, the user's service config, the seal against proxies, bursts that become
-// one update, answers that change nothing, the last good answer, what is logged, and
-// what may still happen after Close.
+// Package feed joins the sources of a channel, in priority order, into what the channel
+// is told. Sources find endpoints. The feed does the rest for all of them: it names
+// children, merges the user's service config, seals endpoints against proxies, makes
+// one update of a burst, drops answers that change nothing, keeps the last good answer,
+// writes the log, and stops everything at Close.
 //
 // No lock is held while the feed calls the channel or a source, so either may call
 // back, from anywhere: from inside Start, an update, ResolveNow or Close.
@@ -25,7 +25,7 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// patience is how long the first of several mechanisms is waited for, unless the
+// patience is how long the feed waits for the first of several mechanisms, unless the
 // settings have another failover timeout.
 const patience = 10 * time.Second
 
@@ -41,11 +41,11 @@ type Config struct {
 	Logger *slog.Logger
 	// Settings are those of the policies.
 	Settings topology.Settings
-	// Mechanisms are where endpoints come from, in priority order, at least one.
+	// Mechanisms are the sources, in priority order, at least one.
 	Mechanisms []Mechanism
 }
 
-// Mechanism is one discovery mechanism of a channel (gRFC A37).
+// Mechanism is one discovery mechanism of a channel (gRFC A37): one source.
 type Mechanism struct {
 	// Name is what people call it. It is unique, and empty only where there is no
 	// other mechanism.
@@ -54,8 +54,8 @@ type Mechanism struct {
 	ServerName string
 	// TrustNames puts the hostname that a cluster gives an endpoint in its place.
 	TrustNames bool
-	// Key is what the last good answer is kept by while the channel is idle; equal
-	// keys mean the same endpoints, asked for in the same way. Nil keeps none.
+	// Key is the key of the last good answer while the channel is idle. Equal keys mean
+	// the same endpoints, found in the same way. Nil keeps none.
 	Key any
 	// Source tells one source from another, where it can be compared: see Inlet.Parts.
 	Source any
@@ -63,13 +63,13 @@ type Mechanism struct {
 	Start func(*Inlet) (Watch, error)
 }
 
-// Watch is a source at work. One that also has the method ResolveNow() is asked when
-// a connection to one of its endpoints fails.
+// Watch is a source that was started. If it has the method ResolveNow(), the feed calls
+// it when a connection to one of its endpoints fails.
 type Watch interface{ Close() }
 
 type resolverNow interface{ ResolveNow() }
 
-// confirmer says until when the last answer was known to hold.
+// confirmer is a Watch that knows until when its last answer was confirmed.
 type confirmer interface{ Confirmed() time.Time }
 
 // Feed is the resolver.Resolver of one channel.
@@ -87,8 +87,8 @@ type Feed struct {
 	closed   bool
 	retired  []Watch // to be closed when no source is being asked
 
-	publishing bool // a goroutine is in publish, and sends what turns up
-	changed    bool // there is something that was not sent
+	publishing bool // a goroutine is in publish, and sends whatever changes
+	changed    bool // something has not been sent yet
 	refused    bool // the channel did not take the last update
 
 	asking bool // a goroutine is in askSources
@@ -98,9 +98,9 @@ type Feed struct {
 	parsed *serviceconfig.ParseResult
 }
 
-// Start starts all sources and sends what they answered meanwhile. Where one cannot
-// be started it closes the others, and nothing is sent. Where the service config has
-// a mistake no source is started.
+// Start starts all sources, and sends what they answered meanwhile. If one cannot be
+// started it closes the others, and sends nothing. If the service config has a mistake
+// it starts none.
 func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 	f := &Feed{config: config, cc: cc}
 	if err := f.checkServiceConfig(); err != nil {
@@ -128,7 +128,7 @@ func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 	f.mu.Lock()
 	f.started = true
 	f.mu.Unlock()
-	// Whoever answered has been told that all is well, and hears of an error again.
+	// Those that answered were told that all is well. They are asked again after an error.
 	_ = f.publish(nil)
 	return f, nil
 }
@@ -149,8 +149,8 @@ func (f *Feed) losePatience() {
 	_ = f.publish(nil) // see Start
 }
 
-// stop ends all that the feed does of itself. It returns the watches, for the caller
-// to close, unless that was done or a goroutine in askSources does it.
+// stop ends all that the feed does on its own. It returns the watches for the caller to
+// close, unless they are closed or a goroutine in askSources closes them.
 func (f *Feed) stop() []Watch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,9 +172,9 @@ func (f *Feed) stop() []Watch {
 	return f.open()
 }
 
-// Close closes the sources. No update begins after it. It does not wait for one that
-// is under way, on whose stack it may have been called, nor for a source that is
-// being asked to look again, which is closed after that.
+// Close closes the sources. No update begins after it. It does not wait for one that is
+// under way, because it may be on its stack. Nor does it wait for a source that is
+// being asked to look again: that one is closed afterwards.
 func (f *Feed) Close() {
 	f.confirmAll()
 	closeAll(f.stop())
@@ -186,7 +186,7 @@ func closeAll(watches []Watch) {
 	}
 }
 
-// Quote quotes text for an error of one line, shortened where it is long.
+// Quote quotes text for an error of one line, and shortens it where it is long.
 func Quote(text string) string {
 	const most = 100
 	if len(text) <= most {
@@ -195,9 +195,9 @@ func Quote(text string) string {
 	return fmt.Sprintf("%q… (%d bytes)", text[:most], len(text))
 }
 
-// stable returns err without what makes of one failure a new one each time: the near end of
-// a connection in errors of package net, such as "read udp 127.0.0.1:51234->127.0.0.1:53: i/o
-// timeout".
+// stable returns err without the near end of a connection, so that the same failure has
+// the same text each time. Errors of package net have it, such as "read udp
+// 127.0.0.1:51234->127.0.0.1:53: i/o timeout".
 func stable(err error) error {
 	return errors.New(nearEnd.ReplaceAllString(err.Error(), ""))
 }

@@ -14,17 +14,17 @@ import (
 
 var errNoAddresses = errors.New("its resolver answered without addresses")
 
-// Inlet takes what one source finds out. Its methods are safe for concurrent use and
-// may be called from anywhere, also after Close, when they do nothing.
+// Inlet takes what one source finds. Its methods are safe for concurrent use, and may
+// be called from anywhere. After Close they do nothing.
 type Inlet struct {
 	feed *Feed
 	slot *slot
 }
 
-// Update takes an answer in place of the one before. One that changes nothing costs
-// little, and goes no further. It returns an error where the source should look again:
-// the answer breaks the rules or is empty, or the channel did not take it and no other
-// mechanism explains that.
+// Update takes an answer in place of the one before. An answer that changes nothing
+// costs little, and goes no further. Update returns an error where the source should
+// look again: the answer breaks the rules or is empty, or the channel did not take it
+// and no other mechanism explains that.
 func (in *Inlet) Update(a topology.Answer) error {
 	if a.Cluster == nil && !anyAddress(a.Endpoints) {
 		in.Fail(errNoAddresses)
@@ -46,15 +46,15 @@ func (in *Inlet) Update(a topology.Answer) error {
 	return in.feed.publish(in.slot)
 }
 
-// anyAddress returns whether there is an address at all. That there is none is seldom
-// meant: gRPC's DNS resolver says so of a name that does not exist, or not for a moment.
+// anyAddress returns whether any endpoint has an address. An answer without one is
+// seldom meant: gRPC's DNS resolver gives it for a name that does not exist, maybe just
+// for a moment.
 func anyAddress(endpoints []resolver.Endpoint) bool {
 	return slices.ContainsFunc(endpoints, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 })
 }
 
-// Fail takes the reason why the source has no answer now. What it answered before
-// stays in use; where it never did, what is kept from before the channel was idle is
-// used.
+// Fail takes the reason why the source has no answer now. Its last answer stays in use.
+// If it never answered, the answer from before the channel was idle is used.
 func (in *Inlet) Fail(err error) {
 	if !in.recall(err) {
 		in.feed.fail(in, stable(err))
@@ -62,8 +62,8 @@ func (in *Inlet) Fail(err error) {
 	_ = in.feed.publish(nil) // the source knows that it failed, and tries again anyway
 }
 
-// take makes a tree of an answer and notes it. A complaint means that it is not what
-// the source says now.
+// take makes a tree of an answer and notes it. A complaint says why the answer is an
+// old one.
 func (in *Inlet) take(a topology.Answer, s said, complaint string) (topology.Tree, error) {
 	in.slot.answering.Lock()
 	defer in.slot.answering.Unlock()
@@ -74,9 +74,8 @@ func (in *Inlet) take(a topology.Answer, s said, complaint string) (topology.Tre
 	return tree, err
 }
 
-// translate returns the tree over an answer. Whose name is on the certificates is
-// never for the source to say, unless the user trusts it, so the server names are those of
-// the mechanism.
+// translate returns the tree over an answer. The server names are the mechanism's: a
+// source does not choose the names on certificates, unless the user trusts it to.
 func (in *Inlet) translate(a topology.Answer) (topology.Tree, error) {
 	if a.Cluster == nil {
 		return in.slot.plainTree(a.Endpoints...), nil
@@ -114,7 +113,7 @@ func (s *slot) plainTree(given ...resolver.Endpoint) topology.Tree {
 	return topology.Targets([]topology.Part{part})
 }
 
-// notesOf returns what the log is to say about an answer, in one line.
+// notesOf returns the notes on an answer for the log, in one line.
 func notesOf(a topology.Answer, tree topology.Tree) string {
 	if len(tree.Notes) == 0 {
 		return ""
@@ -211,8 +210,8 @@ func (f *Feed) complain(s *slot, text, consequence string) bool {
 	return true
 }
 
-// recall answers for a source that failed with err before it ever answered, with what
-// is kept of an earlier channel to the same target. It returns false where nothing is.
+// recall answers for a source that failed with err before it ever answered. It uses the
+// answer kept from before the channel was idle. It returns false where none is kept.
 func (in *Inlet) recall(err error) bool {
 	in.feed.mu.Lock()
 	never := in.slot.phase != answered && !in.feed.closed

@@ -14,15 +14,15 @@ import (
 	"github.com/understudy-lb/understudy/topology"
 )
 
-// What is kept of answers while channels are idle.
+// The limits on answers that are kept while channels are idle.
 const (
 	keptFor     = time.Hour // since the source last confirmed it
 	keptEntries = 1000
 	keptBytes   = 64 << 20
 )
 
-// said is an answer in the form in which it is compared and kept: a cluster is a tenth
-// as large encoded.
+// said is an answer in the form that is compared and kept. A cluster is encoded, which
+// takes a tenth of the memory.
 type said struct {
 	cluster   []byte // nil: endpoints count
 	endpoints []resolver.Endpoint
@@ -41,7 +41,7 @@ func sayingOf(a topology.Answer) said {
 	return said{cluster: append([]byte{}, encoded...)}
 }
 
-// clone returns a copy of s that whoever said it cannot change.
+// clone returns a copy of s that the source cannot change.
 func (s said) clone() said {
 	s.endpoints = slices.Clone(s.endpoints)
 	for i := range s.endpoints {
@@ -62,12 +62,12 @@ func (s said) answer() topology.Answer {
 	return topology.Answer{Cluster: cluster}
 }
 
-// equal returns whether s and other say the same, as far as can be told.
+// equal returns whether s and other are known to say the same.
 func (s said) equal(other said) (same bool) {
 	if s.cluster != nil || other.cluster != nil {
 		return s.cluster != nil && other.cluster != nil && bytes.Equal(s.cluster, other.cluster)
 	}
-	// Attributes hold anything, also what == cannot compare.
+	// Attributes may hold values that == cannot compare.
 	defer func() {
 		if recover() != nil {
 			same = false
@@ -90,11 +90,11 @@ func (s said) size() int {
 	return n
 }
 
-// kept is what was said last by the sources of this process.
+// kept holds the last answers of the sources of this process.
 var kept store
 
-// store keeps what was said under a key. The zero value is empty. It is safe for
-// concurrent use. The key nil is never kept.
+// store keeps answers by key. The zero value is empty. It is safe for concurrent use.
+// It keeps nothing under the key nil.
 type store struct {
 	mu      sync.Mutex
 	entries map[any]*list.Element
@@ -108,7 +108,7 @@ type entry struct {
 	confirmed time.Time
 }
 
-// put keeps what was said at a time, in place of what was said before.
+// put keeps an answer of the given time, in place of the one before.
 func (s *store) put(key any, what said, at time.Time) {
 	if key == nil || what.size() > keptBytes {
 		return
@@ -128,7 +128,7 @@ func (s *store) put(key any, what said, at time.Time) {
 	}
 }
 
-// confirm notes that what is kept under key still held at a time.
+// confirm notes that the answer under key still held at the given time.
 func (s *store) confirm(key any, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *store) confirm(key any, at time.Time) {
 	}
 }
 
-// get returns what is kept under key, and how long ago it was confirmed.
+// get returns the answer under key, and how long ago it was confirmed.
 func (s *store) get(key any, now time.Time) (said, time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,12 +6,12 @@ import "slices"
 type phase int
 
 const (
-	outstanding phase = iota // no word from its source
+	outstanding phase = iota // its source has said nothing
 	failed                   // its source failed before it ever answered
 	answered                 // its last answer stays in use when its source fails
 )
 
-// action is what the channel is to be told.
+// action says what to tell the channel.
 type action int
 
 const (
@@ -20,21 +20,21 @@ const (
 	send                 // a state that lists the mechanisms that are not outstanding
 )
 
-// progress decides when the channel is told what. It knows neither time nor what
-// was answered. A mechanism without a word is a priority that waits: nothing is sent
-// until the first one that has not failed has answered, or the time to wait is over, so
-// that one that is slow does not send the first calls to those behind it.
+// progress decides when to tell the channel what. It knows neither time nor answers.
+// Nothing is sent until the first mechanism that has not failed has answered, or the
+// time to wait is over. So a slow mechanism does not send the first calls to those
+// behind it.
 type progress struct {
 	phases []phase // in priority order
 	late   bool    // the time to wait is over
-	sent   bool    // a state was sent; what is in use must be kept up to date
+	sent   bool    // a state was sent; from now on it must be kept up to date
 }
 
 // next returns what to tell the channel now.
 func (p *progress) next() action {
 	first, some := p.look()
 	switch {
-	case p.sent: // so that some has answered, and its last answer is in use
+	case p.sent: // then some mechanism has answered, and its last answer is in use
 		return send
 	case first == outstanding && !p.late:
 		return wait
@@ -47,8 +47,8 @@ func (p *progress) next() action {
 	}
 }
 
-// look returns how far the first mechanism has come that has not failed, and whether
-// some has answered.
+// look returns the phase of the first mechanism that has not failed, and whether any
+// has answered.
 func (p *progress) look() (first phase, some bool) {
 	first = failed
 	for _, phase := range p.phases {

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/topology"
 )
 
-// message is what the channel is told at once.
+// message is one thing to tell the channel.
 type message struct {
 	action action
 	trees  []topology.Tree    // for send
@@ -66,7 +66,7 @@ func (f *Feed) message() message {
 	return m
 }
 
-// list puts the priorities of those mechanisms into m that have answered or failed.
+// list puts the priorities of the mechanisms that have answered or failed into m.
 func (f *Feed) list(m *message, slots []*slot) {
 	f.children = make(map[string]*slot)
 	var empty []string // why the trees have no priorities, if none has
@@ -148,7 +148,7 @@ func (f *Feed) settle(caller *slot, err error) error {
 		return nil
 	}
 	f.refused = true
-	// A priority without endpoints is no refusal of the rest; policies say so themselves.
+	// Policies report a priority without endpoints themselves: it is no reason to refuse the rest.
 	if !errors.Is(err, balancer.ErrBadResolverState) {
 		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", f.config.Scheme, f.config.Target, err)
 	}
@@ -186,8 +186,8 @@ func (f *Feed) checkServiceConfig() error {
 	return nil
 }
 
-// whyNone returns an error that says, in a line, why there is no endpoint. It wraps
-// nothing: gRPC would take a status for final, and end calls that wait for ready with it.
+// whyNone returns an error that says in one line why there is no endpoint. It wraps
+// nothing: a status would end calls that wait for ready.
 func (f *Feed) whyNone(slots []*slot) error {
 	const most = 4 // causes that are worth reading
 	if len(slots) == 1 && len(f.slots) == 1 && f.slots[0].Name == "" {

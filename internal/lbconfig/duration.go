@@ -10,8 +10,8 @@ import (
 
 // Duration is a time.Duration that is a string in JSON, in the form of protobuf's
 // Duration: seconds with up to nine digits after the point, such as "10s" or "0.25s".
-// Go's own forms such as "15m" and "250ms" are accepted, too. Negative ones and
-// those past time.Duration's range (about 292 years) are errors.
+// Go's own forms such as "15m" and "250ms" are accepted, too. A negative duration is an
+// error, and so is one past time.Duration's range (about 292 years).
 type Duration time.Duration
 
 // MarshalJSON returns the duration in protobuf's form.

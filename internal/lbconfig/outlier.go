@@ -23,7 +23,7 @@ type OutlierDetection struct {
 	SuccessRateEjection         *SuccessRateEjection         `json:"successRateEjection,omitempty"`
 	FailurePercentageEjection   *FailurePercentageEjection   `json:"failurePercentageEjection,omitempty"`
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection `json:"consecutiveFailuresEjection,omitempty"`
-	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // none for the defaults
+	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // empty: the defaults
 	ReportEmptied               bool                         `json:"reportEmptied"`
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
@@ -36,7 +36,8 @@ type SuccessRateEjection struct {
 	RequestVolume         uint32 `json:"requestVolume"`
 }
 
-// FailurePercentageEjection ejects endpoints, each for itself, that fail too often.
+// FailurePercentageEjection ejects each endpoint that fails too often, whatever the
+// others do.
 type FailurePercentageEjection struct {
 	Threshold             uint32 `json:"threshold"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage"`
@@ -44,7 +45,7 @@ type FailurePercentageEjection struct {
 	RequestVolume         uint32 `json:"requestVolume"`
 }
 
-// ConsecutiveFailuresEjection ejects endpoints that fail so often in a row.
+// ConsecutiveFailuresEjection ejects an endpoint after so many failures in a row.
 type ConsecutiveFailuresEjection struct {
 	Failures              uint32 `json:"failures"`
 	EnforcementPercentage uint32 `json:"enforcementPercentage"`
@@ -157,9 +158,9 @@ func percentage(path, field string, given uint32) error {
 	return nil
 }
 
-// barePickFirst returns whether a policy is a pick_first, or one of this module's that
-// has one below it for several endpoints, and which: no such pick_first is told that it
-// is one of many, so it does not listen to the health of its endpoint.
+// barePickFirst returns whether a policy is a pick_first, or has one below it for
+// several endpoints, and where. Nobody tells such a pick_first that it is one of many,
+// so it does not listen to the health of its endpoint.
 func barePickFirst(p Policy) (where string, bare bool) {
 	if p.Name() == "pick_first" || p.Name() == "understudy_pick_first" {
 		return p.Name(), true

@@ -11,12 +11,12 @@ import (
 )
 
 // Parse decodes and checks the configuration of a policy, a JSON object, into to, which
-// is one of the types of this package. Fields that are absent or null have their
-// defaults. Names count in any case, as in gRPC's own policies. A field that is not
-// known is ignored and logged, once.
+// is one of the types of this package. Fields that are absent or null keep their
+// defaults. Case does not matter in names, as in gRPC's own policies. An unknown field
+// is ignored and logged once.
 //
-// An error is one line: the policy, the path of the field, what was given and what was
-// expected, such as
+// An error is one line. It has the policy, the path of the field, what was given and
+// what was expected, such as
 //
 //	priority: children["near"].config: none given, want a list of policies, [{"name": {…}}]
 func Parse[T any](policy string, raw json.RawMessage, to *T) error {
@@ -36,10 +36,10 @@ type Error struct {
 func (e *Error) Error() string { return e.policy + ": " + e.err.Error() }
 func (e *Error) Unwrap() error { return e.err }
 
-// defaulter is a struct whose fields have other defaults than zero.
+// defaulter is a struct with defaults that are not zero.
 type defaulter interface{ setDefaults() }
 
-// checker is a value that is decoded and then checked. The path is where it stands.
+// checker is a value that is checked once it is decoded. The path says where it stands.
 type checker interface{ check(path string) error }
 
 type decoder struct{ policy string }
@@ -74,7 +74,7 @@ func (d decoder) decode(raw json.RawMessage, v reflect.Value, path string) error
 	return err
 }
 
-// kinds says what values there are besides objects and lists.
+// kinds names the kinds of values other than objects and lists.
 var kinds = map[reflect.Kind]string{
 	reflect.Bool:    "true or false",
 	reflect.Float64: "a number",
@@ -141,7 +141,7 @@ func object(raw json.RawMessage, path string) (map[string]json.RawMessage, error
 	return given, nil
 }
 
-// field is a field of a struct by its name in JSON.
+// field is a field of a struct, with its name in JSON.
 type field struct {
 	name  string
 	index int

@@ -1,5 +1,5 @@
-// Package lbconfig holds the configuration of each policy of this module, written
-// once: the policies parse them, and topology, which generates trees, writes them.
+// Package lbconfig holds the configuration of each policy of this module, once: the
+// policies read it, and package topology writes it.
 //
 // Every type survives a JSON round trip, because grpc-go's cds policy marshals
 // parsed configurations and parses them again.
@@ -16,11 +16,11 @@ import (
 )
 
 // Policy is a child policy and its configuration. In JSON it is a list of policies in
-// order of preference, `[{"name": {…}}]`, of which the first that is registered is
-// taken (gRPC service_config.proto, LoadBalancingConfig).
+// order of preference, `[{"name": {…}}]`. The first that is registered is used (gRPC
+// service_config.proto, LoadBalancingConfig).
 type Policy struct {
-	// Builder builds the policy. It is nil in the zero Policy, "none given", and in
-	// what Named returns.
+	// Builder builds the policy. It is nil in the zero Policy, which stands for none
+	// given, and in what Named returns.
 	Builder balancer.Builder
 	// Config is what the builder's ParseConfig returned, nil where it has none.
 	Config serviceconfig.LoadBalancingConfig
@@ -56,10 +56,10 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]map[string]any{{p.Name(): config}})
 }
 
-// list is what a policy looks like in JSON.
+// list describes a policy in JSON.
 const list = `a list of policies, [{"name": {…}}]`
 
-// UnmarshalJSON takes the first policy of the list that is registered. It is an
+// UnmarshalJSON uses the first policy of the list that is registered. It returns an
 // error if there is none, if an entry does not hold exactly one policy, or if the
 // policy rejects its configuration.
 func (p *Policy) UnmarshalJSON(data []byte) error {

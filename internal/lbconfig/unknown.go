@@ -17,17 +17,17 @@ type unknown struct {
 	name   string
 }
 
-// told holds what has been logged: a configuration is parsed again and again, and each
-// of many localities may have the same mistake.
+// told holds what has been logged. A configuration is parsed again and again, and many
+// localities may have the same mistake.
 var told = struct {
 	sync.Mutex
 	fields map[unknown]bool
 }{fields: make(map[unknown]bool)}
 
-// mostTold bounds told, as the names come from whoever writes the configurations.
+// mostTold bounds told, because anybody who writes configurations chooses the names.
 const mostTold = 1000
 
-// tell says whether the field is still to be logged, and remembers that it was.
+// tell returns whether the field has not been logged yet, and remembers that it was.
 func tell(u unknown) bool {
 	told.Lock()
 	defer told.Unlock()
@@ -38,8 +38,8 @@ func tell(u unknown) bool {
 	return true
 }
 
-// logUnknown logs, once, that the field of the name, which stands in what is at the
-// path, has no effect, and lists what there is.
+// logUnknown logs once that the field called name, of what is at the path, has no
+// effect. It lists the fields that there are.
 func (d decoder) logUnknown(path, name string, in reflect.Type, known []field) {
 	shown := excerpt([]byte(name))
 	if !tell(unknown{d.policy, in, shown}) {

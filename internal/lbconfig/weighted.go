@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// StartPoint is where in its interval between two picks a new child starts.
+// StartPoint says where a new child starts in its interval between two picks.
 type StartPoint string
 
 // The start points.

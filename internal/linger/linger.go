@@ -1,22 +1,22 @@
-// Package linger keeps what answers held for a while after they hold it no more: answers
-// that rotate subsets of a large set would otherwise close connections that are as good as
-// ever.
+// Package linger keeps a value for a while after answers have stopped to hold it. Answers
+// that rotate subsets of a large set would otherwise close good connections.
 package linger
 
 import "slices"
 
-// Set is what answers held. The zero value is empty. It is not safe for concurrent use.
+// Set holds the values of recent answers. The zero value is empty. It is not safe for
+// concurrent use.
 type Set[K comparable, V any] struct{ items []item[K, V] }
 
 type item[K comparable, V any] struct {
 	key    K
 	value  V
-	misses int // answers in a row without it
+	misses int // how many answers in a row lacked it
 }
 
-// Next takes an answer, whose values have the given keys, and returns what is there now:
-// all that it holds, and what was missing from fewer than after answers in a row. What was
-// there before keeps its place, and the value it was last given; what is new follows.
+// Next takes an answer and returns the values that are there now: those of the answer, and
+// those that fewer than after answers in a row lacked. key identifies a value. Old ones
+// keep their places, with the values that they last had; new ones follow.
 //
 //	after 2:  a b  ->  a b
 //	          c b  ->  a b c   a is missing once
@@ -47,7 +47,7 @@ func (s *Set[K, V]) Next(after int, answer []V, key func(V) K) []V {
 	return s.Values()
 }
 
-// Values returns what is there now.
+// Values returns the values that are there now.
 func (s *Set[K, V]) Values() []V {
 	values := make([]V, len(s.items))
 	for i, it := range s.items {

@@ -101,8 +101,8 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// isPrint returns whether r, decoded from size bytes, is printable; a byte that is no
-// UTF-8 decodes to one of size 1.
+// isPrint returns whether r, decoded from size bytes, is printable. A byte that is not
+// UTF-8 decodes to a RuneError of size 1.
 func isPrint(r rune, size int) bool {
 	return strconv.IsPrint(r) && (r != utf8.RuneError || size > 1)
 }

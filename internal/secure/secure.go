@@ -1,6 +1,6 @@
-// Package secure says which connections to and from a management server may do
-// without TLS, and reads the roots of those that may not. Clients and "understudy
-// serve" share it, so that each default of one suits the other.
+// Package secure decides which connections to and from a management server may go
+// without TLS, and reads the roots of the others. Clients and "understudy serve" share
+// it, so that their defaults agree.
 package secure
 
 import (

@@ -1,13 +1,12 @@
-// Package serial runs one event at a time, for a load-balancing policy that is
-// called from above (updates, Close), from below (its children's reports) and by
-// timers, all at once.
+// Package serial runs one event at a time. A load-balancing policy is called from above
+// (updates, Close), from below (its children's reports) and by timers, all at once.
 //
-// Calls from below only queue: children, grpc-go's own among them, hold locks
-// while they report, so that running anything on their stack could call back
-// into them and deadlock. Updates, Close and timers wait for their turn and return
-// when their event has been applied. ExitIdle and ResolverError only queue, too: a
-// parent may call them from inside its UpdateState, on the stack of an event. No lock
-// is held while an event runs.
+// Calls from below only queue. Children, grpc-go's own among them, hold locks while
+// they report, so an event on their stack could call back into them and deadlock.
+// Updates, Close and timers wait for their turn, and return when their event has been
+// applied. ExitIdle and ResolverError only queue, too: a parent may call them from
+// inside its UpdateState, on the stack of an event. No lock is held while an event
+// runs.
 package serial
 
 import (
@@ -15,18 +14,18 @@ import (
 	"sync/atomic"
 )
 
-// background counts the goroutines that run events, of all serializers.
+// background counts the goroutines that run events, for all serializers.
 var background atomic.Int64
 
 // Background returns how many goroutines of this process's serializers run events.
-// Where it is 0 no policy does anything but on a stack of its caller's or a timer's:
-// a program that simulates a channel knows by that when its policies have settled.
+// Where it is 0, policies do things only on the stacks of callers and timers. A program
+// that simulates a channel thereby knows when its policies have settled.
 func Background() int { return int(background.Load()) }
 
-// Serializer runs events one at a time, in the order in which they were queued.
-// The zero value is ready to use; SetFlush may be called before the first event.
-// Do and Enqueue may be called from any goroutine, also from inside an event,
-// except that an event must not call Do: it would wait for itself.
+// Serializer runs events one at a time, in the order in which they were queued. The
+// zero value is ready to use; SetFlush may be called before the first event. Do and
+// Enqueue may be called from any goroutine. Enqueue may be called from inside an event,
+// but Do must not: it would wait for itself.
 type Serializer struct {
 	mu       sync.Mutex
 	queue    []event
@@ -48,16 +47,16 @@ type Func func()
 // Run calls the function.
 func (f Func) Run() { f() }
 
-// SetFlush makes flush run after each batch of events: whenever all the events
-// queued so far have been run, and before Do returns for any of them. It runs as
-// an event does. It is for work that many events cause but one run can do.
+// SetFlush makes flush run after each batch of events: once all events queued so far
+// have been run, and before Do returns for any of them. It runs as an event does. It is
+// for work that many events cause and one run can do.
 func (s *Serializer) SetFlush(flush func()) { s.flush = flush }
 
 // Enqueue queues f and returns at once. It never runs an event itself: if nobody
 // is running events, a goroutine is started that runs what is queued, and ends.
 func (s *Serializer) Enqueue(f func()) { s.Queue(Func(f)) }
 
-// Queue is Enqueue for an event that is no function, as a report that comes often.
+// Queue is Enqueue for an event that is not a function, such as a frequent report.
 func (s *Serializer) Queue(e Event) {
 	s.mu.Lock()
 	s.queue = append(s.queue, event{Event: e})
@@ -69,9 +68,9 @@ func (s *Serializer) Queue(e Event) {
 	}
 }
 
-// A Slot queues events of one kind, of which the last says it all: one that comes
-// while another still waits takes its place. So callers that do not wait, however
-// fast they call, cannot make the queue long. The zero value is ready to use.
+// A Slot queues events of one kind, of which only the last matters: an event that comes
+// while another still waits replaces it. So callers that do not wait cannot make the
+// queue long. The zero value is ready to use.
 type Slot struct {
 	mu     sync.Mutex
 	latest func() // nil where none waits
@@ -95,10 +94,10 @@ func (slot *Slot) Enqueue(s *Serializer, f func()) {
 	})
 }
 
-// Run queues f and runs what is queued on its own stack, unless events are being
-// run already, be it by another goroutine or further up this stack: then it returns
-// at once and f will be run there. It is for callers that hold no lock which an
-// event may want, as when a subchannel reports to a policy without children.
+// Run queues f and runs what is queued on its own stack. If events are being run
+// already, by another goroutine or further up this stack, it returns at once and f runs
+// there. It is for callers that hold no lock which an event may want, as when a
+// subchannel reports to a policy without children.
 func (s *Serializer) Run(f func()) {
 	s.mu.Lock()
 	s.queue = append(s.queue, event{Event: Func(f)})
@@ -133,9 +132,9 @@ func (s *Serializer) drainInBackground() {
 	}()
 }
 
-// drain runs batches of events until none is left or, where a caller of Do is
-// draining, until its own event is done; a goroutine then takes over the rest, so
-// that the caller is not kept by a steady stream of others' events.
+// drain runs batches of events until none is left. For a caller of Do it stops once the
+// caller's own event is done, and a goroutine takes over, so that a steady stream of
+// others' events does not keep the caller.
 func (s *Serializer) drain(own chan struct{}) {
 	var batch []event
 	for {

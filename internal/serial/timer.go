@@ -2,12 +2,12 @@ package serial
 
 import "time"
 
-// A Timer runs an event at a later time. One that was stopped, or started again, while
-// it fired is told from the run that counts. The zero value is a timer that is stopped.
-// It is used in events only.
+// A Timer runs an event at a later time. If it is stopped or started again while it
+// fires, that firing does nothing. The zero value is a stopped timer. It is used in
+// events only.
 type Timer struct{ current *time.Timer }
 
-// Start makes fired run, in an event of s, after the given time, in place of an earlier
+// Start makes fired run in an event of s after the given time. It replaces an earlier
 // run that is still to come.
 func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()

@@ -1,9 +1,9 @@
 // Package svcconfig joins the user's service config with the load-balancing
 // configuration that a resolver makes.
 //
-// gRPC merges nothing: a service config that comes from a resolver replaces the
-// user's default one whole, retry policies and health checks included. So each
-// resolver is given the user's, and sends both as one.
+// gRPC merges nothing: a service config of a resolver replaces the user's default one
+// whole, retry policies and health checks included. So each resolver gets the user's,
+// and sends both as one.
 package svcconfig
 
 import (
@@ -16,21 +16,19 @@ import (
 	"strings"
 )
 
-// The fields that a resolver's own configuration takes the place of.
+// ours holds the fields that belong to the resolver.
 var ours = []string{"loadBalancingConfig", "loadBalancingPolicy"}
 
-// Check returns an error that says what is wrong with user, the service config
-// given by the user in JSON: it must be an object, and leave load balancing to the
-// resolver. The empty string is accepted and means none. The other fields are left
-// to gRPC to check.
+// Check returns what is wrong with user, the user's service config in JSON. It must be
+// an object, and leave load balancing to the resolver. The empty string means none.
+// gRPC checks the other fields.
 func Check(user string) error {
 	_, err := parse(user)
 	return err
 }
 
-// Merge returns the service config, in JSON, with everything in user and with
-// lbConfig, a list of policies, as its loadBalancingConfig. It returns the error of
-// Check.
+// Merge returns user with lbConfig, a list of policies, as its loadBalancingConfig, in
+// JSON. It returns the error of Check.
 func Merge(user string, lbConfig json.RawMessage) (string, error) {
 	fields, err := parse(user)
 	if err != nil {

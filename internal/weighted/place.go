@@ -7,15 +7,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Place is a child's place in the sequence, from picker to picker: what is left of its
-// interval between two picks.
+// Place is a child's place in the sequence: what is left of its interval between two
+// picks. It goes from one picker to the next.
 type Place struct {
 	left  edf.Left
-	drawn bool // at random, and no picker with the child has picked since
+	drawn bool // drawn at random, and no picker with the child has picked since
 }
 
-// NewPlace returns the place of a child that no picker has had: at the beginning of
-// its interval, as in gRFC A34, or at a random point of it.
+// NewPlace returns the place of a new child: at the beginning of its interval, as in
+// gRFC A34, or at a random point of it.
 func NewPlace(random bool) Place {
 	if random {
 		return Place{left: core.RandomLeft(rand.Uint64N), drawn: true}
@@ -23,13 +23,14 @@ func NewPlace(random bool) Place {
 	return Place{left: edf.Full}
 }
 
-// schedule returns the entries of children with these weights and places.
+// schedule returns the scheduler's entries for children with these weights and places.
 //
-// Where all places are drawn and nothing was picked since, it starts at a random pick
-// instead of a random moment: one child, drawn by weight, counts as just picked. The
-// difference shows with few children: of the moments before a pick of weights 1 and 9,
-// 94.4 % are before one of the heavier, but of the picks only 90 % are. The places
-// stay as they are, so that a picker that is replaced unused leaves no trace.
+// If all places were drawn and nothing was picked since, the sequence starts at a
+// random pick instead of a random moment: one child, drawn by weight, counts as just
+// picked. The difference shows with few children. With weights 1 and 9, the next pick
+// from a random moment is the heavier child in 94.4 % of the cases, but only 90 % of
+// the picks are its own. The places stay as they are, so that a picker that is replaced
+// unused leaves no trace.
 func schedule(weights []uint32, places []*Place) []edf.Entry {
 	entries := make([]edf.Entry, len(places))
 	drawn, sum := true, uint64(0)
@@ -44,8 +45,8 @@ func schedule(weights []uint32, places []*Place) []edf.Entry {
 	return entries
 }
 
-// draw returns an index of weights, which sum to sum, each with its weight's
-// probability.
+// draw returns a random index of weights, which sum to sum. Its probability is in
+// proportion to its weight.
 func draw(weights []uint32, sum uint64) int {
 	below := rand.Uint64N(sum)
 	for i, w := range weights {
