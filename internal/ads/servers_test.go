@@ -83,7 +83,7 @@ func checkServers(t *rapid.T, s *Servers, only bool, lost map[int]bool, has map[
 		t.Fatalf("uses %d of %d", s.Used(), s.Asked())
 	}
 	for i := range s.Asked() {
-		if has[i] == All && !(only && lost[i]) {
+		if has[i] == All && (!only || !lost[i]) {
 			if s.Used() != i || s.Asked() != i+1 {
 				t.Fatalf("server %d has all, but %d is used and %d are asked", i, s.Used(), s.Asked())
 			}

@@ -3,6 +3,7 @@
 package cds
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -153,7 +154,8 @@ func (r *reader) readAssignment() {
 		return
 	}
 	r.read.Assignment = named(given, r.read.Name)
-	if invalid, ok := topology.Validate(r.read.Assignment).(*topology.Invalid); ok { // never wrapped
+	var invalid *topology.Invalid
+	if errors.As(topology.Validate(r.read.Assignment), &invalid) {
 		for _, p := range invalid.Problems {
 			r.add(within("load_assignment", p.Path), "%s", p.Text)
 		}
