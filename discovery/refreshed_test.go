@@ -142,7 +142,7 @@ func TestRefreshPassesRequestsOn(t *testing.T) {
 	})
 }
 
-// Closed at any moment, also from within an answer, nothing is asked or said any more. The
+// Closed at any moment, nothing is asked or said any more. The
 // bubble ends only when no goroutine is left.
 func TestRefreshEndsWithClose(t *testing.T) {
 	for at := range 25 {

@@ -1,0 +1,89 @@
+package discovery_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// shelf is the option of a source of this test.
+type shelf struct{ name string }
+
+func withShelf(name string) discovery.Option {
+	return discovery.OwnOption(func(s *shelf) { s.name += name })
+}
+
+// looked returns a builder of a source that looks up names, which writes down what it is
+// told.
+func looked(said *string, opts ...discovery.Option) *discovery.Builder {
+	return discovery.NewBuilder("in", func(t *discovery.Target) ([]discovery.Part, error) {
+		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
+		*said = fmt.Sprint(r.Every, " ", r.RemoveAfter, " ", discovery.OwnOptions(t, shelf{}).name, " in ", t.Channel.Endpoint())
+		return []discovery.Part{{Source: &scripted{}, Authority: "its-own"}}, err
+	}, opts...)
+}
+
+// What counts for a part: its own parameters, then those of the whole target, then the
+// program's options, then those of the part's builder, then the source's default.
+func TestOptionsOfParts(t *testing.T) {
+	for _, test := range []struct {
+		part, query  string
+		inner, outer []discovery.Option
+		want         string
+	}{
+		{want: "7s 3  in list"},
+		{inner: []discovery.Option{withShelf("a"), discovery.WithRefresh(8 * time.Second)}, want: "8s 3 a in list"},
+		{
+			inner: []discovery.Option{withShelf("a"), discovery.WithRefresh(8 * time.Second), discovery.WithRemoveAfter(5)},
+			outer: []discovery.Option{withShelf("b"), discovery.WithRefresh(9 * time.Second)}, want: "9s 5 ab in list",
+		},
+		{outer: []discovery.Option{withShelf("b"), discovery.WithRemoveAfter(4)}, query: "removeAfter=5", want: "7s 5 b in list"},
+		{outer: []discovery.Option{discovery.WithRefresh(9 * time.Second)}, query: "refresh=10s", part: "refresh=0s", want: "0s 3  in list"},
+	} {
+		var said string
+		b := looked(&said, test.inner...)
+		list := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+			if _, err := t.Refresh(discovery.Refresh{RemoveAfter: 2}); err != nil {
+				return nil, err
+			}
+			return t.Parts(b, target(strings.TrimSuffix("in:///name?"+test.part, "?")))
+		}, test.outer...)
+		text := strings.TrimSuffix("x:///list?"+test.query, "?")
+		if err := list.Validate(target(text)); err != nil || said != test.want {
+			t.Errorf("%+v: %q, %v", test, said, err)
+		}
+	}
+}
+
+// Settings of the policies are those of the whole target: those of a part's builder have no
+// effect, and those in a part's query are a mistake.
+func TestSettingsOfPartsAreTheChannels(t *testing.T) {
+	var said string
+	inner := looked(&said, discovery.WithFailoverTimeout(time.Second), discovery.WithServiceConfig(`{"retryThrottling":{}}`))
+	cc := &channel{}
+	list := func(part string) *discovery.Builder {
+		return discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+			return t.Parts(inner, target(part))
+		}, discovery.WithFailoverTimeout(2*time.Second))
+	}
+	if err := list("in:///name?failoverTimeout=1s").Validate(target("x:///y")); err == nil || !strings.Contains(err.Error(), "one of the whole channel") {
+		t.Errorf("a setting in a part: %v", err)
+	}
+	r, err := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+		parts, err := t.Parts(inner, target("in:///name"))
+		parts[0].Source = &scripted{inStart: func(s *scripted) { _ = s.say("10.0.0.1:1") }}
+		return parts, err
+	}, discovery.WithFailoverTimeout(2*time.Second)).Build(target("x:///y"), cc, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if config := cc.config(); !strings.Contains(config, `"failoverTimeout":"2s"`) || strings.Contains(config, "retryThrottling") {
+		t.Errorf("config %s has what is the part's", config)
+	}
+}

@@ -1,0 +1,37 @@
+package srv_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery/srv"
+)
+
+// FuzzTarget looks for targets that panic, whose error is not a short line, or that are
+// taken and have an authority that gRPC would not take.
+func FuzzTarget(f *testing.F) {
+	for _, seed := range []string{"srv:///shop.test", "srv://192.0.2.53:53/_http._tcp.a.b.?verify=record", "srv://[::1]/a?refresh=1s", "srv:x", "srv:///_a._b.c%2e"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := url.Parse(text)
+		if err != nil {
+			return
+		}
+		b := srv.NewBuilder()
+		if err := b.Validate(resolver.Target{URL: *u}); err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("error is not a line: %q", err)
+			}
+			return
+		}
+		for _, c := range []byte(b.OverrideAuthority(resolver.Target{URL: *u})) {
+			if c <= ' ' || c >= 0x7f {
+				t.Errorf("authority of %q has %q", text, c)
+			}
+		}
+	})
+}
