@@ -108,6 +108,7 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	cc := newClient(t, target, understudy.With(discovery.WithServiceConfig(retries)))
 	ctx := deadline(t, 150*time.Second)
 	awaitName(ctx, t, cc, "eds")
+	logged.Wait(t, 30*time.Second, "failover:///eds://"+manager, "3 endpoints in 3 priorities") // all have answered
 	stop := waiting(t, cc)
 
 	pushed.kill()
@@ -133,14 +134,15 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 		t.Errorf("%d of %d calls that wait for ready failed", failures, calls)
 	}
 	for _, change := range []struct {
-		verb     string
+		what     string
 		from, to int
-	}{{"down", 0, 1}, {"down", 1, 2}, {"back up", 2, 1}, {"back up", 1, 0}} {
-		if n := logged.Count("priority: ", manager, change.verb+` from "`+parts[change.from], `to "`+parts[change.to]); n != 1 {
-			t.Errorf("%d lines of the log say that it went %s from %s to %s, want one", n, change.verb, parts[change.from], parts[change.to])
+	}{{"failover", 0, 1}, {"failover", 1, 2}, {"failback", 2, 1}, {"failback", 1, 0}} {
+		from, to := fmt.Sprintf(" from p%d %s", change.from, parts[change.from]), fmt.Sprintf(" to p%d %s", change.to, parts[change.to])
+		if n := logged.Count("priority: ", change.what+from, to); n != 1 {
+			t.Errorf("%d lines of the log tell of the %s from %s to %s, want one", n, change.what, parts[change.from], parts[change.to])
 		}
 	}
-	if n := logged.Count("priority: ", manager, " from "); n != 4 {
+	if n := logged.Count("priority: failover:///eds://"+manager, " from p", ", which is "); n != 4 {
 		t.Errorf("%d lines of the log are about changes of priority, want 4", n)
 	}
 }
