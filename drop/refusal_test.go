@@ -13,10 +13,10 @@ import (
 func TestAChildThatFailsItsUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
-		if err := h.update(`[]`); err == nil || err.Error() != "drop: the child rejected its update: no good" {
+		if err := h.update(`[]`); err == nil || err.Error() != "drop: the child refused its update: no good" {
 			t.Errorf("error = %v, want the child's own", err)
 		}
-		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: the child rejected its update: no good" {
+		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: the child refused its update: no good" {
 			t.Errorf("calls get %q", got)
 		}
 		h.report(connectivity.Ready, nil)
@@ -35,12 +35,12 @@ func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
 			return errors.New("no good")
 		}
 		h.update(`[]`)
-		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: the child rejected its update: no good" {
+		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: the child refused its update: no good" {
 			t.Errorf("calls get %q in %v", got, h.cc.State().ConnectivityState)
 		}
 		h.report(connectivity.Ready, nil)
 		h.update(`[]`)
-		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: the child rejected its update: no good" {
+		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: the child refused its update: no good" {
 			t.Errorf("a child that was READY, and connects when it refuses, left %q in %v", got, h.cc.State().ConnectivityState)
 		}
 	})

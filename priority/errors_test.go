@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A child that is created, and rejects its update, when no update from above is
+// A child that is created, and refuses its update, when no update from above is
 // under way has nobody to return its error to: such errors must not pile up.
 func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	stubs := &lbtest.StubBuilder{PolicyName: "stub_errors"}
@@ -39,7 +39,7 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	}
 	config = parse(`{"priorities": ["b"], "children": {"b": {"config": [{"stub_errors": {"id": "b"}}]}}}`)
 	err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config})
-	if want := `priority: child "b" rejected its update: no endpoints`; err == nil || err.Error() != want {
+	if want := `priority: child "b" refused its update: no endpoints`; err == nil || err.Error() != want {
 		t.Errorf("error = %v, want that of the one child, %s", err, want)
 	}
 }
@@ -52,7 +52,7 @@ func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 		want    string
 	}{
 		"child says why":     {true, "fail: no priority can take calls: p0 a: no such host"},
-		"child says nothing": {false, `fail: no priority can take calls: p0 a: rejected its update: bad resolver state`},
+		"child says nothing": {false, `fail: no priority can take calls: p0 a: refused its update: bad resolver state`},
 	} {
 		stubs := &lbtest.StubBuilder{PolicyName: "stub_bad_state"}
 		stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {

@@ -153,13 +153,13 @@ func TestRejectedUpdatesAreLogged(t *testing.T) {
 		r.Script(map[string][]scenario.Reaction{"p0": {{Err: errors.New("bad")}}})
 		logged.take()
 		r.Update(update("p0"))
-		wantLog(t, `WARNING child "p0" rejected its update and counts as failed: bad`,
-			`WARNING lbtest:///target: no priority can take calls: p0: rejected its update: bad`)
+		wantLog(t, `WARNING child "p0" refused its update and counts as failed: bad`,
+			`WARNING lbtest:///target: no priority can take calls: p0: refused its update: bad`)
 		r.Report("p0", idle)
 		synctest.Wait()
 		r.Update(update("p0"))
 		wantLog(t, `WARNING lbtest:///target: p0 takes calls again, after 0 ms without any`,
-			`WARNING child "p0" rejected its update and stays IDLE: bad`)
+			`WARNING child "p0" refused its update and stays IDLE: bad`)
 	})
 }
 
@@ -193,9 +193,9 @@ func TestUpdateReturnsChildrensErrors(t *testing.T) {
 		want   string
 		is     error
 	}{
-		"one":            {p0: bad, want: `priority: child "p0" rejected its update: no good`, is: bad},
-		"two":            {p0: bad, p1: bad, want: `priority: child "p0" rejected its update: no good (and 1 more)`, is: bad},
-		"another first":  {p0: balancer.ErrBadResolverState, p1: bad, want: `priority: child "p1" rejected its update: no good (and 1 more)`, is: bad},
+		"one":            {p0: bad, want: `priority: child "p0" refused its update: no good`, is: bad},
+		"two":            {p0: bad, p1: bad, want: `priority: child "p0" refused its update: no good (and 1 more)`, is: bad},
+		"another first":  {p0: balancer.ErrBadResolverState, p1: bad, want: `priority: child "p1" refused its update: no good (and 1 more)`, is: bad},
 		"resolver state": {p0: balancer.ErrBadResolverState, p1: balancer.ErrBadResolverState, want: balancer.ErrBadResolverState.Error(), is: balancer.ErrBadResolverState},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -98,7 +98,7 @@ func shorten(err error) string {
 	}
 	text := err.Error()
 	if refusal, ok := errors.AsType[*shell.Refusal](err); ok {
-		text = "rejected its update: " + refusal.Unwrap().Error()
+		text = "refused its update: " + refusal.Unwrap().Error()
 	}
 	for _, prefix := range []string{transportPrefix, otherPrefix} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok && strings.HasSuffix(rest, `"`) {

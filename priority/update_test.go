@@ -105,7 +105,7 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		want := `fail: no priority can take calls: p0 a: did not connect within 10 s (failing for 10 s); p1 b: did not connect within 10 s, last error: rejected its update: no endpoints`
+		want := `fail: no priority can take calls: p0 a: did not connect within 10 s (failing for 10 s); p1 b: did not connect within 10 s, last error: refused its update: no endpoints`
 		if got := lbtest.Pick(cc.State()); got != want {
 			t.Errorf("calls get %q in %v, want %q", got, cc.State().ConnectivityState, want)
 		}

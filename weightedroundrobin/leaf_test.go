@@ -167,7 +167,7 @@ func TestErrorOfAChild(t *testing.T) {
 		if err := h.updateWith("", state); !errors.Is(err, bad) {
 			t.Errorf("error = %v, want %v", err, bad)
 		}
-		h.wantState(connectivity.TransientFailure, `fail: weighted_round_robin: child "a" rejected its update: bad endpoint`)
+		h.wantState(connectivity.TransientFailure, `fail: weighted_round_robin: child "a" refused its update: bad endpoint`)
 	})
 }
 

@@ -94,10 +94,10 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 			}
 			return nil
 		}
-		if err := h.update("a=1", ""); err == nil || err.Error() != `weighted_target: child "a" rejected its update: no good` {
+		if err := h.update("a=1", ""); err == nil || err.Error() != `weighted_target: child "a" refused its update: no good` {
 			t.Errorf("error = %v, want the child's own", err)
 		}
-		if got := lbtest.Pick(h.cc.State()); got != `fail: weighted_target: child "a" rejected its update: no good` {
+		if got := lbtest.Pick(h.cc.State()); got != `fail: weighted_target: child "a" refused its update: no good` {
 			t.Errorf("calls get %q", got)
 		}
 		fail = false
@@ -121,7 +121,7 @@ func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
 			s.Report(connectivity.Connecting, nil)
 			return errors.New("no good")
 		}
-		if err := h.update("a=1", ""); err == nil || err.Error() != `weighted_target: child "a" rejected its update: no good` {
+		if err := h.update("a=1", ""); err == nil || err.Error() != `weighted_target: child "a" refused its update: no good` {
 			t.Errorf("error = %v, want the child's", err)
 		}
 		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no good") {

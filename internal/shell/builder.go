@@ -9,9 +9,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// Spec says how a policy is built. C is its configuration, a type of package lbconfig.
+// Spec describes a policy. C is its configuration, a type of package lbconfig.
 type Spec[C any] struct {
-	// Name is what the policy is called in errors and logs.
+	// Name is the policy's name in errors and logs.
 	Name string
 	// Default returns the configuration of an update that has none. Where Default is
 	// nil, such an update is refused.
@@ -58,7 +58,8 @@ func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) b
 	return p
 }
 
-// PartsOf returns what a policy adds to its Shell, nil for one without. It is for tests.
+// PartsOf returns what a policy adds to its Shell, nil for a policy without one. It is
+// for tests.
 func PartsOf(b balancer.Balancer) Parts {
 	s, ok := b.(interface{ added() Parts })
 	if !ok {

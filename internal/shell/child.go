@@ -15,10 +15,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Child is a child whose policy may change its type from update to update. While its
-// policy is being exchanged there are two: the current one, whose state and picker are
-// used, and the pending one, which takes over once it reports a state other than
-// CONNECTING, or once the current one is not READY.
+// Child is a child whose policy may change its type from update to update. During a
+// change it has two policies. The current one's state and picker are used. The pending
+// one takes over once it reports a state other than CONNECTING, or once the current one
+// is not READY.
 //
 // It is used in events, and not after Close.
 type Child struct {
@@ -27,31 +27,31 @@ type Child struct {
 	handlers Handlers
 
 	current, pending *Instance
-	latestName       string // of the policy updated last
+	latestName       string // the name of the policy updated last
 	first            Instance
 
-	state   balancer.State // the current policy's, as last reported
+	state   balancer.State // what the current policy reported last
 	refused bool           // it returned an error from its last update, which counts
-	failed  error          // the last error it is known to have had, nil where none is
+	failed  error          // its last known error, nil for none
 	timers  [timersEach]serial.Timer
 	ends    [timersEach]time.Time // of those that run
 }
 
-// timersEach is how many timers a child may have.
+// timersEach is the number of timers of a child.
 const timersEach = 3
 
-// Handlers are what a policy does with what a child does.
+// Handlers are a policy's answers to what a child does.
 type Handlers struct {
-	// Reported handles a state that the child is to be taken to have, in an event.
+	// Reported handles, in an event, the state that the child counts as from now on.
 	Reported func(c *Child, state balancer.State)
-	// Refused handles that the child counts as failed, because of an error from its
-	// update, until it reports or is updated again. Where it is nil, Reported is called
-	// for that, and once more when an update without an error takes it back.
+	// Refused handles a child that refused its update. The child counts as failed until
+	// it reports or is updated again. Where Refused is nil, Reported is called instead,
+	// and again when an update succeeds.
 	Refused func(c *Child, failed balancer.State)
 	// Title returns what people call the child, "" or nil to go by its name.
 	Title func(name string) string
-	// ResolveNow handles a request for re-resolution, on the child's own stack; nil for
-	// the ClientConn's.
+	// ResolveNow handles a request for re-resolution, on the child's own stack. Where
+	// it is nil, the request goes to the ClientConn.
 	ResolveNow func(name string)
 }
 
@@ -90,16 +90,17 @@ func (c *Child) Exists() bool { return c.current != nil }
 // State returns what the child reported last, CONNECTING before that.
 func (c *Child) State() balancer.State { return c.state }
 
-// Refused returns whether the child counts as failed because of an error from its last
+// Refused returns whether the child counts as failed because it refused its last
 // update, and has reported nothing since.
 func (c *Child) Refused() bool { return c.refused }
 
-// LastError returns the last error that the child is known to have had, nil for none.
+// LastError returns the child's last known error, nil for none.
 func (c *Child) LastError() error { return c.failed }
 
-// Update gives the child its policy, configuration and endpoints. A policy of another
-// type than the last is built anew, and takes over gracefully. What the child reports
-// from inside the update is handled before Update returns, and after that its error.
+// Update gives the child its policy, configuration and endpoints. If the type of the
+// policy changes, a new policy is built and takes over gracefully. Before Update
+// returns, it handles what the child reports from inside the update, and then the error
+// of the update.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	before := c.refused
 	c.refused = false
@@ -138,8 +139,8 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 	err := latest.update(policy.Config, state)
 	if err != nil && latest == c.pending {
 		// The parent takes this error for the current policy's as long as that one
-		// serves. Should the pending one, which may never report, take over, it counts
-		// as failed.
+		// serves. The pending one may never report; if it takes over, it counts as
+		// failed.
 		latest.state = Failed(err)
 	}
 	return err
@@ -216,8 +217,9 @@ func (c *Child) ResolveNow() {
 	c.shell.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// StartTimer starts a timer of the child, 0 to 2, in place of an earlier run of it. When
-// it ends, fired runs in an event, unless the timer was stopped or the child closed.
+// StartTimer starts a timer of the child, 0 to 2, and ends an earlier run of it. When
+// the time is over, fired runs in an event, unless the timer was stopped or the child
+// closed.
 func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
 	c.ends[timer] = time.Now().Add(after)
 	c.timers[timer].Start(&c.shell.serial, after, fired)

@@ -2,10 +2,10 @@ package shell
 
 import "google.golang.org/grpc/balancer"
 
-// Counted is a subchannel that a policy has put in the place of gRPC's own, in order to
-// hear how the calls on it end. gRPC takes its own alone from a picker. So a policy that
-// knows Counted asks it, once, for what its pickers are to return: then no picker above
-// has to look at each pick, and the same function hears of all calls.
+// Counted is a subchannel that a policy puts in the place of gRPC's own, to hear how the
+// calls on it end. gRPC accepts only its own from a picker. So a policy that knows
+// Counted asks it once what its pickers are to return. Then no picker above has to look
+// at each pick, and one function hears of all calls.
 type Counted interface {
 	balancer.SubConn
 	// Picked says that user knows Counted. It is called before Connect.

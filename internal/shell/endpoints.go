@@ -8,9 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/hierarchy"
 )
 
-// Split splits endpoints by the child that the first element of their paths names, and
-// takes that element off. It says so in the log when endpoints begin to belong to no
-// child that is known.
+// Split splits endpoints by the first element of their paths, which names a child, and
+// takes that element off. It logs when endpoints begin to belong to no known child.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
 	groups := hierarchy.Group(endpoints)
 	strays := len(endpoints)
@@ -26,8 +25,8 @@ func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bo
 	return groups
 }
 
-// firstStray describes the first endpoint that belongs to no child, of which there are
-// some. To look at a path copies it, so that this is done for the log alone.
+// firstStray describes the first endpoint that belongs to no child; there must be one.
+// A look at a path copies it, so this is done for the log alone.
 func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) string {
 	for _, endpoint := range endpoints {
 		if path := hierarchy.Path(endpoint); len(path) == 0 || !known(path[0]) {
@@ -37,7 +36,7 @@ func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) st
 	return ""
 }
 
-// LogOnce logs a warning, unless it did before, as said tells.
+// LogOnce logs a warning unless said is set, and sets it.
 func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	if !*said {
 		*said = true
@@ -45,8 +44,8 @@ func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	}
 }
 
-// WithEndpoints returns the state with these endpoints and no others, and with their
-// addresses, because policies made with base.NewBalancerBuilder look at nothing else.
+// WithEndpoints returns the state with these endpoints and their addresses alone.
+// Policies made with base.NewBalancerBuilder look only at the addresses.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
 	state.Endpoints, state.Addresses = endpoints, nil
 	for _, endpoint := range endpoints {

@@ -11,12 +11,12 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OwnsSubConns is implemented by the builders of policies that are known to shut
-// down, in Close, every subchannel that they made. gRPC only recommends that, so
-// those of all other policies are remembered and shut down for them.
+// OwnsSubConns marks builders of policies that shut down, in Close, every subchannel
+// that they made. gRPC only recommends that, so the subchannels of all other policies
+// are remembered and shut down for them.
 type OwnsSubConns interface{ OwnsSubConns() }
 
-// Owner hears what an Instance does.
+// Owner is told what an Instance does.
 type Owner interface {
 	// Reported is called in an event, with each state that the policy reported.
 	Reported(i *Instance, state balancer.State)
@@ -25,9 +25,9 @@ type Owner interface {
 }
 
 // Instance is one child policy that was built, and the ClientConn that it sees. There
-// may be tens of thousands of them: it is kept small, and is a field of its owner. A
-// child whose policy may change its type is a Child. Its exported methods are used in
-// events, except for those of balancer.ClientConn.
+// may be tens of thousands of them, so it is small, and a field of its owner. A child
+// whose policy may change its type is a Child. Exported methods are called in events,
+// except those of balancer.ClientConn.
 type Instance struct {
 	balancer.ClientConn // the parent's
 
@@ -37,9 +37,9 @@ type Instance struct {
 	state balancer.State    // last reported
 
 	mu       sync.Mutex
-	remember bool    // subchannels: the policy may leave some behind when it closes
-	closed   bool    // or about to be: what it does is nobody's concern any more
-	said     *report // what it reported and no event has taken in yet, the oldest first
+	remember bool    // remember subchannels: the policy may leave some when it closes
+	closed   bool    // or about to be closed: what it does is ignored
+	said     *report // reports that no event has taken in yet, the oldest first
 	last     *report
 	subConns map[balancer.SubConn]struct{}
 }
@@ -49,10 +49,10 @@ type report struct {
 	next  *report
 }
 
-// reports are those that have been taken in: 10,000 endpoints that come up make 30,000.
+// reports are free reports, for use again: 10,000 endpoints that come up make 30,000.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
-// Build builds the policy, and returns whether the builder did.
+// Build builds the policy, and returns false if the builder returned none.
 func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 	_, owns := builder.(OwnsSubConns)
 	i.ClientConn, i.shell, i.owner = s.ClientConn, s, owner
@@ -78,9 +78,9 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 	return err
 }
 
-// update returns the policy's error, made Plain. What the policy reported before is
-// handed on first, and what it reports from inside the update before update returns:
-// gRFC A56 runs child.Update() and then reads the child's state.
+// update updates the policy and returns its error, made Plain. It first passes on what
+// the policy reported before, and before it returns what the policy reported from
+// inside the update: gRFC A56 runs child.Update() and then reads the child's state.
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.takeAll()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
@@ -104,7 +104,7 @@ func (i *Instance) UpdateState(state balancer.State) {
 	i.shell.serial.Queue((*taking)(i))
 }
 
-// taking is the event that takes in one report, if it is still there.
+// taking is the event that takes in one report, unless that has been done.
 type taking Instance
 
 func (t *taking) Run() { (*Instance)(t).take() }
@@ -145,8 +145,7 @@ func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 
 var errClosed = errors.New("a closed policy asked for a subchannel")
 
-// NewSubConn makes a subchannel, and remembers it where the policy cannot be
-// relied upon to shut it down.
+// NewSubConn makes a subchannel, and remembers it if the policy may not shut it down.
 func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if i.isClosed() {
 		return nil, errClosed
@@ -203,8 +202,8 @@ func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 // ExitIdle asks the policy to connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
-// Remove closes the policy once the parent has published what follows from that: until
-// then its subchannels serve calls. What it reports is ignored at once.
+// Remove closes the policy once the parent has published its next state: until then the
+// policy's subchannels serve calls. What the policy reports is ignored at once.
 func (i *Instance) Remove() {
 	i.mu.Lock()
 	i.closed = true
@@ -212,8 +211,8 @@ func (i *Instance) Remove() {
 	i.shell.removed = append(i.shell.removed, i)
 }
 
-// Close closes the policy and shuts down the subchannels that it left. It does
-// nothing for a nil Instance.
+// Close closes the policy and shuts down the subchannels that it left. On a nil
+// Instance it does nothing.
 func (i *Instance) Close() {
 	if i == nil {
 		return

@@ -6,12 +6,12 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Publish has the policy's state published once, after the events that are queued now
-// or, during an update, at its end.
+// Publish makes the shell publish the policy's state once, after the events that are
+// queued now or, during an update, at its end.
 func (s *Shell) Publish() { s.stale = true }
 
-// flush publishes the policy's state after a batch of events, if it is due, or sees to
-// it that it is published later.
+// flush publishes the policy's state after a batch of events if it is due, or starts a
+// timer for it.
 func (s *Shell) flush() {
 	switch {
 	case s.closed || s.updating || !s.configured:

@@ -6,9 +6,9 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Record is what is known of the calls that were given to one endpoint. Whoever wants to
-// know shares the one record, which has one Done for all calls: counting allocates
-// nothing for a call. It is safe for concurrent use.
+// Record counts the calls that were given to one endpoint. All who want to know share
+// one record. It has one Done for all calls, so counting a call allocates nothing. It is
+// safe for concurrent use.
 type Record struct {
 	started, ended, failed atomic.Uint64
 	done                   func(balancer.DoneInfo)
@@ -26,10 +26,10 @@ func NewRecord() *Record {
 	return r
 }
 
-// Calls returns how many calls were started, how many of them have ended, and how many of
+// Calls returns how many calls have started, how many of them have ended, and how many of
 // those with an error.
 func (r *Record) Calls() (started, ended, failed uint64) {
-	failed, ended = r.failed.Load(), r.ended.Load() // in this order: none is above the next
+	failed, ended = r.failed.Load(), r.ended.Load() // in this order, so that failed ≤ ended ≤ started
 	return r.started.Load(), ended, failed
 }
 

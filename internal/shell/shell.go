@@ -1,7 +1,7 @@
-// Package shell is all that a policy with children does whatever its algorithm: it
-// implements balancer.Balancer, runs one event at a time, owns the children and the
-// timers, publishes, and can be asked what it looks like. A policy adds to it a
-// configuration, a core that decides, and the translation of what the core decides.
+// Package shell does what all policies with children do. It implements
+// balancer.Balancer, runs one event at a time, owns the children and the timers,
+// publishes, and makes snapshots. A policy adds a configuration, a core that decides,
+// and the translation of the core's decisions.
 //
 // The rules that hold for all of them:
 //
@@ -31,7 +31,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Logger is what policies log to.
+// Logger is the log of all policies.
 var Logger = grpclog.Component("understudy")
 
 // Policy is what a policy adds to its shell. Its methods are called in events, and not
@@ -44,7 +44,7 @@ type Policy[C any] interface {
 	Parts
 }
 
-// Parts are the methods of a Policy that have nothing to do with its configuration.
+// Parts are the methods of a Policy that do not depend on its configuration.
 type Parts interface {
 	// State returns what is to be published.
 	State() balancer.State
@@ -54,11 +54,11 @@ type Parts interface {
 	ExitIdle()
 }
 
-// Scheduled is a policy that has its own idea of when to publish. One that is not calls
+// Scheduled is a policy that decides itself when to publish. All others call
 // Shell.Publish.
 type Scheduled interface {
-	// Due returns when State is to be published, the zero time for at once, and whether
-	// it is.
+	// Due returns whether State is to be published, and when; the zero time means at
+	// once.
 	Due() (at time.Time, due bool)
 }
 
@@ -70,12 +70,13 @@ type Below interface {
 	look() ChildSnapshot
 }
 
-// Shell is the mechanism of one policy. Its fields and methods are for the policy, in
+// Shell is the shell of one policy. Its fields and methods are for the policy, in
 // events.
 type Shell struct {
 	// ClientConn is the parent's; subchannels are made there.
 	ClientConn balancer.ClientConn
-	// Options are those the policy was built with; children get them, too.
+	// Options are the options that the policy was built with; its children get them,
+	// too.
 	Options balancer.BuildOptions
 
 	name      string // in errors and logs
@@ -85,13 +86,13 @@ type Shell struct {
 	serial                    serial.Serializer
 	resolverErrors, exitIdles serial.Slot
 
-	configured bool // there was a configuration that it could use
+	configured bool // there was a configuration of the right type
 	updating   bool // between Begin and the end of End
 	closed     bool
 	stale      bool // Publish was called
-	strays     bool // the last update had endpoints that belong to no child
+	strays     bool // the last update had endpoints of no child
 	refusals   refusals
-	removed    []*Instance // to be closed once calls are not given to them any more
+	removed    []*Instance // to be closed once they get no more calls
 
 	published balancer.State // last
 	since     time.Time      // when its connectivity state became so
@@ -122,7 +123,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		if b.closed {
 			return
 		}
-		b.stale = b.stale || !b.configured // a first configuration is worth a word in any case
+		b.stale = b.stale || !b.configured // the first configuration is always published
 		b.configured, b.updating = true, true
 		b.channel = hierarchy.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
@@ -142,7 +143,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 // Do runs f in an event, and returns when that is over. An event must not call it.
 func (s *Shell) Do(f func()) { s.serial.Do(f) }
 
-// end ends an update, and returns what is to be said of it.
+// end ends an update, and returns its error.
 func (s *Shell) end() error {
 	s.updating = false
 	s.flush()
@@ -154,8 +155,8 @@ func (s *Shell) end() error {
 	return err
 }
 
-// refuse makes calls fail rather than wait where there is no configuration that they
-// could wait for.
+// refuse makes calls fail if there has been no usable configuration; otherwise they
+// would wait for ever.
 func (s *Shell) refuse(err error) error {
 	s.serial.Do(func() {
 		if !s.closed && !s.configured {
@@ -165,7 +166,7 @@ func (s *Shell) refuse(err error) error {
 	return err
 }
 
-// ResolverError gives the error to all children; without any, calls fail with it.
+// ResolverError passes the error to all children. Without children, calls fail with it.
 func (s *Shell) ResolverError(err error) {
 	s.resolverErrors.Enqueue(&s.serial, func() {
 		if s.closed {

@@ -13,11 +13,11 @@ import (
 
 // Snapshot is what a policy looked like at one moment. It is never modified.
 type Snapshot struct {
-	Policy   string             // what it is called in errors and logs
-	Channel  *hierarchy.Channel // for which it works, as far as the last update says
+	Policy   string             // its name in errors and logs
+	Channel  *hierarchy.Channel // its channel, as the last update has it
 	State    connectivity.State // as last published
 	Since    time.Time          // when State became so; zero if nothing was published
-	Error    error              // why calls fail, if they do and it is known
+	Error    error              // why calls fail, where that is known
 	Children []ChildSnapshot
 	Details  any // what the policy's core adds
 }
@@ -25,22 +25,21 @@ type Snapshot struct {
 // ChildSnapshot is what a policy knew of a child.
 type ChildSnapshot struct {
 	Name      string
-	Title     string             // what people call it, where that is known
+	Title     string             // what people call it, if known
 	State     connectivity.State // as last reported
-	LastError error              // the last that is known, also if it is over
+	LastError error              // the last known, even if it is over
 	Details   any                // what the policy's core adds
-	// Below is the child's policy, where it can be asked, too.
+	// Below is the child's policy, if it can be watched, too.
 	Below Watchable
 }
 
-// Watchable is a policy that can be asked what it looks like. The policies that are
-// built on a Shell are.
+// Watchable is a policy that makes snapshots, as do all that are built on a Shell.
 type Watchable interface {
 	// Watch makes the policy, and all below it, keep a snapshot until stop is called. It
 	// does not wait for the first one.
 	Watch() (stop func())
-	// Snapshot returns the last one, which is nil before the first and while nobody
-	// watches. It never waits, whatever the policy is doing.
+	// Snapshot returns the last snapshot. It is nil before the first one and while
+	// nobody watches. It never waits, whatever the policy is doing.
 	Snapshot() *Snapshot
 }
 
@@ -56,7 +55,8 @@ type Watcher interface {
 	Watched(on bool)
 }
 
-// A snapshot is made at most once in so much time for each child.
+// snapshotInterval, times the number of children, is the least time between two
+// snapshots.
 const snapshotInterval = 10 * time.Microsecond
 
 // watch is what a shell needs in order to be watched.
@@ -112,7 +112,7 @@ func (s *Shell) lookAround() {
 	s.snapshot.Store(next)
 }
 
-// tell tells the policy whether it is watched, and has published what it makes of that.
+// tell tells the policy whether it is watched, and publishes what changes thereby.
 func (s *Shell) tell(watched bool) {
 	if w, ok := s.parts.(Watcher); ok && !s.closed {
 		w.Watched(watched)

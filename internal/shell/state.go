@@ -23,8 +23,8 @@ func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
 }
 
-// Failing returns a picker with which calls fail with err, and those that wait for
-// ready wait. err must not be, or wrap, a status, which would end those, too.
+// Failing returns a picker that fails calls with err. Calls that wait for ready wait.
+// err must not be or wrap a status, which would end those, too.
 func Failing(err error) balancer.Picker { return &failing{err} }
 
 type failing struct{ err error }
@@ -34,12 +34,12 @@ func (f *failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, f.err
 }
 
-// Failure returns what calls fail with.
+// Failure returns the error that calls fail with.
 func (f *failing) Failure() error { return f.err }
 
-// FailureOf returns the error that calls fail with that a picker is given, nil where
-// the picker does not tell. It does not pick: a picker of somebody else's may connect
-// or count when it is asked for a pick.
+// FailureOf returns the error with which a picker fails calls, nil where the picker
+// does not tell. It does not pick, because a foreign picker may connect or count when
+// it does.
 func FailureOf(picker balancer.Picker) error {
 	if f, ok := picker.(interface{ Failure() error }); ok {
 		return f.Failure()
@@ -47,10 +47,9 @@ func FailureOf(picker balancer.Picker) error {
 	return nil
 }
 
-// Plain returns err, or, where it is or wraps a status, an error of the same text that
-// hides it: gRPC, and parents that make a picker of what an update returned, take a
-// status for the end of every call, also of those that wait for ready. errors.Is
-// answers as for err.
+// Plain returns err, or an error of the same text if err is or wraps a status. gRPC
+// lets a status end every call, also those that wait for ready, and parents make
+// pickers of the errors of updates. errors.Is answers as for err.
 func Plain(err error) error {
 	if err == nil {
 		return nil
@@ -61,7 +60,7 @@ func Plain(err error) error {
 	return plain{err}
 }
 
-// plain does not embed the error, whose methods would give the status away.
+// plain does not embed the error, whose methods would reveal the status.
 type plain struct{ err error }
 
 func (p plain) Error() string { return p.err.Error() }

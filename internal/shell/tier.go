@@ -7,8 +7,8 @@ import (
 )
 
 // Tier is what a policy says of all the endpoints below it, beside its connectivity
-// state. It travels with the policy's picker: a parent that does not know it loses
-// nothing. The zero value says that there is nothing to say.
+// state. It travels with the policy's picker, so a parent that does not know it loses
+// nothing. The zero value says nothing.
 type Tier struct {
 	// Condition says whether the calls should go elsewhere, if they can.
 	Condition Condition
@@ -23,10 +23,10 @@ type Condition uint8
 const (
 	// Usable is a tier like any other.
 	Usable Condition = iota
-	// Emptied is a tier of whose endpoints none answers well. It takes the calls if
+	// Emptied is a tier none of whose endpoints answers well. It takes the calls if
 	// nothing else does.
 	Emptied
-	// HalfOpen is a tier that was Emptied, and is to show by a few calls whether it
+	// HalfOpen is a tier that was Emptied, and gets a few calls to show whether it
 	// answers well again.
 	HalfOpen
 )

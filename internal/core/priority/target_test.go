@@ -86,7 +86,7 @@ func (t *target) Report(child string, r scenario.Report) {
 }
 
 func (t *target) reject(child string, err error) {
-	text := fmt.Sprintf("priority: child %q rejected its update: %v", child, err)
+	text := fmt.Sprintf("priority: child %q refused its update: %v", child, err)
 	t.errors = append(t.errors, text)
 	t.children[child].last = errors.New(text)
 	_, actions := t.core.Rejected(child)

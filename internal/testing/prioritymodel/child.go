@@ -100,7 +100,7 @@ func (c *child) track(r Report) {
 
 // reject handles an error from the child's update: row P13.
 func (c *child) reject(err string) {
-	c.lastError = fmt.Sprintf("priority: child %q rejected its update: %s", c.name, err)
+	c.lastError = fmt.Sprintf("priority: child %q refused its update: %s", c.name, err)
 	switch {
 	case !c.m.Rows["p-rejected"] && (c.reported.State == Ready || c.reported.State == Idle):
 	case c.m.Rows["p-rejected-forgotten"]:

@@ -50,7 +50,7 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 	return s == p.Current
 }
 
-// Rejected notes that the latest policy rejected its update. One that is not in use
+// Rejected notes that the latest policy refused its update. One that is not in use
 // yet counts as failed should it take over before it reports.
 func (p *Policies) Rejected(err string) {
 	if p.Pending != nil {

@@ -107,7 +107,7 @@ func (c *child) Update() {
 // rejected handles an error of an update, after what was reported from inside it.
 func (c *child) rejected(err string) {
 	m := c.m
-	m.errors = append(m.errors, fmt.Sprintf("priority: child %q rejected its update: %s", c.name, err))
+	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
 	c.policies.Rejected(err)
 	switch {
 	case m.Rows["p-rejected-at-once"] && !m.updating && !m.choosing:
