@@ -39,7 +39,7 @@ var lines = []line{
 	{regexp.MustCompile(`^(.*); the endpoints from before stay in use$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.1:18000 (failed|ended): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.1:18000: (.*)$`), (*World).sourceLine},
-	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.1:18000 did not send cluster "(\w+)" within 15s$`), (*World).sourceLine},
+	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.1:18000 did not send endpoints of cluster "(\w+)" within 15s$`), (*World).sourceLine},
 	{regexp.MustCompile(`^(eds: no endpoints of cluster|file: open|file: /|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: child "(.*)" refused its update and (stays (\w+)|counts as failed): (.*)$`), (*World).rejectedLine},
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.blames(m[1]) }},
