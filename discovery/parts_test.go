@@ -131,23 +131,48 @@ func TestPartsAndAnswersInTurn(t *testing.T) {
 	}
 }
 
-// A part whose source is another one keeps what the one before answered.
+// A part whose source is another one: that of before is used until the new one has
+// answered. Where it cannot, what was answered before stays in use.
 func TestPartWithAnotherSource(t *testing.T) {
 	l := newLab(t)
-	before, after := &scripted{}, &scripted{}
-	l.parts("a", before)
-	before.say("10.0.0.1:1")
+	one, two, three := &scripted{}, &scripted{}, &scripted{}
+	l.parts("a", one)
+	one.say("10.0.0.1:1")
 	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
-	l.parts("a", after)
-	l.cc.take() // the same again, if anything
-	before.say("10.0.0.9:1")
-	if l.saw(""); before.closed != 1 {
-		t.Errorf("the source before was closed %d times", before.closed)
-	}
-	after.Fail(errors.New("down"))
+	l.parts("a", two)
 	l.saw("")
-	after.say("10.0.0.2:1")
-	l.saw(`state 10.0.0.2:1["a/child0" "/"]`)
+	one.say("10.0.0.9:1")
+	if l.saw(`state 10.0.0.9:1["a/child0" "/"]`); one.closed != 0 {
+		t.Error("the source before was closed too soon")
+	}
+	two.say("10.0.0.2:1")
+	if l.saw(`state 10.0.0.2:1["a/child0" "/"]`); one.closed != 1 {
+		t.Errorf("the source before was closed %d times", one.closed)
+	}
+	l.parts("a", three)
+	three.Fail(errors.New("down"))
+	if l.saw(`state 10.0.0.2:1["a/child0" "/"]`); two.closed != 1 {
+		t.Errorf("the second source was closed %d times", two.closed)
+	}
+	three.say("10.0.0.3:1")
+	l.saw(`state 10.0.0.3:1["a/child0" "/"]`)
+}
+
+// Two parts whose sources are others change in one update, or not at all.
+func TestPartsChangeTogether(t *testing.T) {
+	l := newLab(t)
+	now := func(address string) *scripted {
+		return &scripted{inStart: func(s *scripted) { s.say(address) }}
+	}
+	late := &scripted{}
+	l.parts("a", now("10.1.0.1:1"), "b", now("10.1.0.2:1"))
+	l.saw(`state 10.1.0.1:1["a/child0" "/"] 10.1.0.2:1["b/child0" "/"]`)
+	l.parts("a", now("10.2.0.1:1"), "b", now("10.2.0.2:1"))
+	l.saw(`state 10.2.0.1:1["a/child0" "/"] 10.2.0.2:1["b/child0" "/"]`)
+	l.parts("a", now("10.3.0.1:1"), "b", late)
+	l.saw("")
+	late.say("10.3.0.2:1")
+	l.saw(`state 10.3.0.1:1["a/child0" "/"] 10.3.0.2:1["b/child0" "/"]`)
 }
 
 // Errors name the part. Without any address they are what calls see.

@@ -21,6 +21,14 @@
 // with gRPC's backoff, 1 s at first and 120 s at most. A response larger than 64 MiB is
 // not read, unless WithMaxResponseSize says otherwise.
 //
+// # Clusters
+//
+// With cds=true in the target, or WithCDS, the server is asked for the Cluster of that name
+// first. What it says is followed: an aggregate's clusters become priorities of the channel,
+// in order (gRFC A37), a LOGICAL_DNS cluster becomes a name that is looked up, an EDS cluster
+// says which endpoints to ask for. docs/xds.md has a table of the fields that are read. A
+// cluster that cannot be used is a priority without endpoints; the others go on.
+//
 // # Several servers
 //
 // Servers are used in the order in which they are given, as in gRFC A71. The next one is

@@ -35,6 +35,7 @@ type options struct {
 	maxResponse int
 
 	reachabilityOnly bool // A95
+	cds              bool // begin at the Cluster
 
 	dialOptions []grpc.DialOption
 }
@@ -93,8 +94,11 @@ func WithMaxResponseSize(bytes int) discovery.Option {
 	return discovery.OwnOption(func(o *options) { o.maxResponse = bytes })
 }
 
-// reachabilityParameter is WithFallbackOnReachabilityOnly in a target.
-const reachabilityParameter = "fallbackOnReachabilityOnly"
+// The options in a target.
+const (
+	reachabilityParameter = "fallbackOnReachabilityOnly"
+	cdsParameter          = "cds"
+)
 
 // WithFallbackOnReachabilityOnly asks the next of several management servers as soon as
 // the one before cannot be reached, as fallback_on_reachability_only does in gRFC A95.
@@ -102,4 +106,10 @@ const reachabilityParameter = "fallbackOnReachabilityOnly"
 // A71: a channel that has endpoints goes on with those.
 func WithFallbackOnReachabilityOnly() discovery.Option {
 	return discovery.OwnOption(func(o *options) { o.reachabilityOnly = true })
+}
+
+// WithCDS begins at the Cluster of the target's name, by CDS, in place of its endpoints: it
+// may be an aggregate, a name in DNS, or say which endpoints to ask for (gRFC A37).
+func WithCDS() discovery.Option {
+	return discovery.OwnOption(func(o *options) { o.cds = true })
 }

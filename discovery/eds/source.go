@@ -3,14 +3,14 @@ package eds
 import (
 	"fmt"
 	"strconv"
-	"sync"
-	"time"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/experimental/stats"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/internal/cds"
 	"github.com/understudy-lb/understudy/internal/adsclient"
 	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/topology"
@@ -29,12 +29,21 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 		network:  discovery.OwnOptions(t, adsclient.Options{}).Network,
 		recorder: t.BuildOptions.MetricsRecorder,
 	}
-	if v := t.Parameter(reachabilityParameter); v != "" {
-		if s.options.reachabilityOnly, err = strconv.ParseBool(v); err != nil {
-			return nil, fmt.Errorf("%s: %q given, want true or false", reachabilityParameter, v)
+	for name, set := range map[string]*bool{reachabilityParameter: &s.options.reachabilityOnly, cdsParameter: &s.options.cds} {
+		if v := t.Parameter(name); v != "" {
+			if *set, err = strconv.ParseBool(v); err != nil {
+				return nil, fmt.Errorf("%s: %q given, want true or false", name, v)
+			}
 		}
 	}
-	return []discovery.Part{{Source: s, Authority: authority.Encode(cluster)}}, nil
+	part := discovery.Part{Source: s, Authority: authority.Encode(cluster)}
+	if s.options.cds {
+		if _, err := t.Refresh(cds.DNS); err != nil { // those clusters read it again that are names
+			return nil, err
+		}
+		part.Source = clusterSource{s, t}
+	}
+	return []discovery.Part{part}, nil
 }
 
 // source finds the endpoints of a cluster.
@@ -49,6 +58,13 @@ type source struct {
 // Start implements discovery.Source. A mistake in an option or the bootstrap is an
 // error.
 func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
+	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
+	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
+	return s.follow(r, func(map[string]adsclient.State) adsclient.Needs { return needs }, pass)
+}
+
+// follow begins to follow what is needed.
+func (s source) follow(r discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, pass func(adsclient.Snapshot)) (*watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
 	}
@@ -56,9 +72,13 @@ func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{receiver: r, news: make(chan news, 1), done: make(chan struct{})}
-	target := adsclient.Target{Servers: servers, ReachabilityOnly: s.options.reachabilityOnly, Cluster: s.cluster}
-	w.following = adsclient.Follow(target, w, s.recorder)
+	w := &watch{receiver: r, pass: pass, news: make(chan news, 1), done: make(chan struct{})}
+	w.following = adsclient.Follow(adsclient.Target{
+		Cluster:          s.cluster,
+		Servers:          servers,
+		ReachabilityOnly: s.options.reachabilityOnly,
+		Needs:            needs,
+	}, w, s.recorder)
 	go w.run()
 	return w, nil
 }
@@ -113,65 +133,10 @@ func validate(m proto.Message) error {
 	switch m := m.(type) {
 	case *endpointv3.ClusterLoadAssignment:
 		return topology.Validate(m)
+	case *clusterv3.Cluster:
+		_, err := cds.Read(m)
+		return err
 	default:
 		return fmt.Errorf("a %T is not expected", m)
 	}
-}
-
-// watch passes on the endpoints of one cluster. The shared stream must not wait for a
-// channel, so its calls only leave news, and a goroutine passes on the latest.
-type watch struct {
-	receiver  discovery.Receiver
-	following *adsclient.Following
-	news      chan news // holds what was not passed on yet
-	done      chan struct{}
-	close     sync.Once
-}
-
-// news is a cluster, or the reason why no good one is known.
-type news struct {
-	cluster *endpointv3.ClusterLoadAssignment
-	err     error
-}
-
-// Endpoints implements adsclient.Follower.
-func (w *watch) Endpoints(cluster *endpointv3.ClusterLoadAssignment) { w.leave(news{cluster: cluster}) }
-
-// Unknown implements adsclient.Follower.
-func (w *watch) Unknown(err error) { w.leave(news{err: err}) }
-
-// leave replaces older news. One goroutine at a time calls it.
-func (w *watch) leave(n news) {
-	select {
-	case <-w.news:
-	default:
-	}
-	w.news <- n
-}
-
-func (w *watch) run() {
-	for {
-		select {
-		case <-w.done:
-			return
-		case n := <-w.news:
-			if n.err != nil {
-				w.receiver.Fail(n.err)
-			} else {
-				_ = w.receiver.Update(discovery.Answer{Cluster: n.cluster}) // the server sends what is new unasked
-			}
-		}
-	}
-}
-
-// Confirmed returns when the server in use was last heard: what it sent stays in use
-// without it.
-func (w *watch) Confirmed() time.Time { return w.following.Heard() }
-
-// Close implements discovery.Watch.
-func (w *watch) Close() {
-	w.close.Do(func() {
-		w.following.Stop()
-		close(w.done)
-	})
 }

@@ -6,9 +6,7 @@ import (
 	"strings"
 	"time"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	estats "google.golang.org/grpc/experimental/stats"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/internal/ads"
 	"github.com/understudy-lb/understudy/internal/serial"
@@ -16,21 +14,22 @@ import (
 
 // Target is what a channel wants to know, and whom to ask.
 type Target struct {
+	// Cluster is what the target is about, for the log.
+	Cluster string
 	// Servers are the management servers in the order of preference, at least one:
 	// package ads says which is asked when, and that all is of one of them.
 	Servers []Server
 	// ReachabilityOnly asks the next server also where nothing is waited for (A95).
 	ReachabilityOnly bool
-	// Cluster is the one whose endpoints are wanted.
-	Cluster string
+	// Needs says what is needed, once the state of each of these clusters is known.
+	Needs func(clusters map[string]State) Needs
 }
 
 // Follower is told about a target. Its methods are called one at a time, must return
 // at once and must not call this package. None is called after the end.
 type Follower interface {
-	// Endpoints is called with what is to be used, in place of what was before. It is
-	// shared and must not be modified.
-	Endpoints(*endpointv3.ClusterLoadAssignment)
+	// Changed is called with what is to be used, in place of what was before.
+	Changed(Snapshot)
 	// Unknown is called while there is nothing to be used, when the reason is another.
 	Unknown(error)
 }
@@ -55,37 +54,25 @@ type Following struct {
 	follower Follower
 	recorder estats.MetricsRecorder
 
-	// All below is touched in events of the serializer only. What servers say is queued,
-	// since watchers must not call back.
+	// All below is touched in events of the serializer only.
 	serial serial.Serializer
 	order  *ads.Servers
 	views  []*view // of the servers asked
 	used   int     // the server whose view was passed on last, or -1
-	why    string  // the reason that was passed on last, "" after endpoints
-}
-
-// view is what one server says about the target. It is a Watcher.
-type view struct {
-	of     *Following
-	server int
-	cancel func()
-
-	endpoints *endpointv3.ClusterLoadAssignment
-	err       error // why there are none
-	has       ads.Has
+	why    string  // the reason that was passed on last, "" after a view
 }
 
 // ask asks those servers that are to be asked, and no others.
 func (g *Following) ask() {
 	for len(g.views) > g.order.Asked() {
 		last := len(g.views) - 1
-		g.views[last].cancel()
+		g.views[last].close()
 		g.views = g.views[:last]
 	}
 	for len(g.views) < g.order.Asked() {
-		v := &view{of: g, server: len(g.views)}
+		v := newView(g, len(g.views))
 		g.views = append(g.views, v)
-		v.cancel = Watch(g.target.Servers[v.server], Endpoints, g.target.Cluster, v, g.recorder)
+		v.ask()
 	}
 }
 
@@ -93,7 +80,7 @@ func (g *Following) ask() {
 func (g *Following) Stop() {
 	g.serial.Do(func() {
 		for _, v := range g.views {
-			v.cancel()
+			v.close()
 		}
 		g.views = nil
 	})
@@ -105,67 +92,46 @@ func (g *Following) Heard() (at time.Time) {
 	return at
 }
 
-// event queues what happens to the view, unless its server is asked no longer. Change
-// returns whether there is news in it for the follower, if the view is the one in use.
-func (v *view) event(change func(*ads.Servers) (news bool)) {
-	g := v.of
-	g.serial.Enqueue(func() {
-		if v.server >= len(g.views) || g.views[v.server] != v {
-			return
+// happened follows something that happened to a view.
+func (g *Following) happened(v *view, news bool) {
+	if news {
+		g.order.Sent(v.server, v.has(v.ask()))
+	}
+	g.ask()
+	g.tell(v, news)
+}
+
+// shown returns the server whose view is to be passed on, -1 where there is none: the one
+// in use or, while none has all, the first that has something good.
+func (g *Following) shown() int {
+	if used := g.order.Used(); used >= 0 {
+		return used
+	}
+	for i, v := range g.views {
+		if v.some() {
+			return i
 		}
-		news := change(g.order)
-		g.ask()
-		g.tell(v, news)
-	})
+	}
+	return -1
 }
 
-// Resource implements Watcher.
-func (v *view) Resource(m proto.Message) {
-	v.event(func(order *ads.Servers) bool {
-		v.endpoints, v.err, v.has = m.(*endpointv3.ClusterLoadAssignment), nil, ads.All
-		order.Sent(v.server, v.has)
-		return true
-	})
-}
-
-// Unknown implements Watcher.
-func (v *view) Unknown(err error, absent bool) {
-	v.event(func(order *ads.Servers) bool {
-		v.err = err
-		if absent {
-			v.has = ads.Nothing
-		}
-		order.Sent(v.server, v.has)
-		return true
-	})
-}
-
-// Reachable implements Watcher.
-func (v *view) Reachable(is bool) {
-	v.event(func(order *ads.Servers) bool {
-		order.Reachable(v.server, is)
-		return false
-	})
-}
-
-// tell tells the follower what is news, of changed if that is the view in use.
+// tell tells the follower what is news, of changed if that is the view to be passed on.
 func (g *Following) tell(changed *view, news bool) {
-	used := g.order.Used()
-	if used != g.used {
-		g.log(used)
-		g.used, changed, news = used, g.views[used], true
-	}
+	shown := g.shown()
 	switch {
-	case !news:
-	case used < 0:
-		g.unknown(g.whyNone())
-	case changed != g.views[used]:
-	case changed.err != nil:
-		g.unknown(changed.err)
-	default:
-		g.why = ""
-		g.follower.Endpoints(changed.endpoints)
+	case shown < 0:
+		if news {
+			g.unknown(g.whyNone())
+		}
+		return
+	case shown != g.used:
+		g.log(shown)
+		g.used = shown
+	case !news || changed != g.views[shown]:
+		return
 	}
+	g.why = ""
+	g.follower.Changed(g.views[shown].snapshot())
 }
 
 // unknown tells the follower why there is nothing, if err is not what it was told last.

@@ -194,7 +194,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 		expect(t, "late", late.take(), "a:1")
 		stopLate()
 		b := new(notes)
-		stopB := Follow(Target{Cluster: "b", Servers: []Server{m["first"].target(), m["second"].target()}}, followed{b}, nil).Stop
+		stopB := Follow(Target{Cluster: "b", Needs: needs("b"), Servers: []Server{m["first"].target(), m["second"].target()}}, followed{b}, nil).Stop
 		defer stopB()
 		expect(t, "b", b.take(), "b:2")
 		expect(t, "a", a.take())

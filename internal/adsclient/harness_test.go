@@ -3,7 +3,9 @@ package adsclient
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -133,17 +135,34 @@ func (m *manager) watch(cluster string) (*notes, func()) {
 	return n, Watch(m.target(), Endpoints, cluster, n, nil)
 }
 
-// Endpoints implements Follower.
-func (n *notes) Endpoints(c *endpointv3.ClusterLoadAssignment) { n.Resource(c) }
-
-// followed is a Follower that writes down what it is told.
+// followed is a Follower that writes down what it is told of endpoints, and of clusters.
 type followed struct{ *notes }
+
+func (f followed) Changed(s Snapshot) {
+	for _, all := range []map[string]State{s.Clusters, s.Endpoints} {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			switch r := all[name]; {
+			case r.Message != nil:
+				f.Resource(r.Message)
+			case r.Err != nil:
+				f.add(r.Err.Error())
+			default:
+				f.add(name + "?")
+			}
+		}
+	}
+}
 
 func (f followed) Unknown(err error) { f.add(err.Error()) }
 
+// needs returns a need of the endpoints of a cluster.
+func needs(cluster string) func(map[string]State) Needs {
+	return func(map[string]State) Needs { return Needs{Endpoints: []string{cluster}} }
+}
+
 // follow starts to follow cluster "a" over managers in a bubble.
 func follow(reachabilityOnly bool, managers ...*manager) (*notes, func()) {
-	target := Target{Cluster: "a", ReachabilityOnly: reachabilityOnly}
+	target := Target{Cluster: "a", ReachabilityOnly: reachabilityOnly, Needs: needs("a")}
 	for _, m := range managers {
 		target.Servers = append(target.Servers, m.target())
 	}

@@ -67,6 +67,11 @@ func (t *topic) decode(packed *anypb.Any) (ads.Resource, proto.Message) {
 			return ads.Resource{Err: fmt.Errorf("not a Resource: %w", err)}, nil
 		}
 		packed, wrapped = wrapper.GetResource(), wrapper.GetName()
+		if wrapper.GetTtl() != nil {
+			t.ttl.Do(func() {
+				logger.Warningf("eds: %s gives resources a time to live, which has no effect: the last good one stays in use", t.client.server.URI)
+			})
+		}
 	}
 	if packed.GetTypeUrl() != t.url {
 		return ads.Resource{Name: wrapped, Err: fmt.Errorf("type %q, want %q", packed.GetTypeUrl(), t.url)}, nil

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/understudy-lb/understudy/internal/ads"
@@ -93,12 +95,21 @@ func TestRejectedResourceDoesNotRejectItsNeighbours(t *testing.T) {
 func TestResourceInAWrapper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
-			s.Send(response("1", adstest.Any(&discoveryv3.Resource{Name: "a", Resource: adstest.Any(adstest.Cluster("a", "10.0.0.1:1"))})))
+			for _, version := range []string{"1", "2"} {
+				s.Send(response(version, adstest.Any(&discoveryv3.Resource{Name: "a", Ttl: durationpb.New(time.Second), Resource: adstest.Any(adstest.Cluster("a", "10.0.0.1:1"))})))
+			}
 			return s.Drain()
 		})
+		const ttl = "TestResourceInAWrapper gives resources a time to live, which has no effect"
+		before := logged.count(ttl)
 		a, cancel := m.watch("a")
 		defer cancel()
 		expect(t, "a", a.take(), "a:1")
+		if got := logged.count(ttl) - before; got != 1 {
+			t.Errorf("the time to live is logged %d times, want once", got)
+		}
+		pass(time.Minute)
+		expect(t, "a", a.take())
 	})
 }
 

@@ -3,6 +3,7 @@ package adsclient
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -20,6 +21,7 @@ type topic struct {
 	timers   map[ads.Timer]*time.Timer
 	requests *mailbox // of the current stream, or nil
 	rejected string   // logged last
+	ttl      sync.Once
 }
 
 // watch is one watcher; a watcher may watch twice.

@@ -107,13 +107,13 @@ func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 		return nil, err
 	}
 	for i, m := range config.Mechanisms {
-		f.slots = append(f.slots, f.newSlot(m, config.prefix(i)))
+		f.slots = append(f.slots, newSlot(m, config.prefix(i)))
 	}
 	if len(f.slots) > 1 {
 		f.timer = time.AfterFunc(f.patience(), f.losePatience)
 	}
 	for i, s := range f.slots {
-		watch, err := s.Start(s.inlet)
+		watch, err := s.Start(&Inlet{f, s})
 		if err != nil {
 			closeAll(f.stop())
 			if s.Name != "" {

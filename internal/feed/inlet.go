@@ -65,8 +65,8 @@ func (in *Inlet) Fail(err error) {
 // take makes a tree of an answer and notes it. A complaint says why the answer is an
 // old one.
 func (in *Inlet) take(a topology.Answer, s said, complaint string) (topology.Tree, error) {
-	in.slot.answering.Lock()
-	defer in.slot.answering.Unlock()
+	in.slot.naming.mu.Lock()
+	defer in.slot.naming.mu.Unlock()
 	tree, err := in.translate(a)
 	if err == nil {
 		in.feed.retire(in.feed.answer(in, s, tree, complaint))
@@ -80,7 +80,7 @@ func (in *Inlet) translate(a topology.Answer) (topology.Tree, error) {
 	if a.Cluster == nil {
 		return in.slot.plainTree(a.Endpoints...), nil
 	}
-	tree, err := in.slot.translator.Translate(a.Cluster)
+	tree, err := in.slot.naming.translator.Translate(a.Cluster)
 	if name := in.slot.ServerName; name != "" {
 		for _, endpoint := range tree.Endpoints {
 			for i := range endpoint.Addresses {
@@ -131,10 +131,10 @@ func (f *Feed) repeats(in *Inlet, said said) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := in.slot
-	if f.closed || s.inlet != in {
+	if f.closed || s.gone {
 		return true
 	}
-	if s.phase != answered || f.refused || len(s.parts.all()) > 0 || !s.said.equal(said) {
+	if s.phase != answered || s.inherited || f.refused || len(s.parts.all()) > 0 || !s.said.equal(said) {
 		return false
 	}
 	s.complaint = ""
@@ -147,11 +147,11 @@ func (f *Feed) answer(in *Inlet, said said, tree topology.Tree, complaint string
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := in.slot
-	if f.closed || s.inlet != in {
+	if f.closed || s.gone {
 		return nil
 	}
 	s.said, s.tree = said, tree
-	s.phase = answered
+	s.phase, s.inherited = answered, false
 	s.err = nil
 	s.complaint = complaint
 	if complaint == "" {
@@ -176,16 +176,20 @@ func (f *Feed) note(s *slot, notes string) {
 func (f *Feed) fail(in *Inlet, err error) {
 	f.mu.Lock()
 	s := in.slot
-	if f.closed || s.inlet != in {
+	if f.closed || s.gone {
 		f.mu.Unlock()
 		return
 	}
+	inherited := s.inherited
+	s.inherited = false
 	if s.phase == answered {
-		if s.holds() {
+		if s.holds() && !inherited {
 			kept.confirm(s.Key, time.Now())
 		}
 		f.complain(s, err.Error(), "; the endpoints from before stay in use")
+		retired := f.turn()
 		f.mu.Unlock()
+		f.retire(retired)
 		return
 	}
 	if f.complain(s, err.Error(), "") {

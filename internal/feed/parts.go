@@ -29,8 +29,8 @@ func (p *parts) all() []*slot {
 }
 
 // Parts takes a list of mechanisms, at least one, in place of an answer. Their names must
-// differ from one another. A part that has the name of one before it keeps what that
-// answered last, and where the Source is the same, it is not started again. The server
+// differ from one another. A part that has the name of one before it inherits what that
+// answered last; where the Source is the same it is the same part, and goes on. The server
 // name and the trust in names are those of the whole.
 //
 // What is in use stays so until one of the new list has answered and each has answered or
@@ -46,7 +46,7 @@ func (in *Inlet) split(list []Mechanism, complaint string) {
 	s.splitting.Lock()
 	defer s.splitting.Unlock()
 	f.mu.Lock()
-	if f.closed || s.inlet != in {
+	if f.closed || s.gone {
 		f.mu.Unlock()
 		return
 	}
@@ -80,10 +80,7 @@ func (in *Inlet) split(list []Mechanism, complaint string) {
 // replace makes the next list of s, and returns those parts whose source is to be started.
 // The lock is held.
 func (f *Feed) replace(s *slot, list []Mechanism) (fresh []*slot) {
-	known := make(map[string]*slot)
-	for _, p := range s.parts.all() {
-		known[p.Name] = p
-	}
+	before := s.parts.all()
 	s.parts.next = nil
 	for _, m := range list {
 		if s.Key != nil {
@@ -93,19 +90,38 @@ func (f *Feed) replace(s *slot, list []Mechanism) (fresh []*slot) {
 			m.Name = s.Name + "/" + m.Name
 		}
 		m.ServerName, m.TrustNames = s.ServerName, s.TrustNames
-		p := known[m.Name]
-		switch {
-		case p == nil:
-			p = f.newSlot(m, f.childName(m.Name))
-			p.plain = p.child
-			fresh = append(fresh, p)
-		case !same(p.Source, m.Source):
-			p.Mechanism = m
+		p := f.part(before, m)
+		if p.watch == nil && !slices.Contains(before, p) {
 			fresh = append(fresh, p)
 		}
 		s.parts.next = append(s.parts.next, p)
 	}
 	return fresh
+}
+
+// part returns the place of a part: that of one before, where the source is the same, or a
+// new one, which inherits what was answered under its name. The lock is held.
+func (f *Feed) part(before []*slot, m Mechanism) *slot {
+	var heir *slot
+	for _, p := range before {
+		switch {
+		case p.Name != m.Name:
+		case same(p.Source, m.Source):
+			return p
+		case heir == nil:
+			heir = p
+		}
+	}
+	if heir == nil {
+		p := newSlot(m, f.childName(m.Name))
+		p.plain = p.child
+		return p
+	}
+	p := &slot{Mechanism: m, child: heir.child, plain: heir.plain, naming: heir.naming}
+	p.phase, p.said, p.tree, p.err = heir.phase, heir.said, heir.tree, heir.err
+	p.complaint, p.noted = heir.complaint, heir.noted
+	p.inherited = p.phase != outstanding
+	return p
 }
 
 // partKey is what the answers of a part are kept by.
@@ -119,31 +135,22 @@ func same(a, b any) bool {
 	return a != nil && b != nil && reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
 }
 
-// startPart starts the source of a part, in place of one before it.
+// startPart starts the source of a part.
 func (f *Feed) startPart(p *slot) {
-	f.mu.Lock()
-	in, start := &Inlet{f, p}, p.Start
-	p.inlet = in
-	f.mu.Unlock()
-	watch, err := start(in)
+	watch, err := p.Start(&Inlet{f, p})
 	if err != nil {
-		in.Fail(err)
+		(&Inlet{f, p}).Fail(err)
 		watch = idle{}
 	}
 	f.mu.Lock()
-	old := p.watch
-	if f.closed || !slices.Contains(f.all(), p) {
-		old = watch
-	} else {
-		known, asked := p.phaseOf(), p.resolves()
+	gone := f.closed || p.gone
+	if !gone {
 		p.watch = watch
-		if known != p.phaseOf() || asked != p.resolves() {
-			f.touch(p)
-		}
+		f.touch(p)
 	}
 	f.mu.Unlock()
-	if old != nil {
-		f.retire([]Watch{old})
+	if gone {
+		watch.Close()
 	}
 }
 
@@ -161,12 +168,13 @@ func (f *Feed) turn() (retired []Watch) {
 	has := func(list []*slot, phase phase) bool {
 		return slices.ContainsFunc(list, func(s *slot) bool { return s.phaseOf() == phase })
 	}
+	waits := func(s *slot) bool { return s.phaseOf() == outstanding || s.inherited }
 	for _, s := range f.slots {
 		p := &s.parts
 		inUse := p.now == nil || has(p.now, answered)
 		switch {
 		case p.next == nil:
-		case inUse && (!has(p.next, answered) || has(p.next, outstanding) && !p.late):
+		case inUse && (!has(p.next, answered) || slices.ContainsFunc(p.next, waits) && !p.late):
 			if p.timer == nil {
 				p.timer = time.AfterFunc(f.patience(), func() { f.loseWith(s) })
 			}
@@ -207,9 +215,12 @@ func (f *Feed) useNext(s *slot) []Watch {
 func (f *Feed) dropped(s *slot, before []*slot) (watches []Watch) {
 	after := s.parts.all()
 	for _, p := range before {
-		if !slices.Contains(after, p) && p.watch != nil {
+		if slices.Contains(after, p) {
+			continue
+		}
+		p.gone = true
+		if p.watch != nil {
 			watches = append(watches, p.watch)
-			p.inlet = nil
 		}
 	}
 	return watches

@@ -15,14 +15,14 @@ type slot struct {
 	Mechanism
 	child string // what the names of its children over a cluster begin with
 	plain string // the name of its child over plain endpoints
-	inlet *Inlet // of the source; that of one before it does nothing any more
+	gone  bool   // what its source says counts no longer
 	watch Watch  // nil until the source is started
 	phase phase
 	parts parts // those that have taken its place, if any
 
-	splitting  sync.Mutex // one list of parts at a time
-	answering  sync.Mutex // one answer at a time becomes a tree
-	translator topology.Translator
+	splitting sync.Mutex // one list of parts at a time
+	naming    *naming
+	inherited bool // its source has not said a word; what there is was said by one before it
 
 	said      said          // its last answer
 	tree      topology.Tree // over that answer; without endpoints while there is none
@@ -33,11 +33,16 @@ type slot struct {
 	ask       bool          // it is to be asked to look again
 }
 
-// newSlot returns the place of a mechanism in the feed.
-func (f *Feed) newSlot(m Mechanism, child string) *slot {
-	s := &slot{Mechanism: m, child: child, plain: m.Name, translator: topology.Translator{Name: child, TrustNames: m.TrustNames}}
-	s.inlet = &Inlet{f, s}
-	return s
+// naming gives the children of a mechanism their names. Parts that follow one another under
+// one name share it.
+type naming struct {
+	mu         sync.Mutex // one answer at a time becomes a tree
+	translator topology.Translator
+}
+
+// newSlot returns the place of a mechanism.
+func newSlot(m Mechanism, child string) *slot {
+	return &slot{Mechanism: m, child: child, plain: m.Name, naming: &naming{translator: topology.Translator{Name: child, TrustNames: m.TrustNames}}}
 }
 
 // inUse returns the mechanisms in priority order, parts in the place of the whole. The

@@ -1,6 +1,7 @@
 package cds
 
 import (
+	"fmt"
 	"net/url"
 
 	"google.golang.org/grpc/resolver"
@@ -18,6 +19,9 @@ type Maker struct {
 	Target *discovery.Target
 	// EDS returns where the endpoints of a service come from.
 	EDS func(service string) (discovery.Source, error)
+	// Scope is where the list comes from. Parts with endpoints by EDS of another scope are
+	// other parts, so that those of two management servers are never used together.
+	Scope int
 
 	sources map[string]discovery.Source // that are at work, by what they are asked
 	used    map[string]discovery.Source // in the list that is being made
@@ -71,7 +75,7 @@ func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) e
 	c := k.Cluster
 	switch c.Kind {
 	case EDS:
-		return m.same("eds "+c.Service, func() (discovery.Source, error) { return m.EDS(c.Service) })
+		return m.same(fmt.Sprint("eds ", m.Scope, " ", c.Service), func() (discovery.Source, error) { return m.EDS(c.Service) })
 	case LogicalDNS:
 		return m.dns(c.Host)
 	case StrictDNS:

@@ -1,0 +1,210 @@
+package eds
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/grpc/grpclog"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/internal/cds"
+	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+var logger = grpclog.Component("understudy")
+
+// clusterSource finds out where the endpoints of a cluster come from, by CDS.
+type clusterSource struct {
+	source
+	target *discovery.Target
+}
+
+// Start implements discovery.Source.
+func (s clusterSource) Start(r discovery.Receiver) (discovery.Watch, error) {
+	h := &hub{source: s.source, receiver: r, parts: make(map[*partWatch]bool), noted: make(map[string]string)}
+	h.maker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) { return &part{h, h.maker.Scope, service}, nil }}
+	w, err := s.follow(r, h.needs, h.pass)
+	if err != nil {
+		return nil, err
+	}
+	return &hubWatch{w, h}, nil
+}
+
+// hub tells of the parts of a cluster, and tells those that need EDS their endpoints.
+type hub struct {
+	source   source
+	receiver discovery.Receiver
+	maker    cds.Maker
+	noted    map[string]string // what has no effect, by cluster, as was logged last
+	read     reads
+
+	mu      sync.Mutex
+	current adsclient.Snapshot
+	parts   map[*partWatch]bool
+	closed  bool
+}
+
+// needs says which resources are needed, as far as clusters are known. It is called on the
+// stack of the stream.
+func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
+	var needs adsclient.Needs
+	found := make(map[string]cds.Known)
+	list, asked := clusters.Resolve(h.source.cluster, func(name string) clusters.Cluster {
+		k := h.find(known[name])
+		found[name] = k
+		if k.Cluster == nil {
+			return clusters.Cluster{Err: k.Err, Waiting: k.Err == nil}
+		}
+		return clusters.Cluster{Children: k.Cluster.Children}
+	})
+	needs.Clusters = asked
+	for _, e := range list {
+		switch c := found[e.Name].Cluster; {
+		case e.Err != nil || c == nil:
+		case c.Kind == cds.EDS:
+			needs.Endpoints = append(needs.Endpoints, c.Service)
+		default:
+			needs.Whole = true
+		}
+	}
+	return needs
+}
+
+// find returns what is known of a cluster.
+func (h *hub) find(s adsclient.State) cds.Known {
+	if s.Message == nil {
+		return cds.Known{Err: s.Err}
+	}
+	c, err := h.read.of(s.Message.(*clusterv3.Cluster))
+	return cds.Known{Cluster: c, Err: err}
+}
+
+// pass passes on what is known.
+func (h *hub) pass(s adsclient.Snapshot) {
+	h.mu.Lock()
+	h.current = s
+	h.mu.Unlock()
+	h.maker.Scope = s.Server
+	list, asked := h.maker.Parts(h.source.cluster, func(name string) cds.Known { return h.find(s.Clusters[name]) }, nil)
+	h.note(s, asked)
+	h.receiver.Parts(list)
+	h.mu.Lock()
+	parts := slices.Collect(maps.Keys(h.parts))
+	h.mu.Unlock()
+	for _, p := range parts {
+		if p.server == s.Server {
+			p.pass(s.Endpoints[p.service])
+		}
+	}
+}
+
+// note logs what has no effect in these clusters, once.
+func (h *hub) note(s adsclient.Snapshot, names []string) {
+	for _, name := range names {
+		k := h.find(s.Clusters[name])
+		if k.Cluster == nil || len(k.Cluster.Notes) == 0 {
+			continue
+		}
+		if text := (&topology.Invalid{Problems: k.Cluster.Notes}).Error(); h.noted[name] != text {
+			h.noted[name] = text
+			logger.Warningf("eds: cluster %q: %s", name, text)
+		}
+	}
+}
+
+// hubWatch is a hub at work.
+type hubWatch struct {
+	*watch
+	hub *hub
+}
+
+// Close implements discovery.Watch.
+func (w *hubWatch) Close() {
+	w.hub.mu.Lock()
+	w.hub.closed = true
+	w.hub.mu.Unlock()
+	w.watch.Close()
+}
+
+// part is the source of a cluster whose endpoints come by EDS. They are those of the
+// server that the clusters come from.
+type part struct {
+	hub     *hub
+	server  int
+	service string
+}
+
+// Start implements discovery.Source. Where the hub is closed, as that of a channel which
+// was idle since, the part is on its own.
+func (p *part) Start(r discovery.Receiver) (discovery.Watch, error) {
+	h := p.hub
+	w := &partWatch{part: p, receiver: r}
+	h.mu.Lock()
+	alone, now := h.closed, h.current.Endpoints[p.service]
+	if !alone {
+		h.parts[w] = true
+	}
+	h.mu.Unlock()
+	if alone {
+		s := h.source
+		s.cluster = p.service
+		return s.Start(r)
+	}
+	w.pass(now)
+	return w, nil
+}
+
+// partWatch is a part at work.
+type partWatch struct {
+	*part
+	receiver discovery.Receiver
+
+	mu   sync.Mutex
+	last adsclient.State
+}
+
+// pass passes on what is known of the endpoints, if that is news.
+func (w *partWatch) pass(s adsclient.State) {
+	w.mu.Lock()
+	news := s != w.last
+	w.last = s
+	w.mu.Unlock()
+	if news {
+		passOn(w.receiver, s)
+	}
+}
+
+// Close implements discovery.Watch.
+func (w *partWatch) Close() {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	delete(w.hub.parts, w)
+}
+
+// reads keeps what was read of the last clusters, since each is looked at for every change
+// of another. It is safe for concurrent use.
+type reads struct {
+	mu   sync.Mutex
+	kept map[*clusterv3.Cluster]*cds.Cluster
+}
+
+func (r *reads) of(c *clusterv3.Cluster) (*cds.Cluster, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if read, ok := r.kept[c]; ok {
+		return read, nil
+	}
+	read, err := cds.Read(c)
+	if err != nil {
+		return nil, err
+	}
+	if r.kept == nil || len(r.kept) > 2*clusters.MaxClusters {
+		r.kept = make(map[*clusterv3.Cluster]*cds.Cluster)
+	}
+	r.kept[c] = read
+	return read, nil
+}

@@ -1,0 +1,292 @@
+package eds
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// site is a channel over management servers in a network of its own.
+type site struct {
+	t       *testing.T
+	cc      *channel
+	names   []string // what was looked up
+	mu      sync.Mutex
+	servers map[string]*bufconn.Listener
+	stops   map[string]func()
+}
+
+func newSite(t *testing.T) *site {
+	return &site{t: t, cc: newChannel(), servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
+}
+
+// start starts a server at an address.
+func (s *site) start(address string, script adstest.Script) {
+	l := bufconn.Listen(1 << 20)
+	server := adstest.Serve(l, script)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.servers[address] = l
+	s.stops[address] = server.Stop
+}
+
+func (s *site) stop(address string) {
+	s.mu.Lock()
+	stop := s.stops[address]
+	delete(s.servers, address)
+	delete(s.stops, address)
+	s.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
+	s.mu.Lock()
+	l := s.servers[address]
+	s.mu.Unlock()
+	if l == nil {
+		return nil, fmt.Errorf("connection refused")
+	}
+	return l.DialContext(ctx)
+}
+
+// Scheme, Build and the rest make it DNS.
+func (*site) Scheme() string { return "dns" }
+
+func (s *site) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	s.names = append(s.names, target.Endpoint())
+	return s, cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.9.0.1:443"}}}}})
+}
+
+func (*site) ResolveNow(resolver.ResolveNowOptions) {}
+func (*site) Close()                                {}
+
+func (s *site) builder() *discovery.Builder {
+	network := &adsclient.Network{Dial: s.dial}
+	return NewBuilder(WithInsecure(), failover.WithResolvers(s), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
+}
+
+// open begins to resolve a target.
+func (s *site) open(b *discovery.Builder, text string) (closeIt func()) {
+	s.t.Helper()
+	r, err := b.Build(target(s.t, text), s.cc, resolver.BuildOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.Close
+}
+
+// end stops all servers.
+func (s *site) end() {
+	for address := range s.servers {
+		s.stop(address)
+	}
+	synctest.Wait()
+}
+
+// saw returns what the channel was told since it was last called, a line each.
+func (s *site) saw() string {
+	synctest.Wait()
+	var lines []string
+	for {
+		select {
+		case state := <-s.cc.states:
+			var parts []string
+			for _, e := range state.Endpoints {
+				parts = append(parts, e.Addresses[0].Addr+" "+hierarchy.Path(e)[0])
+			}
+			_, priorities, _ := strings.Cut(state.ServiceConfig.Config.(rawConfig).text, `"priorities":`)
+			list, _, _ := strings.Cut(priorities, "]")
+			lines = append(lines, strings.Join(parts, ", ")+" of "+list+"]")
+		case err := <-s.cc.errors:
+			lines = append(lines, "error "+err.Error())
+		default:
+			return strings.Join(lines, "\n")
+		}
+	}
+}
+
+func (s *site) expect(want string) {
+	s.t.Helper()
+	if got := s.saw(); got != want {
+		s.t.Errorf("channel saw\n%s\nwant\n%s", got, want)
+	}
+}
+
+// expectLast is for what comes in several updates.
+func (s *site) expectLast(want string) {
+	s.t.Helper()
+	if got := s.saw(); got[strings.LastIndexByte(got, '\n')+1:] != want {
+		s.t.Errorf("channel saw\n%s\nwant at last\n%s", got, want)
+	}
+}
+
+// server is the address of the management servers.
+const server, second = "10.0.0.1:18000", "10.0.0.2:18000"
+
+// A37's case: EDS first, plain DNS as the last resort. It follows what changes.
+func TestClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		catalogue := adstest.NewCatalogue(
+			adstest.Aggregate("shop", "near", "rest"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"),
+			adstest.Aggregate("rest", "near", "backup"), adstest.LogicalDNS("backup", "backup.example.com", 443),
+		)
+		s.start(server, catalogue.Serve)
+		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
+		s.expectLast(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
+		catalogue.Set(adstest.Cluster("near", "10.1.0.2:1"))
+		s.expect(`10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
+		// Another cluster in front: what is in use stays until it has come.
+		catalogue.Set(adstest.Aggregate("shop", "new", "near", "rest"), adstest.EDS("new"))
+		s.expect("")
+		catalogue.Set(adstest.Cluster("new", "10.3.0.1:1"))
+		s.expect(`10.3.0.1:1 new/child0, 10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["new/child0","near/child0","backup"]`)
+		// The cluster itself may become something else.
+		catalogue.Set(adstest.EDS("shop"), adstest.Cluster("shop", "10.4.0.1:1"))
+		s.expect(`10.4.0.1:1 shop/child0 of ["shop/child0"]`)
+		if got := fmt.Sprint(s.names); got != "[backup.example.com:443]" {
+			t.Errorf("looked up %s, want the backup once", got)
+		}
+	})
+}
+
+// A cluster that is no aggregate, with endpoints of another name.
+func TestServiceNameOfACluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		cluster := adstest.EDS("shop")
+		cluster.EdsClusterConfig.ServiceName = "service"
+		s.start(server, adstest.NewCatalogue(cluster, adstest.Cluster("service", "10.1.0.1:1")).Serve)
+		defer s.open(s.builder().With(WithCDS()), "eds://"+server+"/shop")()
+		s.expect(`10.1.0.1:1 shop/child0 of ["shop/child0"]`)
+	})
+}
+
+// Clusters that lead nowhere are priorities without endpoints, whose errors name the
+// cluster and the way to it; the others go on.
+func TestClustersThatLeadNowhere(t *testing.T) {
+	maglev := adstest.EDS("bad")
+	maglev.LbPolicy = clusterv3.Cluster_MAGLEV
+	for about, test := range map[string]struct {
+		clusters []*clusterv3.Cluster
+		after    time.Duration
+		want     string
+	}{
+		"itself":  {[]*clusterv3.Cluster{adstest.Aggregate("shop", "shop", "good")}, 0, `cluster "shop" names itself: shop -> shop`},
+		"missing": {[]*clusterv3.Cluster{adstest.Aggregate("shop", "nowhere", "good")}, 15 * time.Second, `cluster "nowhere" (named by shop): eds: no cluster "nowhere" from dns:///10.0.0.1:18000: the server has no such resource`},
+		"policy":  {[]*clusterv3.Cluster{adstest.Aggregate("shop", "bad", "good"), maglev}, 0, `cluster "bad" (named by shop): eds: no cluster "bad" from dns:///10.0.0.1:18000: lb_policy: lb_policy MAGLEV is not supported`},
+		"no endpoints": {[]*clusterv3.Cluster{adstest.Aggregate("shop", "empty", "good"), adstest.EDS("empty")}, 15 * time.Second,
+			`eds: no endpoints of cluster "empty" from dns:///10.0.0.1:18000: the server has no such resource`},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t)
+				defer s.end()
+				catalogue := adstest.NewCatalogue(adstest.EDS("good"), adstest.Cluster("good", "10.1.0.1:1"))
+				for _, c := range test.clusters {
+					catalogue.Set(c)
+				}
+				s.start(server, catalogue.Serve)
+				before := logged.Count(test.want)
+				defer s.open(s.builder(), "eds://"+server+"/shop?cds=true&failoverTimeout=1h")()
+				time.Sleep(test.after)
+				if got := s.saw(); !strings.HasPrefix(got, "10.1.0.1:1 good/child0 of [") || strings.Contains(got, "\n") {
+					t.Errorf("channel saw\n%s\nwant the good cluster, behind the other", got)
+				}
+				if got := logged.Count(test.want) - before; got != 1 {
+					t.Errorf("%q is logged %d times, want once", test.want, got)
+				}
+			})
+		})
+	}
+}
+
+// Nothing works: the error of each part is what calls see.
+func TestNoClusterAtAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
+		if got := s.saw(); !strings.HasPrefix(got, `error eds: no cluster "shop" from dns:///10.0.0.1:18000: `) {
+			t.Errorf("channel saw %s", got)
+		}
+		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a", "b"), adstest.EDS("a"), adstest.EDS("b")).Serve)
+		time.Sleep(20 * time.Second)
+		if got := s.saw(); !strings.HasPrefix(got, `error eds: no part has an address: a: no endpoints of cluster "a" from dns`) && !strings.Contains(got, `a: eds: no endpoints of cluster "a"`) || !strings.Contains(got, `b: eds: no endpoints of cluster "b"`) {
+			t.Errorf("channel saw %s, want both", got)
+		}
+	})
+}
+
+// The first server dies in the middle of an update. The second takes over with all that it
+// has, never with some of it beside the first one's.
+func TestServersAreNeverMixed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		first := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "b"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.EDS("b"), adstest.Cluster("b", "10.1.0.2:1"))
+		other := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "c"), adstest.EDS("a"), adstest.Cluster("a", "10.2.0.1:1"), adstest.EDS("c"))
+		s.start(server, first.Serve)
+		s.start(second, other.Serve)
+		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		s.expectLast(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
+		first.Set(adstest.Aggregate("shop", "a", "d")) // which it does not have yet
+		synctest.Wait()
+		s.stop(server)
+		time.Sleep(10 * time.Second) // the second server lacks c
+		if got := s.saw(); strings.Contains(got, "10.2.") || got != "" && !strings.HasPrefix(got, "10.1.0.1:1 a/child0") {
+			t.Errorf("channel saw %s, want the first server's endpoints only", got)
+		}
+		other.Set(adstest.Cluster("c", "10.2.0.2:1"))
+		time.Sleep(time.Minute)
+		for line := range strings.Lines(s.saw()) {
+			if strings.Contains(line, "10.1.") && strings.Contains(line, "10.2.") {
+				t.Errorf("endpoints of both servers are mixed: %s", line)
+			}
+		}
+		first.Set(adstest.EDS("d"), adstest.Cluster("d", "10.1.0.3:1"))
+		s.start(server, first.Serve)
+		time.Sleep(150 * time.Second)
+		if got := s.saw(); !strings.HasSuffix(got, `10.1.0.1:1 a/child0, 10.1.0.3:1 d/child0 of ["a/child0","d/child0"]`) {
+			t.Errorf("channel saw\n%s\nwant the first server's again", got)
+		}
+	})
+}
+
+// What was known is used by a channel that was idle while the server died.
+func TestClustersOfAnIdleChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a", "backup"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.LogicalDNS("backup", "backup.example.com", 443)).Serve)
+		b := s.builder()
+		closeIt := s.open(b, "eds://"+server+"/shop?cds=true")
+		s.expectLast(`10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
+		closeIt()
+		s.stop(server)
+		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		time.Sleep(time.Minute)
+		if got := s.saw(); !strings.HasSuffix(got, `10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`) {
+			t.Errorf("channel saw\n%s\nwant what was known before", got)
+		}
+	})
+}

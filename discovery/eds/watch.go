@@ -1,0 +1,80 @@
+package eds
+
+import (
+	"sync"
+	"time"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/adsclient"
+)
+
+// watch passes on what is followed. The shared stream must not wait for a channel, so its
+// calls only leave news, and a goroutine passes on the latest.
+type watch struct {
+	receiver  discovery.Receiver
+	pass      func(adsclient.Snapshot)
+	following *adsclient.Following
+	news      chan news // holds what was not passed on yet
+	done      chan struct{}
+	close     sync.Once
+}
+
+// news is what servers say or, while they have nothing, why.
+type news struct {
+	snapshot adsclient.Snapshot
+	err      error
+}
+
+// Changed implements adsclient.Follower.
+func (w *watch) Changed(s adsclient.Snapshot) { w.leave(news{snapshot: s}) }
+
+// Unknown implements adsclient.Follower.
+func (w *watch) Unknown(err error) { w.leave(news{err: err}) }
+
+// leave replaces older news. One goroutine at a time calls it.
+func (w *watch) leave(n news) {
+	select {
+	case <-w.news:
+	default:
+	}
+	w.news <- n
+}
+
+func (w *watch) run() {
+	for {
+		select {
+		case <-w.done:
+			return
+		case n := <-w.news:
+			if n.err != nil {
+				w.receiver.Fail(n.err)
+			} else {
+				w.pass(n.snapshot)
+			}
+		}
+	}
+}
+
+// passOn tells a receiver what is known of endpoints, if anything.
+func passOn(r discovery.Receiver, s adsclient.State) {
+	switch {
+	case s.Message != nil:
+		_ = r.Update(discovery.Answer{Cluster: s.Message.(*endpointv3.ClusterLoadAssignment)}) // the server sends what is new unasked
+	case s.Err != nil:
+		r.Fail(s.Err)
+	}
+}
+
+// Confirmed returns when the server in use was last heard: what it sent stays in use
+// without it.
+func (w *watch) Confirmed() time.Time { return w.following.Heard() }
+
+// Close implements discovery.Watch.
+func (w *watch) Close() {
+	w.close.Do(func() {
+		w.following.Stop()
+		close(w.done)
+	})
+}

@@ -1,0 +1,161 @@
+package adsclient
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/ads"
+)
+
+// State is what one server says of a resource that is needed: all of it is empty where it
+// has said nothing yet.
+type State struct {
+	Message proto.Message // the last good one, which is shared and must not be modified
+	Err     error         // why there is none
+}
+
+// Snapshot is what one server says of all that a target needs, by name.
+type Snapshot struct {
+	Server              int // whose number in the list of servers this is
+	Clusters, Endpoints map[string]State
+}
+
+// Needs says which resources a target needs, as far as that can be told from what is known
+// of its clusters. Whole means that it has endpoints which need none of them.
+type Needs struct {
+	Clusters, Endpoints []string
+	Whole               bool
+}
+
+// view is what one server says about a target. It is touched in events of the Following's
+// serializer only.
+type view struct {
+	of     *Following
+	server int
+
+	clusters, endpoints map[string]*viewed
+	err                 error // the last that was said
+}
+
+// viewed is one resource of a view. It is a Watcher.
+type viewed struct {
+	view   *view
+	state  State
+	absent bool // the server has said that there is none
+	gone   bool // it is asked for no longer
+	cancel func()
+}
+
+func newView(g *Following, server int) *view {
+	return &view{of: g, server: server, clusters: make(map[string]*viewed), endpoints: make(map[string]*viewed)}
+}
+
+// ask asks the server for what is needed, and for nothing else.
+func (v *view) ask() Needs {
+	needs := v.of.target.Needs(v.snapshot().Clusters)
+	v.askFor(Clusters, v.clusters, needs.Clusters)
+	v.askFor(Endpoints, v.endpoints, needs.Endpoints)
+	return needs
+}
+
+func (v *view) askFor(of *Type, have map[string]*viewed, names []string) {
+	needed := make(map[string]bool)
+	for _, name := range names {
+		needed[name] = true
+		if have[name] == nil {
+			r := &viewed{view: v}
+			have[name] = r
+			r.cancel = Watch(v.of.target.Servers[v.server], of, name, r, v.of.recorder)
+		}
+	}
+	for name, r := range have {
+		if !needed[name] {
+			r.gone = true
+			delete(have, name)
+			r.cancel()
+		}
+	}
+}
+
+// close asks for nothing any more.
+func (v *view) close() {
+	v.askFor(Clusters, v.clusters, nil)
+	v.askFor(Endpoints, v.endpoints, nil)
+}
+
+// has returns how much of what is needed is there.
+func (v *view) has(needs Needs) ads.Has {
+	waits, good := false, needs.Whole
+	for _, r := range v.clusters {
+		waits = waits || r.state.Message == nil && !r.absent
+	}
+	for _, r := range v.endpoints {
+		waits = waits || r.state.Message == nil && !r.absent
+		good = good || r.state.Message != nil
+	}
+	switch {
+	case waits:
+		return ads.Waiting
+	case good:
+		return ads.All
+	}
+	return ads.Nothing
+}
+
+// some returns whether there is anything good.
+func (v *view) some() bool {
+	for _, all := range []map[string]*viewed{v.clusters, v.endpoints} {
+		for _, r := range all {
+			if r.state.Message != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// snapshot returns what the server says now.
+func (v *view) snapshot() Snapshot {
+	s := Snapshot{Server: v.server, Clusters: make(map[string]State), Endpoints: make(map[string]State)}
+	for name, r := range v.clusters {
+		s.Clusters[name] = r.state
+	}
+	for name, r := range v.endpoints {
+		s.Endpoints[name] = r.state
+	}
+	return s
+}
+
+// event queues what happens to a resource: watchers must not call back. Change returns
+// whether the follower is concerned.
+func (r *viewed) event(change func() (news bool)) {
+	r.view.of.serial.Enqueue(func() {
+		if !r.gone {
+			r.view.of.happened(r.view, change())
+		}
+	})
+}
+
+// Resource implements Watcher.
+func (r *viewed) Resource(m proto.Message) {
+	r.event(func() bool {
+		r.state, r.absent = State{Message: m}, false
+		return true
+	})
+}
+
+// Unknown implements Watcher.
+func (r *viewed) Unknown(err error, absent bool) {
+	r.event(func() bool {
+		r.state.Err, r.view.err = err, err
+		r.absent = r.absent || absent
+		return true
+	})
+}
+
+// Reachable implements Watcher.
+func (r *viewed) Reachable(is bool) {
+	r.event(func() bool {
+		r.view.of.order.Reachable(r.view.server, is)
+		return false
+	})
+}
