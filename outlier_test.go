@@ -24,10 +24,17 @@ type fleet struct {
 	cc     *lbtest.ClientConn
 	policy balancer.Balancer
 	bad    map[string]bool // endpoints whose calls fail
+	keep   map[string]bool // endpoints that are left without a connection
 }
 
 // inFleet has parts of so many endpoints each: a0, a1, … in the first, then b0, ….
 func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
+	t.Helper()
+	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, parts...)
+}
+
+// inFleetWith is inFleet with other settings.
+func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), parts ...int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := &fleet{t: t, cc: &lbtest.ClientConn{}, bad: map[string]bool{}}
@@ -42,7 +49,7 @@ func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
 			}
 			given = append(given, part)
 		}
-		h.update(topology.Join(topology.Settings{OutlierDetection: true}, topology.Targets(given)))
+		h.update(topology.Join(settings, topology.Targets(given)))
 		f(h)
 	})
 }
@@ -67,7 +74,7 @@ func (h *fleet) update(tree topology.Tree) {
 func (h *fleet) settle() {
 	synctest.Wait()
 	for _, sc := range h.cc.Live() {
-		if sc.Connects() > 0 && !sc.HasHealthListener() {
+		if sc.Connects() > 0 && !sc.HasHealthListener() && !h.keep[sc.Addresses[0].Addr] {
 			sc.Report(connectivity.Ready, nil)
 			synctest.Wait()
 			sc.ReportHealth(connectivity.Ready, nil)
@@ -91,7 +98,9 @@ func (h *fleet) call() (endpoint string, failed bool) {
 	if failed = h.bad[endpoint]; failed {
 		info.Err = status.Error(codes.Internal, "broken")
 	}
-	result.Done(info)
+	if result.Done != nil {
+		result.Done(info)
+	}
 	return endpoint, failed
 }
 

@@ -77,6 +77,14 @@ func WithPickFirst() Option {
 	return func(o *options) { o.settings.PickFirst = true }
 }
 
+// WithMinReady sets the part of a priority's weight that is to be READY, from 0 to 1:
+// below that the calls go to the next priority that has as much, once it is connected. They
+// come back when recovery is READY, which is minReady or more; 0 stands for minReady. The
+// default is 0: a priority is used as long as anything of it is READY.
+func WithMinReady(minReady, recovery float64) Option {
+	return func(o *options) { o.settings.MinReady, o.settings.MinReadyRecovery = minReady, recovery }
+}
+
 // WithOutlierDetection takes endpoints whose calls fail out of use for a while, and
 // priorities whose endpoints all do. So calls that end with UNAVAILABLE or
 // DEADLINE_EXCEEDED, or with INTERNAL from the server, fail over as lost connections do
@@ -139,10 +147,26 @@ var parameters = map[string]func(*options, string) error{
 		o.settings.PickFirst, err = parseBool(v)
 		return err
 	},
+	"minReady": func(o *options, v string) (err error) {
+		o.settings.MinReady, err = parseFraction(v)
+		return err
+	},
+	"minReadyRecovery": func(o *options, v string) (err error) {
+		o.settings.MinReadyRecovery, err = parseFraction(v)
+		return err
+	},
 	"outlierDetection": func(o *options, v string) (err error) {
 		o.settings.OutlierDetection, err = parseBool(v)
 		return err
 	},
+}
+
+func parseFraction(text string) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q given, want a number from 0 to 1, such as 0.6", text)
+	}
+	return f, nil
 }
 
 func parseBool(text string) (bool, error) {
@@ -172,6 +196,12 @@ func (o *options) check() error {
 			}
 			return fmt.Errorf("%s: %v given, want a duration such as 10s, or 0s for none", name, d)
 		}
+	}
+	if f := o.settings.MinReady; !(f >= 0 && f <= 1) {
+		return fmt.Errorf("minReady: %v given, want a number from 0 to 1", f)
+	}
+	if f := o.settings.MinReadyRecovery; f != 0 && !(f >= o.settings.MinReady && f <= 1) {
+		return fmt.Errorf("minReadyRecovery: %v given, want a number from minReady, %v, to 1", f, o.settings.MinReady)
 	}
 	if o.settings.OutlierDetection && o.settings.PickFirst {
 		return errors.New("outlierDetection: true given together with pickFirst, want one of them: one pick_first over several endpoints does not notice that one of them is ejected")

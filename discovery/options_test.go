@@ -45,6 +45,8 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 		{"x:///y?slowStart=0s", options, []string{`"failoverTimeout":"3s"`, `{"startPoint":"random"}`}},
 		{"x:///y?pickFirst=true", nil, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
 		{"x:///y", []discovery.Option{discovery.WithPickFirst()}, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
+		{"x:///y?minReady=0.6", nil, []string{`"failbackDelay":"0s","minReady":0.6}`}},
+		{"x:///y?minReadyRecovery=0.9", []discovery.Option{discovery.WithMinReady(0.6, 0.8)}, []string{`"minReady":0.6,"minReadyRecovery":0.9}`}},
 		{"x:///y", nil, []string{`"reportEmptied":false,"childPolicy":[{"understudy_drop"`}},
 		{"x:///y?outlierDetection=true", nil, []string{emptied}},
 		{"x:///y", []discovery.Option{discovery.WithOutlierDetection()}, []string{emptied}},
@@ -62,7 +64,7 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 }
 
 func TestMistakesInOptions(t *testing.T) {
-	const all = "want one of authority, failbackDelay, failoverTimeout, outlierDetection, pickFirst, shelf, slowStart"
+	const all = "want one of authority, failbackDelay, failoverTimeout, minReady, minReadyRecovery, outlierDetection, pickFirst, shelf, slowStart"
 	parse := func(t *discovery.Target) ([]discovery.Part, error) {
 		t.Parameter("shelf")
 		return []discovery.Part{{Source: &scripted{}}}, nil
@@ -84,6 +86,10 @@ func TestMistakesInOptions(t *testing.T) {
 		{"shelf=a;b", nil, "has a query that does not parse"},
 		{"", discovery.WithFailoverTimeout(0), "failoverTimeout: a duration that is not positive given"},
 		{"", discovery.WithSlowStart(-time.Second), "slowStart: -1s given"},
+		{"minReady=most", nil, `minReady: "most" given, want a number from 0 to 1, such as 0.6`},
+		{"minReady=1.5", nil, "minReady: 1.5 given, want a number from 0 to 1"},
+		{"minReady=NaN", nil, "minReady: NaN given, want a number from 0 to 1"},
+		{"minReadyRecovery=0.5", discovery.WithMinReady(0.6, 0), "minReadyRecovery: 0.5 given, want a number from minReady, 0.6, to 1"},
 		{"outlierDetection=on", nil, `outlierDetection: "on" given, want true or false`},
 		{"pickFirst=true", discovery.WithOutlierDetection(), "outlierDetection: true given together with pickFirst, want one of them"},
 		{"", discovery.WithServiceConfig(`{"loadBalancingConfig":[]}`), "loadBalancingConfig is set by the resolver"},

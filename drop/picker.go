@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // dropped counts the calls that were dropped.
@@ -27,6 +28,9 @@ type picker struct {
 	recorder   estats.MetricsRecorder
 	target     string
 }
+
+// Tier returns what the child says of its endpoints; see shell.TierOf.
+func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
 // Pick picks, or drops. A dropped call fails with a status error: it is to end, also
 // if it waits for ready (gRFC A27, "EDS").

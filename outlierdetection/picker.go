@@ -28,6 +28,9 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, nil
 }
 
+// Tier returns what the child says of its endpoints; see shell.TierOf.
+func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
+
 // Failure returns what the child's picker fails with; see shell.FailureOf.
 func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
@@ -38,7 +41,11 @@ type reporting struct {
 }
 
 // Tier is described at shell.TierOf.
-func (r *reporting) Tier() shell.Tier { return r.tier }
+func (r *reporting) Tier() shell.Tier {
+	tier := r.tier
+	tier.ReadyPart = shell.TierOf(r.Picker).ReadyPart
+	return tier
+}
 
 // Failure returns what the child's picker fails with; see shell.FailureOf.
 func (r *reporting) Failure() error { return shell.FailureOf(r.Picker) }

@@ -13,7 +13,9 @@
 //	    "failoverTimeout": "10s",
 //	    "childRetention": "15m",
 //	    "removedChildRetention": "15m",
-//	    "failbackDelay": "0s"
+//	    "failbackDelay": "0s",
+//	    "minReady": 0.6,
+//	    "minReadyRecovery": 0.8
 //	}}
 //
 //	field                                      type              default   range                         from
@@ -25,6 +27,8 @@
 //	childRetention                             duration          "15m"     "0s" and more                 A56; a field of our own
 //	removedChildRetention                      duration          "15m"     "0s" and more                 A56; a field of our own
 //	failbackDelay                              duration          "0s"      "0s" and more                 our own
+//	minReady                                   number            0         0 to 1                        our own
+//	minReadyRecovery                           number            0         0, or minReady to 1           our own
 //
 // priorities has the names of children, the highest first. A child that it leaves out is
 // not created; one that exists already is updated and kept. Without priorities, calls

@@ -19,7 +19,7 @@ var (
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	document := read(t, "../docs/a56.md")
 	var code strings.Builder
-	for _, pattern := range []string{"*_test.go", "../internal/core/priority/*_test.go", "../hierarchy/*_test.go", "../internal/arch/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "../internal/core/priority/*_test.go", "../hierarchy/*_test.go", "../*_test.go", "../internal/arch/*_test.go"} {
 		for _, file := range glob(t, pattern) {
 			code.WriteString(read(t, file))
 		}

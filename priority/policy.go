@@ -51,6 +51,8 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 		ChildRetention:        time.Duration(c.ChildRetention),
 		RemovedChildRetention: time.Duration(c.RemovedChildRetention),
 		FailbackDelay:         time.Duration(c.FailbackDelay),
+		MinReady:              c.MinReady,
+		MinReadyRecovery:      c.MinReadyRecovery,
 	}
 }
 
@@ -86,7 +88,7 @@ func (p *policy) State() balancer.State {
 func (p *policy) newChild(name string) *shell.Child {
 	return p.NewChild(name, shell.Handlers{
 		Reported: func(_ *shell.Child, state balancer.State) {
-			p.event(name, p.core.Reported(name, states[state.ConnectivityState], conditions[shell.TierOf(state.Picker).Condition]))
+			p.event(name, p.core.Reported(name, states[state.ConnectivityState], tierOf(state.Picker)))
 		},
 		Refused: func(*shell.Child, balancer.State) {
 			_, actions := p.core.Rejected(name)
@@ -143,6 +145,12 @@ func (p *policy) resolveNow(name string) {
 	default:
 		p.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 	}
+}
+
+// tierOf returns what a child says with its picker.
+func tierOf(picker balancer.Picker) core.Tier {
+	tier := shell.TierOf(picker)
+	return core.Tier{Condition: conditions[tier.Condition], ReadyPart: tier.ReadyPart}
 }
 
 // conditions has the core's names of what children say beside their states.

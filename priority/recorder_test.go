@@ -120,7 +120,9 @@ func (p picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 }
 
 // Tier tells what outlier detection would.
-func (p picker) Tier() shell.Tier { return shell.Tier{Condition: shell.Condition(p.report.Condition)} }
+func (p picker) Tier() shell.Tier {
+	return shell.Tier{Condition: shell.Condition(p.report.Condition), ReadyPart: p.report.ReadyPart}
+}
 
 // Failure tells what the pickers of this module's policies tell.
 func (p picker) Failure() error { return p.report.Err() }
@@ -185,6 +187,8 @@ func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 		ChildRetention:        lbconfig.Duration(u.Config.ChildRetention),
 		RemovedChildRetention: lbconfig.Duration(u.Config.RemovedChildRetention),
 		FailbackDelay:         lbconfig.Duration(u.Config.FailbackDelay),
+		MinReady:              u.Config.MinReady,
+		MinReadyRecovery:      u.Config.MinReadyRecovery,
 	}
 	for _, name := range u.Config.Children {
 		c.Children[name] = lbconfig.PriorityChild{

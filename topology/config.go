@@ -42,6 +42,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	top.Priorities = make([]string, 0, len(priorities))
 	top.RemovedChildRetention = retention
 	top.FailbackDelay = lbconfig.Duration(settings.FailbackDelay)
+	top.MinReady, top.MinReadyRecovery = settings.MinReady, settings.MinReadyRecovery
 	if settings.FailoverTimeout > 0 {
 		top.FailoverTimeout = lbconfig.Duration(settings.FailoverTimeout)
 	}

@@ -22,6 +22,10 @@ type Settings struct {
 	// PickFirst sends the calls of a locality to the first of its endpoints that
 	// connects (gRFC A62). Otherwise they go to all by their weights.
 	PickFirst bool
+	// MinReady is the part of a priority's weight that is to be READY: below that the
+	// calls go to the next one that has as much, if there is one. They come back at
+	// MinReadyRecovery, or at MinReady where that is more.
+	MinReady, MinReadyRecovery float64
 	// OutlierDetection takes endpoints whose calls fail out of use for a while, and
 	// priorities whose endpoints all do (gRFC A50). It has no effect with PickFirst,
 	// which does not notice.

@@ -175,7 +175,9 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 			pickers[i] = &recorded[i]
 		}
 	}
-	return weighted.New(pickers, weights, places)
+	picker := weighted.New(pickers, weights, places)
+	picker.SetReadyPart(p.core.ReadyPart())
+	return picker
 }
 
 // Watched has calls recorded while somebody watches. They cost nothing otherwise.

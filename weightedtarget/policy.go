@@ -109,9 +109,26 @@ func (p *policy) State() balancer.State {
 	}
 	picker := p.pickerOf(names)
 	if all == core.Ready {
+		picker.SetReadyPart(p.readyPart(names))
 		p.picker = picker // only what calls get counts for a child's place
 	}
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
+}
+
+// readyPart returns which part of the weight of all targets is READY: that of the READY
+// ones, as far as they are.
+func (p *policy) readyPart(ready []string) float64 {
+	part, all := 0.0, 0.0
+	for name, c := range p.children {
+		if p.core.Has(name) {
+			all += float64(c.weight)
+		}
+	}
+	for _, name := range ready {
+		c := p.children[name]
+		part += float64(c.weight) * shell.TierOf(c.counts.Picker).ReadyPart
+	}
+	return part / all
 }
 
 // pickerOf returns a picker of the children of the given names.

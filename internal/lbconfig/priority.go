@@ -18,6 +18,8 @@ type Priority struct {
 	ChildRetention        Duration                 `json:"childRetention"`
 	RemovedChildRetention Duration                 `json:"removedChildRetention"`
 	FailbackDelay         Duration                 `json:"failbackDelay"`
+	MinReady              float64                  `json:"minReady,omitempty"`
+	MinReadyRecovery      float64                  `json:"minReadyRecovery,omitempty"`
 }
 
 // PriorityChild is one child.
@@ -44,6 +46,12 @@ func (p *Priority) setDefaults() {
 func (p *Priority) check(string) error {
 	if p.FailoverTimeout == 0 {
 		return errors.New(`failoverTimeout: "0s" given, want a positive duration such as "10s"`)
+	}
+	if !(p.MinReady >= 0 && p.MinReady <= 1) {
+		return fmt.Errorf("minReady: %v given, want a number from 0 to 1", p.MinReady)
+	}
+	if p.MinReadyRecovery != 0 && !(p.MinReadyRecovery >= p.MinReady && p.MinReadyRecovery <= 1) {
+		return fmt.Errorf("minReadyRecovery: %v given, want a number from minReady, %v, to 1", p.MinReadyRecovery, p.MinReady)
 	}
 	if _, ok := p.Children[""]; ok {
 		return errors.New("children: a child has an empty name")

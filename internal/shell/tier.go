@@ -8,12 +8,14 @@ import (
 
 // Tier is what a policy says of all the endpoints below it, beside its connectivity
 // state. It travels with the policy's picker, so a parent that does not know it loses
-// nothing. The zero value says nothing.
+// nothing.
 type Tier struct {
 	// Condition says whether the calls should go elsewhere, if they can.
 	Condition Condition
 	// Interval is how often a tier that is HalfOpen wants a call, at least.
 	Interval time.Duration
+	// ReadyPart is the part of the weight that is READY, of all that is configured.
+	ReadyPart float64
 }
 
 // Condition says whether calls should go to a tier.
@@ -34,10 +36,14 @@ const (
 // String returns the condition in lower case.
 func (c Condition) String() string { return [...]string{"usable", "emptied", "half-open"}[c] }
 
-// TierOf returns what a policy says with its picker.
+// TierOf returns what a policy says with its picker. One that says nothing is Usable, and
+// all of it is READY.
 func TierOf(picker balancer.Picker) Tier {
-	if p, ok := picker.(interface{ Tier() Tier }); ok {
+	switch p := picker.(type) {
+	case interface{ Tier() Tier }:
 		return p.Tier()
+	case interface{ ReadyPart() float64 }:
+		return Tier{ReadyPart: p.ReadyPart()}
 	}
-	return Tier{}
+	return Tier{ReadyPart: 1}
 }

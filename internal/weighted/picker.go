@@ -16,7 +16,15 @@ type Picker struct {
 	pickers   []balancer.Picker
 	places    []*Place
 	picked    atomic.Bool // with one child: whether it was picked
+	missing   float64     // the part of the weight that is not there
 }
+
+// ReadyPart returns the part of the weight that is there to be picked, of all that is
+// configured; see shell.TierOf.
+func (p *Picker) ReadyPart() float64 { return 1 - p.missing }
+
+// SetReadyPart sets what ReadyPart returns, which is 1 otherwise, before the first pick.
+func (p *Picker) SetReadyPart(part float64) { p.missing = 1 - part }
 
 // New returns a picker of the children with these pickers, weights and places, at least
 // one. It keeps pickers and places. One child needs no scheduler.

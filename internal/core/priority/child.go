@@ -11,8 +11,8 @@ type child struct {
 
 	// reported is the state last reported, CONNECTING before the first report.
 	reported State
-	// condition is what it said of its endpoints with that.
-	condition Condition
+	tier     Tier // what it said of its endpoints with that
+	below    bool // too little of it is READY
 	// seenReadyOrIdle: reported READY or IDLE more recently than TRANSIENT_FAILURE,
 	// which an expired failover timer counts as.
 	seenReadyOrIdle bool
@@ -46,19 +46,22 @@ func (ch *child) connectivityState() State {
 }
 
 // poor says that the child is READY, and that the calls should go elsewhere.
-func (ch *child) poor() bool { return ch.connectivityState() == Ready && ch.condition != Usable }
+func (ch *child) poor() bool {
+	return ch.connectivityState() == Ready && (ch.tier.Condition != Usable || ch.below)
+}
 
 // failoverTimerPending is the pseudo-code's FailoverTimerPending().
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.rejected }
 
 // track keeps the state that a child reported, with its timers (A56, "Child
 // Connectivity State Tracking").
-func (c *Core) track(child *child, state State, condition Condition) {
+func (c *Core) track(child *child, state State, tier Tier) {
 	before, rejected := child.reported, child.rejected
 	child.reported, child.rejected = state, false
-	child.condition = condition
+	child.tier = tier
 	child.woken = false
-	if state != Ready || condition != Usable {
+	c.weigh(child)
+	if state != Ready || child.poor() {
 		c.stopFailback(child)
 	}
 	switch state {

@@ -3,7 +3,8 @@ package priority
 // Condition is what a child says of the endpoints below it, beside its state: its
 // outlier detection sees the results of calls, and knows of no other child.
 //
-// A child that is READY and not Usable is poor: it stays in use until one below it is
+// A child that is READY and not Usable, or of which too little is READY (Config.MinReady),
+// is poor: it stays in use until one below it is
 // READY and not poor, and the highest that is READY is in use if all of them are. Nothing
 // that could answer is refused.
 type Condition uint8
@@ -19,6 +20,23 @@ const (
 	HalfOpen
 )
 
+// Tier is all that a child says beside its state.
+type Tier struct {
+	Condition Condition
+	// ReadyPart is the part of its weight that is READY.
+	ReadyPart float64
+}
+
+// weigh finds whether too little of a child is READY. Whether one that was below the mark
+// is above it again depends on the recovery mark, so that it does not go to and fro.
+func (c *Core) weigh(child *child) {
+	mark := c.config.MinReady
+	if child.below {
+		mark = max(mark, c.config.MinReadyRecovery)
+	}
+	child.below = child.reported == Ready && c.config.MinReady > 0 && child.tier.ReadyPart < mark
+}
+
 // waitsFor returns whether a poor child stays in use because of one below it: that is
 // IDLE, and is told to connect, or its failover timer is pending. One that has failed is
 // not waited for: the next one is looked at.
@@ -31,8 +49,8 @@ func (c *Core) waitsFor(child *child) bool {
 }
 
 // halfOpen returns the children that get a few of the calls while another one is in use:
-// those that are HalfOpen above it, and below it, too, where it is poor itself. Without
-// calls they could never come back.
+// those that are HalfOpen above it, and below it, too, where it is poor itself, unless
+// they are about to be destroyed. Without calls they could never come back.
 func (c *Core) halfOpen(inUse *child) []string {
 	var names []string
 	for priority, name := range c.config.Priorities {
@@ -40,7 +58,7 @@ func (c *Core) halfOpen(inUse *child) []string {
 		if priority > c.currentPriority && inUse != nil && !inUse.poor() {
 			break
 		}
-		if ok && child != inUse && child.poor() && child.condition == HalfOpen {
+		if ok && child != inUse && child.deactivation != running && child.poor() && child.tier.Condition == HalfOpen {
 			names = append(names, name)
 		}
 	}

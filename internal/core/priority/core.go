@@ -33,6 +33,10 @@ type Config struct {
 	// FailbackDelay is how long a child must have been READY before it takes over
 	// from one of a lower priority that is in use and READY. 0 is A56's behaviour.
 	FailbackDelay time.Duration
+	// MinReady is the part of a child's weight that is to be READY. One that has less is
+	// poor, until it has MinReadyRecovery or, where that is less, MinReady again. 0 is
+	// A56's behaviour.
+	MinReady, MinReadyRecovery float64
 }
 
 // Core is the state of one policy. Its methods are the events; they return the
@@ -110,6 +114,10 @@ func (c *Core) BeginUpdate(config Config) []Action {
 			c.deactivate(c.children[name], true)
 		} else {
 			c.children[name].removed = false
+			c.weigh(c.children[name])
+			if c.children[name].poor() {
+				c.stopFailback(c.children[name])
+			}
 			c.update(c.children[name])
 		}
 	}
@@ -137,12 +145,12 @@ func (c *Core) Updated(name string) []Action {
 
 // Reported handles a child's report of its state and picker, and what it says beside
 // them.
-func (c *Core) Reported(name string, state State, condition Condition) []Action {
+func (c *Core) Reported(name string, state State, tier Tier) []Action {
 	child, ok := c.children[name]
 	if !ok {
 		return nil
 	}
-	c.track(child, state, condition)
+	c.track(child, state, tier)
 	return c.choose()
 }
 

@@ -125,7 +125,7 @@ func TestLateTimers(t *testing.T) {
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
 	c.EndUpdate()
 	c.Updated("a")
-	c.Reported("a", core.Ready, core.Usable)
+	c.Reported("a", core.Ready, core.Tier{ReadyPart: 1})
 	for name, fired := range map[string]func(string) []core.Action{
 		"failover": c.FailoverTimerFired, "deactivation": c.DeactivationTimerFired, "failback": c.FailbackTimerFired,
 	} {

@@ -82,7 +82,7 @@ func (t *target) Report(child string, r scenario.Report) {
 	if r.State == core.TransientFailure {
 		c.last = r.Err()
 	}
-	t.act(t.core.Reported(child, r.State, r.Condition))
+	t.act(t.core.Reported(child, r.State, core.Tier{Condition: r.Condition, ReadyPart: r.ReadyPart}))
 }
 
 func (t *target) reject(child string, err error) {

@@ -190,6 +190,20 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
+// ReadyPart returns which part of the weight of all endpoints is that of READY ones.
+func (c *Core[T]) ReadyPart() float64 {
+	if c.count[Ready] == len(c.order) {
+		return 1
+	}
+	ready := uint64(0)
+	for _, child := range c.order {
+		if child.state == Ready {
+			ready += uint64(child.weight)
+		}
+	}
+	return float64(ready) / float64(c.sum)
+}
+
 // Failed returns the child with whose error calls fail while the policy is
 // TRANSIENT_FAILURE: the one that failed last, nil without children.
 func (c *Core[T]) Failed() *Child[T] {

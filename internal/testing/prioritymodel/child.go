@@ -17,6 +17,7 @@ type child struct {
 
 	reported  Report // last
 	rejection string // the error of its last update where that counts, else ""
+	lacking   bool   // too little of it is READY
 	reports   int    // how many there were
 	revision  int    // how often what it would be published with has changed
 	lastError string
@@ -78,9 +79,7 @@ func (c *child) track(r Report) {
 		c.revision++
 	}
 	c.reports++
-	if r.State == Ready && r.Condition == "" && (c.reported.State != Ready || c.reported.Condition != "") {
-		c.readyLongAt = now + c.m.config.FailbackDelay
-	}
+	good := c.good()
 	// "It will also be started if the child reports CONNECTING and it has previously
 	// reported READY or IDLE more recently than TRANSIENT_FAILURE."
 	if r.State == Connecting && c.reported.State != Connecting && c.mayStart {
@@ -96,6 +95,10 @@ func (c *child) track(r Report) {
 		c.lastError = r.Err
 	}
 	c.reported, c.rejection, c.woken = r, "", false
+	c.mark()
+	if !good && c.good() {
+		c.readyLongAt = now + c.m.config.FailbackDelay
+	}
 }
 
 // reject handles an error from the child's update: row P13.

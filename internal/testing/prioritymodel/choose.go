@@ -35,7 +35,7 @@ func (m *Model) probing(inUse *child, priority int) []string {
 	var names []string
 	for p, name := range m.config.Priorities {
 		c := m.children[name]
-		if c != nil && c != inUse && c.poor() && c.reported.Condition == "half-open" && (p < priority || inUse.poor()) {
+		if c != nil && c != inUse && !c.deactivated() && c.poor() && c.reported.Condition == "half-open" && (p < priority || inUse.poor()) {
 			names = append(names, name)
 		}
 	}
@@ -43,7 +43,28 @@ func (m *Model) probing(inUse *child, priority int) []string {
 }
 
 // poor is a child that is READY and should not have the calls, which A56 does not have.
-func (c *child) poor() bool { return c.connectivityState() == Ready && c.reported.Condition != "" }
+func (c *child) poor() bool {
+	return c.connectivityState() == Ready && (c.reported.Condition != "" || c.lacking)
+}
+
+// good is a child that last reported READY, and nothing that makes it poor.
+func (c *child) good() bool {
+	return c.reported.State == Ready && c.reported.Condition == "" && !c.lacking
+}
+
+// mark notes whether too little of the child is READY. What has been below the mark is
+// so until it reaches the recovery mark, if that is higher.
+func (c *child) mark() {
+	there, least, recovered := 1-c.reported.Missing, c.m.config.MinReady, c.m.config.MinReadyRecovery
+	switch {
+	case least == 0 || c.reported.State != Ready:
+		c.lacking = false
+	case there < least:
+		c.lacking = true
+	case there >= recovered:
+		c.lacking = false
+	}
+}
 
 // firstPoor returns the highest priority that is poor, which is used where no priority is
 // that A56 would use were the poor ones not there; none for none.

@@ -31,6 +31,7 @@ type Report struct {
 	Err         string // of a failure, as it is quoted later
 
 	Condition string   // "emptied" or "half-open" where a child says so
+	Missing   float64  // the part of its weight that is not READY
 	Probing   []string // children that get a few of the calls, of what is published
 }
 
@@ -55,6 +56,8 @@ type Config struct {
 	Priorities []string
 
 	FailoverTimeout, ChildRetention, RemovedChildRetention, FailbackDelay time.Duration
+
+	MinReady, MinReadyRecovery float64
 }
 
 // Child is the configuration of a child.

@@ -17,6 +17,12 @@ func (m *Model) Update(config Config) []string {
 	}
 	before := m.config.Priorities
 	m.config = config
+	for _, c := range m.children {
+		good := c.good()
+		if c.mark(); !good && c.good() {
+			c.readyLongAt = m.now + config.FailbackDelay
+		}
+	}
 	if m.Rows["p-rejected-at-once"] {
 		m.config.Priorities = before
 		m.updateChildren(true, false)

@@ -69,7 +69,7 @@ func (o *Oracle) react(child string) model.Reaction {
 }
 
 func reportOf(child string, r Report) model.Report {
-	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error(), Condition: conditions[r.Condition]}
+	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error(), Condition: conditions[r.Condition], Missing: 1 - r.ReadyPart}
 }
 
 // Script is of Target.
@@ -84,6 +84,8 @@ func (o *Oracle) Update(u Update) {
 		ChildRetention:        u.Config.ChildRetention,
 		RemovedChildRetention: u.Config.RemovedChildRetention,
 		FailbackDelay:         u.Config.FailbackDelay,
+		MinReady:              u.Config.MinReady,
+		MinReadyRecovery:      u.Config.MinReadyRecovery,
 	}
 	for _, name := range u.Config.Children {
 		config.Children[name] = model.Child{Policy: name}

@@ -3,6 +3,7 @@ package priorityscenario
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,6 +91,16 @@ func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 			u.Config.Children = arg.Vals
 		case arg.Key == "ignore":
 			u.Ignore = arg.Vals
+		case arg.Key == "minready" || arg.Key == "recovery":
+			n, err := strconv.Atoi(arg.Vals[0])
+			if err != nil {
+				return u, err
+			}
+			if arg.Key == "minready" {
+				u.Config.MinReady = float64(n) / 100
+			} else {
+				u.Config.MinReadyRecovery = float64(n) / 100
+			}
 		case duration == nil:
 			return u, fmt.Errorf("unknown option %q", arg.Key)
 		default:

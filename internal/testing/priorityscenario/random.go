@@ -68,7 +68,7 @@ func drawName(t *rapid.T) string {
 }
 
 func drawTag(t *rapid.T) string {
-	return rapid.SampledFrom([]string{"", "x", "y", "", "", "emptied", "half-open", "half-open x"}).Draw(t, "tag")
+	return rapid.SampledFrom([]string{"", "x", "y", "", "", "emptied", "half-open", "half-open x", "40%", "60%", "80%"}).Draw(t, "tag")
 }
 
 func drawState(t *rapid.T) core.State {
@@ -88,6 +88,8 @@ func drawUpdate(t *rapid.T) Step {
 	u.Config.ChildRetention = retentions.Draw(t, "retention")
 	u.Config.RemovedChildRetention = retentions.Draw(t, "removed")
 	u.Config.FailbackDelay = rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second, 30 * time.Second}).Draw(t, "failback")
+	u.Config.MinReady = rapid.SampledFrom([]float64{0, 0, 0.5, 0.6}).Draw(t, "minReady")
+	u.Config.MinReadyRecovery = rapid.SampledFrom([]float64{0, 0.8}).Draw(t, "recovery")
 	u.Ignore = order[:rapid.IntRange(0, 2).Draw(t, "ignore")]
 	for i := range rapid.IntRange(0, 4).Draw(t, "endpoints") {
 		e := Endpoint{Address: fmt.Sprintf("10.0.0.%d:80", i)}

@@ -8,7 +8,8 @@
 //	update p0 p1 …             gives it a configuration with these priorities and no
 //	                           other children, unless an option says otherwise
 //	report p0 STATE [tag]      the child reports; the tag tells its pickers apart, and
-//	                           begins with emptied or half-open for one that says so
+//	                           begins with emptied, half-open, or 40% for the part that
+//	                           is READY, for one that says so
 //	advance 10s                time passes
 //	exit-idle
 //	resolver-error text
@@ -17,7 +18,8 @@
 //
 // Options of update are children=(p0, p1) for all children that are configured,
 // ignore=(p0) for those whose requests for re-resolution are ignored, and
-// timeout=10s, retention=15m, removed=15m and failback=0s for the durations.
+// timeout=10s, retention=15m, removed=15m and failback=0s for the durations, and
+// minready=60 and recovery=80 for the two marks, in percent.
 //
 // The lines under a directive are endpoints for update, `10.0.0.1:80 p0 locality`,
 // and what children do from inside the updates that the directive causes:
@@ -29,6 +31,7 @@ package priorityscenario
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,11 +85,16 @@ type Report struct {
 	State     core.State
 	Tag       string
 	Condition core.Condition // as the tag begins
+	ReadyPart float64        // as the tag begins, else 1
 }
 
 // newReport returns a report with the condition that its tag begins with.
 func newReport(state core.State, tag string) Report {
-	r := Report{State: state, Tag: tag}
+	r := Report{State: state, Tag: tag, ReadyPart: 1}
+	if percent, _, ok := strings.Cut(tag, "%"); ok {
+		n, _ := strconv.Atoi(percent)
+		r.ReadyPart = float64(n) / 100
+	}
 	for condition, word := range conditions {
 		if strings.HasPrefix(tag, word) {
 			r.Condition = condition

@@ -1,0 +1,47 @@
+package weightedtarget
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/shell"
+)
+
+// half is a picker of a child half of which is READY.
+type half struct{ balancer.Picker }
+
+func (half) ReadyPart() float64 { return 0.5 }
+
+// The part of the weight that is READY is that of the READY targets, as far as they are;
+// one that is retained does not count.
+func TestReadyPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		defer h.policy.Close()
+		want := func(what string, want float64) {
+			t.Helper()
+			synctest.Wait()
+			if got := shell.TierOf(h.cc.State().Picker).ReadyPart; got != want {
+				t.Errorf("%s: %v is READY, want %v", what, got, want)
+			}
+		}
+		if err := h.update("a=3 b=1", `, "removedChildRetention": "60s"`); err != nil {
+			t.Fatal(err)
+		}
+		h.report("a", connectivity.Ready)
+		want("three of four", 0.75)
+		h.report("b", connectivity.Ready)
+		want("all", 1)
+		h.builder.Get("a").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: half{shell.Queue}})
+		want("half of three, and one", 0.625)
+		h.report("b", connectivity.TransientFailure)
+		want("half of three", 0.375)
+		if err := h.update("a=3", `, "removedChildRetention": "60s"`); err != nil {
+			t.Fatal(err)
+		}
+		want("half of what is configured", 0.5)
+	})
+}
