@@ -28,7 +28,9 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 	if s.Error != nil {
 		text += fmt.Sprintf(", error %v", s.Error)
 	}
-	if s.Details != nil {
+	if d, ok := s.Details.(priority.Details); ok {
+		text += ", in use " + d.InUse
+	} else if s.Details != nil {
 		text += fmt.Sprintf(", %+v", s.Details)
 	}
 	text += "\n"
@@ -39,6 +41,8 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 		}
 		if e, ok := c.Details.(weightedroundrobin.Endpoint); ok {
 			text += fmt.Sprintf(", weight %d", e.Weight)
+		} else if p, ok := c.Details.(priority.Child); ok {
+			text += fmt.Sprintf(", %v", p.CountsAs)
 		} else if c.Details != nil {
 			text += fmt.Sprintf(", %+v", c.Details)
 		}
@@ -91,7 +95,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
 			t.Errorf("while nobody watches there is\n%s", got)
 		}
 		stop := root.Watch()
-		want(`priority CONNECTING since 0s, {InUse:p0}
+		want(`priority CONNECTING since 0s, in use p0
 - "p0" "p0 near" CONNECTING, CONNECTING
   drop CONNECTING since 0s
   - "" "" CONNECTING
@@ -109,7 +113,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
 		a := cc.SubConn("a")
 		a.Report(connectivity.Connecting, nil)
 		a.Report(connectivity.TransientFailure, errors.New("refused"))
-		want(`priority CONNECTING since 0s, {InUse:p1}
+		want(`priority CONNECTING since 0s, in use p1
 - "p0" "p0 near" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints, TRANSIENT_FAILURE
   drop TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: the resolver gave no endpoints
   - "" "" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints

@@ -27,6 +27,8 @@ type Channel struct {
 	Empty string
 	// Logger takes failovers, in addition to gRPC's log; nil for none.
 	Logger *slog.Logger
+	// Live is where the channel is known to package debug, nil for nowhere.
+	Live any
 }
 
 // SetChannel returns state with channel in its attributes.

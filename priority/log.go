@@ -27,6 +27,8 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 
 // journal is what the policy needs in order to tell people of failovers.
 type journal struct {
+	changed time.Time // when the child in use became so
+
 	left time.Time // when the highest priority was left, zero while it is in use
 	none time.Time // when no priority was left, zero while there is one
 
@@ -93,6 +95,7 @@ func (p *policy) recordNone() {
 func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	target := printable.Line(p.Options.Target.String(), longestReason)
 	shell.Logger.Warningf("priority: %s: %s", target, line)
+	p.Note(line)
 	logger := hierarchy.ChannelOf(p.state).Logger
 	if logger == nil {
 		return

@@ -1,9 +1,11 @@
 package priority
 
 import (
+	"fmt"
 	"time"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/live"
 )
 
 // noted is what the policy keeps of a child for people.
@@ -30,6 +32,14 @@ func (p *policy) note(child string) {
 			n.lost = now
 		}
 		n.state, n.since = state, now
+		if !live.On() {
+			return
+		}
+		text := fmt.Sprintf("%s is %v", p.title(child), state)
+		if state == core.TransientFailure {
+			text = "failed: " + p.reasonOf(child).String()
+		}
+		p.Note(text)
 	}
 }
 

@@ -78,6 +78,7 @@ func (p *policy) State() balancer.State {
 	if p.inUse != p.chosen {
 		p.recordFailover(p.inUse, p.chosen, p.published.ConnectivityState)
 		p.inUse = p.chosen
+		p.journal.changed = time.Now()
 	}
 	p.noteLeft()
 	p.recordNone()
@@ -113,16 +114,55 @@ func (p *policy) ExitIdle() {
 type Details struct {
 	// InUse is the name of the child in use, "" for none.
 	InUse string
+	Since time.Time // when it became so
+	// Unused are what people call the priorities, in order, that were not needed yet.
+	Unused []string
+}
+
+// Child is what a snapshot says of a child beyond its state.
+type Child struct {
+	CountsAs core.State
+	Since    time.Time // when it began to count as that
+	// Priority is its number, -1 for one that is only kept.
+	Priority  int
+	Endpoints int // that it was given
+	// Why says why it is TRANSIENT_FAILURE.
+	Why string
+	// Failover is when it will be taken for failed unless it connects, Failback when it
+	// will take over from the priority in use, and Deactivation when it will be closed;
+	// zero where that timer does not run.
+	Failover, Failback, Deactivation time.Time
 }
 
 // Describe says which child is in use, and what people call each and what it counts as.
 func (p *policy) Describe(s *shell.Snapshot) {
-	s.Details = Details{InUse: p.inUse}
+	details := Details{InUse: p.inUse, Since: p.journal.changed}
+	for _, name := range p.config.Priorities {
+		if p.children[name] == nil {
+			details.Unused = append(details.Unused, p.title(name))
+		}
+	}
+	s.Details = details
 	for i := range s.Children {
 		c := &s.Children[i]
 		c.Title = p.title(c.Name)
-		c.Details, _ = p.core.State(c.Name)
+		c.Details = p.describe(c.Name)
 	}
+}
+
+func (p *policy) describe(name string) Child {
+	child := Child{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(p.groups[name])}
+	child.CountsAs, _ = p.core.State(name)
+	child.Since, _ = p.since(name)
+	if child.CountsAs == core.TransientFailure {
+		child.Why = p.reasonOf(name).text
+	}
+	for timer, ends := range map[int]*time.Time{failover: &child.Failover, failback: &child.Failback, deactivation: &child.Deactivation} {
+		if at, runs := p.children[name].TimerEnds(timer); runs {
+			*ends = at
+		}
+	}
+	return child
 }
 
 // reresolution is what becomes of the children's requests for re-resolution. It is

@@ -42,16 +42,16 @@ func (p *policy) reasonOf(child string) reason {
 	why := hierarchy.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case why != "":
-		r.text = shorten(errors.New(why)) // the child itself can only say that it has no endpoints
+		r.text = brief(errors.New(why)) // the child itself can only say that it has no endpoints
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
 		if err != nil && !errors.Is(err, shell.ErrUntold) {
-			r.text += ", last error: " + shorten(err)
+			r.text += ", last error: " + brief(err)
 		}
 	case err == nil || errors.Is(err, shell.ErrUntold):
 		r.text, r.told = core.TransientFailure.String(), false
 	default:
-		r.text = shorten(err)
+		r.text = brief(err)
 	}
 	return r
 }
@@ -81,43 +81,8 @@ func (r reason) String() string {
 	return text
 }
 
-// What gRPC says of an attempt to connect begins with this.
-const (
-	transportPrefix = `connection error: desc = "transport: Error while dialing: `
-	otherPrefix     = `connection error: desc = "`
-)
-
-// shorten returns an error without what is said elsewhere, or says nothing:
-//
-//	all 3 endpoints failed, the last with: connection error: desc = "transport: Error
-//	while dialing: dial tcp 10.0.0.1:443: connect: connection refused"
-//	->  connection refused by 10.0.0.1:443
-func shorten(err error) string {
-	if all, ok := errors.AsType[*shell.AllFailed](err); ok {
-		err = all.Last
-	}
-	text := err.Error()
-	if refusal, ok := errors.AsType[*shell.Refusal](err); ok {
-		text = "refused its update: " + refusal.Unwrap().Error()
-	}
-	for _, prefix := range []string{transportPrefix, otherPrefix} {
-		if rest, ok := strings.CutPrefix(text, prefix); ok && strings.HasSuffix(rest, `"`) {
-			text = strings.TrimSuffix(rest, `"`)
-			break
-		}
-	}
-	for _, prefix := range []string{"weighted_round_robin: ", "weighted_target: ", "pick_first: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	if _, health, ok := strings.Cut(text, "health check failed. status="); ok {
-		text = "the health check says " + health
-	}
-	const refused = ": connect: connection refused"
-	if dial, ok := strings.CutSuffix(text, refused); ok && strings.HasPrefix(dial, "dial ") {
-		text = "connection refused by " + dial[strings.LastIndex(dial, " ")+1:]
-	}
-	return printable.Line(text, longestReason)
-}
+// brief returns an error as it is shown beside others.
+func brief(err error) string { return printable.Line(shell.Brief(err), longestReason) }
 
 // exhausted is the picker where no priority can take calls. It leaves to the child in
 // use what that does with a call, and tells of all priorities when it is a failure.
@@ -166,7 +131,7 @@ func (e *exhausted) failure(own error) error {
 			break
 		}
 		if !r.told && r.title == e.inUse && own != nil {
-			r.text = shorten(own)
+			r.text = brief(own)
 		}
 		reasons = append(reasons, r.String())
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
@@ -197,14 +198,15 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 
 // Endpoint is what a snapshot says of a child beyond its state.
 type Endpoint struct {
-	Weight uint32        // without slow start
-	Record *shell.Record // of the calls while somebody watched; it goes on counting
+	Addresses []resolver.Address // that it stands for; must not be modified
+	Weight    uint32             // without slow start
+	Record    *shell.Record      // of the calls while somebody watched; it goes on counting
 }
 
 // Describe says which weights the endpoints have, and where their calls are counted.
 func (p *policy) Describe(s *shell.Snapshot) {
 	for i, c := range p.core.Order() {
-		s.Children[i].Details = Endpoint{c.Weight(), c.Shell.theRecord()}
+		s.Children[i].Details = Endpoint{hierarchy.Addresses(c.Shell.endpoint), c.Weight(), c.Shell.theRecord()}
 	}
 }
 

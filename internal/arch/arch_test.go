@@ -105,6 +105,8 @@ var rank = map[string]int{
 
 	"discovery": 5,
 
+	"debug": 6, // imports policies, for what they add to their snapshots
+
 	".": 6,
 
 	// For tests alone, which import it whatever their own rank.

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
+	"github.com/understudy-lb/understudy/internal/live"
 	"github.com/understudy-lb/understudy/topology"
 )
 
@@ -76,6 +77,7 @@ type confirmer interface{ Confirmed() time.Time }
 type Feed struct {
 	config Config
 	cc     resolver.ClientConn
+	live   *live.Channel
 
 	mu       sync.Mutex
 	progress progress
@@ -106,6 +108,7 @@ func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 	if err := f.checkServiceConfig(); err != nil {
 		return nil, err
 	}
+	f.live = live.New(config.Target, f.sources)
 	for i, m := range config.Mechanisms {
 		f.slots = append(f.slots, newSlot(m, config.prefix(i)))
 	}
@@ -116,6 +119,7 @@ func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 		watch, err := s.Start(&Inlet{f, s})
 		if err != nil {
 			closeAll(f.stop())
+			f.live.Stop()
 			if s.Name != "" {
 				err = fmt.Errorf("part %d, %s: %w", i+1, Quote(s.Name), err)
 			}
@@ -178,6 +182,7 @@ func (f *Feed) stop() []Watch {
 func (f *Feed) Close() {
 	f.confirmAll()
 	closeAll(f.stop())
+	f.live.Stop()
 }
 
 func closeAll(watches []Watch) {

@@ -138,6 +138,7 @@ func (f *Feed) repeats(in *Inlet, said said) bool {
 		return false
 	}
 	s.complaint = ""
+	s.confirmed()
 	kept.confirm(s.Key, time.Now())
 	return true
 }
@@ -155,6 +156,7 @@ func (f *Feed) answer(in *Inlet, said said, tree topology.Tree, complaint string
 	s.err = nil
 	s.complaint = complaint
 	if complaint == "" {
+		s.confirmed()
 		kept.put(s.Key, said, time.Now())
 	}
 	retired := f.whole(s)
@@ -211,6 +213,7 @@ func (f *Feed) complain(s *slot, text, consequence string) bool {
 	}
 	s.complaint = text
 	logger.Warning(f.line(s, text) + consequence)
+	f.live.Note(f.line(s, text) + consequence)
 	return true
 }
 

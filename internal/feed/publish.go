@@ -70,7 +70,7 @@ func (f *Feed) message() message {
 func (f *Feed) list(m *message, slots []*slot) {
 	f.children = make(map[string]*slot)
 	var empty []string // why the trees have no priorities, if none has
-	m.about = &hierarchy.Channel{Target: f.config.Target, Names: make(map[string]string), Failures: make(map[string]string), Logger: f.config.Logger}
+	m.about = &hierarchy.Channel{Target: f.config.Target, Names: make(map[string]string), Failures: make(map[string]string), Logger: f.config.Logger, Live: f.live}
 	for _, s := range slots {
 		phase := s.phaseOf()
 		if phase == outstanding {
@@ -122,6 +122,9 @@ func (f *Feed) deliver(m message) error {
 		state := resolver.State{Endpoints: tree.Endpoints, ServiceConfig: f.parse(tree)}
 		state = hierarchy.SetChannel(hierarchy.SetResolveNow(state, f.resolveChild), m.about)
 		logger.Infof("%s: %s: %d endpoints in %d priorities", f.config.Scheme, f.config.Target, len(tree.Endpoints), len(m.about.Names))
+		if f.live != nil {
+			f.live.Note(fmt.Sprintf("update: %d endpoints in %d priorities", len(tree.Endpoints), len(m.about.Names)))
+		}
 		return f.cc.UpdateState(hierarchy.Seal(state))
 	case report:
 		f.cc.ReportError(m.err)

@@ -25,6 +25,7 @@ type slot struct {
 	inherited bool // its source has not said a word; what there is was said by one before it
 
 	said      said          // its last answer
+	answered  time.Time     // when it last said that, while channels are shown
 	tree      topology.Tree // over that answer; without endpoints while there is none
 	err       error         // why there is none
 	complaint string        // what is wrong now, "" if nothing

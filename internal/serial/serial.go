@@ -30,6 +30,7 @@ type Serializer struct {
 	mu       sync.Mutex
 	queue    []event
 	draining bool
+	begin    func()
 	flush    func()
 }
 
@@ -51,6 +52,9 @@ func (f Func) Run() { f() }
 // have been run, and before Do returns for any of them. It runs as an event does. It is
 // for work that many events cause and one run can do.
 func (s *Serializer) SetFlush(flush func()) { s.flush = flush }
+
+// SetBegin makes begin run before each batch of events. It runs as an event does.
+func (s *Serializer) SetBegin(begin func()) { s.begin = begin }
 
 // Enqueue queues f and returns at once. It never runs an event itself: if nobody
 // is running events, a goroutine is started that runs what is queued, and ends.
@@ -157,6 +161,9 @@ func (s *Serializer) drain(own chan struct{}) {
 }
 
 func (s *Serializer) runBatch(batch []event) {
+	if s.begin != nil {
+		s.begin()
+	}
 	for _, e := range batch {
 		e.Run()
 	}

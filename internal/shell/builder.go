@@ -48,13 +48,16 @@ func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalanci
 func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	p := &lb[C]{fallback: b.spec.Default}
 	p.ClientConn, p.Options, p.name = cc, opts, b.spec.Name
+	_, p.isBelow = cc.(*Instance)
 	p.policy = b.spec.New(&p.Shell)
 	p.parts = p.policy
 	p.scheduled, _ = p.policy.(Scheduled)
 	p.serial.SetFlush(func() {
 		p.flush()
 		p.lookAround()
+		p.began.Store(0)
 	})
+	p.serial.SetBegin(p.begin)
 	return p
 }
 

@@ -31,6 +31,7 @@ type Child struct {
 	first            Instance
 
 	state   balancer.State // what the current policy reported last
+	since   int64          // when that changed, in Unix nanoseconds; 0 where it was not noted
 	refused bool           // it returned an error from its last update, which counts
 	failed  error          // its last known error, nil for none
 	timers  [timersEach]serial.Timer
@@ -196,6 +197,7 @@ func (c *Child) swap() {
 }
 
 func (c *Child) report(state balancer.State) {
+	noteSince(&c.since, c.state.ConnectivityState, state.ConnectivityState)
 	c.state, c.refused = state, false
 	if state.ConnectivityState == connectivity.TransientFailure {
 		if c.failed = FailureOf(state.Picker); c.failed == nil {

@@ -35,6 +35,7 @@ type Instance struct {
 	owner Owner
 	lb    balancer.Balancer // nil once it is closed
 	state balancer.State    // last reported
+	since int64             // when that changed, in Unix nanoseconds; 0 where it was not noted
 
 	mu       sync.Mutex
 	remember bool    // remember subchannels: the policy may leave some when it closes
@@ -126,6 +127,7 @@ func (i *Instance) take() bool {
 	if closed {
 		return false
 	}
+	noteSince(&i.since, i.state.ConnectivityState, state.ConnectivityState)
 	i.state = state
 	i.owner.Reported(i, state)
 	return true

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/live"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -100,6 +101,9 @@ type Shell struct {
 	wakeAt    time.Time
 
 	channel *hierarchy.Channel
+	isBelow bool          // another policy of this kind is above
+	live    *live.Channel // nil where nobody shows channels
+	unwatch func()        // where it is the top of a channel that is shown
 	watch
 }
 
@@ -123,6 +127,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		if b.closed {
 			return
 		}
+		b.attach(hierarchy.ChannelOf(ccs.ResolverState))
 		b.stale = b.stale || !b.configured // the first configuration is always published
 		b.configured, b.updating = true, true
 		b.channel = hierarchy.ChannelOf(ccs.ResolverState)
@@ -201,6 +206,7 @@ func (s *Shell) Close() {
 		if s.closed {
 			return
 		}
+		s.detach()
 		s.closed = true
 		s.timer.Stop()
 		for _, c := range s.parts.Children {

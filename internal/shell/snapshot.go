@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/live"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -27,6 +28,7 @@ type ChildSnapshot struct {
 	Name      string
 	Title     string             // what people call it, if known
 	State     connectivity.State // as last reported
+	Since     time.Time          // when State became so; zero where that was not noted
 	LastError error              // the last known, even if it is over
 	Details   any                // what the policy's core adds
 	// Below is the child's policy, if it can be watched, too.
@@ -41,6 +43,9 @@ type Watchable interface {
 	// Snapshot returns the last snapshot. It is nil before the first one and while
 	// nobody watches. It never waits, whatever the policy is doing.
 	Snapshot() *Snapshot
+	// Busy returns since when the policy handles one batch of events, the zero time where
+	// it handles none or nobody watches. It never waits.
+	Busy() time.Time
 }
 
 // Describer is a policy whose core adds something to its snapshots.
@@ -63,6 +68,7 @@ const snapshotInterval = 10 * time.Microsecond
 type watch struct {
 	watchers atomic.Int64
 	snapshot atomic.Pointer[Snapshot]
+	began    atomic.Int64 // when the batch of events under way did, 0 for none
 
 	// What follows is used in events.
 	below map[Watchable]func() // how to stop watching them
@@ -156,8 +162,22 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.below = watched
 }
 
+// noteSince notes when a state changed, while channels are shown.
+func noteSince(since *int64, before, now connectivity.State) {
+	if live.On() && (before != now || *since == 0) {
+		*since = time.Now().UnixNano()
+	}
+}
+
+func timeOf(nanos int64) time.Time {
+	if nanos == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos)
+}
+
 func (i *Instance) look() ChildSnapshot {
-	seen := ChildSnapshot{State: i.state.ConnectivityState}
+	seen := ChildSnapshot{State: i.state.ConnectivityState, Since: timeOf(i.since)}
 	if seen.State == connectivity.TransientFailure {
 		seen.LastError = FailureOf(i.state.Picker)
 	}
@@ -166,7 +186,7 @@ func (i *Instance) look() ChildSnapshot {
 }
 
 func (c *Child) look() ChildSnapshot {
-	seen := ChildSnapshot{State: c.state.ConnectivityState, LastError: c.failed}
+	seen := ChildSnapshot{State: c.state.ConnectivityState, Since: timeOf(c.since), LastError: c.failed}
 	if c.current != nil {
 		seen.Below, _ = c.current.lb.(Watchable)
 	}

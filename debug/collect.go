@@ -1,0 +1,137 @@
+package debug
+
+import (
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/priority"
+)
+
+// How much is shown.
+const (
+	longestText   = 500
+	longestName   = 120
+	rows          = 400             // endpoints of all channels,
+	rowsEach      = 20              // and of one locality, unless they are asked for
+	fullChannels  = 50              // channels whose tree is shown
+	patience      = time.Second     // a policy that is busy for less is not said to be
+	freshFor      = time.Second / 4 // viewers share what was collected
+	branches      = 1000            // priorities and localities of all channels
+	shownBranches = 100             // and of one policy
+)
+
+// collection is one look at all channels.
+type collection struct {
+	now      time.Time
+	rows     int // that may still be shown
+	branches int // likewise
+	each     int
+}
+
+// query says what to collect.
+type query struct {
+	channel   uint64 // 0 for all
+	endpoints int    // of a locality, 0 for the default
+}
+
+// collect looks at all channels, and waits for none.
+func collect(q query) *Page {
+	c := &collection{now: time.Now(), rows: rows, branches: branches, each: rowsEach}
+	if q.endpoints > 0 {
+		c.each, c.rows = q.endpoints, q.endpoints*branches
+	}
+	page := &Page{Time: c.now, Channels: []*Channel{}}
+	for _, view := range live.Channels() {
+		if q.channel != 0 && view.ID != q.channel || isClosed(view.Owner) {
+			continue
+		}
+		page.Channels = append(page.Channels, c.channel(view, len(page.Channels) < fullChannels))
+	}
+	return page
+}
+
+func (c *collection) channel(v live.View, full bool) *Channel {
+	channel := &Channel{ID: v.ID, Target: line(v.Target, longestName), State: connectivity.Connecting.String()}
+	var tree *shell.Tree
+	if root, ok := v.Root.(shell.Watchable); ok {
+		tree = shell.TreeOf(root)
+	} else if last, ok := v.Tree.(*shell.Tree); ok {
+		tree, channel.Idle = last, true
+		channel.State, channel.Since = connectivity.Idle.String(), &v.Closed
+	}
+	if tree != nil {
+		policy := c.policy(tree, 1)
+		if full {
+			channel.Tree = policy
+		}
+		if !channel.Idle && policy.State != "" {
+			channel.State, channel.Since = policy.State, policy.Since
+		}
+		channel.inUse(policy)
+		if tree.Snapshot != nil {
+			if d, ok := tree.Details.(priority.Details); ok {
+				channel.InUseSince = timeOf(d.Since)
+			}
+		}
+	}
+	for _, s := range v.Sources {
+		channel.Sources = append(channel.Sources, Source{
+			Name: line(s.Name, longestName), State: s.State, Answered: timeOf(s.Answered),
+			Error: line(s.Error, longestText), Endpoints: s.Endpoints, Priorities: s.Priorities,
+		})
+		if tree == nil && s.Error != "" {
+			channel.State = connectivity.TransientFailure.String()
+			channel.Why = append(channel.Why, line(s.Error, longestText))
+		}
+	}
+	if full {
+		for _, e := range slices.Backward(v.Events) {
+			channel.Events = append(channel.Events, Event{e.Time, line(e.Text, longestText)})
+		}
+	}
+	return channel
+}
+
+// inUse says which priority is in use, and why none above it is.
+func (channel *Channel) inUse(root *Policy) {
+	if root.Policy != "priority" {
+		if root.Error != "" {
+			channel.Why = append(channel.Why, root.Error)
+		}
+		return
+	}
+	for _, child := range root.Children {
+		if child.InUse {
+			channel.InUse = child.title()
+			if child.State != connectivity.Ready.String() && child.Why != "" {
+				channel.Why = append(channel.Why, child.title()+": "+child.Why)
+			}
+			return
+		}
+		channel.Why = append(channel.Why, child.title()+": "+child.Why)
+	}
+	if len(root.Children) == 0 && root.Error != "" {
+		channel.Why = append(channel.Why, root.Error)
+	}
+}
+
+func (child *Child) title() string {
+	if child.Title != "" {
+		return child.Title
+	}
+	return child.Name
+}
+
+func line(text string, most int) string { return printable.Line(text, most) }
+
+func timeOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,116 @@
+package debug
+
+import "time"
+
+// Page is what the page shows, and what ?format=json answers with. docs/debug.md
+// describes its fields. Text from outside is cut, and has what is not printable escaped.
+type Page struct {
+	Time     time.Time  `json:"time"`
+	Channels []*Channel `json:"channels"`
+}
+
+// Channel is one channel.
+type Channel struct {
+	ID     uint64 `json:"id"`
+	Target string `json:"target"`
+	// State is that of its top policy, IDLE where it has none, CONNECTING before.
+	State string     `json:"state"`
+	Since *time.Time `json:"since,omitempty"`
+	// Idle is set where the channel has no policy: Tree is what it had last.
+	Idle bool `json:"idle,omitempty"`
+	// InUse is the priority that gets the calls, "" where there is none to be named.
+	InUse string `json:"in_use,omitempty"`
+	// InUseSince is when it began to get them.
+	InUseSince *time.Time `json:"in_use_since,omitempty"`
+	// Why says why no priority above that is in use, or why calls fail.
+	Why     []string `json:"why,omitempty"`
+	Sources []Source `json:"sources,omitempty"`
+	Tree    *Policy  `json:"tree,omitempty"`
+	Events  []Event  `json:"events,omitempty"`
+}
+
+// Said says in a sentence what becomes of the channel's calls.
+func (c *Channel) Said() string {
+	switch {
+	case c.Idle:
+		return "Idle: nobody calls, and nothing is connected. Below is what it looked like last."
+	case c.InUse != "" && c.State == "TRANSIENT_FAILURE":
+		return "No priority can take calls."
+	case c.InUse != "" && c.State == "CONNECTING":
+		return "Calls wait for " + c.InUse + "."
+	case c.InUse != "":
+		return "Calls go to " + c.InUse + "."
+	case c.State == "TRANSIENT_FAILURE":
+		return "Calls fail."
+	case c.State == "CONNECTING":
+		return "Calls wait."
+	}
+	return "Calls are taken."
+}
+
+// Elsewhere returns whether calls go to a priority, so that Why is about those above it.
+func (c *Channel) Elsewhere() bool {
+	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
+}
+
+// Source is one source of a channel's endpoints.
+type Source struct {
+	Name       string     `json:"name,omitempty"`
+	State      string     `json:"state"`
+	Answered   *time.Time `json:"answered,omitempty"`
+	Error      string     `json:"error,omitempty"`
+	Endpoints  int        `json:"endpoints"`
+	Priorities int        `json:"priorities"`
+}
+
+// Event is something that happened to a channel.
+type Event struct {
+	Time time.Time `json:"time"`
+	Text string    `json:"text"`
+}
+
+// Policy is a load-balancing policy.
+type Policy struct {
+	Policy string     `json:"policy"`
+	State  string     `json:"state,omitempty"`
+	Since  *time.Time `json:"since,omitempty"`
+	// BusySince is set where the policy has handled events for a second and more. All
+	// else is what it looked like before.
+	BusySince *time.Time `json:"busy_since,omitempty"`
+	Error     string     `json:"error,omitempty"`
+	// Notes say what else there is to say, such as what is dropped.
+	Notes    []string `json:"notes,omitempty"`
+	Children []*Child `json:"children,omitempty"`
+	// Folded is how many more children there are, by state.
+	Folded map[string]int `json:"folded,omitempty"`
+}
+
+// Child is a child of a policy: a priority, a locality or an endpoint.
+type Child struct {
+	Name string `json:"name"`
+	// Title is what people call it, where that is not its name.
+	Title string     `json:"title,omitempty"`
+	State string     `json:"state"`
+	Since *time.Time `json:"since,omitempty"`
+	Error string     `json:"error,omitempty"`
+	InUse bool       `json:"in_use,omitempty"`
+	// Why says why a priority is not in use, or what it waits for.
+	Why string `json:"why,omitempty"`
+	// Addresses are those of an endpoint with several.
+	Addresses []string `json:"addresses,omitempty"`
+	Weight    uint32   `json:"weight,omitempty"`
+	// Share is the part of the channel's calls that it should get now.
+	Share   float64 `json:"share"`
+	Calls   *Calls  `json:"calls,omitempty"`
+	Ejected string  `json:"ejected,omitempty"`
+	Below   *Policy `json:"below,omitempty"`
+
+	order int // of an endpoint among its kind: what is wrong comes first
+}
+
+// Calls are those of an endpoint since it was first used.
+type Calls struct {
+	Started  uint64 `json:"started"`
+	InFlight uint64 `json:"in_flight"`
+	Failed   uint64 `json:"failed"`
+}

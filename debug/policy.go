@@ -1,0 +1,225 @@
+package debug
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/outlierdetection"
+	prioritypolicy "github.com/understudy-lb/understudy/priority"
+	"github.com/understudy-lb/understudy/weightedroundrobin"
+	"github.com/understudy-lb/understudy/weightedtarget"
+)
+
+// policy returns what a policy looks like that should get a share of the channel's
+// calls.
+func (c *collection) policy(t *shell.Tree, share float64) *Policy {
+	p := &Policy{}
+	if !t.Busy.IsZero() && c.now.Sub(t.Busy) >= patience {
+		p.BusySince = timeOf(t.Busy)
+	}
+	if t.Snapshot == nil {
+		return p
+	}
+	p.Policy, p.State, p.Since = t.Policy, t.State.String(), timeOf(t.Since)
+	if t.Error != nil {
+		p.Error = line(shell.Brief(t.Error), longestText)
+	}
+	if t.Since.IsZero() {
+		p.State = connectivity.Connecting.String() // nothing was published yet
+	}
+	shares := c.shares(t, share, p)
+	ejected := map[string]bool{}
+	if d, ok := t.Details.(outlierdetection.Details); ok {
+		for _, name := range d.Ejected {
+			ejected[name] = true
+		}
+	}
+	for i := range t.Children {
+		p.Children = append(p.Children, c.child(&t.Children[i], t.Below[i], shares[i]))
+	}
+	p.inOrder()
+	if d, ok := t.Details.(prioritypolicy.Details); ok {
+		for _, title := range d.Unused {
+			p.Children = append(p.Children, &Child{Name: line(title, longestName), State: connectivity.Idle.String(), Why: "not needed yet, so not connected"})
+		}
+	}
+	c.fold(p)
+	if only := p.onlyChild(); only != nil {
+		p.absorb(only)
+	}
+	p.eject(ejected)
+	return p
+}
+
+// shares returns the parts of the calls that the children should get, and notes what the
+// policy does with the rest.
+func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
+	shares := make([]float64, len(t.Children))
+	weights := make([]float64, len(t.Children))
+	var sum float64
+	switch d := t.Details.(type) {
+	case []lbconfig.DropCategory:
+		for _, category := range d {
+			part := min(1, float64(category.RequestsPerMillion)/lbconfig.Million)
+			share *= 1 - part
+			p.Notes = append(p.Notes, fmt.Sprintf("drops %s %% as %s", percent(part), line(category.Category, longestName)))
+		}
+	case outlierdetection.Details:
+		if len(d.Ejected) > 0 {
+			p.Notes = append(p.Notes, fmt.Sprintf("%d ejected; the endpoints are %v", len(d.Ejected), d.Tier))
+		}
+	}
+	for i, child := range t.Children {
+		switch d := child.Details.(type) {
+		case prioritypolicy.Child:
+			if in, ok := t.Details.(prioritypolicy.Details); ok && in.InUse == child.Name {
+				weights[i] = 1
+			}
+		case weightedtarget.Target:
+			if d.CountsAs.String() == connectivity.Ready.String() {
+				weights[i] = float64(d.Weight)
+			}
+		case weightedroundrobin.Endpoint:
+			if child.State == connectivity.Ready {
+				weights[i] = float64(d.Weight)
+			}
+		default:
+			weights[i] = 1
+		}
+		sum += weights[i]
+	}
+	for i := range shares {
+		if sum > 0 {
+			shares[i] = share * weights[i] / sum
+		}
+	}
+	return shares
+}
+
+func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share float64) *Child {
+	child := &Child{Name: line(s.Name, longestName), State: s.State.String(), Since: timeOf(s.Since), Share: share}
+	if s.Title != s.Name {
+		child.Title = line(s.Title, longestName)
+	}
+	if s.LastError != nil {
+		child.Error = line(shell.Brief(s.LastError), longestText)
+	}
+	switch d := s.Details.(type) {
+	case prioritypolicy.Child:
+		c.priority(child, d)
+		child.InUse = share > 0
+	case weightedtarget.Target:
+		child.Weight = d.Weight
+	case weightedroundrobin.Endpoint:
+		child.Weight = d.Weight
+		if len(d.Addresses) > 1 {
+			for _, a := range d.Addresses {
+				child.Addresses = append(child.Addresses, line(a.Addr, longestName))
+			}
+		}
+		started, ended, failed := d.Record.Calls()
+		child.Calls = &Calls{started, started - min(started, ended), failed}
+	}
+	child.order = badness[child.State]
+	if below != nil {
+		child.Below = c.policy(below, share)
+	}
+	return child
+}
+
+// badness sorts endpoints: what is wrong comes first.
+var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
+
+// priority says why a priority is not in use, or what it waits for.
+func (c *collection) priority(child *Child, d prioritypolicy.Child) {
+	child.State, child.Since = d.CountsAs.String(), timeOf(d.Since)
+	child.order = d.Priority
+	if d.Priority < 0 {
+		child.order = 1 << 30
+	}
+	left := func(what string, p prioritypolicy.Child) {
+		switch {
+		case !p.Failover.IsZero():
+			child.Why = "connecting, the next priority steps in in " + printable.Duration(p.Failover.Sub(c.now))
+		case !p.Failback.IsZero():
+			child.Why = what + ", takes over in " + printable.Duration(p.Failback.Sub(c.now))
+		case !p.Deactivation.IsZero():
+			child.Why = what + ", not needed now, kept for " + printable.Duration(p.Deactivation.Sub(c.now))
+		default:
+			child.Why = what
+		}
+	}
+	what := child.State
+	if d.CountsAs == priority.TransientFailure {
+		what = line(d.Why, longestText)
+	}
+	left(what, d)
+}
+
+func (p *Policy) inOrder() {
+	slices.SortStableFunc(p.Children, func(a, b *Child) int {
+		if a.Below != nil && b.Below != nil && a.Why == "" {
+			return 0
+		}
+		return cmp.Compare(a.order, b.order)
+	})
+}
+
+// fold leaves out all but so many children, and counts the rest.
+func (c *collection) fold(p *Policy) {
+	most, budget := c.each, &c.rows
+	if slices.ContainsFunc(p.Children, func(child *Child) bool { return child.Below != nil }) {
+		most, budget = shownBranches, &c.branches
+	}
+	most = min(most, *budget)
+	if len(p.Children) <= most {
+		*budget -= len(p.Children)
+		return
+	}
+	*budget -= most
+	p.Folded = make(map[string]int)
+	for _, child := range p.Children[most:] {
+		p.Folded[child.State]++
+	}
+	p.Children = p.Children[:most]
+}
+
+// onlyChild returns the policy below one that has a single child without a name, such as
+// drop.
+func (p *Policy) onlyChild() *Policy {
+	if len(p.Children) == 1 && p.Children[0].Name == "" {
+		return p.Children[0].Below
+	}
+	return nil
+}
+
+// absorb puts the policy below in the place of p, which has only notes to add.
+func (p *Policy) absorb(below *Policy) {
+	notes, busy := p.Notes, p.BusySince
+	*p = *below
+	p.Notes = append(notes, p.Notes...)
+	if busy != nil {
+		p.BusySince = busy
+	}
+}
+
+// eject marks the endpoints below that are ejected.
+func (p *Policy) eject(names map[string]bool) {
+	if len(names) == 0 {
+		return
+	}
+	for _, child := range p.Children {
+		if child.Below != nil {
+			child.Below.eject(names)
+		} else if names[child.Name] {
+			child.Ejected = "ejected"
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package debug
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+//go:embed page.html style.css script.js
+var files embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"ago":     func(t *time.Time) string { return printable.Duration(max(0, time.Since(*t))) },
+	"clock":   func(t time.Time) string { return t.Format("15:04:05.000") },
+	"stamp":   func(t time.Time) string { return t.Format(time.RFC3339Nano) },
+	"percent": percent,
+	"bar":     func(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) },
+	"words":   func(state string) string { return strings.ReplaceAll(state, "_", " ") },
+	"branches": func(p *Policy) bool {
+		return slices.ContainsFunc(p.Children, func(c *Child) bool { return c.Below != nil })
+	},
+	"name": func(c *Child) string {
+		if c.title() == "/" { // topology.LocalityName of nothing
+			return "no locality"
+		}
+		return c.title()
+	},
+	"opened": func(c *Child) bool { return c.Share > 0 },
+	"folded": folded,
+}).ParseFS(files, "page.html"))
+
+// percent returns a part in percent, with one digit if it has one.
+func percent(share float64) string {
+	if share > 0 && share < 0.0005 {
+		return "< 0.1"
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(100*share, 'f', 1, 64), ".0")
+}
+
+// folded returns counts by state, such as "9,980 READY", those of most children first.
+func folded(counts map[string]int) []string {
+	var states []string
+	for state := range counts {
+		states = append(states, state)
+	}
+	slices.SortFunc(states, func(a, b string) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+		return strings.Compare(a, b)
+	})
+	for i, state := range states {
+		states[i] = fmt.Sprintf("%d %s", counts[state], strings.ReplaceAll(state, "_", " "))
+	}
+	return states
+}

@@ -1,0 +1,39 @@
+package feed
+
+import (
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/live"
+)
+
+// phaseNames are what people call the phases.
+var phaseNames = [...]string{outstanding: "no answer yet", failed: "failed", answered: "answered"}
+
+// sources returns what is known of each source in use, in priority order.
+func (f *Feed) sources() []live.Source {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var sources []live.Source
+	for _, s := range f.inUse() {
+		source := live.Source{
+			Name:       s.Name,
+			State:      phaseNames[s.phaseOf()],
+			Answered:   s.answered,
+			Error:      s.complaint,
+			Endpoints:  len(s.tree.Endpoints),
+			Priorities: len(s.tree.Priorities()),
+		}
+		if source.Error == "" && s.err != nil {
+			source.Error = s.err.Error()
+		}
+		sources = append(sources, source)
+	}
+	return sources
+}
+
+// confirmed notes that the source of s stands by its answer now.
+func (s *slot) confirmed() {
+	if live.On() {
+		s.answered = time.Now()
+	}
+}

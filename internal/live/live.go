@@ -1,0 +1,216 @@
+// Package live knows the channels of this process, for whoever shows them. Until Enable
+// is called it knows nothing, and costs nothing: New returns nil, whose methods do
+// nothing.
+package live
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	mostEvents = 100
+	mostClosed = 100       // channels without a policy that are remembered,
+	closedFor  = time.Hour // and for how long
+)
+
+var on atomic.Bool
+
+// Enable has channels known that are made from now on.
+func Enable() { on.Store(true) }
+
+// On reports whether Enable was called.
+func On() bool { return on.Load() }
+
+// Source is what is known of one source of endpoints.
+type Source struct {
+	Name       string // "" for the only one of a channel
+	State      string
+	Answered   time.Time // when it last answered, zero for never
+	Error      string    // what is wrong with it now
+	Endpoints  int
+	Priorities int
+}
+
+// Event is something that happened to a channel.
+type Event struct {
+	Time time.Time
+	Text string
+}
+
+// Channel is what is known of one channel. It is safe for concurrent use.
+type Channel struct {
+	ID     uint64
+	Target string
+	Made   time.Time
+
+	mu      sync.Mutex
+	events  []Event
+	sources func() []Source // nil where no source is ours, or any more
+	last    []Source        // when sources became nil
+	root    any             // the policy at the top, nil where there is none
+	owner   any             // gRPC's own record of the channel
+	tree    any             // of the root that was closed last
+	closed  time.Time       // when it was, zero while there is one
+}
+
+var all struct {
+	mu       sync.Mutex
+	next     uint64
+	channels []*Channel
+}
+
+// New returns a channel that is known until both its sources and its root are gone;
+// sources, which may be nil, must not wait for long. It returns nil where nothing is on.
+func New(target string, sources func() []Source) *Channel {
+	if !On() {
+		return nil
+	}
+	c := &Channel{Target: target, Made: time.Now(), sources: sources}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.next++
+	c.ID = all.next
+	all.channels = append(all.channels, c)
+	return c
+}
+
+// Note notes an event.
+func (c *Channel) Note(text string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.events) == mostEvents {
+		c.events = slices.Delete(c.events, 0, 1)
+	}
+	c.events = append(c.events, Event{time.Now(), text})
+}
+
+// Attach notes the policy at the top of the channel, and gRPC's own record of it. What
+// was known of the same channel before it was idle is forgotten.
+func (c *Channel) Attach(root, owner any) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.root, c.owner, c.closed = root, owner, time.Time{}
+	c.mu.Unlock()
+	if owner == nil {
+		return
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.channels = slices.DeleteFunc(all.channels, func(other *Channel) bool {
+		return other != c && other.isClosed(owner)
+	})
+}
+
+func (c *Channel) isClosed(owner any) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.closed.IsZero() && c.owner == owner
+}
+
+// Retire notes that the root was closed, and what it looked like last.
+func (c *Channel) Retire(tree any) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.root, c.tree, c.closed = nil, tree, time.Now()
+	c.mu.Unlock()
+	prune()
+}
+
+// Stop notes that there are no sources any more.
+func (c *Channel) Stop() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	if c.sources != nil {
+		ask := c.sources
+		c.mu.Unlock()
+		last := ask() // it takes a lock of its own
+		c.mu.Lock()
+		c.sources, c.last = nil, last
+	}
+	c.mu.Unlock()
+	prune()
+}
+
+// gone returns whether there is nothing left to show. all.mu is held.
+func (c *Channel) gone(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.root == nil && c.sources == nil && (c.closed.IsZero() || now.Sub(c.closed) > closedFor)
+}
+
+// prune forgets channels that are gone, and the oldest of those without a policy.
+func prune() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	now := time.Now()
+	all.channels = slices.DeleteFunc(all.channels, func(c *Channel) bool { return c.gone(now) })
+	closed := 0
+	for _, c := range all.channels {
+		if !c.isOpen() {
+			closed++
+		}
+	}
+	all.channels = slices.DeleteFunc(all.channels, func(c *Channel) bool {
+		if closed > mostClosed && !c.isOpen() {
+			closed--
+			return true
+		}
+		return false
+	})
+}
+
+func (c *Channel) isOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed.IsZero()
+}
+
+// View is what is known of a channel at one moment.
+type View struct {
+	*Channel
+	Root    any // nil while there is none
+	Owner   any
+	Tree    any       // of the last root, where there is none now
+	Closed  time.Time // when that was closed
+	Sources []Source
+	Events  []Event // the oldest first
+}
+
+// Channels returns what is known of all channels, the oldest first.
+func Channels() []View {
+	prune()
+	all.mu.Lock()
+	channels := slices.Clone(all.channels)
+	all.mu.Unlock()
+	views := make([]View, 0, len(channels))
+	for _, c := range channels {
+		views = append(views, c.view())
+	}
+	return views
+}
+
+func (c *Channel) view() View {
+	c.mu.Lock()
+	v := View{Channel: c, Root: c.root, Owner: c.owner, Closed: c.closed, Sources: c.last, Events: slices.Clone(c.events)}
+	if c.root == nil {
+		v.Tree = c.tree
+	}
+	ask := c.sources
+	c.mu.Unlock()
+	if ask != nil {
+		v.Sources = ask()
+	}
+	return v
+}

@@ -1,0 +1,88 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func init() { Enable() }
+
+// targets returns those of all channels that are known.
+func targets() []string {
+	var all []string
+	for _, v := range Channels() {
+		all = append(all, v.Target)
+	}
+	return all
+}
+
+func want(t *testing.T, want ...string) {
+	t.Helper()
+	if got := targets(); !slices.Equal(got, want) {
+		t.Errorf("known are %q, want %q", got, want)
+	}
+}
+
+// A channel is known from its sources' start, while it is idle, and until an hour after.
+func TestHowLongAChannelIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		none := func() []Source { return nil }
+		owner := new(int)
+		a := New("a", none)
+		want(t, "a")
+		a.Attach("root", owner)
+		a.Stop()
+		want(t, "a")
+		a.Retire("tree")
+		if v := Channels()[0]; v.Tree != "tree" || v.Root != nil || v.Closed.IsZero() {
+			t.Errorf("a closed channel is %+v", v)
+		}
+		b := New("b", none)
+		want(t, "a", "b")
+		b.Attach("root", owner) // the same channel, no longer idle
+		want(t, "b")
+		b.Stop()
+		b.Retire("tree")
+		time.Sleep(time.Hour + time.Second)
+		want(t)
+		New("c", none).Stop()
+		want(t)
+	})
+}
+
+// However many channels come and go, a hundred of those that went are known.
+func TestFewClosedChannelsAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for i := range 300 {
+			c := New(fmt.Sprint(i), nil)
+			c.Attach("root", new(int))
+			c.Retire("tree")
+		}
+		if got := targets(); len(got) != mostClosed || got[len(got)-1] != "299" {
+			t.Errorf("known are %q, want the last %d", got, mostClosed)
+		}
+		time.Sleep(closedFor + time.Second)
+		want(t)
+	})
+}
+
+func TestTheLastEventsAreKept(t *testing.T) {
+	c := New("c", nil)
+	c.Attach("root", nil)
+	for i := range 250 {
+		c.Note(fmt.Sprint(i))
+	}
+	events := Channels()[0].Events
+	if len(events) != mostEvents || events[0].Text != "150" || events[99].Text != "249" {
+		t.Errorf("%d events are kept, from %v to %v", len(events), events[0], events[len(events)-1])
+	}
+	c.Retire(nil)
+	var nobody *Channel
+	nobody.Note("x")
+	nobody.Attach(nil, nil)
+	nobody.Retire(nil)
+	nobody.Stop()
+}
