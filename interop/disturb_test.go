@@ -50,10 +50,10 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	t.Helper()
 	alive()
 	try(t, os.Rename(d.dir, d.other)) // the directory vanishes
-	d.server.wait(t, "refused, what it held before is still served")
+	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
 	try(t, os.Mkdir(d.dir, 0o700)) // what it was mounted on appears
-	d.server.wait(t, "refused, what it held before is still served")
+	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
 	try(t, os.Remove(d.dir))
 	try(t, os.Symlink(d.other, d.dir)) // it is back, as a link to another place
@@ -71,7 +71,7 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	follows(d.b)
 
 	try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
-	d.server.wait(t, "refused, what it held before is still served")
+	d.server.wait(t, "rejected, what it held before is still served")
 	d.server.kill()
 	back := time.After(away)
 	alive()

@@ -63,7 +63,7 @@ func (p *policy) publishReady(s *subchannel) {
 // shell.Counted.
 func (s *subchannel) PickResultChanged() {
 	p := s.policy
-	p.events.Enqueue(func() {
+	p.serial.Enqueue(func() {
 		if p.picked == s && s.index != gone && !p.closed {
 			p.publishReady(s)
 		}
@@ -105,7 +105,7 @@ func (s *subchannel) changed(state balancer.SubConnState) {
 	if now == core.None {
 		return // shut down, which was our own doing
 	}
-	s.policy.events.Run(func() { s.policy.report(s, now, state.ConnectionError) })
+	s.policy.serial.Run(func() { s.policy.report(s, now, state.ConnectionError) })
 }
 
 func (p *policy) report(s *subchannel, now core.State, err error) {
@@ -119,7 +119,7 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy
-	p.events.Enqueue(func() {
+	p.serial.Enqueue(func() {
 		if s.index != gone && !p.closed {
 			p.act(p.core.Health(s.index, now, state.ConnectionError))
 		}

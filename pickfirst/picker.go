@@ -33,7 +33,7 @@ type idlePicker struct {
 // Pick asks for a connection. It only queues: a call is not to wait for that.
 func (i *idlePicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	if !i.asked.Swap(true) {
-		i.policy.events.Enqueue(i.policy.exitIdle)
+		i.policy.serial.Enqueue(i.policy.exitIdle)
 	}
 	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 }

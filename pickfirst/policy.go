@@ -21,7 +21,7 @@ var logger = grpclog.Component("understudy")
 type policy struct {
 	cc     balancer.ClientConn
 	seed   maphash.Seed // of the order in which it tries what it shuffles
-	events serial.Serializer
+	serial serial.Serializer
 
 	// The rest is only used in events.
 	core    core.Core
@@ -50,12 +50,12 @@ func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 		}
 	default:
 		err := fmt.Errorf("pick_first: configuration is a %T, want one that this policy parsed: %w", c, balancer.ErrBadResolverState)
-		p.events.Do(func() { p.fail(err) })
+		p.serial.Do(func() { p.fail(err) })
 		return err
 	}
 	list := addressesOf(state.ResolverState, seed)
 	health := healthEnabled(state.ResolverState)
-	p.events.Do(func() { p.update(list, health) })
+	p.serial.Do(func() { p.update(list, health) })
 	if len(list) == 0 {
 		return fmt.Errorf("pick_first: %v: %w", core.ErrNoAddresses, balancer.ErrBadResolverState)
 	}
@@ -88,7 +88,7 @@ func (p *policy) update(list []resolver.Address, health bool) {
 // for that: a parent may call it from inside its UpdateState.
 func (p *policy) ResolverError(err error) {
 	err = fmt.Errorf("name resolver error: %v", err) // see failing
-	p.events.Run(func() { p.fail(err) })
+	p.serial.Run(func() { p.fail(err) })
 }
 
 func (p *policy) fail(err error) {
@@ -101,7 +101,7 @@ func (p *policy) fail(err error) {
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
 // ExitIdle connects if the policy is idle.
-func (p *policy) ExitIdle() { p.events.Run(p.exitIdle) }
+func (p *policy) ExitIdle() { p.serial.Run(p.exitIdle) }
 
 func (p *policy) exitIdle() {
 	if !p.closed {
@@ -111,7 +111,7 @@ func (p *policy) exitIdle() {
 
 // Close shuts everything down.
 func (p *policy) Close() {
-	p.events.Do(func() {
+	p.serial.Do(func() {
 		p.closed = true
 		p.timer.Stop()
 		for i := range p.entries {
@@ -122,7 +122,7 @@ func (p *policy) Close() {
 }
 
 func (p *policy) startTimer() {
-	p.timer.Start(&p.events, core.AttemptDelay, func() { p.act(p.core.TimerFired()) })
+	p.timer.Start(&p.serial, core.AttemptDelay, func() { p.act(p.core.TimerFired()) })
 }
 
 var states = [...]core.State{

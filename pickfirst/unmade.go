@@ -24,9 +24,9 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 		conn.Connect()
 		return
 	}
-	s.policy.events.Enqueue(func() { s.policy.report(s, core.TransientFailure, err) })
+	s.policy.serial.Enqueue(func() { s.policy.report(s, core.TransientFailure, err) })
 	u := &unmade{sub: s, address: address, refusals: refusals + 1}
-	u.timer = time.AfterFunc(backoff.Delay(refusals, rand.Float64()), func() { s.policy.events.Run(u.rest) })
+	u.timer = time.AfterFunc(backoff.Delay(refusals, rand.Float64()), func() { s.policy.serial.Run(u.rest) })
 	s.conn = u
 }
 

@@ -32,7 +32,7 @@ type served struct {
 type changes struct {
 	added, changed []string
 	lost, removed  []string
-	refused        map[string]string // by file whose cluster is that of another: which
+	rejected       map[string]string // by file whose cluster is that of another: which
 }
 
 func newClusters(delay time.Duration) *clusters {
@@ -51,14 +51,14 @@ func (c *clusters) restore(file string, cluster *endpointv3.ClusterLoadAssignmen
 // update takes what is in the files now: the cluster of each, or nil where it cannot
 // be told, which says nothing against the one that the file gave last.
 func (c *clusters) update(now time.Time, files map[string]*endpointv3.ClusterLoadAssignment) changes {
-	owners, refused := c.choose(files)
-	result := changes{refused: refused}
+	owners, rejected := c.choose(files)
+	result := changes{rejected: rejected}
 	for _, name := range slices.Sorted(maps.Keys(owners)) {
 		file := owners[name]
 		before, known := c.served[name]
 		cluster := files[file]
 		if cluster.GetClusterName() != name {
-			cluster = before.cluster // the last good one, of a file that gives none or was refused
+			cluster = before.cluster // the last good one, of a file that gives none or was rejected
 		}
 		switch {
 		case !known:
@@ -91,8 +91,8 @@ func (c *clusters) update(now time.Time, files map[string]*endpointv3.ClusterLoa
 // choose returns which file each cluster comes from, and the files that lose theirs
 // to another, by the name of that one. All files are looked at together, so that two
 // of them may exchange their clusters.
-func (c *clusters) choose(files map[string]*endpointv3.ClusterLoadAssignment) (owners, refused map[string]string) {
-	owners, refused = make(map[string]string), make(map[string]string)
+func (c *clusters) choose(files map[string]*endpointv3.ClusterLoadAssignment) (owners, rejected map[string]string) {
+	owners, rejected = make(map[string]string), make(map[string]string)
 	paths := slices.Sorted(maps.Keys(files))
 	for _, path := range paths {
 		if files[path] == nil && c.gives(path) {
@@ -109,17 +109,17 @@ func (c *clusters) choose(files map[string]*endpointv3.ClusterLoadAssignment) (o
 		case !taken:
 			owners[name] = path
 		case c.served[name].file == path: // who has a cluster keeps it
-			owners[name], refused[other] = path, path
+			owners[name], rejected[other] = path, path
 		default:
-			refused[path] = other
+			rejected[path] = other
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(refused)) {
+	for _, path := range slices.Sorted(maps.Keys(rejected)) {
 		if name := c.gave[path]; owners[name] == "" && c.gives(path) {
 			owners[name] = path // and so does the loser keep its own
 		}
 	}
-	return owners, refused
+	return owners, rejected
 }
 
 // gives returns whether the cluster that the file gave last is served, and still

@@ -23,7 +23,7 @@ file is a cluster, named by its cluster_name or else by the file. Clients are
   eds://127.0.0.1:18000/NAME   of this project
   xds:///NAME                  of any gRPC, with a bootstrap that names this server
 
-Edits are pushed at once. A broken edit is refused, with file:line:column, and the
+Edits are pushed at once. A broken edit is rejected, with file:line:column, and the
 last good one is served on. A file that is broken at the start is reported and left
 out; with --cache it is served as it was before. A cluster whose file is gone is
 removed after --removal-delay. A directory that cannot be read removes nothing.`,
@@ -36,7 +36,7 @@ removed after --removal-delay. A directory that cannot be read removes nothing.`
 	flags.StringVar(&o.TLS.Certificate, "tls-cert", "", "`file` with the server's certificate, in PEM")
 	flags.StringVar(&o.TLS.Key, "tls-key", "", "`file` with the key of the certificate, in PEM")
 	flags.StringVar(&o.TLS.ClientCA, "tls-client-ca", "", "`file` with the roots of the certificates that clients must show (mTLS)")
-	flags.DurationVar(&o.RemovalDelay, "removal-delay", DefaultRemovalDelay, "how `long` a cluster is served on whose file is gone")
+	flags.DurationVar(&o.RemovalDelay, "removal-delay", DefaultRemovalDelay, "`duration` for which a cluster is still served after its file is gone")
 	flags.StringVar(&o.Cache, "cache", "", "`directory` in which the last good form of each cluster survives a restart")
 	flags.BoolVar(&o.Strict, "strict", false, "refuse to start where a file is not good, or there is none")
 	flags.StringVar(&o.Policy, "policy", weightedroundrobin.Name, "`policy` that xds: clients are told to use, if they have it; or "+RoundRobin)

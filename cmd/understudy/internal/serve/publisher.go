@@ -109,7 +109,7 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 func (p *publisher) reload() map[string]error {
 	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
 	changes := p.clusters.update(time.Now(), found)
-	for path, other := range changes.refused {
+	for path, other := range changes.rejected {
 		problems[path] = fmt.Errorf("%s: cluster %q is that of %s already", path, found[path].GetClusterName(), other)
 	}
 	p.publish(slices.Concat(changes.added, changes.changed), changes.removed)
@@ -160,7 +160,7 @@ func (p *publisher) complain(problems map[string]error) {
 	for _, path := range slices.Sorted(maps.Keys(p.said)) {
 		if problems[path] == nil {
 			delete(p.said, path)
-			p.log.Info("refused no longer", "path", path)
+			p.log.Info("rejected no longer", "path", path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(problems)) {
@@ -171,9 +171,9 @@ func (p *publisher) complain(problems map[string]error) {
 		p.said[path] = text
 		switch served := p.servedFrom(path); {
 		case len(served) > 0:
-			p.log.Error("refused, what it held before is still served", "clusters", served, "error", text)
+			p.log.Error("rejected, what it held before is still served", "clusters", served, "error", text)
 		default:
-			p.log.Error("refused, and not served", "error", text)
+			p.log.Error("rejected, and not served", "error", text)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func ask(t *testing.T, stream adsStream, name string) (next func() int) {
 	}
 }
 
-func TestEditsArePushedAndBrokenOnesRefused(t *testing.T) {
+func TestEditsArePushedAndBrokenOnesRejected(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "payments.yaml")
 	write(t, path, endpoints("1"))
@@ -60,7 +60,7 @@ func TestEditsArePushedAndBrokenOnesRefused(t *testing.T) {
 		t.Errorf("%d endpoints after the edit, want 2", got)
 	}
 	write(t, path, endpoints("1", "2", "70000"))
-	line := l.wait(t, "refused, what it held before is still served")
+	line := l.wait(t, "rejected, what it held before is still served")
 	if problem, _ := line["error"].(string); !strings.Contains(problem, path+":5:") {
 		t.Errorf("the log says %q, want the place", problem)
 	}
@@ -96,7 +96,7 @@ func TestFilesComeAndGo(t *testing.T) {
 		t.Errorf("%d endpoints of a cluster whose file has come, want 1", got)
 	}
 	write(t, filepath.Join(dir, "c.yaml"), "clusterName: a\n"+endpoints("9"))
-	if problem, _ := l.wait(t, "refused, and not served")["error"].(string); !strings.Contains(problem, `c.yaml: cluster "a" is that of `) {
+	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, `c.yaml: cluster "a" is that of `) {
 		t.Errorf("a second file of cluster a: %q", problem)
 	}
 	remove(t, filepath.Join(dir, "a.yaml"))
@@ -119,7 +119,7 @@ func TestFileNamedAloneKeepsTheLastGood(t *testing.T) {
 	write(t, path, "clusterName: x\n"+endpoints("1"))
 	s, l := start(t, Options{Paths: []string{path}})
 	remove(t, path)
-	l.wait(t, "refused, what it held before is still served")
+	l.wait(t, "rejected, what it held before is still served")
 	if got := decoded(t, first(t, s, resourcev3.EndpointType, "x"))["x"]; got != 1 {
 		t.Errorf("%d endpoints after the file has gone, want the last good 1", got)
 	}

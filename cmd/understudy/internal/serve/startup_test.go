@@ -17,7 +17,7 @@ func TestStartsWithWhatIsGood(t *testing.T) {
 	write(t, filepath.Join(dir, "c.yaml"), "clusterName: a\n"+endpoints("1"))
 	s, l := start(t, Options{Paths: []string{dir, filepath.Join(dir, "none.yaml")}})
 	for _, want := range []string{"b.yaml:3:", `c.yaml: cluster "a" is that of `, "none.yaml: no such file"} {
-		if problem, _ := l.wait(t, "refused, and not served")["error"].(string); !strings.Contains(problem, want) {
+		if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, want) {
 			t.Errorf("the log says %q, want %q", problem, want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	next()
 
 	write(t, filepath.Join(dir, "a.yaml"), "endpoints: [")
-	l.wait(t, "refused, what it held before is still served")
+	l.wait(t, "rejected, what it held before is still served")
 	s, l = again(t, s, o)
 	expect(t, s, "with a broken file", map[string]int{"a": 2, "b": 1, "gone": 1})
 	l.wait(t, "cluster restored from the cache")

@@ -60,12 +60,12 @@ func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
 			next := ask(t, open(t, s, nil), "a")
 			next()
 			test.away(dir)
-			if line := l.wait(t, "refused, what it held before is still served"); len(line["clusters"].([]any)) != 2 {
+			if line := l.wait(t, "rejected, what it held before is still served"); len(line["clusters"].([]any)) != 2 {
 				t.Errorf("the log names %v, want a and b", line["clusters"])
 			}
 			expect(t, s, "without the directory", map[string]int{"a": 1, "b": 1})
 			test.back(dir)
-			if line := l.wait(t, "refused no longer"); line["path"] != dir {
+			if line := l.wait(t, "rejected no longer"); line["path"] != dir {
 				t.Errorf("the log says %v, want that the directory is back", line)
 			}
 			write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2"))
@@ -98,7 +98,7 @@ func TestAFileThatIsGoneForAMoment(t *testing.T) {
 	}
 	expect(t, s, "without the file", map[string]int{"a": 1, "b": 1})
 	write(t, path, "endpoints: [") // written again, and broken
-	l.wait(t, "refused, what it held before is still served")
+	l.wait(t, "rejected, what it held before is still served")
 	expect(t, s, "with a broken file", map[string]int{"a": 1, "b": 1})
 	write(t, path, "clusterName: a\n"+endpoints("1", "2"))
 	if got := next(); got != 2 {
@@ -118,7 +118,7 @@ func TestAFileThatCannotBeReadKeepsItsCluster(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})
 	link(t, "nowhere", filepath.Join(dir, "a.yaml"))
-	l.wait(t, "refused, what it held before is still served")
+	l.wait(t, "rejected, what it held before is still served")
 	expect(t, s, "with a link to nowhere", map[string]int{"a": 1})
 }
 
@@ -131,7 +131,7 @@ func TestTwoFilesExchangeTheirClusters(t *testing.T) {
 	next := ask(t, open(t, s, nil), "x")
 	next()
 	write(t, a, "clusterName: y\n"+endpoints("3"))
-	l.wait(t, "refused, what it held before is still served") // looked at in between
+	l.wait(t, "rejected, what it held before is still served") // looked at in between
 	expect(t, s, "halfway", map[string]int{"x": 1, "y": 2})
 	write(t, b, "clusterName: x\n"+endpoints("3", "4", "5", "6"))
 	if got := next(); got != 4 {
