@@ -1,6 +1,6 @@
-// Package drop is the policy understudy_drop: it drops a configured part of the
-// calls, and passes the others on to its one child. A control plane uses it to shed
-// load (drop_overloads of a ClusterLoadAssignment; gRFC A27, gRFC A37).
+// Package drop is the policy understudy_drop. It drops a configured share of the calls,
+// and passes the others on to its one child. A control plane uses it to shed load
+// (drop_overloads of a ClusterLoadAssignment; gRFC A27, gRFC A37).
 //
 // Its configuration in JSON:
 //
@@ -18,19 +18,19 @@
 //	dropCategories[i].requestsPerMillion  number            0         0 to 1000000  A37
 //	childPolicy                           list of policies  required  at least one  A37
 //
-// Each call is tried against the categories in their order, each by chance,
-// independently: here 5 % of the calls are dropped by "lb", and 10 % of the others by
-// "throttle". Without categories nothing is dropped and the child's picker is passed on
+// Each call meets the categories in their order, and each drops it by chance,
+// independently of the others. Here "lb" drops 5 % of the calls, and "throttle" 10 % of
+// the rest. Without categories nothing is dropped, and the child's picker is passed on
 // as it is.
 //
-// Of a list of policies the first that is registered is taken. A field that is not known is
-// ignored, and logged once with a list of those that are; an error names its field.
+// Of a list of policies the first that is registered is used. An unknown field is ignored,
+// and logged once with a list of the known ones. An error names its field.
 //
-// Calls are dropped only while the child is READY: otherwise it is the child's state
-// that decides, so that a lower priority can step in. A dropped call fails with
-// UNAVAILABLE and a message that names the category, also if it waits for ready, and
-// is counted in the metric understudy.drop.dropped. The policy's state is its child's,
-// and so are the paths of the endpoints, from which nothing is taken off.
+// Calls are dropped only while the child is READY; otherwise the child's state decides,
+// so that a lower priority can step in. A dropped call fails with UNAVAILABLE and a
+// message that names the category, even if it waits for ready. The metric
+// understudy.drop.dropped counts it. The policy has its child's state, and passes the
+// paths of endpoints on unchanged.
 package drop
 
 import (

@@ -32,8 +32,8 @@ type picker struct {
 // Tier returns what the child says of its endpoints; see shell.TierOf.
 func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
-// Pick picks, or drops. A dropped call fails with a status error: it is to end, also
-// if it waits for ready (gRFC A27, "EDS").
+// Pick picks, or drops the call. A dropped call fails with a status error, which ends
+// it even if it waits for ready (gRFC A27, "EDS").
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for _, c := range p.categories {
 		if rand.Uint32N(lbconfig.Million) < c.RequestsPerMillion {

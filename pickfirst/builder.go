@@ -1,7 +1,7 @@
-// Package pickfirst is the load-balancing policy understudy_pick_first: it connects
-// to the first address that works and sends every call there (gRFC A62), trying
-// addresses of both families with overlapping attempts (gRFC A61). It is the leaf
-// of all this project's trees, and stands in for gRPC-Go's pick_first.
+// Package pickfirst is the load-balancing policy understudy_pick_first. It connects to
+// the first address that works and sends every call there (gRFC A62). It tries
+// addresses of both families with overlapping attempts (gRFC A61). It is the leaf of
+// all this project's trees, in place of gRPC-Go's pick_first.
 //
 // Importing the package registers the policy. Its configuration in JSON:
 //
@@ -10,12 +10,12 @@
 //	field               type  default  range        from
 //	shuffleAddressList  bool  false    false, true  A62, A113
 //
-// shuffleAddressList makes each list of endpoints be tried in a random order, in which
-// endpoints with more weight tend to the front. What is drawn for an endpoint stays with
-// it as long as the policy lives.
+// With shuffleAddressList, each list of endpoints is tried in a random order, in which
+// endpoints with more weight tend to the front. The number drawn for an endpoint stays
+// the same as long as the policy lives.
 //
-// A field that is not known is ignored, and logged once with a list of those that are;
-// an error names its field.
+// An unknown field is ignored, and logged once with a list of the known ones. An error
+// names its field.
 //
 // TRANSIENT_FAILURE is sticky: from the first pass in which every address failed
 // until a connection is READY, nothing else is published, whatever the subchannels
@@ -38,8 +38,9 @@ const Name = "understudy_pick_first"
 
 func init() { balancer.Register(NewBuilder(Name)) }
 
-// NewBuilder returns the builder of the policy under another name. It is what
-// understudy.RegisterSpecNames registers; others need only the import.
+// NewBuilder returns the policy's builder under another name.
+// understudy.RegisterSpecNames registers it; under Name it is registered already. It is
+// safe for concurrent use.
 func NewBuilder(name string) balancer.Builder { return builder{name} }
 
 type builder struct{ name string }
@@ -51,10 +52,10 @@ func (b builder) Name() string { return b.name }
 // subchannel.
 func (builder) OwnsSubConns() {}
 
-// Build builds a policy. Its UpdateClientConnState and Close return when what they ask
-// for has been done and published, ResolverError and ExitIdle at once if other events
-// are being handled. All may be called from any goroutine, but Close last;
-// after it nothing is published any more.
+// Build builds a policy. Its UpdateClientConnState and Close return when all has been
+// done and published. ResolverError and ExitIdle return at once if other events are
+// being handled. All may be called from any goroutine, Close last; after it nothing is
+// published.
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &policy{cc: cc, seed: maphash.MakeSeed()}
 }

@@ -32,8 +32,8 @@ func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
 func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
 // inOrder returns list, shuffled if there is a seed. The random number of an endpoint
-// depends on the seed and its addresses: a list that only repeats keeps its order, in
-// whatever order it comes, and one that changes keeps that of the rest.
+// depends on the seed and its addresses. So the same endpoints keep their order, in
+// whatever order the list has them, and when some change the rest keep theirs.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
 	if seed == nil || len(list) < 2 {
 		return list

@@ -12,8 +12,8 @@ import (
 // queue makes calls wait.
 var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
-// failing makes calls fail with err, and those that wait for ready wait. err must not
-// hold a status, which would end those, too: errors from elsewhere are not wrapped.
+// failing fails calls with err; those that wait for ready wait. err must not hold a
+// status, which would end those, too, so errors from elsewhere are not wrapped.
 func failing(err error) balancer.Picker { return shell.Failing(err) }
 
 // readyPicker picks the one connection. What it returns is made once.

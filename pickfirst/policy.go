@@ -16,11 +16,11 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// policy is the shell of core.Core. There may be tens of thousands of them, one
-// for each endpoint: it is kept small, and has no goroutine.
+// policy is the shell of core.Core. There may be tens of thousands of them, one for
+// each endpoint, so it is small and has no goroutine.
 type policy struct {
 	cc     balancer.ClientConn
-	seed   maphash.Seed // of the order in which it tries what it shuffles
+	seed   maphash.Seed // for the order of shuffled lists
 	serial serial.Serializer
 
 	// The rest is only used in events.

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// open has gRPC make the subchannel, and connects, in an event. refusals is how often
-// gRPC has refused to so far.
+// open makes gRPC create the subchannel, and connects, in an event. refusals is how
+// often gRPC has refused so far.
 func (s *subchannel) open(address resolver.Address, refusals int) {
 	conn, err := s.policy.cc.NewSubConn([]resolver.Address{address}, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {
@@ -31,10 +31,10 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 }
 
 // unmade stands in for a subchannel that gRPC refused to make. A channel refuses while
-// it is being closed, and a parent may for reasons of its own. The core sees an
-// attempt that failed, and the end of a backoff, as it does with subchannels that
-// exist: the failure belongs to its address, wherever that is in later lists, and it
-// is tried again for ever (A62).
+// it is being closed, and a parent may for reasons of its own. The core sees an attempt
+// that failed, and the end of a backoff, as with subchannels that exist. The failure
+// belongs to its address, wherever that is in later lists, and the address is tried
+// again for ever (A62).
 type unmade struct {
 	balancer.SubConn // nil: nothing else is called
 

@@ -1,5 +1,5 @@
-// Package priority is the policy understudy_priority: children in priority order,
-// of which the calls go to the highest one that is READY (gRFC A56). Importing the
+// Package priority is the policy understudy_priority. Its children are in priority
+// order, and calls go to the highest one that is READY (gRFC A56). Importing the
 // package registers the policy.
 //
 // Its configuration in JSON:

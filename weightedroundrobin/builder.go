@@ -24,26 +24,26 @@
 //	slowStart.minWeightPercent  number    10        0 to 100          our own
 //
 // A34's own configuration has no fields. startPoint says where a new endpoint starts in
-// its interval between two picks: with "spec" at the beginning, as in A34, so that a
-// client's first calls all go to the heaviest endpoints; with "random" at a random
-// point, so that the first calls of a fleet of clients follow the weights: a client's
-// sequence begins at a random pick of it. With "random", connections are also started
-// at a random endpoint of the list instead of the first.
+// its interval between two picks. With "spec" it starts at the beginning, as in A34,
+// and a client's first calls all go to the heaviest endpoints. With "random" it starts
+// at a random point: a client's sequence begins at a random pick, so the first calls of
+// a fleet of clients follow the weights. With "random", connections also start at a
+// random endpoint of the list instead of the first.
 //
 // slowStart gives an endpoint that has just become READY a share that grows over the
-// window to what its weight says, as Envoy's slow_start does:
+// window until it is the one of its weight, as Envoy's slow_start does:
 //
 //	weight × max(minWeightPercent/100, (max(seconds since READY, 1)/window)^(1/aggression))
 //
 // It has an effect only beside endpoints that are past their window.
 //
-// Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". A field
-// that is not known is ignored, and logged once with a list of those that are; an error
-// names its field.
+// Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". An
+// unknown field is ignored, and logged once with a list of the known ones. An error names
+// its field.
 //
-// Above 256 READY endpoints, those that become READY or are lost one after the other
-// are gathered for up to 1 µs for each READY endpoint (10 ms for 10,000), because each
-// picker costs time in proportion to their number. The first READY endpoint, any
+// A picker costs time in proportion to the number of READY endpoints. So above 256 of
+// them, endpoints that become READY or are lost one after the other are gathered for up
+// to 1 µs for each READY endpoint (10 ms for 10,000). The first READY endpoint, any
 // change of the policy's state and updates from the resolver never wait.
 //
 // Endpoints keep their place in the sequence from picker to picker, whatever
@@ -59,7 +59,7 @@ const Name = "understudy_weighted_round_robin"
 
 func init() { balancer.Register(NewBuilder(Name)) }
 
-// NewBuilder returns the policy's builder under another name. It is for
-// registering the policy under a name of the specification, before any channel is
-// made; under Name it is registered already. It is safe for concurrent use.
+// NewBuilder returns the policy's builder under another name, such as the
+// specification's. Register it before any channel is made; under Name it is registered
+// already. It is safe for concurrent use.
 func NewBuilder(name string) balancer.Builder { return spec(defaultLeaf).Builder(name) }

@@ -16,13 +16,13 @@ import (
 // child is the child of one endpoint.
 type child = core.Child[endpointChild]
 
-// endpointChild is what the shell keeps with a child: the policy of the endpoint, and its
-// place in the sequence of picks.
+// endpointChild is the shell's part of a child: the policy of the endpoint, and its place
+// in the sequence of picks.
 type endpointChild struct {
 	shell.Instance
 	parent   *policy
 	endpoint resolver.Endpoint
-	record   *shell.Record  // of its calls; nil before the first time that it was wanted
+	record   *shell.Record  // of its calls; nil until somebody watches
 	outdated bool           // the child's policy has not accepted the endpoint
 	place    weighted.Place // as of the last picker that had the child, if it is not in the current one
 }
@@ -42,8 +42,8 @@ func (p *policy) build(c *child) {
 	c.Shell.Build(p.Shell, p.leaf, (*owner)(c))
 }
 
-// update gives the child's policy its endpoint, and the attributes that the parent was
-// given. An endpoint that is refused is given again with the next update.
+// update gives the child's policy its endpoint and the attributes of the update. A
+// refused endpoint is given again with the next update.
 func (p *policy) update(c *child) {
 	err := c.Shell.Update(c.Shell.name(), nil, resolver.State{
 		Endpoints:  []resolver.Endpoint{c.Shell.endpoint},

@@ -11,9 +11,9 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 )
 
-// keyOf returns the key of endpoint; false if it has no address. Behind a proxy the
-// addresses are those that the resolver gave, because what is connected to is the
-// same for all endpoints.
+// keyOf returns the key of endpoint, or false if it has no address. It takes the
+// addresses that the resolver gave: behind a proxy, all endpoints connect to the same
+// ones.
 func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	p.addresses = p.addresses[:0]
 	for _, a := range hierarchy.Addresses(endpoint) {
@@ -53,8 +53,8 @@ func sameAttributes(a, b *attributes.Attributes) (same bool) {
 	return a.Equal(b)
 }
 
-// incomparable, deferred, makes attributes that cannot be compared different: Equal
-// panics on a slice, say, which a resolver's author may well have put there.
+// incomparable is to be deferred. It makes attributes that cannot be compared
+// different: Equal panics on a slice, for example, which a resolver may have put there.
 func incomparable(same *bool) {
 	if recover() != nil {
 		*same = false

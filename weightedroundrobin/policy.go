@@ -147,8 +147,8 @@ func (p *policy) State() balancer.State {
 	return shell.Connecting()
 }
 
-// failure returns a state whose calls fail with what the child that failed last says,
-// and with how many did, or with what there is to say without children.
+// failure returns a state whose calls fail with the error of the child that failed last
+// and the number of children, or say that there are none.
 func (p *policy) failure() balancer.State {
 	last := p.core.Failed()
 	if last == nil {
@@ -161,7 +161,7 @@ func (p *policy) failure() balancer.State {
 	return state
 }
 
-// newPicker returns a picker of the READY children, of which there are some.
+// newPicker returns a picker of the READY children; there must be one.
 func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	children, weights := p.core.Ready(now)
 	pickers := make([]balancer.Picker, len(children))
@@ -181,7 +181,7 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	return picker
 }
 
-// Watched has calls recorded while somebody watches. They cost nothing otherwise.
+// Watched turns the recording of calls on and off. Without it calls cost nothing more.
 func (p *policy) Watched(on bool) {
 	p.recording = on
 	p.core.Outdated()

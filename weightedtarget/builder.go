@@ -1,6 +1,6 @@
-// Package weightedtarget is the policy understudy_weighted_target: several children,
-// each of which gets calls by its weight (gRFC A28, as weighted_target_experimental).
-// In the trees of this module the children are the localities of a priority.
+// Package weightedtarget is the policy understudy_weighted_target: it divides calls
+// among its children by their weights (gRFC A28, weighted_target_experimental). In the
+// trees of this module the children are the localities of a priority.
 //
 // Its configuration in JSON:
 //
@@ -20,15 +20,16 @@
 //	removedChildRetention      duration          "0s"      "0s" and more                      our own
 //	startPoint                 string            "spec"    "spec", "random"                   our own
 //
-// Without targets, calls fail. removedChildRetention is how long a child that an update
-// removes is kept in case another brings it back; it gets no calls meanwhile. startPoint
-// says where a new child starts in its interval between two picks: with "spec" at the
-// beginning, so that a client's first calls go to the heaviest child; with "random" at
-// a random point, so that the first calls of a fleet follow the weights.
+// Without targets, calls fail. removedChildRetention is how long a child is kept after
+// an update removes it, in case another brings it back; it gets no calls meanwhile.
+// startPoint says where a new child starts in its interval between two picks. With
+// "spec" it starts at the beginning, and a client's first calls go to the heaviest
+// child. With "random" it starts at a random point, and the first calls of a fleet
+// follow the weights.
 //
 // Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". Of a
-// list of policies the first that is registered is taken. A field that is not known is
-// ignored, and logged once with a list of those that are; an error names its field.
+// list of policies the first that is registered is used. An unknown field is ignored,
+// and logged once with a list of the known ones. An error names its field.
 //
 // The policy is READY if any child is, else CONNECTING if any child is, else IDLE if
 // any is, else TRANSIENT_FAILURE. A child that failed counts as failed until it is
@@ -55,9 +56,9 @@ const Name = "understudy_weighted_target"
 
 func init() { balancer.Register(NewBuilder(Name)) }
 
-// NewBuilder returns the policy's builder under another name. It is for registering
-// the policy under a name of the specification, before any channel is made; under Name
-// it is registered already. It is safe for concurrent use.
+// NewBuilder returns the policy's builder under another name, such as the
+// specification's. Register it before any channel is made; under Name it is registered
+// already. It is safe for concurrent use.
 func NewBuilder(name string) balancer.Builder {
 	return shell.Spec[lbconfig.WeightedTarget]{Name: "weighted_target", New: newPolicy}.Builder(name)
 }

@@ -1,9 +1,9 @@
-// Package edf says who is picked next, at about the cost of a counter: it hands out the
-// sequence of internal/core/edf to many goroutines at once.
+// Package edf hands out the sequence of internal/core/edf to many goroutines at once,
+// at about the cost of a counter.
 //
 // Picks are made ahead, a block at a time, and handed out by adding one to the block's
-// counter. The picker that takes a certain pick of a block makes the next block; one that
-// finds no block ready waits until there is one or makes it itself.
+// counter. The goroutine that takes a certain pick of a block makes the next block. One
+// that finds no block ready waits for it or makes it itself.
 package edf
 
 import (
@@ -35,7 +35,7 @@ type Scheduler struct {
 	_       [56]byte              // what follows is written while others pick
 
 	size   int
-	picked atomic.Bool // of one entry: whether it was
+	picked atomic.Bool // with one entry: whether it was picked
 
 	mu    sync.Mutex // guards what follows
 	seq   core.Sequence
@@ -53,8 +53,8 @@ func New(entries []Entry) *Scheduler {
 	return s
 }
 
-// Next returns the index of the entry that is next; -1 where there are none. It is
-// free of locks except when the next block is to be made or waited for.
+// Next returns the index of the next entry, -1 without entries. It takes a lock only to
+// make the next block or wait for it.
 func (s *Scheduler) Next() int {
 	b := s.current.Load()
 	if b == nil {
@@ -67,7 +67,7 @@ func (s *Scheduler) Next() int {
 	return int(b.Picks[i])
 }
 
-// Begun returns whether there was any pick.
+// Begun returns whether anything has been picked.
 func (s *Scheduler) Begun() bool { return s.current.Load() != nil || s.picked.Load() }
 
 func (s *Scheduler) first() int {
@@ -91,8 +91,8 @@ func (s *Scheduler) first() int {
 	return s.Next()
 }
 
-// atEdge finishes a pick that got the number i of b, where the next block is to be
-// made or used.
+// atEdge finishes the pick with number i of b, where the next block is to be made or
+// used.
 func (s *Scheduler) atEdge(b *block, i uint64) int {
 	s.mu.Lock()
 	if s.current.Load() == b { // else someone was faster
@@ -140,10 +140,10 @@ func (s *Scheduler) make(size uint64) *block {
 	return &block{Stretch: s.seq.Next(size, scratch)}
 }
 
-// Lefts returns the Left of every entry at one moment: now is the deadline of the
-// last pick handed out then, and later picks are not counted. A new scheduler of the
-// same entries with these Lefts goes on pick for pick. It waits where a block is
-// being made.
+// Lefts returns the Left of every entry at one moment: now is the deadline of the last
+// pick handed out by then, and later picks do not count. A new scheduler of the same
+// entries with these Lefts goes on pick for pick. Lefts waits while a block is being
+// made.
 func (s *Scheduler) Lefts() []Left {
 	b := s.current.Load()
 	var taken uint64

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/topology"
 )
 
-// parts are the mechanisms that have taken the place of one whose source has found out
-// that its endpoints come from elsewhere.
+// parts are the mechanisms that have taken the place of one whose source found that its
+// endpoints come from elsewhere.
 type parts struct {
 	now   []*slot     // nil while the whole is used
 	next  []*slot     // nil where now is the last list
@@ -33,14 +33,14 @@ func (p *parts) all() []*slot {
 // answered last; where the Source is the same it is the same part, and goes on. The server
 // name and the trust in names are those of the whole.
 //
-// What is in use stays so until one of the new list has answered and each has answered or
-// failed, or the time to wait is over.
+// What is in use stays in use until one of the new list has answered and all others have
+// answered or failed, or the time to wait is over.
 func (in *Inlet) Parts(list []Mechanism) {
 	in.split(list, "")
 	_ = in.feed.publish(nil)
 }
 
-// split does it. A complaint means that it is not what the source says now.
+// split does it. A complaint says why the list is an old one.
 func (in *Inlet) split(list []Mechanism, complaint string) {
 	f, s := in.feed, in.slot
 	s.splitting.Lock()
@@ -124,7 +124,7 @@ func (f *Feed) part(before []*slot, m Mechanism) *slot {
 	return p
 }
 
-// partKey is what the answers of a part are kept by.
+// partKey is the key under which the answers of a part are kept.
 type partKey struct {
 	whole any
 	part  string
@@ -185,7 +185,7 @@ func (f *Feed) turn() (retired []Watch) {
 	return retired
 }
 
-// loseWith loses patience with those of the next list of s that have not answered.
+// loseWith ends the wait for those of the next list of s that have not answered.
 func (f *Feed) loseWith(s *slot) {
 	f.mu.Lock()
 	s.parts.late = true
@@ -210,8 +210,7 @@ func (f *Feed) useNext(s *slot) []Watch {
 	return f.dropped(s, before)
 }
 
-// dropped returns the watches of those who were parts of s before and are no longer. The
-// lock is held.
+// dropped returns the watches of the parts that s no longer has. The lock is held.
 func (f *Feed) dropped(s *slot, before []*slot) (watches []Watch) {
 	after := s.parts.all()
 	for _, p := range before {

@@ -99,7 +99,7 @@ func (f *Feed) list(m *message, slots []*slot) {
 	}
 }
 
-// nameOf returns what people call priority n of the mechanism, which the source calls
+// nameOf returns what people call priority n of the mechanism, whose tree calls it
 // title.
 func (s *slot) nameOf(n int, title string) string {
 	if s.Name == "" && title == topology.LocalityName(nil) {
@@ -213,7 +213,7 @@ func (f *Feed) whyNone(slots []*slot) error {
 	return errors.New(text)
 }
 
-// line returns what is said of a mechanism as an error or a line of the log.
+// line returns text about a mechanism as an error or a line of the log.
 func (f *Feed) line(s *slot, text string) string {
 	prefix := f.config.Scheme + ": "
 	if s.Name != "" {

@@ -10,15 +10,15 @@ import (
 	"github.com/understudy-lb/understudy/topology"
 )
 
-// slot is a mechanism at work, and the last word of its source.
+// slot is a mechanism at work, and what its source said last.
 type slot struct {
 	Mechanism
-	child string // what the names of its children over a cluster begin with
+	child string // the beginning of the names of its children over a cluster
 	plain string // the name of its child over plain endpoints
 	gone  bool   // what its source says counts no longer
 	watch Watch  // nil until the source is started
 	phase phase
-	parts parts // those that have taken its place, if any
+	parts parts // the mechanisms that have taken its place, if any
 
 	splitting sync.Mutex // one list of parts at a time
 	naming    *naming
@@ -30,7 +30,7 @@ type slot struct {
 	err       error         // why there is none
 	complaint string        // what is wrong now, "" if nothing
 	noted     string        // what the log said about the answer last
-	told      bool          // it knows that the channel did not like an update
+	told      bool          // it knows that the channel did not take an update
 	ask       bool          // it is to be asked to look again
 }
 
@@ -60,14 +60,13 @@ func (f *Feed) inUse() []*slot {
 	return list
 }
 
-// touch notes that s has changed, which the channel is told if s is in use. The lock is
-// held.
+// touch notes that s has changed. The channel is told if s is in use. The lock is held.
 func (f *Feed) touch(s *slot) {
 	f.changed = f.changed || slices.Contains(f.inUse(), s)
 }
 
-// all returns every mechanism, also a whole whose parts are used, and parts that are not
-// used yet or will soon be no longer. The lock is held.
+// all returns every mechanism: also a whole whose parts are in use, and parts that are
+// not yet in use or will soon be out of it. The lock is held.
 func (f *Feed) all() []*slot {
 	var list []*slot
 	for _, s := range f.slots {
@@ -76,7 +75,7 @@ func (f *Feed) all() []*slot {
 	return list
 }
 
-// open returns the watches of all sources that are started. The lock is held.
+// open returns the watches of all sources that have been started. The lock is held.
 func (f *Feed) open() []Watch {
 	var watches []Watch
 	for _, s := range f.all() {
@@ -87,7 +86,7 @@ func (f *Feed) open() []Watch {
 	return watches
 }
 
-// phaseOf returns how far s has come; before all of it is known nothing of it is used. The
+// phaseOf returns how far s has come. Nothing of it is used before all of it is known. The
 // lock is held.
 func (s *slot) phaseOf() phase {
 	if s.watch == nil {
@@ -102,11 +101,11 @@ func (s *slot) resolves() bool {
 	return ok
 }
 
-// holds returns whether the source of s holds to its last answer. The lock is held.
+// holds returns whether the last answer of s's source is confirmed. The lock is held.
 func (s *slot) holds() bool { return s.phase == answered && s.complaint == "" }
 
-// prefix returns what the names of the children of mechanism i begin with: its name,
-// unless the child of another has a name that could be one of these.
+// prefix returns the beginning of the names of mechanism i's children: its name, unless
+// a child of another mechanism could then have the same name.
 func (c *Config) prefix(i int) string {
 	name := c.Mechanisms[i].Name
 	for name != "" && slices.ContainsFunc(c.Mechanisms, func(m Mechanism) bool {
@@ -117,8 +116,8 @@ func (c *Config) prefix(i int) string {
 	return name
 }
 
-// childName returns such a name for a part that comes later: one that is not, and does not
-// begin, the child of another, nor is begun by one. The lock is held.
+// childName returns such a name for a part that comes later. No other mechanism's name
+// begins with it, nor it with another's. The lock is held.
 func (f *Feed) childName(name string) string {
 	list := f.all()
 	for i, unique := 2, name; ; i++ {
@@ -131,7 +130,7 @@ func (f *Feed) childName(name string) string {
 	}
 }
 
-// confirmAll notes until when each source held to its last answer.
+// confirmAll notes until when each source's last answer was confirmed.
 func (f *Feed) confirmAll() {
 	type held struct {
 		key   any

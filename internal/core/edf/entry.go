@@ -23,9 +23,9 @@ package edf
 
 // Entry is one endpoint of a scheduler.
 type Entry struct {
-	// Weight is its share: it gets Weight of as many picks as all weights sum to. 0
+	// Weight is the number of its picks among as many picks as all weights sum to. 0
 	// counts as 1. The caller keeps the sum of all weights below 2^32.
 	Weight uint32
-	// Left is how much of its first interval it waits; 0 counts as Full.
+	// Left is the part of its first interval that it waits; 0 counts as Full.
 	Left Left
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Scratch is what making a stretch or a sequence needs only meanwhile. The zero value is
-// ready to use, and whoever keeps one between uses saves its memory being made anew.
+// Scratch is working memory for making a stretch or a sequence. The zero value is ready
+// to use. To keep one between uses saves allocations.
 type Scratch struct {
 	events []uint64 // collected, then sorted; see extent
 	spare  []uint64
@@ -17,10 +17,10 @@ type Scratch struct {
 	table  []uint32
 }
 
-// extent says how to read the events of a stretch. An event is a deadline of a class:
-// the deadline minus begin, without its shift lowest bits, above the class's number,
-// which has idBits bits. So events in numerical order are in order of deadline, and
-// those that tie in order of first member, unless shift hides a difference.
+// extent says how to read the events of a stretch. An event is a deadline of a class.
+// Its lowest idBits bits are the class's number; above them is the deadline minus
+// begin, without its shift lowest bits. So numerical order is the order of deadlines,
+// and among ties that of first members, unless shift hides a difference.
 type extent struct {
 	begin  uint64
 	shift  int
@@ -60,8 +60,8 @@ func (q *Sequence) collect(s *Scratch, length uint64) extent {
 	return x
 }
 
-// due returns the classes with a deadline within length of q.end. It has no branch
-// that depends on that, as it could not be predicted.
+// due returns the classes with a deadline within length of q.end. It has no branch on
+// that, because the processor could not predict it.
 func (q *Sequence) due(s *Scratch, length uint64) []uint32 {
 	n := len(q.deadlines)
 	due, found := slices.Grow(s.due[:0], n)[:n], uint64(0)
@@ -74,7 +74,7 @@ func (q *Sequence) due(s *Scratch, length uint64) []uint32 {
 	return due[:found]
 }
 
-// crowd is how many events of a bucket are still sorted by insertion.
+// crowd is the largest number of events in a bucket that are sorted by insertion.
 const crowd = 32
 
 // sort sorts s.events: into about as many buckets as there are events, and those by

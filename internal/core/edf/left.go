@@ -5,7 +5,7 @@ import "math/bits"
 // Left is the part of its interval 1/weight that an entry still waits before it is
 // picked next: (deadline - now) · weight, in (0, 1], as a fixed-point number in which
 // Full is 1. It has no unit, so it means the same at another weight and beside other
-// entries: that is how a position goes from one scheduler to the next.
+// entries. So a position can go from one scheduler to the next.
 //
 // Of entries whose deadline is that of the last pick, some may have been picked and
 // some not. So that none of these has a Left of 0, the Lefts of a position are counted
@@ -30,10 +30,10 @@ type Position struct {
 	skip uint64 // of the start: how many picks of the sequence lie before it
 }
 
-// startOf returns the position that the Lefts of entries describe, and whether those
-// above Full are part of that: they are where they belong to the first of the
-// entries whose deadline is the very next unit, as Lefts gives them. If weights or
-// order have changed so that they do not, they are to be taken as Full.
+// startOf returns the position that the Lefts of entries describe, and whether Lefts
+// above Full are part of it. They are if they belong to the first of the entries whose
+// deadline is the very next unit, as Lefts gives them. If weights or order have changed
+// so that they do not, they count as Full.
 func startOf(entries []Entry, divisor uint64) (p Position, carried bool) {
 	p = Position{last: -1}
 	waiting := false // seen an entry that is next and has not been picked
@@ -74,8 +74,8 @@ func (q *Sequence) leftOf(i int, p Position) Left {
 	return left
 }
 
-// After returns the position where the given number of picks of a stretch were handed
-// out: now is the deadline of the last of them.
+// After returns the position after the given number of picks of a stretch: now is the
+// deadline of the last of them.
 func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
 		return Position{now: s.Begin, last: -1}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Sequence makes the picks of a set of entries, stretch by stretch. It is a plain
-// value without locks: one at a time.
+// Sequence makes the picks of a set of entries, stretch by stretch. It is a plain value
+// without locks, for one goroutine at a time.
 //
 // A class is the entries of one weight and one phase; classes are numbered in the
 // order of their first members.
@@ -24,7 +24,7 @@ type Sequence struct {
 
 	period uint64   // in picks
 	end    uint64   // all deadlines up to here are in stretches
-	cycle  []uint32 // what was made of the period, where that is to be kept
+	cycle  []uint32 // the picks of the period so far, if it is kept
 }
 
 type class struct {

@@ -6,21 +6,22 @@ import (
 )
 
 const (
-	// maxCycle is the longest period, in picks, that is kept once it was all made.
+	// maxCycle is the longest period, in picks, that is kept for use again.
 	maxCycle = 64 << 10
-	// minCycle is the least number of picks of a stretch that is used again: shorter
-	// periods are written out several times, as using one again costs an allocation.
+	// minCycle is the least number of picks of a stretch that is used again. Shorter
+	// periods are written out several times, because each use again costs an
+	// allocation.
 	minCycle = 512
 	never    = ^uint64(0)
 )
 
-// FirstSize returns how many picks the first stretch of that many entries is to have. It
-// is part of what making a scheduler costs.
+// FirstSize returns the size, in picks, of the first stretch of that many entries. It is
+// part of the cost of a scheduler.
 func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10)) }
 
-// LaterSize returns how many picks the stretches after the first are to have: enough
-// that looking at each class once per stretch costs little for each pick, and few
-// enough that making one does not keep a picker for long.
+// LaterSize returns the size, in picks, of later stretches. It is large enough that a
+// look at each class once per stretch costs little for each pick, and small enough that
+// making one does not hold up a picker for long.
 func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 4<<10), 32<<10)) }
 
 // Stretch is a part of the sequence. It is never modified.

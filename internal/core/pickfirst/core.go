@@ -1,7 +1,6 @@
-// Package pickfirst decides which address to try next: the pick_first policy of gRFC
-// A62, with the overlapping attempts of gRFC A61, as a state machine. It has no
-// goroutines, locks, clock or gRPC types: it is told what happened, and answers
-// with what to do.
+// Package pickfirst decides which address to try next (gRFC A62), with the overlapping
+// attempts of gRFC A61. It is a state machine without goroutines, locks, clock or gRPC
+// types: it is told what happened, and answers what to do.
 package pickfirst
 
 import (
@@ -13,7 +12,7 @@ import (
 // beside it (gRFC A61, "Connection Attempt Delay").
 const AttemptDelay = 250 * time.Millisecond
 
-// ErrNoAddresses is why calls fail while the list of addresses is empty.
+// ErrNoAddresses is the error of calls while the list of addresses is empty.
 var ErrNoAddresses = errors.New("the name resolver gave no addresses, want at least one")
 
 // State is the state of a subchannel, or the one that is published.
@@ -94,14 +93,14 @@ type Core struct {
 	subs []subchannel // one for each address, in order
 	out  []Action
 
-	next int32 // the address whose turn it is in the pass, or len(subs)
-	left int32 // failures to come until the end of the pass; after it, of the round
+	next int32 // in the pass, the address whose turn it is, or len(subs)
+	left int32 // how many more failures end the pass, or after it the round
 
 	phase     Phase
 	published State
-	passing   bool // in order, that is: not every address has had its turn
+	passing   bool // some address has not had its turn yet
 	health    bool // READY waits for the server's health
-	held      bool // connected after a failed pass, but not healthy yet
+	held      bool // connected after a failed pass, and not healthy yet
 }
 
 type subchannel struct {
@@ -113,7 +112,7 @@ type subchannel struct {
 // Phase returns the phase.
 func (c *Core) Phase() Phase { return c.phase }
 
-// take returns the actions of one event. They are not kept: an idle core is small.
+// take returns the actions of one event, and forgets them: an idle core is small.
 func (c *Core) take() []Action {
 	out := c.out
 	c.out = nil
@@ -129,8 +128,8 @@ func (c *Core) add(a Action) {
 	c.out = append(c.out, a)
 }
 
-// publish publishes a state; TRANSIENT_FAILURE again for its error, and the others
-// once.
+// publish publishes a state. It publishes TRANSIENT_FAILURE again for a new error, and
+// any other state once.
 func (c *Core) publish(s State, index int, err error) {
 	if s == c.published && s != TransientFailure {
 		return

@@ -27,9 +27,8 @@ func changeOf(before, now State) change {
 	return started
 }
 
-// Report tells that the subchannel of address i is in another state; err says why
-// for TransientFailure. Reports of subchannels that were shut down must be held
-// back.
+// Report tells the core that the subchannel of address i is in another state; err says
+// why for TransientFailure. Do not report subchannels that were shut down.
 func (c *Core) Report(i int, now State, err error) []Action {
 	what := changeOf(c.subs[i].state, now)
 	c.subs[i].state = now
@@ -89,7 +88,7 @@ func (c *Core) reportRetrying(i int, what change) {
 	}
 }
 
-// connected keeps the subchannel of address i, which has a connection, and gives up
+// connected keeps the subchannel of address i, which has a connection, and shuts down
 // all others.
 func (c *Core) connected(i int) {
 	c.held = c.phase == PhaseRetrying
@@ -110,8 +109,9 @@ func (c *Core) ready(i int) {
 	c.publish(Ready, i, nil)
 }
 
-// rest follows a connection that broke: there is no reconnecting until asked for. A server
-// that closes connections from time to time wants clients to look up its name again.
+// rest follows a connection that broke: the policy does not reconnect until it is asked
+// to. A server that closes connections from time to time wants clients to look up its name
+// again.
 func (c *Core) rest(i int) {
 	c.phase, c.held = PhaseIdle, false
 	c.settle(i)
@@ -131,7 +131,7 @@ func (c *Core) settle(i int) {
 	c.passing, c.next = false, int32(i)
 }
 
-// Health tells the health of the server at address i; err says why for
+// Health tells the core the health of the server at address i; err says why for
 // TransientFailure.
 func (c *Core) Health(i int, now State, err error) []Action {
 	if c.phase != PhaseReady || i != int(c.next) {

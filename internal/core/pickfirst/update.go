@@ -35,10 +35,10 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.take()
 }
 
-// isSame returns whether the list is the one it has. Then a pass goes on where it is:
-// where many endpoints share a resolver, updates on account of others may come more
-// often than every AttemptDelay, and an address that does not answer would hold up
-// the next one for ever.
+// isSame returns whether the list has not changed. Then a pass goes on where it is.
+// Endpoints that share a resolver are updated for each other's sake, maybe more often
+// than every AttemptDelay: if each update began the pass anew, an address that does not
+// answer would hold up the next one for ever.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -124,8 +124,8 @@ func (c *Core) reconnect() {
 	c.connect(true)
 }
 
-// Fail makes calls fail with err, which came in place of a list, unless the addresses
-// that are known still may serve.
+// Fail makes calls fail with err, which came in place of a list, unless the known
+// addresses may still serve.
 func (c *Core) Fail(err error) []Action {
 	if len(c.subs) == 0 || c.published == TransientFailure {
 		c.publish(TransientFailure, 0, err)
@@ -141,7 +141,7 @@ func (c *Core) ExitIdle() []Action {
 	return c.take()
 }
 
-// TimerFired tells that AttemptDelay has passed since StartTimer.
+// TimerFired tells the core that AttemptDelay has passed since StartTimer.
 func (c *Core) TimerFired() []Action {
 	if c.passing && int(c.next) < len(c.subs) {
 		c.next++
@@ -150,6 +150,6 @@ func (c *Core) TimerFired() []Action {
 	return c.take()
 }
 
-// SetHealth says whether READY is to wait for the server's health; it counts from
-// the next connection.
+// SetHealth says whether READY waits for the server's health. It counts from the next
+// connection.
 func (c *Core) SetHealth(on bool) { c.health = on }

@@ -1,7 +1,7 @@
-// Package weightedroundrobin decides which endpoint is which child, which of the children
-// get calls and with what weights, and when a new picker is worth its cost (gRFC A34). It
-// is a state machine: no goroutines, no clock, no gRPC types. The sequence of picks is
-// another package's (edf). An update is told endpoint by endpoint:
+// Package weightedroundrobin decides which endpoint is which child, which children get
+// calls and with what weights, and when a new picker is worth its cost (gRFC A34). It is
+// a state machine: no goroutines, no clock, no gRPC types. Package edf makes the sequence
+// of picks. An update comes endpoint by endpoint:
 //
 //	Begin                                  ->
 //	Endpoint(a, weight 1)                  ->  new child
@@ -31,9 +31,9 @@ const (
 
 // Config is what the core needs to know of the policy's configuration.
 type Config struct {
-	// StartRandom has new children start at a random point of their interval.
+	// StartRandom makes new children start at a random point of their interval.
 	StartRandom bool
-	// SlowStart is the growing share of an endpoint that has become READY.
+	// SlowStart says how the share of an endpoint grows after it became READY.
 	SlowStart SlowStart
 }
 
@@ -45,7 +45,7 @@ type Child[T any] struct {
 	weight, before uint32 // at least 1; in this update and in the last
 	state          State  // last reported
 	readySince     time.Time
-	update         uint64 // the last one that had the endpoint
+	update         uint64 // the last update that had the endpoint
 }
 
 // State returns what the child reported last, CONNECTING before that.
@@ -61,9 +61,9 @@ type Core[T any] struct {
 	children   map[Key]*Child[T]
 	order      []*Child[T] // in the order of the endpoints
 	previous   []*Child[T] // the order before the update
-	count      [states]int // of children in each state
-	sum        uint64      // of the children's weights
-	lastFailed *Child[T]   // that reported TRANSIENT_FAILURE last
+	count      [states]int // how many children are in each state
+	sum        uint64      // the sum of the children's weights
+	lastFailed *Child[T]   // the last to report TRANSIENT_FAILURE
 	updates    uint64      // how many there were
 
 	publication
@@ -94,8 +94,8 @@ const (
 	Again                 // one that has had an endpoint in this update already
 )
 
-// Endpoint takes the next endpoint of the update. One that is given twice is one child
-// at its first place, with the weights summed.
+// Endpoint takes the next endpoint of the update. An endpoint that is given twice is
+// one child at its first place, with the sum of the weights.
 func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	child, known := c.children[key]
 	if !known {
@@ -116,9 +116,9 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	return child, NewChild
 }
 
-// Endpoints ends the endpoints of the update. It returns the children that no endpoint
-// is for any more; what they report is to be ignored. given is what the weights summed
-// to; those that sum past math.MaxUint32 are scaled down.
+// Endpoints ends the endpoints of the update. It returns the children that have lost
+// their endpoints; what they report is to be ignored. given is the sum of the weights;
+// if it is past math.MaxUint32 the weights are scaled down.
 func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 	for key, child := range c.children {
 		if child.update != c.updates {
@@ -156,9 +156,9 @@ func (c *Core[T]) fitWeights() (given uint64) {
 	return given
 }
 
-// Reported notes a state that a child reported. It returns whether the child is to be
-// asked to connect: an endpoint of this policy is always connected, also while nobody
-// calls, which is what keeps a parent's standby ready. now is used for READY only.
+// Reported notes a state that a child reported. It returns whether to ask the child to
+// connect: this policy keeps its endpoints connected even while nobody calls, so that a
+// parent's standby is ready. now is used for READY only.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
 	child.state = state
@@ -204,7 +204,7 @@ func (c *Core[T]) ReadyPart() float64 {
 	return float64(ready) / float64(c.sum)
 }
 
-// Failed returns the child with whose error calls fail while the policy is
+// Failed returns the child whose error calls fail with while the policy is
 // TRANSIENT_FAILURE: the one that failed last, nil without children.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.lastFailed != nil && c.lastFailed.state == TransientFailure {

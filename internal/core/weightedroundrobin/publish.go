@@ -5,35 +5,34 @@ import (
 	"time"
 )
 
-// PickerInterval says how often a picker of many children is made: at most once in so
-// much time for each of them, however often they report: 10,000 endpoints that come up together cost a picker
-// every 10 ms instead of 10,000 pickers of up to 10,000 endpoints. What is waited
-// for is only that calls spread to one endpoint more; a call that was given an
-// endpoint just lost waits for the next picker.
+// PickerInterval, times the number of children, is the least time between two pickers of
+// many children. So 10,000 endpoints that come up together cost a picker every 10 ms
+// instead of 10,000 pickers of up to 10,000 endpoints. Meanwhile calls do not reach the
+// newest endpoints, and a call that picks an endpoint just lost waits for the next picker.
 const PickerInterval = time.Microsecond
 
-// FewChildren is how many children make a picker that costs less than a timer.
+// FewChildren is the largest number of children whose picker costs less than a timer.
 const FewChildren = 256
 
 // publication is what the core needs to know of the states that are published.
 type publication struct {
-	published State     // last
-	begun     bool      // whether any was
-	at        time.Time // when it was
-	stale     bool      // what was published last is not what would be now
-	urgent    bool      // and it is not to wait
+	published State     // the last state published
+	begun     bool      // something was published
+	at        time.Time // when it was published
+	stale     bool      // the last publication is out of date
+	urgent    bool      // and the next must not wait
 	growing   bool      // a READY child is in its slow-start window
 }
 
-// End ends an update: its state is published at once, unless the picker in use would
-// be made again as it is, as where an update is about another locality.
+// End ends an update. Its state is published at once, unless the picker would be the
+// same again, as when an update is about another locality.
 func (c *Core[T]) End() { c.urgent = c.stale || c.published != Ready }
 
-// Outdated has the state published again, as it is with another picker.
+// Outdated makes the core publish the same state again, with another picker.
 func (c *Core[T]) Outdated() { c.stale = true }
 
-// Due returns when the policy's state is to be published, the zero time for at once, and
-// whether it is.
+// Due returns whether the policy's state is to be published, and when; the zero time
+// means at once.
 func (c *Core[T]) Due() (at time.Time, due bool) {
 	if !c.begun || c.urgent || c.published != c.State() {
 		return time.Time{}, true
@@ -51,16 +50,16 @@ func (c *Core[T]) Due() (at time.Time, due bool) {
 	return time.Time{}, false
 }
 
-// Publish returns the state that is to be published, and takes it for published. Ready
-// says what the picker is made of.
+// Publish returns the state to publish, and notes it as published. Ready returns what
+// the picker is made of.
 func (c *Core[T]) Publish(now time.Time) State {
 	c.published, c.begun, c.at = c.State(), true, now
 	c.stale, c.urgent, c.growing = false, false, false
 	return c.published
 }
 
-// Ready returns the children that are READY, in order, and their weights, of which those
-// of children in their slow-start window are less than they will be.
+// Ready returns the children that are READY, in order, and their weights. Children in
+// their slow-start window have reduced weights.
 func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) {
 	n := c.count[Ready]
 	children = make([]*Child[T], 0, n)
@@ -77,7 +76,7 @@ func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) 
 	return children, weights
 }
 
-// slowStart lessens the weights of the children that are in their window.
+// slowStart reduces the weights of the children that are in their window.
 func (c *Core[T]) slowStart(now time.Time, children []*Child[T], weights []uint32) {
 	s := c.config.SlowStart
 	for _, child := range children {

@@ -6,24 +6,24 @@ import (
 )
 
 // SlowStart gives an endpoint that has just become READY a share that grows over the
-// window to what its weight says, as Envoy's slow_start does. Without a window there is
-// none.
+// window until it is the one of its weight, as Envoy's slow_start does. Without a
+// window there is no slow start.
 type SlowStart struct {
 	Window           time.Duration
 	Aggression       float64
 	MinWeightPercent float64
 }
 
-// slowStartSteps is how many times within a window the shares are computed anew:
-// often enough that a step is not seen in an endpoint's load.
+// slowStartSteps is how many times within a window the shares are computed anew: often
+// enough that no step shows in an endpoint's load.
 const slowStartSteps = 50
 
-// slowStartScale is what all weights are multiplied by while an endpoint is in its
-// window, so that a part of a weight, which may well be 1, is still a whole number.
+// slowStartScale multiplies all weights while an endpoint is in its window, so that a
+// fraction of a weight, which may be 1, is still a whole number.
 const slowStartScale = 1000
 
-// Factor returns the part of its weight that an endpoint gets when it has been READY for
-// the given time: from 0 to 1, and 1 once the window is over.
+// Factor returns the fraction of its weight that an endpoint has after it has been READY
+// for the given time. It is from 0 to 1, and 1 once the window is over.
 func (s SlowStart) Factor(ready time.Duration) float64 {
 	if ready >= s.Window {
 		return 1
@@ -37,8 +37,8 @@ func (s SlowStart) Step() time.Duration {
 	return max(s.Window/slowStartSteps, time.Millisecond)
 }
 
-// slowStartWeight returns the part of a weight, multiplied by scale, and at least
-// 1: an endpoint in its window has a small share, but not none.
+// slowStartWeight returns the fraction of a weight, multiplied by scale. It is at least
+// 1: an endpoint in its window has a small share, not none.
 func slowStartWeight(weight, scale uint32, factor float64) uint32 {
 	return max(1, uint32(float64(weight)*float64(scale)*factor))
 }

@@ -14,9 +14,9 @@ func addSaturating(a, b uint32) uint32 {
 	return sum
 }
 
-// scaleDown returns the weight of one of n endpoints whose weights sum to sum,
-// which is past math.MaxUint32, such that the results sum to at most that. It is
-// in proportion to the weight, rounded down, but at least 1:
+// scaleDown returns the weight of one of n endpoints whose weights sum to sum, which is
+// past math.MaxUint32. The results sum to at most math.MaxUint32. Each is in proportion
+// to the weight, rounded down, but at least 1:
 //
 //	weights 4294967295 4294967295 1  ->  2147483645 2147483645 1
 func scaleDown(weight uint32, sum uint64, n int) uint32 {

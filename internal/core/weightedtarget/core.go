@@ -1,6 +1,6 @@
-// Package weightedtarget decides which children of weighted_target there are, and makes
-// one connectivity state out of theirs, as gRFC A28 has it. It is a state machine: no
-// goroutines, no clock, no gRPC types. Events go in, and actions come out:
+// Package weightedtarget decides which children weighted_target has, and makes one
+// connectivity state of theirs (gRFC A28). It is a state machine: no goroutines, no
+// clock, no gRPC types. Events go in, and actions come out:
 //
 //	update to b and c, retention 60s  ->  retain a for 60s, update b, create c, update c
 package weightedtarget
@@ -42,7 +42,7 @@ type Kind int
 const (
 	Create  Kind = iota // a child; an Update follows
 	Update              // a child's configuration and endpoints
-	Retain              // a child that is not configured: RetentionEnded is due after a time
+	Retain              // a child that is not configured: call RetentionEnded after After
 	Return              // a child that was retained, and is configured again
 	Destroy             // a child
 )
@@ -51,8 +51,8 @@ const (
 // concurrent use.
 type Core struct {
 	children  map[string]*child
-	published State // last
-	stale     bool  // what was published last is not what would be now
+	published State // the last state published
+	stale     bool  // the last publication is out of date
 }
 
 type child struct {
@@ -69,7 +69,7 @@ func (ch *child) counts() State {
 	return ch.state
 }
 
-// Update makes the children those with these names. Others are destroyed, or retained
+// Update takes the names of all configured children. Others are destroyed, or retained
 // for a time. The policy's state is to be published in any case.
 func (c *Core) Update(names []string, retention time.Duration) (actions []Action) {
 	if c.children == nil {
@@ -116,10 +116,10 @@ func (c *Core) RetentionEnded(name string) []Action {
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Report notes a state that a child reported, and returns whether it is what the
-// child now counts as. A child that had failed and reports CONNECTING still counts as
-// failed: otherwise children that never connect would keep calls waiting for ever.
-// Reports of children that are not there are ignored.
+// Report notes a state that a child reported, and returns whether the child now counts
+// as that. A child that failed and reports CONNECTING still counts as failed: otherwise
+// children that never connect would keep calls waiting for ever. Reports of unknown
+// children are ignored.
 func (c *Core) Report(name string, state State) (counts bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -138,8 +138,8 @@ func (c *Core) Report(name string, state State) (counts bool) {
 	return counts
 }
 
-// Refuse notes that a child returned an error from its update, which counts until it
-// reports or is updated again.
+// Refuse notes that a child refused its update. That counts until it reports or is
+// updated again.
 func (c *Core) Refuse(name string) {
 	if child, ok := c.children[name]; ok {
 		before := child.counts()
@@ -156,10 +156,10 @@ func (c *Core) changed(child *child, before State) {
 	}
 }
 
-// Stale returns whether what was published last is not what would be now.
+// Stale returns whether the last publication is out of date.
 func (c *Core) Stale() bool { return c.stale }
 
-// Publish returns the state that is to be published, and takes it for published.
+// Publish returns the state to publish, and notes it as published.
 func (c *Core) Publish() State {
 	c.published, c.stale = c.State(), false
 	return c.published
@@ -189,7 +189,7 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// CountsAs returns what a child, which must be there, counts as.
+// CountsAs returns what a child counts as. The child must exist.
 func (c *Core) CountsAs(name string) State { return c.children[name].counts() }
 
 // Has returns whether a child is configured.
