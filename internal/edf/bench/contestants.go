@@ -32,6 +32,7 @@ func contestants(weights []uint32) []contestant {
 		randomWRR(weights),
 		roundRobin(weights),
 		weightedRoundRobin(weights),
+		watchedTree(weights),
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -13,6 +14,7 @@ import (
 	_ "github.com/understudy-lb/understudy" // registers the policies of the tree
 	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/weighted"
 	"github.com/understudy-lb/understudy/topology"
@@ -124,4 +126,31 @@ func generatedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(clusterOf(weights)))
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
+}
+
+// watchedTree is such a channel in a program that imports package debug, with the calls'
+// ends, which are counted as well as their beginnings.
+func watchedTree(weights []uint32) contestant {
+	t := newTree()
+	t.bringUp(t.stateOf(clusterOf(weights)))
+	stop := t.policy.(shell.Watchable).Watch()
+	counts := func() bool {
+		result, err := t.cc.State().Picker.Pick(balancer.PickInfo{})
+		return err == nil && result.Done != nil
+	}
+	for !counts() {
+		runtime.Gosched()
+	}
+	p := t.cc.State().Picker
+	loop := func(n int) {
+		for range n {
+			if result, err := p.Pick(balancer.PickInfo{}); err == nil {
+				result.Done(balancer.DoneInfo{})
+			}
+		}
+	}
+	return contestant{name: "generated tree with debug", loop: loop, close: func() {
+		stop()
+		t.close()
+	}}
 }
