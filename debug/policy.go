@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/shell"
@@ -157,7 +156,7 @@ func (c *collection) priority(child *Child, d prioritypolicy.Child) {
 		}
 	}
 	what := child.State
-	if d.CountsAs == priority.TransientFailure {
+	if d.Why != "" {
 		what = line(d.Why, longestText)
 	}
 	left(what, d)

@@ -26,6 +26,7 @@ type story struct {
 	receiver discovery.Receiver
 	server   *bufconn.Listener
 	up       map[string]bool
+	query    string // of the target
 }
 
 func (s *story) Start(r discovery.Receiver) (discovery.Watch, error) {
@@ -57,7 +58,7 @@ func tell(t *testing.T, s *story, endpoints ...discovery.Endpoint) *grpc.ClientC
 	builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
 		return []discovery.Part{{Source: s}}, nil
 	})
-	cc, err := grpc.NewClient("story:///"+t.Name(), grpc.WithResolvers(builder), grpc.WithContextDialer(s.dial),
+	cc, err := grpc.NewClient("story:///"+t.Name()+s.query, grpc.WithResolvers(builder), grpc.WithContextDialer(s.dial),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func channel(t *testing.T) (*Channel, string) {
 	}
 	var found []*Channel
 	for _, c := range page.Channels {
-		if c.Target == "story:///"+t.Name() {
+		if strings.HasPrefix(c.Target, "story:///"+t.Name()) {
 			found = append(found, c)
 		}
 	}
@@ -162,6 +163,20 @@ func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
 		settle()
 		_, page = channel(t)
 		wantTexts(t, page, "Calls go to p0 us-east/a.", "not needed now, kept for 14m59s")
+	})
+}
+
+// A priority that is READY, and not used, says what is wrong with it.
+func TestThePageSaysWhyAReadyPriorityIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true, "c": true}, query: "?minReady=0.6"}
+		tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/b", "b", 3), at(1, "eu-west", "c", 1))
+		c, page := channel(t)
+		want := "p0 us-east/a, us-east/b: 25 % of its weight is READY, want 60 %"
+		if c.InUse != "p1 eu-west" || c.Tree.Children[0].State != "READY" || c.Why[0] != want {
+			t.Errorf("in use is %q because of %q, want p1 because %s", c.InUse, c.Why, want)
+		}
+		wantTexts(t, page, "failover from p0 us-east/a, us-east/b to p1 eu-west", want)
 	})
 }
 

@@ -120,8 +120,9 @@ func (p *policy) why(child string) string {
 		return p.title(child) + " is not wanted any more"
 	case state == core.TransientFailure:
 		return p.reasonOf(child).String()
-	case state == core.Ready && shell.TierOf(p.children[child].State().Picker).Condition != shell.Usable:
-		return "calls to all endpoints of " + p.title(child) + " fail"
+	}
+	if poor := p.poor(child); poor != "" {
+		return p.title(child) + ": " + poor
 	}
 	return fmt.Sprintf("%s is %v", p.title(child), state)
 }

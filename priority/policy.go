@@ -126,7 +126,7 @@ type Child struct {
 	// Priority is its number, -1 for one that is only kept.
 	Priority  int
 	Endpoints int // that it was given
-	// Why says why it is TRANSIENT_FAILURE.
+	// Why says why it is TRANSIENT_FAILURE, or what is wrong with it where it is READY.
 	Why string
 	// Failover is when it will be taken for failed unless it connects, Failback when it
 	// will take over from the priority in use, and Deactivation when it will be closed;
@@ -154,7 +154,7 @@ func (p *policy) describe(name string) Child {
 	child := Child{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(p.groups[name])}
 	child.CountsAs, _ = p.core.State(name)
 	child.Since, _ = p.since(name)
-	if child.CountsAs == core.TransientFailure {
+	if child.Why = p.poor(name); child.CountsAs == core.TransientFailure {
 		child.Why = p.reasonOf(name).text
 	}
 	for timer, ends := range map[int]*time.Time{failover: &child.Failover, failback: &child.Failback, deactivation: &child.Deactivation} {

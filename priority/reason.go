@@ -56,6 +56,20 @@ func (p *policy) reasonOf(child string) reason {
 	return r
 }
 
+// poor says what is wrong with a child that is READY, "" for nothing.
+func (p *policy) poor(child string) string {
+	tier, poor := p.core.Poor(child)
+	switch {
+	case !poor:
+		return ""
+	case tier.Condition == core.Emptied:
+		return "calls to all of its endpoints fail"
+	case tier.Condition == core.HalfOpen:
+		return "calls to all of its endpoints failed, and a few of them show whether that is over"
+	}
+	return fmt.Sprintf("%.0f %% of its weight is READY, want %.0f %%", 100*tier.ReadyPart, 100*p.config.MinReady)
+}
+
 // timedOut returns whether the child counts as failed because its failover timer fired.
 func (p *policy) timedOut(child string) bool {
 	c := p.children[child]

@@ -27,6 +27,14 @@ type Tier struct {
 	ReadyPart float64
 }
 
+// Poor returns whether the child is READY and poor, and what it said that makes it so.
+func (c *Core) Poor(name string) (tier Tier, poor bool) {
+	if child, ok := c.children[name]; ok && child.poor() {
+		return child.tier, true
+	}
+	return Tier{}, false
+}
+
 // weigh finds whether too little of a child is READY. Whether one that was below the mark
 // is above it again depends on the recovery mark, so that it does not go to and fro.
 func (c *Core) weigh(child *child) {
