@@ -79,7 +79,7 @@ func TestViewersAreBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	view := func() *http.Response {
-		request, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/?format=events", nil)
+		request, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/?format=events", nil)
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)

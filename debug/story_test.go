@@ -87,7 +87,7 @@ func at(priority uint32, locality, host string, weight uint32) discovery.Endpoin
 func get(t *testing.T, query string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	Handler().ServeHTTP(w, httptest.NewRequest("GET", "/debug/understudy/"+query, nil))
+	Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/understudy/"+query, nil))
 	if w.Code != 200 {
 		t.Fatalf("%s: %d %s", query, w.Code, w.Body)
 	}

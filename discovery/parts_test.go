@@ -102,7 +102,7 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 		e.say("10.0.0.5:1")
 		time.Sleep(10*time.Second - 1)
 		l.saw("")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		l.saw(`state 10.0.0.5:1["e/child0" "/"]`)
 		d.say("10.0.0.4:1")

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// PickerInterval, times the number of children, is the least time between two pickers of
-// many children. So 10,000 endpoints that come up together cost a picker every 10 ms
-// instead of 10,000 pickers of up to 10,000 endpoints. Meanwhile calls do not reach the
-// newest endpoints, and a call that picks an endpoint just lost waits for the next picker.
+// PickerInterval is the least time between two pickers of many children, for each child.
+// So 10,000 endpoints that come up together cost a picker every 10 ms instead of 10,000
+// pickers of up to 10,000 endpoints. Meanwhile calls do not reach the newest endpoints,
+// and a call that picks an endpoint just lost waits for the next picker.
 const PickerInterval = time.Microsecond
 
 // FewChildren is the largest number of children whose picker costs less than a timer.
