@@ -21,7 +21,7 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Name:        "understudy.priority.failovers",
 	Description: "Changes of the priority in use, to a lower one or back up.",
 	Unit:        "{failover}",
-	Labels:      []string{"grpc.target", "understudy.priority.from", "understudy.priority.to"},
+	Labels:      []string{"grpc.target", "understudy.priority.from", "understudy.priority.to", "understudy.priority.reason"},
 	Default:     true,
 })
 
@@ -44,7 +44,7 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) {
 	if from == "" || to == "" {
 		return
 	}
-	failoversMetric.Record(p.ClientConn.MetricsRecorder(), 1, p.Options.Target.String(), p.title(from), p.title(to))
+	failoversMetric.Record(p.ClientConn.MetricsRecorder(), 1, p.Options.Target.String(), p.title(from), p.title(to), p.kindOf(from, to))
 	now := time.Now()
 	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	_, lost := p.since(from)
@@ -71,6 +71,24 @@ func (p *policy) noteLeft() {
 	case p.journal.left.IsZero():
 		p.journal.left = time.Now()
 	}
+}
+
+// kindOf says in a word, of which there are few, why a change of the child in use came
+// about.
+func (p *policy) kindOf(from, to string) string {
+	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
+	state, _ := p.core.State(from)
+	switch {
+	case was < 0:
+		return "not_configured"
+	case is < was:
+		return "recovered"
+	case p.poor(from) != "":
+		return "poor"
+	case state == core.TransientFailure && p.timedOut(from):
+		return "timeout"
+	}
+	return "failed"
 }
 
 // recordNone logs, once, that no priority is left that can take calls, and that there is

@@ -135,9 +135,10 @@ func TestFailoversAreLoggedAndCounted(t *testing.T) {
 		wantLog(t)
 		r.Close()
 		want := map[string]int64{
-			"understudy.priority.failovers lbtest:///target p0 p1":    2,
-			"understudy.priority.failovers lbtest:///target p1 p0":    1,
-			"understudy.priority.failovers lbtest:///target p1 p0 p2": 1,
+			"understudy.priority.failovers lbtest:///target p0 p1 failed":            1,
+			"understudy.priority.failovers lbtest:///target p0 p1 timeout":           1,
+			"understudy.priority.failovers lbtest:///target p1 p0 recovered":         1,
+			"understudy.priority.failovers lbtest:///target p1 p0 p2 not_configured": 1,
 		}
 		if fmt.Sprint(m.count) != fmt.Sprint(want) {
 			t.Errorf("counted %v, want %v", m.count, want)

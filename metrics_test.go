@@ -1,0 +1,48 @@
+package understudy_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	estats "google.golang.org/grpc/experimental/stats"
+)
+
+// kinds has the names that the document uses.
+var kinds = map[estats.MetricType]string{
+	estats.MetricTypeIntCount: "counter", estats.MetricTypeFloatCount: "counter", estats.MetricTypeIntHisto: "histogram",
+	estats.MetricTypeFloatHisto: "histogram", estats.MetricTypeIntGauge: "gauge", estats.MetricTypeIntUpDownCount: "up-down counter",
+	estats.MetricTypeIntAsyncGauge: "gauge",
+}
+
+// docs/metrics.md has a row for each metric that is registered, and for no other.
+func TestTheDocumentListsAllMetrics(t *testing.T) {
+	document, err := os.ReadFile("docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for name := range estats.DefaultMetrics.Metrics() {
+		if !strings.HasPrefix(name, "understudy.") {
+			continue
+		}
+		d := estats.DescriptorForMetric(name)
+		labels := slices.Clone(d.Labels)
+		for i := range labels {
+			labels[i] = "`" + labels[i] + "`"
+		}
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s | %s |", name, kinds[d.Type], d.Unit, strings.Join(labels, ", "), d.Description))
+	}
+	for line := range strings.Lines(string(document)) {
+		if strings.HasPrefix(line, "| `understudy.") {
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if len(want) < 4 || !slices.Equal(got, want) {
+		t.Errorf("docs/metrics.md has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
