@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/grpc/grpclog"
@@ -41,6 +42,11 @@ type hub struct {
 	maker    cds.Maker
 	noted    map[string]string // what has no effect, by cluster, as was logged last
 	read     reads
+
+	passing sync.Mutex // one snapshot at a time is passed on
+	held    *adsclient.Snapshot
+	passed  bool        // one was
+	timer   *time.Timer // until held is passed on as it is
 
 	mu      sync.Mutex
 	current adsclient.Snapshot
@@ -83,8 +89,49 @@ func (h *hub) find(s adsclient.State) cds.Known {
 	return cds.Known{Cluster: c, Err: err}
 }
 
-// pass passes on what is known.
+// holdFor is how long the first list waits for what is not known yet, as A74 asks for
+// without end: calls would fail at a cluster that is down while the next one is on its
+// way. It is short, because the feed waits for the first part as well.
+const holdFor = time.Second
+
+// pass passes on what is known. At first it waits until all of it is.
 func (h *hub) pass(s adsclient.Snapshot) {
+	h.passing.Lock()
+	defer h.passing.Unlock()
+	if h.passed || !waits(s) {
+		h.tell(s)
+		return
+	}
+	h.held = &s
+	if h.timer == nil {
+		h.timer = time.AfterFunc(holdFor, h.lose)
+	}
+}
+
+// lose loses patience.
+func (h *hub) lose() {
+	h.passing.Lock()
+	defer h.passing.Unlock()
+	if !h.passed && !h.isClosed() {
+		h.tell(*h.held)
+	}
+}
+
+// waits returns whether something is needed of which nothing is known.
+func waits(s adsclient.Snapshot) bool {
+	for _, all := range []map[string]adsclient.State{s.Clusters, s.Endpoints} {
+		for _, state := range all {
+			if state == (adsclient.State{}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tell tells of the parts, and those their endpoints.
+func (h *hub) tell(s adsclient.Snapshot) {
+	h.passed, h.held = true, nil
 	h.mu.Lock()
 	h.current = s
 	h.mu.Unlock()
@@ -100,6 +147,12 @@ func (h *hub) pass(s adsclient.Snapshot) {
 			p.pass(s.Endpoints[p.service])
 		}
 	}
+}
+
+func (h *hub) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
 }
 
 // note logs what has no effect in these clusters, once.

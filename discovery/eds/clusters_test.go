@@ -1,144 +1,16 @@
 package eds
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/discovery/failover"
-	"github.com/understudy-lb/understudy/hierarchy"
-	"github.com/understudy-lb/understudy/internal/adsclient"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
-
-// site is a channel over management servers in a network of its own.
-type site struct {
-	t       *testing.T
-	cc      *channel
-	names   []string // what was looked up
-	mu      sync.Mutex
-	servers map[string]*bufconn.Listener
-	stops   map[string]func()
-}
-
-func newSite(t *testing.T) *site {
-	return &site{t: t, cc: newChannel(), servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
-}
-
-// start starts a server at an address.
-func (s *site) start(address string, script adstest.Script) {
-	l := bufconn.Listen(1 << 20)
-	server := adstest.Serve(l, script)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.servers[address] = l
-	s.stops[address] = server.Stop
-}
-
-func (s *site) stop(address string) {
-	s.mu.Lock()
-	stop := s.stops[address]
-	delete(s.servers, address)
-	delete(s.stops, address)
-	s.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
-}
-
-func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
-	s.mu.Lock()
-	l := s.servers[address]
-	s.mu.Unlock()
-	if l == nil {
-		return nil, fmt.Errorf("connection refused")
-	}
-	return l.DialContext(ctx)
-}
-
-// Scheme, Build and the rest make it DNS.
-func (*site) Scheme() string { return "dns" }
-
-func (s *site) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	s.names = append(s.names, target.Endpoint())
-	return s, cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.9.0.1:443"}}}}})
-}
-
-func (*site) ResolveNow(resolver.ResolveNowOptions) {}
-func (*site) Close()                                {}
-
-func (s *site) builder() *discovery.Builder {
-	network := &adsclient.Network{Dial: s.dial}
-	return NewBuilder(WithInsecure(), failover.WithResolvers(s), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
-}
-
-// open begins to resolve a target.
-func (s *site) open(b *discovery.Builder, text string) (closeIt func()) {
-	s.t.Helper()
-	r, err := b.Build(target(s.t, text), s.cc, resolver.BuildOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return r.Close
-}
-
-// end stops all servers.
-func (s *site) end() {
-	for address := range s.servers {
-		s.stop(address)
-	}
-	synctest.Wait()
-}
-
-// saw returns what the channel was told since it was last called, a line each.
-func (s *site) saw() string {
-	synctest.Wait()
-	var lines []string
-	for {
-		select {
-		case state := <-s.cc.states:
-			var parts []string
-			for _, e := range state.Endpoints {
-				parts = append(parts, e.Addresses[0].Addr+" "+hierarchy.Path(e)[0])
-			}
-			_, priorities, _ := strings.Cut(state.ServiceConfig.Config.(rawConfig).text, `"priorities":`)
-			list, _, _ := strings.Cut(priorities, "]")
-			lines = append(lines, strings.Join(parts, ", ")+" of "+list+"]")
-		case err := <-s.cc.errors:
-			lines = append(lines, "error "+err.Error())
-		default:
-			return strings.Join(lines, "\n")
-		}
-	}
-}
-
-func (s *site) expect(want string) {
-	s.t.Helper()
-	if got := s.saw(); got != want {
-		s.t.Errorf("channel saw\n%s\nwant\n%s", got, want)
-	}
-}
-
-// expectLast is for what comes in several updates.
-func (s *site) expectLast(want string) {
-	s.t.Helper()
-	if got := s.saw(); got[strings.LastIndexByte(got, '\n')+1:] != want {
-		s.t.Errorf("channel saw\n%s\nwant at last\n%s", got, want)
-	}
-}
-
-// server is the address of the management servers.
-const server, second = "10.0.0.1:18000", "10.0.0.2:18000"
 
 // A37's case: EDS first, plain DNS as the last resort. It follows what changes.
 func TestClusters(t *testing.T) {
@@ -151,7 +23,7 @@ func TestClusters(t *testing.T) {
 		)
 		s.start(server, catalogue.Serve)
 		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
-		s.expectLast(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
+		s.expect(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.2:1"))
 		s.expect(`10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
 		// Another cluster in front: what is in use stays until it has come.
@@ -220,6 +92,23 @@ func TestClustersThatLeadNowhere(t *testing.T) {
 	}
 }
 
+// What has not come in a second is not waited for, unless it is the first.
+func TestClustersThatAreSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "good", "slow"), adstest.EDS("good"), adstest.Cluster("good", "10.1.0.1:1"))
+		s.start(server, catalogue.Serve)
+		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
+		time.Sleep(holdFor - 1)
+		s.expect("")
+		time.Sleep(1)
+		s.expect(`10.1.0.1:1 good/child0 of ["good/child0"]`)
+		catalogue.Set(adstest.EDS("slow"), adstest.Cluster("slow", "10.1.0.2:1"))
+		s.expect(`10.1.0.1:1 good/child0, 10.1.0.2:1 slow/child0 of ["good/child0","slow/child0"]`)
+	})
+}
+
 // Nothing works: the error of each part is what calls see.
 func TestNoClusterAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +137,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 		s.start(server, first.Serve)
 		s.start(second, other.Serve)
 		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
-		s.expectLast(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
+		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
 		first.Set(adstest.Aggregate("shop", "a", "d")) // which it does not have yet
 		synctest.Wait()
 		s.stop(server)
@@ -280,7 +169,7 @@ func TestClustersOfAnIdleChannel(t *testing.T) {
 		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a", "backup"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.LogicalDNS("backup", "backup.example.com", 443)).Serve)
 		b := s.builder()
 		closeIt := s.open(b, "eds://"+server+"/shop?cds=true")
-		s.expectLast(`10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
+		s.expect(`10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
 		closeIt()
 		s.stop(server)
 		defer s.open(b, "eds://"+server+"/shop?cds=true")()

@@ -112,16 +112,26 @@ func (d *document) explainWithin(prefix string, err error) error {
 // explainEntry returns the error of an entry in the list of a cluster, with the place of
 // the name that leads nowhere, unless the error has a place.
 func (d *document) explainEntry(e clusters.Entry) error {
-	for i, c := range d.clusters {
+	for _, c := range d.clusters {
 		if c.GetName() == e.Name && d.find(e.Name).Err != nil {
 			return e.Err
 		}
-		if c.GetName() == e.Parent {
-			line, column := d.locate(fmt.Sprintf("clusters[%d].cluster_type.typed_config.clusters[%d]", i, e.Index))
-			return fmt.Errorf("%s:%d:%d: %w", d.path, line, column, e.Err)
-		}
+	}
+	if line, column, ok := d.placeOfReference(e); ok {
+		return fmt.Errorf("%s:%d:%d: %w", d.path, line, column, e.Err)
 	}
 	return fmt.Errorf("%s: %w", d.path, e.Err)
+}
+
+// placeOfReference returns where an aggregate names the cluster of an entry.
+func (d *document) placeOfReference(e clusters.Entry) (line, column int, ok bool) {
+	for i, c := range d.clusters {
+		if c.GetName() == e.Parent {
+			line, column = d.locate(fmt.Sprintf("clusters[%d].cluster_type.typed_config.clusters[%d]", i, e.Index))
+			return line, column, true
+		}
+	}
+	return 0, 0, false
 }
 
 // notes returns what has no effect in these clusters, nil if nothing.

@@ -4,9 +4,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	"google.golang.org/protobuf/proto"
 )
 
 // clusters decides which clusters are served, from what is in the files. It does
@@ -18,13 +15,13 @@ import (
 type clusters struct {
 	delay  time.Duration
 	served map[string]served // by name
-	gave   map[string]string // by file: the name of the cluster that it gave last
+	gave   map[origin]string // the name of the cluster that each gave last
 }
 
 // served is a cluster that is served.
 type served struct {
-	cluster *endpointv3.ClusterLoadAssignment
-	file    string    // that gave it
+	cluster *given
+	file    origin    // that gave it
 	lost    time.Time // since when no file gives it; zero while one does
 }
 
@@ -32,38 +29,38 @@ type served struct {
 type changes struct {
 	added, changed []string
 	lost, removed  []string
-	rejected       map[string]string // by file whose cluster is that of another: which
+	rejected       map[origin]origin // whose cluster is that of another: which
 }
 
 func newClusters(delay time.Duration) *clusters {
-	return &clusters{delay: delay, served: make(map[string]served), gave: make(map[string]string)}
+	return &clusters{delay: delay, served: make(map[string]served), gave: make(map[origin]string)}
 }
 
 // restore serves a cluster that a file gave before. Where that had been lost since,
 // the file may have given another later.
-func (c *clusters) restore(file string, cluster *endpointv3.ClusterLoadAssignment, lost bool) {
-	c.served[cluster.GetClusterName()] = served{cluster: cluster, file: file}
+func (c *clusters) restore(file origin, cluster *given, lost bool) {
+	c.served[cluster.name()] = served{cluster: cluster, file: file}
 	if _, known := c.gave[file]; !known || !lost {
-		c.gave[file] = cluster.GetClusterName()
+		c.gave[file] = cluster.name()
 	}
 }
 
 // update takes what is in the files now: the cluster of each, or nil where it cannot
 // be told, which says nothing against the one that the file gave last.
-func (c *clusters) update(now time.Time, files map[string]*endpointv3.ClusterLoadAssignment) changes {
+func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	owners, rejected := c.choose(files)
 	result := changes{rejected: rejected}
 	for _, name := range slices.Sorted(maps.Keys(owners)) {
 		file := owners[name]
 		before, known := c.served[name]
 		cluster := files[file]
-		if cluster.GetClusterName() != name {
+		if cluster == nil || cluster.name() != name {
 			cluster = before.cluster // the last good one, of a file that gives none or was rejected
 		}
 		switch {
 		case !known:
 			result.added = append(result.added, name)
-		case !proto.Equal(before.cluster, cluster):
+		case !before.cluster.equal(cluster):
 			result.changed = append(result.changed, name)
 		}
 		c.served[name] = served{cluster: cluster, file: file}
@@ -84,15 +81,15 @@ func (c *clusters) update(now time.Time, files map[string]*endpointv3.ClusterLoa
 			result.removed = append(result.removed, name)
 		}
 	}
-	maps.DeleteFunc(c.gave, func(file, name string) bool { return c.served[name].file != file })
+	maps.DeleteFunc(c.gave, func(file origin, name string) bool { return c.served[name].file != file })
 	return result
 }
 
 // choose returns which file each cluster comes from, and the files that lose theirs
 // to another, by the name of that one. All files are looked at together, so that two
 // of them may exchange their clusters.
-func (c *clusters) choose(files map[string]*endpointv3.ClusterLoadAssignment) (owners, rejected map[string]string) {
-	owners, rejected = make(map[string]string), make(map[string]string)
+func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, rejected map[origin]origin) {
+	owners, rejected = make(map[string]origin), make(map[origin]origin)
 	paths := slices.Sorted(maps.Keys(files))
 	for _, path := range paths {
 		if files[path] == nil && c.gives(path) {
@@ -103,7 +100,7 @@ func (c *clusters) choose(files map[string]*endpointv3.ClusterLoadAssignment) (o
 		if files[path] == nil {
 			continue
 		}
-		name := files[path].GetClusterName()
+		name := files[path].name()
 		other, taken := owners[name]
 		switch {
 		case !taken:
@@ -124,7 +121,7 @@ func (c *clusters) choose(files map[string]*endpointv3.ClusterLoadAssignment) (o
 
 // gives returns whether the cluster that the file gave last is served, and still
 // comes from it.
-func (c *clusters) gives(file string) bool {
+func (c *clusters) gives(file origin) bool {
 	name, ok := c.gave[file]
 	return ok && c.served[name].file == file
 }

@@ -18,7 +18,8 @@ func Command() *cobra.Command {
 		Use:   "serve DIR|FILE...",
 		Short: "Serve endpoints files to a fleet, as an xDS management server",
 		Long: `Serves the endpoints in files by Envoy's v3 aggregated discovery service (ADS). Each
-file is a cluster, named by its cluster_name or else by the file. Clients are
+file is a cluster, named by its cluster_name or else by the file, or a list of clusters,
+aggregates among them. Clients are
 
   eds://127.0.0.1:18000/NAME   of this project
   xds:///NAME                  of any gRPC, with a bootstrap that names this server

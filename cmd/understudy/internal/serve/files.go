@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-
 	"github.com/understudy-lb/understudy/discovery/file"
 )
 
@@ -32,9 +30,9 @@ type files struct {
 
 // content is what was found in a file.
 type content struct {
-	stamp   stamp
-	cluster *endpointv3.ClusterLoadAssignment // nil if the file is not good
-	err     error
+	stamp    stamp
+	clusters map[origin]*given // nil if the file is not good
+	err      error
 }
 
 // stamp tells whether a file has changed since it was loaded.
@@ -85,35 +83,43 @@ func (f *files) exist() error {
 	return missing
 }
 
-// read returns the clusters in all files, and what is wrong, by path. A file from
-// which nothing can be learnt has a nil cluster: one that is not good, and, where a
-// directory cannot be read, each of those that are known to have been in it.
-func (f *files) read(known []string) (found map[string]*endpointv3.ClusterLoadAssignment, problems map[string]error) {
-	found, problems = make(map[string]*endpointv3.ClusterLoadAssignment), make(map[string]error)
+// read returns the clusters in all files, and what is wrong, by path. Those of which
+// nothing can be learnt are nil: what was known to be in a file that is not good, and,
+// where a directory cannot be read, in each file that is known to have been in it.
+func (f *files) read(known []origin) (found map[origin]*given, problems map[string]error) {
+	found, problems = make(map[origin]*given), make(map[string]error)
+	read := make(map[string]bool)
 	for _, path := range f.paths {
 		list, err := f.list(path, known)
 		if err != nil {
 			problems[path] = err
-			for _, file := range known {
-				if _, elsewhere := found[file]; !elsewhere && within(file, path) {
-					found[file] = nil
-				}
-			}
+			f.unknown(found, known, func(file string) bool { return within(file, path) })
 		}
 		for _, file := range list {
 			c := f.load(file)
-			found[file] = c.cluster
+			read[file] = true
 			if c.err != nil {
 				problems[file] = c.err
+				f.unknown(found, known, func(other string) bool { return other == file })
 			}
+			maps.Copy(found, c.clusters)
 		}
 	}
-	maps.DeleteFunc(f.loaded, func(path string, _ content) bool { _, ok := found[path]; return !ok })
+	maps.DeleteFunc(f.loaded, func(path string, _ content) bool { return !read[path] })
 	return found, problems
 }
 
+// unknown notes that nothing can be learnt of what is known to have been in these files.
+func (f *files) unknown(found map[origin]*given, known []origin, file func(string) bool) {
+	for _, o := range known {
+		if _, elsewhere := found[o]; !elsewhere && file(o.path()) {
+			found[o] = nil
+		}
+	}
+}
+
 // list returns the files at path: itself, or those in the directory that it is.
-func (f *files) list(path string, known []string) ([]string, error) {
+func (f *files) list(path string, known []origin) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -138,7 +144,7 @@ func (f *files) list(path string, known []string) ([]string, error) {
 	}
 	// Where a file system is unmounted, the empty directory that it was mounted on
 	// appears.
-	held := slices.ContainsFunc(known, func(file string) bool { return filepath.Dir(file) == path })
+	held := slices.ContainsFunc(known, func(o origin) bool { return filepath.Dir(o.path()) == path })
 	if before := f.held[path]; held && (before == nil || !os.SameFile(before, info)) {
 		return nil, fmt.Errorf("%s: is another directory than before, with no file of endpoints in it", path)
 	}
@@ -153,18 +159,13 @@ func (f *files) load(path string) content {
 		return before
 	}
 	c := content{stamp: stamp{info, time.Now()}}
-	c.cluster, c.err = file.Load(path)
+	doc, problem := file.LoadDocument(path)
+	if c.err = problem; problem == nil {
+		c.clusters = clustersOf(path, doc)
+	}
 	if _, wrong := errors.AsType[*file.Error](c.err); err != nil || c.err != nil && !wrong {
 		c.stamp = stamp{} // it could not be read: whatever the reason, it may be over soon
 	}
 	f.loaded[path] = c
 	return c
-}
-
-func count(cluster *endpointv3.ClusterLoadAssignment) int {
-	n := 0
-	for _, locality := range cluster.GetEndpoints() {
-		n += len(locality.GetLbEndpoints())
-	}
-	return n
 }

@@ -23,31 +23,62 @@ func newCluster(name, policy string) (*clusterv3.Cluster, error) {
 		Name:                 name,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
 		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{
-			EdsConfig: &corev3.ConfigSource{
-				ResourceApiVersion:    corev3.ApiVersion_V3,
-				ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
-			},
+			EdsConfig: overADS(),
 		},
 		LbPolicy: clusterv3.Cluster_ROUND_ROBIN,
 	}
-	if policy == RoundRobin {
+	return cluster, setPolicy(cluster, policy)
+}
+
+// clusterFor returns the cluster that is served for what a file gives. What a cluster in a
+// file leaves out, and clients need, is filled in.
+func clusterFor(g *given, policy string) (*clusterv3.Cluster, error) {
+	if g.config == nil {
+		return newCluster(g.name(), policy)
+	}
+	cluster := proto.CloneOf(g.config)
+	if cluster.GetClusterType() == nil && cluster.GetType() == clusterv3.Cluster_EDS {
+		if cluster.GetEdsClusterConfig() == nil {
+			cluster.EdsClusterConfig = new(clusterv3.Cluster_EdsClusterConfig)
+		}
+		if cluster.GetEdsClusterConfig().GetEdsConfig() == nil {
+			cluster.EdsClusterConfig.EdsConfig = overADS()
+		}
+	}
+	if cluster.GetLoadBalancingPolicy() != nil || cluster.GetType() == clusterv3.Cluster_LOGICAL_DNS {
 		return cluster, nil
+	}
+	return cluster, setPolicy(cluster, policy)
+}
+
+// overADS says that something comes on the stream on which the cluster came.
+func overADS() *corev3.ConfigSource {
+	return &corev3.ConfigSource{
+		ResourceApiVersion:    corev3.ApiVersion_V3,
+		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
+	}
+}
+
+// setPolicy has a cluster name a policy, and one for clients that do not have it.
+func setPolicy(cluster *clusterv3.Cluster, policy string) error {
+	if policy == RoundRobin {
+		return nil
 	}
 	weighted, err := newPolicies("understudy", &typev3.TypedStruct{TypeUrl: "type.googleapis.com/" + policy, Value: new(structpb.Struct)})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// What ROUND_ROBIN stands for in gRPC: localities by weight, and endpoints evenly.
 	even, err := newPolicies("round_robin", new(roundrobinv3.RoundRobin))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	fallback, err := newPolicies("fallback", &wrrlocalityv3.WrrLocality{EndpointPickingPolicy: even})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	cluster.LoadBalancingPolicy = &clusterv3.LoadBalancingPolicy{Policies: append(weighted.GetPolicies(), fallback.GetPolicies()...)}
-	return cluster, nil
+	return nil
 }
 
 // newPolicies returns the list of one policy, of which a message is the configuration.

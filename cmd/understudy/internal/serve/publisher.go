@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
@@ -82,9 +80,9 @@ func (p *publisher) restore(directory string) error {
 	}
 	p.store = store
 	for _, entry := range store.load(p.files.covers) {
-		p.clusters.restore(entry.File, entry.cluster, entry.Lost)
-		p.publish([]string{entry.cluster.GetClusterName()}, nil)
-		p.log.Info("cluster restored from the cache", "cluster", entry.cluster.GetClusterName(), "file", entry.File)
+		p.clusters.restore(entry.File, entry.given, entry.Lost)
+		p.publish([]string{entry.given.name()}, nil)
+		p.log.Info("cluster restored from the cache", "cluster", entry.given.name(), "file", entry.File.path())
 	}
 	return nil
 }
@@ -109,8 +107,13 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 func (p *publisher) reload() map[string]error {
 	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
 	changes := p.clusters.update(time.Now(), found)
-	for path, other := range changes.rejected {
-		problems[path] = fmt.Errorf("%s: cluster %q is that of %s already", path, found[path].GetClusterName(), other)
+	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
+		other := changes.rejected[o]
+		problem := fmt.Errorf("%s: cluster %q is that of %s already", o.path(), found[o].name(), other.path())
+		if before := problems[o.path()]; before != nil {
+			problem = fmt.Errorf("%w; %w", before, problem)
+		}
+		problems[o.path()] = problem
 	}
 	p.publish(slices.Concat(changes.added, changes.changed), changes.removed)
 	p.report(changes)
@@ -120,7 +123,7 @@ func (p *publisher) reload() map[string]error {
 
 // publish hands clusters to those who are subscribed to them.
 func (p *publisher) publish(updated, removed []string) {
-	clusters := make([]*endpointv3.ClusterLoadAssignment, len(updated))
+	clusters := make([]*given, len(updated))
 	now := time.Now()
 	for i, name := range updated {
 		clusters[i] = p.clusters.served[name].cluster
@@ -145,7 +148,7 @@ func (p *publisher) keep() {
 func (p *publisher) report(c changes) {
 	for _, name := range slices.Concat(c.added, c.changed) {
 		s := p.clusters.served[name]
-		p.log.Info("cluster served", "cluster", name, "file", s.file, "localities", len(s.cluster.GetEndpoints()), "endpoints", count(s.cluster))
+		p.log.Info("cluster served", "cluster", name, "file", s.file.path(), "localities", len(s.cluster.endpoints.GetEndpoints()), "endpoints", s.cluster.count())
 	}
 	for _, name := range c.lost {
 		p.log.Warn("cluster has no file any more", "cluster", name, "removal_in", p.clusters.delay.String())
@@ -183,7 +186,7 @@ func (p *publisher) complain(problems map[string]error) {
 func (p *publisher) servedFrom(path string) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(p.clusters.served)) {
-		if within(p.clusters.served[name].file, path) {
+		if within(p.clusters.served[name].file.path(), path) {
 			names = append(names, name)
 		}
 	}

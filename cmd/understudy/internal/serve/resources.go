@@ -3,13 +3,14 @@ package serve
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"google.golang.org/protobuf/proto"
 )
 
 // resources is what is served: a cache for each type.
@@ -50,35 +51,41 @@ func (r *resources) cache() cachev3.Cache {
 // set serves these clusters, new or changed, and those of the removed names no longer.
 // All changes of one type come at once, and what a resource refers to comes before it
 // and goes after it.
-func (r *resources) set(updated []*endpointv3.ClusterLoadAssignment, removed []string) error {
+func (r *resources) set(updated []*given, removed []string) error {
 	if len(updated)+len(removed) == 0 {
 		return nil
 	}
 	endpoints := make(map[string]types.Resource)
 	clusters, listeners := make(map[string]types.Resource), make(map[string]types.Resource)
 	known := r.clusters.GetResources()
-	for _, cluster := range updated {
-		name := cluster.GetClusterName()
-		endpoints[name] = cluster
+	var without []string // whose endpoints come from elsewhere
+	for _, g := range updated {
+		name := g.name()
+		if g.config == nil {
+			endpoints[name] = g.endpoints
+		} else {
+			without = append(without, name)
+		}
+		cluster, err := clusterFor(g, r.policy)
+		if err != nil {
+			return err
+		}
+		if before := known[name]; before == nil || !proto.Equal(before.(proto.Message), cluster) {
+			clusters[name] = cluster
+		}
 		if known[name] != nil {
 			continue
 		}
-		listener, err := newListener(name)
-		if err != nil {
+		if listeners[name], err = newListener(name); err != nil {
 			return err
 		}
-		cluster, err := newCluster(name, r.policy)
-		if err != nil {
-			return err
-		}
-		clusters[name], listeners[name] = cluster, listener
 	}
 	return errors.Join(
 		r.endpoints.UpdateResources(endpoints, nil),
 		r.clusters.UpdateResources(clusters, nil),
 		r.listeners.UpdateResources(listeners, removed),
 		r.clusters.UpdateResources(nil, removed),
-		r.endpoints.UpdateResources(nil, removed),
+		r.endpoints.UpdateResources(nil, slices.Concat(removed, without)),
 	)
 }
 

@@ -2,8 +2,9 @@
 // files, by Envoy's v3 aggregated discovery service, to package discovery/eds, to
 // gRPC's own xds: targets and, with RoundRobin, to Envoy.
 //
-// Each file becomes three resources of one name, that of its cluster: a listener
-// with its route configuration inside, a cluster, and the cluster's endpoints.
+// Each cluster becomes three resources of one name, or two where its endpoints come from
+// elsewhere: a listener with its route configuration inside, a cluster, and the cluster's
+// endpoints.
 package serve
 
 import (

@@ -27,7 +27,7 @@ func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 		if err := resource.UnmarshalTo(&c); err != nil {
 			t.Fatal(err)
 		}
-		all[c.GetClusterName()] = count(&c)
+		all[c.GetClusterName()] = (&given{endpoints: &c}).count()
 	}
 	return all
 }

@@ -14,9 +14,11 @@ import (
 	"slices"
 	"strings"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/understudy-lb/understudy/discovery/file"
 	"github.com/understudy-lb/understudy/topology"
 )
 
@@ -32,11 +34,12 @@ type store struct {
 
 // entry is a cluster that is kept, and the content of its file in JSON.
 type entry struct {
-	File    string          `json:"file"`           // that gave it
-	Lost    bool            `json:"lost,omitempty"` // no file gives it any more
-	Cluster json.RawMessage `json:"cluster"`
+	File    origin          `json:"file"`             // that gave it
+	Lost    bool            `json:"lost,omitempty"`   // no file gives it any more
+	Cluster json.RawMessage `json:"cluster"`          // its endpoints, or
+	Config  bool            `json:"config,omitempty"` // where they come from
 
-	cluster *endpointv3.ClusterLoadAssignment
+	given *given
 }
 
 const (
@@ -78,8 +81,8 @@ func (s *store) load(wanted func(file string) bool) []entry {
 			s.log.Error("cache entry ignored", "error", fmt.Sprintf("%s: %v", path, err))
 			continue
 		}
-		if wanted(e.File) {
-			s.kept[e.cluster.GetClusterName()] = served{cluster: e.cluster, file: e.File}
+		if wanted(e.File.path()) {
+			s.kept[e.given.name()] = served{cluster: e.given, file: e.File}
 			entries = append(entries, e)
 		}
 	}
@@ -107,8 +110,8 @@ func readEntry(path string, most int64) (e entry, size int64, err error) {
 		return entry{}, int64(len(data)), err
 	}
 	e, err = parseEntry(data)
-	if err == nil && filepath.Base(path) != entryName(e.cluster.GetClusterName()) {
-		err = fmt.Errorf("holds cluster %q, whose entry has another name", e.cluster.GetClusterName())
+	if err == nil && filepath.Base(path) != entryName(e.given.name()) {
+		err = fmt.Errorf("holds cluster %q, whose entry has another name", e.given.name())
 	}
 	return e, int64(len(data)), err
 }
@@ -119,14 +122,20 @@ func parseEntry(data []byte) (entry, error) {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return entry{}, err
 	}
-	e.cluster = new(endpointv3.ClusterLoadAssignment)
-	if err := protojson.Unmarshal(e.Cluster, e.cluster); err != nil {
+	e.given = &given{endpoints: new(endpointv3.ClusterLoadAssignment)}
+	if e.Config {
+		e.given = &given{config: new(clusterv3.Cluster)}
+	}
+	if err := protojson.Unmarshal(e.Cluster, e.given.message()); err != nil {
 		return entry{}, err
 	}
-	if e.cluster.GetClusterName() == "" {
+	if e.given.name() == "" {
 		return entry{}, errors.New("the cluster has no name")
 	}
-	return e, topology.Validate(e.cluster)
+	if e.Config {
+		return e, file.ValidateCluster(e.given.config)
+	}
+	return e, topology.Validate(e.given.endpoints)
 }
 
 // keep makes the directory hold these clusters. What fails is tried again the next
@@ -169,11 +178,11 @@ func (s *store) note(name string, err error) {
 
 // write replaces an entry: a reader, even one after a crash, sees the old or the new.
 func (s *store) write(name string, c served) error {
-	cluster, err := protojson.Marshal(c.cluster)
+	cluster, err := protojson.Marshal(c.cluster.message())
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(entry{File: c.file, Lost: !c.lost.IsZero(), Cluster: cluster})
+	data, err := json.Marshal(entry{File: c.file, Lost: !c.lost.IsZero(), Cluster: cluster, Config: c.cluster.config != nil})
 	if err != nil {
 		return err
 	}

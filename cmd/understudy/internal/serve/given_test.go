@@ -1,0 +1,115 @@
+package serve
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+)
+
+const shop = `clusters:
+- name: shop
+  cluster_type:
+    name: envoy.clusters.aggregate
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
+      clusters: [near, far, backup]
+- {name: near, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 1}}}}]}]}}
+- {name: far, type: EDS, eds_cluster_config: {service_name: payments}}
+- {name: backup, type: LOGICAL_DNS, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: backup.example.com, port_value: 443}}}}]}]}}
+`
+
+// clustersServed asks for clusters on a stream of its own, and returns those that come.
+func clustersServed(t *testing.T, s *Server, names ...string) map[string]*clusterv3.Cluster {
+	t.Helper()
+	stream := open(t, s, nil)
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: names, Node: &corev3.Node{Id: "me"}})
+	all := make(map[string]*clusterv3.Cluster)
+	for _, resource := range receive(t, stream).GetResources() {
+		c := new(clusterv3.Cluster)
+		must(t, resource.UnmarshalTo(c))
+		all[c.GetName()] = c
+	}
+	return all
+}
+
+// Each cluster in a file is served under its name; endpoints in it as those of an EDS
+// cluster; the rest as it is, with what clients need filled in.
+func TestClustersInAFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "shop.yaml")
+	write(t, path, shop)
+	write(t, filepath.Join(dir, "payments.yaml"), endpoints("1", "2"))
+	cache := filepath.Join(t.TempDir(), "cache")
+	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
+	got := clustersServed(t, s, "shop", "near", "far", "backup", "payments")
+	if names := slices.Sorted(maps.Keys(got)); len(names) != 5 {
+		t.Fatalf("%v are served", names)
+	}
+	if got["shop"].GetClusterType().GetName() != "envoy.clusters.aggregate" || got["near"].GetType() != clusterv3.Cluster_EDS ||
+		got["far"].GetEdsClusterConfig().GetEdsConfig().GetAds() == nil || got["far"].GetEdsClusterConfig().GetServiceName() != "payments" ||
+		got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS || got["far"].GetLoadBalancingPolicy() == nil {
+		t.Errorf("served %v", got)
+	}
+	next := ask(t, open(t, s, nil), "near")
+	if n := next(); n != 1 {
+		t.Errorf("near has %d endpoints, want 1", n)
+	}
+	// A broken edit of one cluster rejects the file.
+	write(t, path, strings.Replace(shop, "LOGICAL_DNS", "ORIGINAL_DST", 1))
+	if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:10:24: type ORIGINAL_DST is not supported") || len(line["clusters"].([]any)) != 4 {
+		t.Errorf("rejected with %v", line)
+	}
+	if n := len(clustersServed(t, s, "shop", "near", "far", "backup")); n != 4 {
+		t.Errorf("%d clusters are still served, want 4", n)
+	}
+	// Another server has all of it from the cache.
+	s.Stop()
+	s, _ = start(t, Options{Paths: []string{dir}, Cache: cache})
+	if got := clustersServed(t, s, "shop", "near", "far", "backup"); len(got) != 4 || got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS {
+		t.Errorf("%v are restored", got)
+	}
+	// A cluster of which only the kind changes.
+	write(t, path, strings.Replace(shop, "type: STATIC", "type: STRICT_DNS", 1))
+	l2 := clustersUntil(t, s, "near", func(c *clusterv3.Cluster) bool { return c.GetType() == clusterv3.Cluster_STRICT_DNS })
+	if l2.GetLoadAssignment() == nil {
+		t.Errorf("near is %v", l2)
+	}
+}
+
+// clustersUntil asks for a cluster until it is as it should be.
+func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cluster) bool) *clusterv3.Cluster {
+	t.Helper()
+	stream := open(t, s, nil)
+	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
+	for {
+		send(t, stream, request)
+		r := receive(t, stream)
+		request = &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{name}, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
+		c := new(clusterv3.Cluster)
+		must(t, r.GetResources()[0].UnmarshalTo(c))
+		if good(c) {
+			return c
+		}
+	}
+}
+
+// One cluster that two files give is that of the first, also where one lists clusters.
+func TestClusterInTwoFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.yaml"), shop)
+	write(t, filepath.Join(dir, "near.yaml"), endpoints("1", "2"))
+	s, l := start(t, Options{Paths: []string{dir}})
+	if line := l.wait(t, "rejected, and not served"); !strings.Contains(line["error"].(string), `near.yaml: cluster "near" is that of `+filepath.Join(dir, "a.yaml")+" already") {
+		t.Errorf("rejected with %v", line)
+	}
+	if n := ask(t, open(t, s, nil), "near")(); n != 1 {
+		t.Errorf("near has %d endpoints, want those of the first file", n)
+	}
+}

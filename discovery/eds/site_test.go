@@ -1,0 +1,131 @@
+package eds
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// site is a channel over management servers in a network of its own.
+type site struct {
+	t       *testing.T
+	cc      *channel
+	names   []string // what was looked up
+	mu      sync.Mutex
+	servers map[string]*bufconn.Listener
+	stops   map[string]func()
+}
+
+func newSite(t *testing.T) *site {
+	return &site{t: t, cc: newChannel(), servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
+}
+
+// start starts a server at an address.
+func (s *site) start(address string, script adstest.Script) {
+	l := bufconn.Listen(1 << 20)
+	server := adstest.Serve(l, script)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.servers[address] = l
+	s.stops[address] = server.Stop
+}
+
+func (s *site) stop(address string) {
+	s.mu.Lock()
+	stop := s.stops[address]
+	delete(s.servers, address)
+	delete(s.stops, address)
+	s.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
+	s.mu.Lock()
+	l := s.servers[address]
+	s.mu.Unlock()
+	if l == nil {
+		return nil, fmt.Errorf("connection refused")
+	}
+	return l.DialContext(ctx)
+}
+
+// Scheme, Build and the rest make it DNS.
+func (*site) Scheme() string { return "dns" }
+
+func (s *site) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	s.names = append(s.names, target.Endpoint())
+	return s, cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.9.0.1:443"}}}}})
+}
+
+func (*site) ResolveNow(resolver.ResolveNowOptions) {}
+func (*site) Close()                                {}
+
+func (s *site) builder() *discovery.Builder {
+	network := &adsclient.Network{Dial: s.dial}
+	return NewBuilder(WithInsecure(), failover.WithResolvers(s), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
+}
+
+// open begins to resolve a target.
+func (s *site) open(b *discovery.Builder, text string) (closeIt func()) {
+	s.t.Helper()
+	r, err := b.Build(target(s.t, text), s.cc, resolver.BuildOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.Close
+}
+
+// end stops all servers.
+func (s *site) end() {
+	for address := range s.servers {
+		s.stop(address)
+	}
+	synctest.Wait()
+}
+
+// saw returns what the channel was told since it was last called, a line each.
+func (s *site) saw() string {
+	synctest.Wait()
+	var lines []string
+	for {
+		select {
+		case state := <-s.cc.states:
+			var parts []string
+			for _, e := range state.Endpoints {
+				parts = append(parts, e.Addresses[0].Addr+" "+hierarchy.Path(e)[0])
+			}
+			_, priorities, _ := strings.Cut(state.ServiceConfig.Config.(rawConfig).text, `"priorities":`)
+			list, _, _ := strings.Cut(priorities, "]")
+			lines = append(lines, strings.Join(parts, ", ")+" of "+list+"]")
+		case err := <-s.cc.errors:
+			lines = append(lines, "error "+err.Error())
+		default:
+			return strings.Join(lines, "\n")
+		}
+	}
+}
+
+func (s *site) expect(want string) {
+	s.t.Helper()
+	if got := s.saw(); got != want {
+		s.t.Errorf("channel saw\n%s\nwant\n%s", got, want)
+	}
+}
+
+// server is the address of the management servers.
+const server, second = "10.0.0.1:18000", "10.0.0.2:18000"

@@ -1,0 +1,91 @@
+package interop
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+)
+
+// static is a cluster with one endpoint in a file, aggregate one that names others, and
+// logical one that is a name in DNS.
+func static(name, address string) string {
+	return fmt.Sprintf("- {name: %s, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{%s}]}]}}\n", name, endpointAt(address))
+}
+
+func logical(name, address string) string {
+	return fmt.Sprintf("- {name: %s, type: LOGICAL_DNS, load_assignment: {endpoints: [{lb_endpoints: [{%s}]}]}}\n", name, endpointAt(address))
+}
+
+func endpointAt(address string) string {
+	host, port, _ := net.SplitHostPort(address)
+	return fmt.Sprintf("endpoint: {address: {socket_address: {address: %s, port_value: %s}}}", host, port)
+}
+
+func aggregate(name string, children ...string) string {
+	return fmt.Sprintf(`- name: %s
+  cluster_type:
+    name: envoy.clusters.aggregate
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
+      clusters: [%s]
+`, name, strings.Join(children, ", "))
+}
+
+func writeClusters(t *testing.T, path string, list ...string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte("clusters:\n"+strings.Join(list, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dead returns an address at which nobody listens.
+func dead(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// An aggregate cluster that is served is followed by gRPC's own xDS client, and by ours, in
+// the same way: the first cluster that works is used, whatever is in the others.
+func TestAggregateAgainstServe(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
+		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
+		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop?cds=true") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far, backup := backend(t), backend(t), backend(t)
+			_, port, _ := net.SplitHostPort(backup)
+			path := filepath.Join(t.TempDir(), "shop.yaml")
+			last := []string{aggregate("rest", "far", "backup"), logical("backup", "localhost:"+port)}
+			shop := aggregate("shop", "near", "rest")
+			writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
+			p := serve(t, "127.0.0.1:0", path)
+			conn := open(t, p.address)
+			until(t, conn, near)
+			if got := answered(t, conn, 20); got[near] != 20 {
+				t.Errorf("20 calls were answered by %v, want the first cluster", got)
+			}
+			writeClusters(t, path, append(last, shop, static("near", dead(t)), static("far", far))...)
+			until(t, conn, far)
+			writeClusters(t, path, append(last, shop, static("near", dead(t)), static("far", dead(t)))...)
+			until(t, conn, net.JoinHostPort("127.0.0.1", port)) // the name, behind two that are dead
+			writeClusters(t, path, append(last, shop, static("near", near), static("far", far))...)
+			until(t, conn, near)
+			// Another order.
+			writeClusters(t, path, append(last, aggregate("shop", "rest", "near"), static("near", near), static("far", far))...)
+			until(t, conn, far)
+		})
+	}
+}
