@@ -100,7 +100,7 @@ func TestPartsMakeBeforeBreak(t *testing.T) {
 		d, e := &scripted{}, &scripted{}
 		l.parts("d", d, "e", e)
 		e.say("10.0.0.5:1")
-		time.Sleep(10*time.Second - 1)
+		time.Sleep(10*time.Second - time.Nanosecond)
 		l.saw("")
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()

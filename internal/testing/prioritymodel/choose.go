@@ -77,6 +77,19 @@ func (m *Model) firstPoor() int {
 	return none
 }
 
+// hasToConnect says whether a child may yet become READY, in which case what is poor above
+// it stays in use. One that is IDLE is asked to connect, once.
+func (m *Model) hasToConnect(child *child) bool {
+	if child.connectivityState() != Idle {
+		return child.FailoverTimerPending()
+	}
+	if !child.woken {
+		child.woken = true
+		child.exitIdle()
+	}
+	return true
+}
+
 // ChoosePriority is the pseudo-code's.
 func (m *Model) ChoosePriority() {
 	if len(m.config.Priorities) == 0 {
@@ -101,15 +114,7 @@ func (m *Model) ChoosePriority() {
 		if m.delayed(child, priority, before) {
 			continue
 		}
-		if best := m.firstPoor(); best != none && best < priority && child.connectivityState() == Idle {
-			// It is not READY, so what is poor stays, and this one has to connect.
-			if !child.woken {
-				child.woken = true
-				child.exitIdle()
-			}
-			m.SetCurrentPriority(best, false)
-			return
-		} else if best != none && best < priority && child.FailoverTimerPending() {
+		if best := m.firstPoor(); best != none && best < priority && m.hasToConnect(child) {
 			m.SetCurrentPriority(best, false)
 			return
 		}
