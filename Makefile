@@ -42,6 +42,11 @@ bench-updates: ## bring-up and updates of 1,000 to 10,000 endpoints, beside gRPC
 fleet: ## how calls of a fleet of clients spread when it starts; writes docs/fleet
 	go run ./docs/fleet
 
+.PHONY: fleet-tiers
+fleet-tiers: ## the same for a fleet of CLIENTS (4000) that loses a tier, in the simulator; a few minutes
+	go test ./internal/testing/sim -run TestFleet -count=1 -timeout 0 -sim.fleet $(CURDIR)/docs/fleet/tiers.csv -sim.clients $(or $(CLIENTS),4000)
+	go run ./docs/fleet
+
 .PHONY: tidy
 tidy: ## go mod tidy for all modules
 	GOWORK=off go mod tidy

@@ -45,6 +45,46 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
+// polylines counts the lines of a plot.
+func polylines(t *testing.T, path string) (lines int) {
+	t.Helper()
+	image, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	for d := xml.NewDecoder(image); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return lines
+		}
+		if err != nil {
+			t.Fatalf("%s is not XML: %v", path, err)
+		}
+		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "polyline" {
+			lines++
+		}
+	}
+}
+
+// The page in the repository is the one that its record makes.
+func TestTiersPageIsThatOfTheRecord(t *testing.T) {
+	r, err := parseRecord(recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range tiers(r) {
+		if got, err := os.ReadFile(name); err != nil || string(got) != want {
+			t.Errorf("%s is another: run go run ./docs/fleet (%v)", name, err)
+		}
+	}
+	for _, text := range []string{"", "1,2\n", "x" + recorded} {
+		if _, err := parseRecord(text); err == nil {
+			t.Errorf("%.10q is taken for a record", text)
+		}
+	}
+}
+
 func TestRunWritesAPageAndAPlot(t *testing.T) {
 	directory := t.TempDir()
 	if err := run(directory, small); err != nil {
@@ -59,26 +99,10 @@ func TestRunWritesAPageAndAPlot(t *testing.T) {
 			t.Errorf("the page has no %q:\n%s", want, written)
 		}
 	}
-	image, err := os.Open(filepath.Join(directory, "load.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer image.Close()
-	lines := 0
-	for d := xml.NewDecoder(image); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
+	for name, want := range map[string]int{"load.svg": 3, "calls.svg": 2, "connections.svg": 3} {
+		if got := polylines(t, filepath.Join(directory, name)); got != want {
+			t.Errorf("%s has %d lines, want %d", name, got, want)
 		}
-		if err != nil {
-			t.Fatalf("the plot is not XML: %v", err)
-		}
-		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "polyline" {
-			lines++
-		}
-	}
-	if lines != 3 {
-		t.Errorf("the plot has %d lines, want 3", lines)
 	}
 	if err := run(filepath.Join(directory, "missing"), small); err == nil {
 		t.Error("a directory that does not exist is no error")

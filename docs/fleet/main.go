@@ -1,7 +1,8 @@
 // Command fleet simulates the first calls of a fleet of clients, and writes what
-// it finds as a page and a plot.
+// it finds as a page and a plot. It does the same with what the simulator of the whole
+// stack recorded of a fleet that loses a tier.
 //
-//	go run ./docs/fleet            writes docs/fleet/README.md and load.svg
+//	go run ./docs/fleet            writes the pages and plots of docs/fleet
 //	go run ./docs/fleet -out DIR   writes them to DIR
 package main
 
@@ -27,10 +28,13 @@ var published = fleet{clients: 10_000, endpoints: 1000, maxWeight: 100, calls: 5
 // run simulates f and writes the page and the plot to the directory.
 func run(directory string, f fleet) error {
 	results := f.simulate()
-	for name, content := range map[string]string{
-		"README.md": page(f, results),
-		"load.svg":  plot(f, results),
-	} {
+	r, err := parseRecord(recorded)
+	if err != nil {
+		return err
+	}
+	files := tiers(r)
+	files["README.md"], files["load.svg"] = page(f, results), plot(f, results)
+	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(directory, name), []byte(content), 0o644); err != nil {
 			return fmt.Errorf("write the results: %w", err)
 		}

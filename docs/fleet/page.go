@@ -18,6 +18,9 @@ clients start together, or make only a few calls each, all of them call the same
 endpoints. That is what weighted_round_robin's field "startPoint" is for: with "random",
 each client starts each endpoint somewhere in its interval.
 
+What a fleet does to its backends when they restart, or when a tier is lost and comes
+back, is on [a page of its own](tiers.md).
+
 This is a simulation of %s clients that each make 1 to %d calls to %s endpoints with
 weights from 1 to %d. All endpoints are READY from the start, and clients pick with the
 scheduler of this project ("spec", "random") or draw each endpoint at random with its

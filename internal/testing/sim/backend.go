@@ -105,6 +105,18 @@ func (b *Backend) GoAway() {
 	b.start()
 }
 
+// Drain stops the backend as a restart does: it says GOAWAY, and listens no more.
+func (b *Backend) Drain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.server == nil {
+		return
+	}
+	b.network.closeListener(b.Address)
+	go b.server.GracefulStop()
+	b.server = nil
+}
+
 // SetServing says whether the backend tells health checks that it serves.
 func (b *Backend) SetServing(serving bool) {
 	b.mu.Lock()

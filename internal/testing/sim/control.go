@@ -149,7 +149,7 @@ func (c *control) answer(stream controlStream, t *talk) (<-chan struct{}, error)
 	for _, name := range t.names {
 		cla := truth.Cluster(name)
 		switch {
-		case name == neighbour:
+		case name != cluster:
 			cla = Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}}.Cluster(name)
 		case bad:
 			cla.Endpoints[0].Priority = 9 // a gap

@@ -23,9 +23,10 @@ const (
 
 // edsSource is a source of an eds: target: a management server of the world.
 type edsSource struct {
-	w         *World
-	control   *control
-	neighbour *grpc.ClientConn
+	w          *World
+	control    *control
+	neighbours []*grpc.ClientConn
+	passers    int // channels to clusters that nobody else asks for, so far
 }
 
 func newEDS(w *World) *edsSource {
@@ -42,18 +43,37 @@ func (s *edsSource) Options() []discovery.Option {
 	}
 }
 
-// open opens the channel to the neighbour.
-func (s *edsSource) open(opts ...grpc.DialOption) error {
-	cc, err := grpc.NewClient("eds://"+controlAddress+"/"+neighbour, append(opts,
+// open opens a channel to a neighbour, which has the stream in common with the world's.
+func (s *edsSource) open(name string) error {
+	cc, err := grpc.NewClient("eds://"+controlAddress+"/"+name,
+		grpc.WithResolvers(s.w.builders...),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(s.w.network.Dial),
-		grpc.WithIdleTimeout(0))...)
+		grpc.WithIdleTimeout(0))
 	if err != nil {
-		return fmt.Errorf("the neighbour's channel: %w", err)
+		return fmt.Errorf("a neighbour's channel: %w", err)
 	}
-	s.neighbour = cc
+	s.neighbours = append(s.neighbours, cc)
 	cc.Connect()
 	return nil
+}
+
+// passBy opens channels to clusters that were not asked for before.
+func (s *edsSource) passBy() {
+	for range 3 {
+		s.passers++
+		if err := s.open(fmt.Sprint("passer", s.passers)); err != nil {
+			s.w.Log.Break(ruleWait, "a channel cannot be opened: %v", err)
+		}
+	}
+}
+
+// leave closes the channels that passed by.
+func (s *edsSource) leave() {
+	for _, cc := range s.neighbours[1:] {
+		_ = cc.Close()
+	}
+	s.neighbours = s.neighbours[:1]
 }
 
 // Sees returns truth as it is: a management server says everything.
@@ -111,8 +131,8 @@ func (s *edsSource) Recovery() time.Duration {
 }
 
 func (s *edsSource) Close() {
-	if s.neighbour != nil {
-		_ = s.neighbour.Close()
+	for _, cc := range s.neighbours {
+		_ = cc.Close()
 	}
 	s.w.network.SetLink(controlAddress, Link{})
 	s.control.down()

@@ -119,7 +119,9 @@ func (w *World) refuseAndReopen() {
 	w.mu.Unlock()
 	w.Log.Event("the management server sends what must be refused")
 	s.refuse()
+	s.passBy()
 	w.reopen()
 	pass(time.Second)
+	s.leave()
 	w.restoreSource()
 }

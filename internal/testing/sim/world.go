@@ -132,7 +132,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	w.builders = discovery.Registered(append(w.source.Options(), discovery.WithServiceConfig(serviceConfig))...)
 	w.Log.Event("seed %d; target %s; %v", seed, w.target, w.truth)
 	if s, ok := w.source.(*edsSource); ok {
-		if err := s.open(grpc.WithResolvers(w.builders...)); err != nil {
+		if err := s.open(neighbour); err != nil {
 			return w, err
 		}
 	}

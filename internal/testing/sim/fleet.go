@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/eds"
+	"github.com/understudy-lb/understudy/internal/adsclient"
+)
+
+// FleetConfig is how large a fleet is.
+type FleetConfig struct {
+	Clients  int
+	Backends int           // of each of the two priorities
+	CallEach time.Duration // by each client
+}
+
+// Second is what one second brought to the backend of each priority that got most.
+type Second struct {
+	Calls       [2]int // that the busiest backend of p0 and of p1 was sent
+	Connections [2]int // that were asked for at the one that was asked most
+	Control     int    // connections that the management server was asked for
+	Failed      int    // calls, of all clients
+}
+
+// FleetRecord is what became of a fleet.
+type FleetRecord struct {
+	Seconds    []Second
+	Bytes      uint64 // of heap and stacks, for each client, servers' share among it
+	Goroutines int    // likewise
+}
+
+// The seconds at which something befalls a fleet.
+const (
+	FleetRestart = 60  // the backends of p0 restart, one after the other
+	FleetLoss    = 180 // p0 is lost
+	FleetReturn  = 240 // p0 is back
+	FleetNoPlane = 420 // the management server is lost
+	FleetPlane   = 480 // it is back
+	FleetEnd     = 600
+)
+
+// restartEach is the time between restarts, and restartTakes how long one takes.
+const (
+	restartEach  = 20
+	restartTakes = 5
+)
+
+// fleet is many clients of one management server. Each has a connection of its own to it.
+type fleet struct {
+	config   FleetConfig
+	network  *Network
+	control  *control
+	tiers    [2][]*Backend
+	calls    map[string]*atomic.Int64
+	failed   atomic.Int64
+	channels []*grpc.ClientConn
+}
+
+// RunFleet lets a fleet live for ten minutes. It must be called inside a bubble.
+func RunFleet(config FleetConfig) (FleetRecord, error) {
+	f := &fleet{config: config, network: NewNetwork(func(string, ...any) {}), calls: make(map[string]*atomic.Int64)}
+	truth := make(Truth, len(f.tiers))
+	for tier := range f.tiers {
+		l := Locality{Zone: string(rune('a' + tier)), Weight: 1}
+		for i := range config.Backends {
+			address := fmt.Sprintf("10.%d.0.%d:443", tier+1, i+1)
+			f.calls[address] = new(atomic.Int64)
+			b := NewBackend(f.network, address, func(to string) { f.calls[to].Add(1) })
+			b.Up()
+			f.tiers[tier] = append(f.tiers[tier], b)
+			l.Endpoints = append(l.Endpoints, Endpoint{Address: address, Weight: 1})
+		}
+		truth[tier] = Tier{l}
+	}
+	f.control = newControl(f.network, newLog(), truth)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	goroutines := runtime.NumGoroutine()
+	if err := f.start(); err != nil {
+		return FleetRecord{}, err
+	}
+	done := make(chan struct{})
+	var clients sync.WaitGroup
+	for _, cc := range f.channels {
+		clients.Go(func() { f.traffic(cc, done) })
+	}
+	var record FleetRecord
+	last := f.totals()
+	for second := range FleetEnd {
+		f.befall(second)
+		pass(time.Second)
+		now := f.totals()
+		record.Seconds = append(record.Seconds, f.second(last, now))
+		last = now
+		if second == FleetRestart/2 {
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			record.Bytes = (after.HeapInuse + after.StackInuse - before.HeapInuse - before.StackInuse) / uint64(config.Clients)
+			record.Goroutines = (runtime.NumGoroutine() - goroutines) / config.Clients
+		}
+	}
+	close(done)
+	clients.Wait()
+	f.close()
+	return record, nil
+}
+
+// start opens the channels.
+func (f *fleet) start() error {
+	for range f.config.Clients {
+		own := &adsclient.Network{Dial: f.network.Dial} // of one client, which shares no stream
+		builders := discovery.Registered(eds.WithInsecure(), discovery.OwnOption(func(o *adsclient.Options) { o.Network = own }))
+		cc, err := grpc.NewClient("eds://"+controlAddress+"/"+cluster,
+			grpc.WithResolvers(builders...),
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(f.network.Dial),
+			grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10))
+		if err != nil {
+			return err
+		}
+		f.channels = append(f.channels, cc)
+	}
+	return nil
+}
+
+// traffic is that of one client, whose first call is the first thing that it does.
+func (f *fleet) traffic(cc *grpc.ClientConn, done <-chan struct{}) {
+	f.call(cc)
+	pause := time.NewTimer(time.Duration(rand.Int64N(int64(f.config.CallEach)))) //nolint:gosec // a load
+	defer pause.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-pause.C:
+			pause.Reset(f.config.CallEach)
+			f.call(cc)
+		}
+	}
+}
+
+func (f *fleet) call(cc *grpc.ClientConn) {
+	if _, err := new(call).make(cc, 10*time.Second, true); err != nil {
+		f.failed.Add(1)
+	}
+}
+
+// befall does what happens at a second.
+func (f *fleet) befall(second int) {
+	for i, b := range f.tiers[0] {
+		switch second {
+		case FleetRestart + i*restartEach:
+			b.Drain()
+		case FleetRestart + i*restartEach + restartTakes, FleetReturn:
+			b.Up()
+		case FleetLoss:
+			b.Down()
+		}
+	}
+	switch second {
+	case FleetNoPlane:
+		f.control.down()
+	case FleetPlane:
+		f.control.up()
+	}
+}
+
+// totals are the counts since the beginning, of calls and of connections.
+type totals map[string][2]int
+
+func (f *fleet) totals() totals {
+	now := make(totals)
+	for address, calls := range f.calls {
+		asked, _ := f.network.Dials(address)
+		now[address] = [2]int{int(calls.Load()), asked}
+	}
+	asked, _ := f.network.Dials(controlAddress)
+	now[controlAddress] = [2]int{int(f.failed.Load()), asked}
+	return now
+}
+
+// second returns what has happened between two moments.
+func (f *fleet) second(before, now totals) Second {
+	count := func(address string, what int) int { return now[address][what] - before[address][what] }
+	s := Second{Failed: count(controlAddress, 0), Control: count(controlAddress, 1)}
+	for tier, backends := range f.tiers {
+		for _, b := range backends {
+			s.Calls[tier] = max(s.Calls[tier], count(b.Address, 0))
+			s.Connections[tier] = max(s.Connections[tier], count(b.Address, 1))
+		}
+	}
+	return s
+}
+
+func (f *fleet) close() {
+	for _, cc := range f.channels {
+		_ = cc.Close()
+	}
+	for _, tier := range f.tiers {
+		for _, b := range tier {
+			b.Down()
+		}
+	}
+	f.control.down()
+	pass(time.Minute)
+}
