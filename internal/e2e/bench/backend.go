@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// backendVerb makes this program a tier of backends.
+const backendVerb = "backend"
+
+// service answers with the name of the tier.
+var service = grpc.ServiceDesc{
+	ServiceName: "bench.Tier",
+	HandlerType: (*any)(nil),
+	Methods: []grpc.MethodDesc{{MethodName: "Name", Handler: func(tier any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		if err := decode(&emptypb.Empty{}); err != nil {
+			return nil, err
+		}
+		return wrapperspb.String(tier.(string)), nil
+	}}},
+}
+
+// callName returns the name of the tier that answers.
+func callName(ctx context.Context, cc *grpc.ClientConn) (string, error) {
+	var answer wrapperspb.StringValue
+	err := cc.Invoke(ctx, "/bench.Tier/Name", &emptypb.Empty{}, &answer, grpc.WaitForReady(true))
+	return answer.GetValue(), err
+}
+
+// serveTier serves on one port of all the IP addresses until stdin ends, and prints it.
+// Port 0 takes one that is free.
+func serveTier(name, port string, ips []string) error {
+	listeners, port, err := listen(port, ips)
+	if err != nil {
+		return err
+	}
+	for _, l := range listeners {
+		server := grpc.NewServer()
+		server.RegisterService(&service, name)
+		go server.Serve(l) //nolint:errcheck // it ends with the process
+	}
+	fmt.Println(port)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+func listen(port string, ips []string) (listeners []net.Listener, took string, err error) {
+	for _, ip := range ips {
+		l, err := net.Listen("tcp", net.JoinHostPort(ip, port))
+		if err != nil {
+			return nil, "", err
+		}
+		listeners = append(listeners, l)
+		if _, port, err = net.SplitHostPort(l.Addr().String()); err != nil {
+			return nil, "", err
+		}
+	}
+	return listeners, port, nil
+}
+
+// tier is a process with one backend on each of some IP addresses.
+type tier struct {
+	name    string
+	ips     []string
+	port    string
+	command *exec.Cmd
+	stdin   io.Closer
+}
+
+// startTier starts a process of this very program, and returns once it listens.
+func startTier(name, port string, ips ...string) (*tier, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	t := &tier{name: name, ips: ips, command: exec.Command(self, append([]string{backendVerb, name, port}, ips...)...)}
+	t.command.Stderr = os.Stderr
+	if t.stdin, err = t.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := t.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.command.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.kill()
+		return nil, fmt.Errorf("%s did not come up: %w", name, err)
+	}
+	t.port = strings.TrimSpace(line)
+	return t, nil
+}
+
+// addresses returns host:port of each backend.
+func (t *tier) addresses() []string {
+	var all []string
+	for _, ip := range t.ips {
+		all = append(all, net.JoinHostPort(ip, t.port))
+	}
+	return all
+}
+
+// kill ends the process as SIGKILL does, and returns when it is gone.
+func (t *tier) kill() {
+	t.command.Process.Kill() //nolint:errcheck // it may be gone already
+	t.stdin.Close()          //nolint:errcheck // nothing was to be written
+	t.command.Wait()         //nolint:errcheck // it was killed: that is the error
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+)
+
+// contestant is one way to know two tiers of backends.
+type contestant struct {
+	name        string
+	connections int // that a channel has open while all is well
+	dial        func(*lab, ...grpc.DialOption) (*grpc.ClientConn, error)
+}
+
+// baseline is the one that the others are compared with.
+const baseline = "grpc-go round_robin"
+
+func contestants() []contestant {
+	return []contestant{
+		{"file:", 2, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+			return grpc.NewClient("file://"+l.file, append(opts, understudy.With())...)
+		}},
+		{"failover:", 2, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+			return grpc.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port), append(opts, understudy.With())...)
+		}},
+		{"grpc-go pick_first", 1, stock("pick_first", fixed)},
+		{"grpc-go pick_first, DNS", 1, stock("pick_first", looksUp)},
+		{baseline, 4, stock("round_robin", fixed)},
+		{baseline + ", DNS", 4, stock("round_robin", looksUp)},
+	}
+}
+
+// stock returns how to dial with a policy of grpc-go's, that is given both tiers in one
+// list.
+func stock(policy string, by func(*lab) (string, resolver.Builder)) func(*lab, ...grpc.DialOption) (*grpc.ClientConn, error) {
+	return func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+		target, r := by(l)
+		config := fmt.Sprintf(`{"loadBalancingConfig": [{%q: {}}]}`, policy)
+		return grpc.NewClient(target, append(opts, grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(config))...)
+	}
+}
+
+// fixed returns a target whose addresses need not be looked up.
+func fixed(l *lab) (string, resolver.Builder) {
+	r := manual.NewBuilderWithScheme("fixed")
+	r.InitialState(stateOf(append(l.first.addresses(), l.second.addresses()...)))
+	return "fixed:///both", r
+}
+
+// looksUp returns a target that is the name of both tiers.
+func looksUp(l *lab) (string, resolver.Builder) {
+	return l.dnsTarget("both", l.first.port), resolver.Get("dns")
+}
+
+func stateOf(addresses []string) (state resolver.State) {
+	for _, a := range addresses {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	return state
+}
+
+// lab is two tiers, and what names them.
+type lab struct {
+	first, second *tier
+	dns           *dnstest.Server
+	dir, file     string
+}
+
+func startLab() (*lab, error) {
+	l := &lab{dns: dnstest.Start()}
+	err := l.fill()
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *lab) fill() (err error) {
+	if l.first, err = startTier("first", "0", "127.0.0.1", "127.0.0.2"); err != nil {
+		return err
+	}
+	if l.second, err = startTier("second", l.first.port, "127.0.0.3", "127.0.0.4"); err != nil {
+		return err
+	}
+	for _, t := range []*tier{l.first, l.second} {
+		l.dns.Set(t.name+".test", "A", t.ips...)
+	}
+	l.dns.Set("both.test", "A", append(slices.Clone(l.first.ips), l.second.ips...)...)
+	if l.dir, err = os.MkdirTemp("", "understudy"); err != nil {
+		return err
+	}
+	l.file = filepath.Join(l.dir, "endpoints.yaml")
+	return os.WriteFile(l.file, []byte(l.document()), 0o600)
+}
+
+// dnsTarget returns a target for a name.
+func (l *lab) dnsTarget(name, port string) string {
+	return fmt.Sprintf("dns://%s/%s.test:%s", l.dns.Address(), name, port)
+}
+
+// document returns the file.
+func (l *lab) document() string {
+	var b strings.Builder
+	b.WriteString("cluster_name: shop\nendpoints:\n")
+	for priority, t := range []*tier{l.first, l.second} {
+		fmt.Fprintf(&b, "- locality: {region: %s}\n  priority: %d\n  load_balancing_weight: 1\n  lb_endpoints:\n", t.name, priority)
+		for _, ip := range t.ips {
+			fmt.Fprintf(&b, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", ip, t.port)
+		}
+	}
+	return b.String()
+}
+
+func (l *lab) close() {
+	for _, t := range []*tier{l.first, l.second} {
+		if t != nil {
+			t.kill()
+		}
+	}
+	l.dns.Stop()
+	os.RemoveAll(l.dir) //nolint:errcheck // it is temporary
+}
+
+var plaintext = grpc.WithTransportCredentials(insecure.NewCredentials())

@@ -1,0 +1,124 @@
+// Bench measures how long a process with many channels is without answers when the tier
+// of backends that they use dies: two backends on real sockets, in a process that is
+// killed, and two behind them. It prints times and their ratios to those of grpc-go's
+// round_robin, which has connections to both tiers all the time.
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"runtime/trace"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/resolver/dns"
+)
+
+// dnsPause takes the place of the 30 s that grpc-go's DNS resolver waits between two
+// look-ups, so that a run need not last so long.
+const dnsPause = time.Second
+
+func main() {
+	if len(os.Args) > 3 && os.Args[1] == backendVerb {
+		exitOn(serveTier(os.Args[2], os.Args[3], os.Args[4:]))
+		return
+	}
+	channels := flag.Int("channels", 1000, "how many channels")
+	rounds := flag.Int("rounds", 7, "how many runs of each; the table has medians")
+	only := flag.String("only", "", "run those whose names contain this")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of the time without answers to files of this name, one for each run")
+	traced := flag.String("trace", "", "write a trace of it likewise")
+	flag.Parse()
+	dns.SetMinResolutionInterval(dnsPause)
+	exitOn(compare(*only, *channels, *rounds, profiled(*profile, *traced)))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// compare runs all contestants, one after the other in each round, and prints the table.
+func compare(only string, channels, rounds int, during func(func())) error {
+	all := slices.DeleteFunc(contestants(), func(c contestant) bool { return !strings.Contains(c.name, only) })
+	results := make([][]result, len(all))
+	for range rounds {
+		for i, c := range all {
+			runtime.GC()
+			r, err := run(c, channels, during)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			results[i] = append(results[i], r)
+		}
+	}
+	printTable(all, results, channels)
+	return nil
+}
+
+func printTable(all []contestant, results [][]result, channels int) {
+	var floor time.Duration
+	for i, c := range all {
+		if c.name == baseline {
+			floor = medianOf(results[i], func(r result) time.Duration { return r.all })
+		}
+	}
+	fmt.Printf("%s, %s/%s, %d cores; %d channels; medians of %d runs\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), channels, len(results[0]))
+	fmt.Println("| | until every channel answers | times " + baseline + " | shortest to longest run | until half do | CPU | calls a channel |")
+	fmt.Println("| --- | ---: | ---: | --- | ---: | ---: | ---: |")
+	for i, c := range all {
+		every := func(r result) time.Duration { return r.all }
+		at := medianOf(results[i], every)
+		ratio := "-"
+		if floor > 0 {
+			ratio = fmt.Sprintf("%.2f", float64(at)/float64(floor))
+		}
+		slices.SortFunc(results[i], func(a, b result) int { return cmp.Compare(a.all, b.all) })
+		fmt.Printf("| %s | %s | %s | %s–%s | %s | %s | %.1f |\n", c.name, ms(at), ratio,
+			ms(results[i][0].all), ms(results[i][len(results[i])-1].all),
+			ms(medianOf(results[i], func(r result) time.Duration { return r.median })),
+			ms(medianOf(results[i], func(r result) time.Duration { return r.cpu })),
+			float64(medianOf(results[i], func(r result) int { return r.attempts }))/float64(channels))
+	}
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.0f ms", float64(d)/1e6) }
+
+func medianOf[T cmp.Ordered](all []result, of func(result) T) T {
+	var sorted []T
+	for _, r := range all {
+		sorted = append(sorted, of(r))
+	}
+	slices.Sort(sorted)
+	return sorted[len(sorted)/2]
+}
+
+// profiled returns what runs a function with what is wanted of a CPU profile and a trace,
+// each in a file of its own for every run: "go tool pprof" adds up several.
+func profiled(profile, traced string) func(func()) {
+	runs := 0
+	create := func(name string) *os.File {
+		f, err := os.Create(fmt.Sprintf("%s.%d", name, runs))
+		exitOn(err)
+		return f
+	}
+	return func(run func()) {
+		runs++
+		if profile != "" {
+			exitOn(pprof.StartCPUProfile(create(profile)))
+			defer pprof.StopCPUProfile()
+		}
+		if traced != "" {
+			exitOn(trace.Start(create(traced)))
+			defer trace.Stop()
+		}
+		run()
+	}
+}

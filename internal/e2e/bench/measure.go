@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
+)
+
+// result is what one run of a contestant took.
+type result struct {
+	all, median time.Duration // until every channel has answered again, and until half have
+	cpu         time.Duration // that this process took meanwhile
+	attempts    int           // calls that were made for that
+}
+
+// settled is the longest that a run waits for anything.
+const settled = 2 * time.Minute
+
+// run opens channels, waits until each has its connections, kills the first tier, and
+// measures until the second has answered a call on each channel.
+func run(c contestant, channels int, during func(func())) (result, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), settled)
+	defer cancel()
+	l, err := startLab()
+	if err != nil {
+		return result{}, err
+	}
+	defer l.close()
+	conns, err := connect(ctx, c, l, channels)
+	for _, cc := range conns {
+		defer cc.Close() //nolint:errcheck // there is nothing left to lose
+	}
+	if err != nil {
+		return result{}, err
+	}
+	if _, err := answers(ctx, conns, ""); err != nil {
+		return result{}, err
+	}
+	// As for a program that has been running for long, DNS may be asked again.
+	select {
+	case <-time.After(2 * dnsPause):
+	case <-ctx.Done():
+	}
+	var r result
+	during(func() {
+		start, busy := time.Now(), cpuTime()
+		l.first.kill()
+		var after []answer
+		if after, err = answers(ctx, conns, l.second.name); err == nil {
+			r = summary(start, after)
+			r.cpu = cpuTime() - busy
+		}
+	})
+	return r, err
+}
+
+// connect opens channels and waits until each has its connections. It does some at a
+// time, so that no name server loses questions.
+func connect(ctx context.Context, c contestant, l *lab, channels int) ([]*grpc.ClientConn, error) {
+	const batch = 50
+	open := newCounter()
+	var conns []*grpc.ClientConn
+	for len(conns) < channels {
+		for range min(batch, channels-len(conns)) {
+			cc, err := c.dial(l, plaintext, grpc.WithStatsHandler(open))
+			if err != nil {
+				return conns, err
+			}
+			conns = append(conns, cc)
+			cc.Connect()
+		}
+		if err := open.await(ctx, len(conns)*c.connections); err != nil {
+			return conns, err
+		}
+	}
+	return conns, nil
+}
+
+func summary(start time.Time, all []answer) result {
+	slices.SortFunc(all, func(a, b answer) int { return a.at.Compare(b.at) })
+	r := result{all: all[len(all)-1].at.Sub(start), median: all[len(all)/2].at.Sub(start)}
+	for _, a := range all {
+		r.attempts += a.attempts
+	}
+	return r
+}
+
+// cpuTime returns what this process has taken, on all cores.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// answer is when a channel answered, and after how many calls.
+type answer struct {
+	at       time.Time
+	attempts int
+}
+
+// answers calls on all channels at once, on each until the tier of this name answers, or
+// any where it is "".
+func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answer, error) {
+	all := make([]answer, len(conns))
+	var wg sync.WaitGroup
+	for i, cc := range conns {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				all[i].attempts++
+				if by, err := callName(ctx, cc); err == nil && (name == "" || by == name) {
+					all[i].at = time.Now()
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("some of %d channels do not answer", len(conns))
+	}
+	return all, nil
+}
+
+// counter counts open connections.
+type counter struct {
+	mu   sync.Mutex
+	open int
+	news chan struct{} // closed and replaced at each change
+}
+
+func newCounter() *counter { return &counter{news: make(chan struct{})} }
+
+// await waits until there are n.
+func (c *counter) await(ctx context.Context, n int) error {
+	for {
+		c.mu.Lock()
+		open, news := c.open, c.news
+		c.mu.Unlock()
+		if open == n {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return fmt.Errorf("%d connections are open, want %d", open, n)
+		}
+	}
+}
+
+// HandleConn implements stats.Handler.
+func (c *counter) HandleConn(_ context.Context, s stats.ConnStats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch s.(type) {
+	case *stats.ConnBegin:
+		c.open++
+	case *stats.ConnEnd:
+		c.open--
+	}
+	close(c.news)
+	c.news = make(chan struct{})
+}
+
+// TagConn implements stats.Handler.
+func (c *counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// TagRPC implements stats.Handler.
+func (c *counter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (c *counter) HandleRPC(context.Context, stats.RPCStats) {}
