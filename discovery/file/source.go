@@ -110,15 +110,23 @@ func (w *watch) Close() { w.close.Do(func() { close(w.done) }) }
 
 // run reads the file now and whenever it may have changed.
 func (w *watch) run() {
-	changes := newWatcher(w.path, w.options)
-	defer changes.close()
-	for {
+	l := join(watched{w.path, w.options})
+	defer l.leave()
+	for reason := (<-chan struct{})(l.ready); w.waitFor(reason); {
+		reason = l.next()
 		if err := w.refresh(); err != nil {
 			w.receiver.Fail(err)
 		}
-		if !changes.wait(w.done) {
-			return
-		}
+	}
+}
+
+// waitFor returns true once reason is closed, and false once the watch is.
+func (w *watch) waitFor(reason <-chan struct{}) bool {
+	select {
+	case <-w.done:
+		return false
+	case <-reason:
+		return true
 	}
 }
 

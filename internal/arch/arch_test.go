@@ -117,6 +117,7 @@ var rank = map[string]int{
 	// Programs: for people, and imported by nobody.
 	"docs":               7,
 	"examples":           7,
+	"internal/e2e/bench": 7,
 	"internal/edf/bench": 7,
 }
 
@@ -170,8 +171,8 @@ func testOnly(room string) bool { return strings.HasPrefix(room, "internal/testi
 func TestFakesStayInTests(t *testing.T) {
 	for _, p := range list(t, "./...", "./cmd/understudy/...") {
 		from, _ := room(p.ImportPath)
-		if testOnly(from) || from == "internal/edf/bench" {
-			continue // the benchmark needs a channel without a network, too
+		if testOnly(from) || from == "internal/edf/bench" || from == "internal/e2e/bench" {
+			continue // benchmarks need a channel without a network, and name servers, too
 		}
 		for _, dep := range p.Imports {
 			if to, ours := room(dep); ours && testOnly(to) {
