@@ -38,6 +38,10 @@ bench: ## picks, bring-up and updates of the generated tree; its scheduler besid
 bench-updates: ## bring-up and updates of 1,000 to 10,000 endpoints, beside gRPC-Go's round_robin
 	go test -run '^$$' -bench 'BringUp|Update' -benchtime 1x ./weightedroundrobin
 
+.PHONY: bench-failover
+bench-failover: ## 1,000 channels that lose a tier of backends, until all have answers again, beside gRPC-Go's policies; some minutes
+	go run ./internal/e2e/bench
+
 .PHONY: fleet
 fleet: ## how calls of a fleet of clients spread when it starts; writes docs/fleet
 	go run ./docs/fleet

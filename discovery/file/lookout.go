@@ -9,7 +9,7 @@ import (
 // lookout tells all channels that use a file when it may have changed. There is one a
 // file, however many they are: a system has few notifiers to give (Linux gives a user
 // 128), and to look at a file twice a second for each of 1,000 channels costs a process
-// some percent of a core.
+// almost a twentieth of a core.
 type lookout struct {
 	of    watched
 	users int           // guarded by lookouts.mu

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -38,6 +39,7 @@ func contestants() []contestant {
 		{"grpc-go pick_first, DNS", 1, stock("pick_first", looksUp)},
 		{baseline, 4, stock("round_robin", fixed)},
 		{baseline + ", DNS", 4, stock("round_robin", looksUp)},
+		{baseline + ", told of the second tier when asked", 2, stock("round_robin", told)},
 	}
 }
 
@@ -56,6 +58,18 @@ func fixed(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("fixed")
 	r.InitialState(stateOf(append(l.first.addresses(), l.second.addresses()...)))
 	return "fixed:///both", r
+}
+
+// told returns a target whose addresses are those of the first tier, and of the second as
+// soon as a connection fails: a resolver that knows at once, and needs no time to find out.
+func told(l *lab) (string, resolver.Builder) {
+	r := manual.NewBuilderWithScheme("told")
+	r.InitialState(stateOf(l.first.addresses()))
+	var once sync.Once
+	r.ResolveNowCallback = func(resolver.ResolveNowOptions) {
+		once.Do(func() { go r.UpdateState(stateOf(l.second.addresses())) })
+	}
+	return "told:///tiers", r
 }
 
 // looksUp returns a target that is the name of both tiers.
@@ -108,6 +122,15 @@ func (l *lab) fill() (err error) {
 // dnsTarget returns a target for a name.
 func (l *lab) dnsTarget(name, port string) string {
 	return fmt.Sprintf("dns://%s/%s.test:%s", l.dns.Address(), name, port)
+}
+
+// asked returns how often a name was looked up.
+func (l *lab) asked() int {
+	n := 0
+	for _, name := range []string{"first.test", "second.test", "both.test"} {
+		n += l.dns.Asked(name, "A")
+	}
+	return n
 }
 
 // document returns the file.

@@ -71,8 +71,8 @@ func printTable(all []contestant, results [][]result, channels int) {
 		}
 	}
 	fmt.Printf("%s, %s/%s, %d cores; %d channels; medians of %d runs\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), channels, len(results[0]))
-	fmt.Println("| | until every channel answers | times " + baseline + " | shortest to longest run | until half do | CPU | calls a channel |")
-	fmt.Println("| --- | ---: | ---: | --- | ---: | ---: | ---: |")
+	fmt.Println("| | until every channel answers | times " + baseline + " | shortest to longest run | until half do | CPU | calls a channel | look-ups a channel |")
+	fmt.Println("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: |")
 	for i, c := range all {
 		every := func(r result) time.Duration { return r.all }
 		at := medianOf(results[i], every)
@@ -81,11 +81,12 @@ func printTable(all []contestant, results [][]result, channels int) {
 			ratio = fmt.Sprintf("%.2f", float64(at)/float64(floor))
 		}
 		slices.SortFunc(results[i], func(a, b result) int { return cmp.Compare(a.all, b.all) })
-		fmt.Printf("| %s | %s | %s | %s–%s | %s | %s | %.1f |\n", c.name, ms(at), ratio,
+		fmt.Printf("| %s | %s | %s | %s–%s | %s | %s | %.1f | %.1f |\n", c.name, ms(at), ratio,
 			ms(results[i][0].all), ms(results[i][len(results[i])-1].all),
 			ms(medianOf(results[i], func(r result) time.Duration { return r.median })),
 			ms(medianOf(results[i], func(r result) time.Duration { return r.cpu })),
-			float64(medianOf(results[i], func(r result) int { return r.attempts }))/float64(channels))
+			float64(medianOf(results[i], func(r result) int { return r.attempts }))/float64(channels),
+			float64(medianOf(results[i], func(r result) int { return r.lookups }))/float64(channels))
 	}
 }
 

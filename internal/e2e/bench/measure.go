@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,6 +16,7 @@ type result struct {
 	all, median time.Duration // until every channel has answered again, and until half have
 	cpu         time.Duration // that this process took meanwhile
 	attempts    int           // calls that were made for that
+	lookups     int           // of names
 }
 
 // settled is the longest that a run waits for anything.
@@ -49,12 +49,12 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	}
 	var r result
 	during(func() {
-		start, busy := time.Now(), cpuTime()
+		start, busy, asked := time.Now(), cpuTime(), l.asked()
 		l.first.kill()
 		var after []answer
 		if after, err = answers(ctx, conns, l.second.name); err == nil {
 			r = summary(start, after)
-			r.cpu = cpuTime() - busy
+			r.cpu, r.lookups = cpuTime()-busy, l.asked()-asked
 		}
 	})
 	return r, err
@@ -89,15 +89,6 @@ func summary(start time.Time, all []answer) result {
 		r.attempts += a.attempts
 	}
 	return r
-}
-
-// cpuTime returns what this process has taken, on all cores.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // answer is when a channel answered, and after how many calls.
