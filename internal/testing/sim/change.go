@@ -48,13 +48,13 @@ func (w *World) moves(truth Truth) bool {
 	return !slices.Equal(above(w.known, n), above(truth, n))
 }
 
-// places returns where calls may go in a tier, by locality, in any order.
+// places returns where calls may go in a tier, by locality: another one is another child.
 func (t Tier) places() []string {
 	var places []string
 	for _, l := range t {
 		endpoints := Tier{l}.Serving()
 		if slices.Sort(endpoints); len(endpoints) > 0 {
-			places = append(places, fmt.Sprint(endpoints))
+			places = append(places, l.Zone+fmt.Sprint(endpoints))
 		}
 	}
 	slices.Sort(places)

@@ -52,9 +52,17 @@ func (w *World) next() {
 	for _, e := range events {
 		if n -= e.weight; n < 0 {
 			e.do(w)
+			w.touch()
 			return
 		}
 	}
+}
+
+// touch notes that something has happened.
+func (w *World) touch() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.happened = time.Now()
 }
 
 // each, eachOfTier and all let the same happen to one backend, to those of a priority,

@@ -173,6 +173,11 @@ func (w *World) checkQuiet() {
 // checkConnections looks for connections that are too many. The lock is held.
 func (w *World) checkConnections() {
 	for _, address := range w.addresses {
+		// A call that hangs keeps the connection of an endpoint that was removed until its
+		// deadline.
+		if c := w.conditions[address]; c.hang || time.Since(c.since) < 2*w.settleTime() {
+			continue
+		}
 		times := 0
 		for _, tier := range w.known {
 			for _, a := range tier.Serving() {

@@ -46,6 +46,7 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	}
 	w.restoreSource()
 	w.all("is well again", (*World).heal)
+	w.touch()
 	pass(w.source.Recovery())
 	w.quiet()
 	close(done)
@@ -59,12 +60,20 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 // pass lets time pass: that of the bubble, which a world lives in.
 func pass(d time.Duration) { <-time.After(d) }
 
+// unsettled says whether something may still come of what happened last. What a source
+// said may reach the channel long after that.
+func (w *World) unsettled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wait := w.settleTime() + time.Second
+	return time.Since(w.happened) < wait || time.Since(w.knownAt) < wait || time.Since(w.openedAt) < wait
+}
+
 // quiet waits until everything must have settled, and checks.
 func (w *World) quiet() {
-	w.mu.Lock()
-	wait := w.settleTime()
-	w.mu.Unlock()
-	pass(wait + time.Second)
+	for w.unsettled() {
+		pass(5 * time.Second)
+	}
 	w.Log.Event("quiet")
 	w.checkQuiet()
 	w.channel.settle(true)

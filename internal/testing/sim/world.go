@@ -69,7 +69,8 @@ type World struct {
 	truth      Truth   // what was published last
 	history    []Truth // what was published before
 
-	known     Truth // what the channel was told last, nil if nothing
+	happened  time.Time // the last event
+	known     Truth     // what the channel was told last, nil if nothing
 	knownAt   time.Time
 	openedAt  time.Time            // when the channel was
 	lastTold  time.Time            // any channel, while the source worked
