@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/core/clusters"
 	"github.com/understudy-lb/understudy/topology"
 )
 
@@ -19,6 +20,7 @@ import (
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(onePort(80)))
+	f.Add([]byte(clustersFile(aggregate("all", "all, a, b, nowhere"), static("a", "10.0.0.1"), "- {name: b, type: ORIGINAL_DST, circuit_breakers: {}}\n")))
 	f.Add([]byte(`{"endpoints": [{"lbEndpoints": []}]}`))
 	seeds, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(seeds) == 0 {
@@ -43,6 +45,10 @@ func FuzzParse(f *testing.F) {
 			checkError(t, err)
 			return
 		}
+		if doc.clusters != nil {
+			checkClusters(t, doc)
+			return
+		}
 		tree, err := new(topology.Translator).Translate(doc.cluster)
 		if err != nil {
 			checkError(t, doc.explain(err))
@@ -62,6 +68,30 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%s became %v, %v\nwant %v", encoded, again, err, doc.cluster)
 		}
 	})
+}
+
+// checkClusters looks at every cluster of a document as a channel and as a control plane do.
+func checkClusters(t *testing.T, doc *document) {
+	if err := doc.checkClusters(); err != nil {
+		checkError(t, err)
+	}
+	for _, c := range doc.clusters {
+		list, asked := clusters.Resolve(c.GetName(), func(name string) clusters.Cluster {
+			k := doc.find(name)
+			if k.Cluster == nil {
+				return clusters.Cluster{Err: k.Err}
+			}
+			return clusters.Cluster{Children: k.Cluster.Children}
+		})
+		for _, e := range list {
+			if e.Err != nil && strings.ContainsAny(doc.explainEntry(e).Error(), "\n\r\x00") {
+				t.Errorf("error %q is not one line", doc.explainEntry(e))
+			}
+		}
+		if notes := doc.notes(asked); notes != nil {
+			checkError(t, notes)
+		}
+	}
 }
 
 func checkError(t *testing.T, err error) {
