@@ -44,7 +44,7 @@ func (p *policy) apply(actions []core.Action) {
 			c.ExitIdle()
 		case core.Publish:
 			p.use(a.Child, p.probing(p.explained(a.Child, c.State()), p.probedPickers()...))
-		case core.PublishRejected:
+		case core.PublishRefused:
 			p.use(a.Child, p.explained(a.Child, shell.Failed(c.LastError())))
 		case core.PublishTimeout:
 			p.use(a.Child, shell.Failed(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.LastError()}))

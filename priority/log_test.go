@@ -147,7 +147,7 @@ func TestFailoversAreLoggedAndCounted(t *testing.T) {
 }
 
 // Row P13.
-func TestRejectedUpdatesAreLogged(t *testing.T) {
+func TestRefusedUpdatesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()

@@ -92,7 +92,7 @@ func (p *policy) newChild(name string) *shell.Child {
 			p.event(name, p.core.Reported(name, states[state.ConnectivityState], tierOf(state.Picker)))
 		},
 		Refused: func(*shell.Child, balancer.State) {
-			_, actions := p.core.Rejected(name)
+			_, actions := p.core.Refused(name)
 			p.event(name, actions)
 		},
 		Title:      p.titleFrom,

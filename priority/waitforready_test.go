@@ -20,14 +20,14 @@ import (
 // ready if the picker's error is, or wraps, one, so that the policy must not pass
 // it on as it is.
 func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
-	balancer.Register(rejecting{})
+	balancer.Register(refusing{})
 	for _, test := range []struct {
 		config string
 		err    error // of the resolver
 		want   string
 	}{
 		{`{}`, status.Error(codes.NotFound, "no such host"), "no such host"},
-		{`{"children":{"a":{"config":[{"rejecting":{}}]}},"priorities":["a"]}`, nil, "bad endpoints"},
+		{`{"children":{"a":{"config":[{"refusing":{}}]}},"priorities":["a"]}`, nil, "bad endpoints"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			cc := configured(t, test.config, test.err)
@@ -68,21 +68,21 @@ func configured(t *testing.T, config string, err error) *grpc.ClientConn {
 	return cc
 }
 
-// rejecting is a policy that never reports, and returns a status error from its
+// refusing is a policy that never reports, and returns a status error from its
 // updates.
-type rejecting struct{}
+type refusing struct{}
 
-func (rejecting) Name() string { return "rejecting" }
+func (refusing) Name() string { return "refusing" }
 
-func (rejecting) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer {
-	return rejecting{}
+func (refusing) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer {
+	return refusing{}
 }
 
-func (rejecting) UpdateClientConnState(balancer.ClientConnState) error {
+func (refusing) UpdateClientConnState(balancer.ClientConnState) error {
 	return status.Error(codes.InvalidArgument, "bad endpoints")
 }
 
-func (rejecting) ResolverError(error)                                        {}
-func (rejecting) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
-func (rejecting) ExitIdle()                                                  {}
-func (rejecting) Close()                                                     {}
+func (refusing) ResolverError(error)                                        {}
+func (refusing) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+func (refusing) ExitIdle()                                                  {}
+func (refusing) Close()                                                     {}

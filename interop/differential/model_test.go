@@ -21,7 +21,7 @@ const tick = time.Millisecond
 // driver drives the model of A56 with schedules.
 type driver struct {
 	*model.Model
-	rejects   map[string]bool
+	refuses   map[string]bool
 	onUpdate  map[string]string
 	published []string // in the step
 	asked     int      // for re-resolution, in all
@@ -39,7 +39,7 @@ type seen struct {
 // predict says what is seen of a schedule after each step, and after Close, where the
 // given rows apply; and whether it depends on which of two timers ends first.
 func predict(rows map[string]bool, schedule []string) (all []seen, tie bool) {
-	d := &driver{Model: model.New(rows), rejects: map[string]bool{}, onUpdate: map[string]string{}}
+	d := &driver{Model: model.New(rows), refuses: map[string]bool{}, onUpdate: map[string]string{}}
 	d.React, d.Log = d.react, d.log
 	for _, step := range schedule {
 		d.published = nil
@@ -77,8 +77,8 @@ func (d *driver) react(child string) model.Reaction {
 	if state, ok := d.onUpdate[child]; ok {
 		reaction.Reports = []model.Report{{State: state, Text: pickOf(d.idOf(child), state)}}
 	}
-	if d.rejects[child] {
-		reaction.Err = errRejected.Error()
+	if d.refuses[child] {
+		reaction.Err = errRefused.Error()
 	}
 	return reaction
 }
@@ -97,8 +97,8 @@ func (d *driver) do(step string) (returned bool) {
 			panic(err)
 		}
 		d.Advance(duration)
-	case "reject", "accept":
-		d.rejects[words[1]] = words[0] == "reject"
+	case "refuse", "accept":
+		d.refuses[words[1]] = words[0] == "refuse"
 	case "on-update":
 		d.onUpdate[words[1]] = words[2]
 	case "exit-idle":

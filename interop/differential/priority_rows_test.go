@@ -82,26 +82,26 @@ var priorityRows = []row{
 		{"update a:other", "READY a; children a a:other", "CONNECTING queue; children a:other"},
 		{command: "report a:other READY", ours: "READY a:other; children a:other"},
 	}},
-	{"p-rejected", priorities, []step{
+	{"p-refused", priorities, []step{
 		{command: "update a"},
 		{command: "report a READY"},
-		{command: "reject a"},
+		{command: "refuse a"},
 		{"update a", "READY a; children a", "TRANSIENT_FAILURE fail: no good; children a"},
 	}},
-	{"p-rejected-at-once", priorities, []step{
+	{"p-refused-at-once", priorities, []step{
 		{command: "update a b"},
 		{command: "report a READY"},
-		{command: "reject a"},
+		{command: "refuse a"},
 		{"update a c b", "READY a; children a", "CONNECTING queue; children a b c"},
 	}},
-	{"p-rejected-first", priorities, []step{
-		{command: "reject a"},
+	{"p-refused-first", priorities, []step{
+		{command: "refuse a"},
 		{command: "on-update a CONNECTING"},
 		{"update a", "TRANSIENT_FAILURE fail: no good; children a; update fails", "CONNECTING queue; children a"},
 		{"wait 10s", "TRANSIENT_FAILURE fail: no good; children a", "CONNECTING queue; children a"},
 	}},
-	{"p-rejected-forgotten", priorities, []step{
-		{command: "reject a"},
+	{"p-refused-forgotten", priorities, []step{
+		{command: "refuse a"},
 		{"update a", "TRANSIENT_FAILURE fail: no good; children a; update fails", "TRANSIENT_FAILURE fail: no good; children a"},
 		{command: "accept a"},
 		{"update a", "CONNECTING queue; children a", "TRANSIENT_FAILURE fail: no good; children a"},
@@ -115,7 +115,7 @@ var priorityRows = []row{
 		{"published", "READY b", "CONNECTING queue, CONNECTING queue, READY b"},
 	}},
 	{"p-update-error", priorities, []step{
-		{command: "reject a"},
+		{command: "refuse a"},
 		{"update a", "TRANSIENT_FAILURE fail: no good; children a; update fails", "TRANSIENT_FAILURE fail: no good; children a"},
 	}},
 	{"p-exit-idle", priorities, []step{

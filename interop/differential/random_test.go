@@ -11,7 +11,7 @@ import (
 // A drawing says which steps a drawn schedule may have.
 type drawing struct {
 	types      []string // of policies: "" and ":other"
-	rejections bool
+	refusals bool
 	weights    bool
 }
 
@@ -59,14 +59,14 @@ func (d drawing) step(t *rapid.T) string {
 		return d.update(t)
 	case n == 3:
 		return "on-update " + names.Draw(t, "name") + " " + anyStates.Draw(t, "state")
-	case n == 2 && d.rejections:
-		return rapid.SampledFrom([]string{"reject ", "accept "}).Draw(t, "reject") + names.Draw(t, "name")
+	case n == 2 && d.refusals:
+		return rapid.SampledFrom([]string{"refuse ", "accept "}).Draw(t, "refuse") + names.Draw(t, "name")
 	default:
 		return rapid.SampledFrom([]string{"exit-idle", "resolver-error", "update-without"}).Draw(t, "call")
 	}
 }
 
-// Schedules of all kinds but rejections. Both are held to the model, step by step,
+// Schedules of all kinds but refusals. Both are held to the model, step by step,
 // from the first to the last: what is published and in which order, which children
 // there are, and what each was told. So the only differences are the model's rows.
 func TestRandomPriorities(t *testing.T) {
@@ -77,12 +77,12 @@ func TestRandomPriorities(t *testing.T) {
 	})
 }
 
-// With children that reject updates there is one type of policy, and what is
+// With children that refuse updates there is one type of policy, and what is
 // published within a step is not compared: gRPC-Go's policy updates its children in
-// the random order of a map, and chooses again after each that rejects.
-func TestRandomPrioritiesWithRejections(t *testing.T) {
+// the random order of a map, and chooses again after each that refuses.
+func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		schedule := drawing{types: []string{""}, rejections: true}.schedule(rt)
+		schedule := drawing{types: []string{""}, refusals: true}.schedule(rt)
 		predicted(rt, "theirs", schedule, rowsOf(priorities), driveTheirs(t, priorities, schedule), true)
 	})
 }
@@ -90,7 +90,7 @@ func TestRandomPrioritiesWithRejections(t *testing.T) {
 // Ours has no such order.
 func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		schedule := drawing{types: []string{"", ":other"}, rejections: true}.schedule(rt)
+		schedule := drawing{types: []string{"", ":other"}, refusals: true}.schedule(rt)
 		predicted(rt, "ours", schedule, nil, driveOurs(t, priorities, schedule), false)
 	})
 }
@@ -110,7 +110,7 @@ func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool
 // publishes once for all that is reported at the same time.
 func TestRandomTargets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		s := drawing{types: []string{"", ":other"}, rejections: true, weights: true}.schedule(rt)
+		s := drawing{types: []string{"", ":other"}, refusals: true, weights: true}.schedule(rt)
 		if d := firstDifference(s, withoutOrder(driveOurs(t, targets, s)), predictTargets(nil, s)); d != "" {
 			rt.Fatalf("ours, %s", d)
 		}

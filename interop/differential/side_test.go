@@ -27,7 +27,7 @@ type side struct {
 	cc       *lbtest.ClientConn
 	policy   balancer.Balancer
 	stubs    []*lbtest.StubBuilder
-	rejected map[string]bool   // children that reject their updates
+	refused map[string]bool   // children that refuse their updates
 	onUpdate map[string]string // what children report from inside their updates
 
 	updates   int
@@ -45,7 +45,7 @@ type kind struct {
 // newSide builds a policy. The stubs' policies are registered anew each time, so that
 // a side knows its own children only.
 func newSide(k kind, policy, prefix string) *side {
-	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, rejected: map[string]bool{}, onUpdate: map[string]string{}}
+	s := &side{kind: k, prefix: prefix, cc: &lbtest.ClientConn{}, refused: map[string]bool{}, onUpdate: map[string]string{}}
 	s.cc.OnUpdate(func(state balancer.State) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func both(k kind) (ours, theirs *side) {
 	return newSide(k, k.ours, "ours"), newSide(k, k.theirs, "theirs")
 }
 
-var errRejected = errors.New("no good")
+var errRefused = errors.New("no good")
 
 // updated runs inside a child's update.
 func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -73,8 +73,8 @@ func (s *side) updated(stub *lbtest.Stub, _ balancer.ClientConnState) error {
 	if state, ok := s.onUpdate[name]; ok {
 		report(stub, state)
 	}
-	if s.rejected[name] {
-		return errRejected
+	if s.refused[name] {
+		return errRefused
 	}
 	return nil
 }
@@ -123,8 +123,8 @@ func (s *side) do(command string) string {
 		if s.policy.UpdateClientConnState(balancer.ClientConnState{}) != nil {
 			result = "; update fails"
 		}
-	case "reject", "accept":
-		s.rejected[args[0]] = words[0] == "reject"
+	case "refuse", "accept":
+		s.refused[args[0]] = words[0] == "refuse"
 	case "on-update":
 		s.onUpdate[args[0]] = args[1]
 	case "wait":
@@ -244,7 +244,7 @@ func answers(state balancer.State) string {
 // texts is what parts of errors are about. The first that is found counts.
 var texts = []struct{ part, about string }{
 	{"did not connect", "did not connect"},
-	{errRejected.Error(), "no good"},
+	{errRefused.Error(), "no good"},
 	{"no such host", "no such host"},
 	{"configuration of type", "no configuration"},
 	{"no targets", "no targets"},

@@ -32,8 +32,8 @@ var targetRows = []row{
 		{"update a:other=1", "READY a; children a a:other", "CONNECTING queue; children a:other"},
 		{command: "report a:other READY", ours: "READY a:other; children a:other"},
 	}},
-	{"w-rejected", targets, []step{
-		{command: "reject a"},
+	{"w-refused", targets, []step{
+		{command: "refuse a"},
 		{"update a=1", "TRANSIENT_FAILURE fail: no good; children a; update fails", "CONNECTING queue; children a"},
 	}},
 	{"w-no-child", targets, []step{

@@ -14,7 +14,7 @@ type targetChild struct {
 	reported string // last
 	// counts is what the child counts as, and pick what calls to it get.
 	counts, pick string
-	refused      bool // it rejected its last update, and has reported nothing since
+	refused      bool // it refused its last update, and has reported nothing since
 }
 
 // now is what the child counts as, and what calls to it get.
@@ -33,7 +33,7 @@ type targetModel struct {
 
 	stubs    model.Stubs
 	version  int
-	rejects  map[string]bool
+	refuses  map[string]bool
 	updated  bool // ever
 	onUpdate map[string]string
 	children map[string]*targetChild
@@ -47,7 +47,7 @@ type targetModel struct {
 func predictTargets(rows map[string]bool, schedule []string) []seen {
 	m := &targetModel{
 		rows:     rows,
-		rejects:  map[string]bool{},
+		refuses:  map[string]bool{},
 		onUpdate: map[string]string{},
 		children: map[string]*targetChild{},
 	}
@@ -68,8 +68,8 @@ func (m *targetModel) do(step string) (returned bool) {
 	case "update":
 		m.updated = true
 		return m.update(words[1:])
-	case "reject", "accept":
-		m.rejects[words[1]] = words[0] == "reject"
+	case "refuse", "accept":
+		m.refuses[words[1]] = words[0] == "refuse"
 	case "on-update":
 		m.onUpdate[words[1]] = words[2]
 	case "exit-idle":
@@ -144,7 +144,7 @@ func (m *targetModel) update(words []string) (returned bool) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
-		if rejected := m.updateChild(name, ids[name]); rejected {
+		if refused := m.updateChild(name, ids[name]); refused {
 			returned = true
 		}
 	}
@@ -153,8 +153,8 @@ func (m *targetModel) update(words []string) (returned bool) {
 	return returned && m.state() == failed
 }
 
-// updateChild updates a child, and returns whether it is known to have rejected that.
-func (m *targetModel) updateChild(name, id string) (rejected bool) {
+// updateChild updates a child, and returns whether it is known to have refused that.
+func (m *targetModel) updateChild(name, id string) (refused bool) {
 	c := m.children[name]
 	if c == nil {
 		c = &targetChild{reported: connecting, counts: connecting, pick: "queue"}
@@ -170,11 +170,11 @@ func (m *targetModel) updateChild(name, id string) (rejected bool) {
 	if state, ok := m.onUpdate[name]; ok {
 		m.say(c, s, state)
 	}
-	if !m.rejects[name] || m.rows["w-rejected"] {
+	if !m.refuses[name] || m.rows["w-refused"] {
 		return false
 	}
 	m.drain() // what it reported comes first
-	c.Rejected(errRejected.Error())
+	c.Refused(errRefused.Error())
 	c.refused = c.reported != ready && c.reported != idle
 	return true
 }

@@ -25,7 +25,7 @@ const (
 	// Create asks to build a child. An Update follows.
 	Create Kind = iota
 	// Update asks to give a child its configuration and endpoints. Then what it said
-	// from inside that is due (Reported, Rejected), and Updated.
+	// from inside that is due (Reported, Refused), and Updated.
 	Update
 	// Destroy asks to close a child. Its timers have been stopped.
 	Destroy
@@ -44,9 +44,9 @@ const (
 	// Publish asks to publish the state and picker that the child last reported,
 	// or CONNECTING and a picker that queues if it has not reported yet.
 	Publish
-	// PublishRejected asks to publish TRANSIENT_FAILURE with the error that the child
+	// PublishRefused asks to publish TRANSIENT_FAILURE with the error that the child
 	// returned from its last update.
-	PublishRejected
+	PublishRefused
 	// PublishTimeout asks to publish TRANSIENT_FAILURE with a TimeoutError.
 	PublishTimeout
 	// PublishEmpty asks to publish TRANSIENT_FAILURE with ErrEmpty.

@@ -17,10 +17,10 @@ type child struct {
 	// which an expired failover timer counts as.
 	seenReadyOrIdle bool
 
-	// rejected: it returned an error from its last update, and has reported nothing
+	// refused: it returned an error from its last update, and has reported nothing
 	// since, neither READY nor IDLE before. So long its state is TRANSIENT_FAILURE. What
 	// it reported, and its timers, are what they would be without the error.
-	rejected bool
+	refused bool
 
 	// failover is fired from the timer's expiry until the child reports READY, IDLE
 	// or TRANSIENT_FAILURE: so long its state is TRANSIENT_FAILURE, whatever
@@ -39,7 +39,7 @@ type child struct {
 
 // connectivityState is the pseudo-code's connectivity_state().
 func (ch *child) connectivityState() State {
-	if ch.rejected || ch.failover == fired {
+	if ch.refused || ch.failover == fired {
 		return TransientFailure
 	}
 	return ch.reported
@@ -51,13 +51,13 @@ func (ch *child) poor() bool {
 }
 
 // failoverTimerPending is the pseudo-code's FailoverTimerPending().
-func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.rejected }
+func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
 // track keeps the state that a child reported, with its timers (A56, "Child
 // Connectivity State Tracking").
 func (c *Core) track(child *child, state State, tier Tier) {
-	before, rejected := child.reported, child.rejected
-	child.reported, child.rejected = state, false
+	before, refused := child.reported, child.refused
+	child.reported, child.refused = state, false
 	child.tier = tier
 	child.woken = false
 	c.weigh(child)
@@ -76,15 +76,15 @@ func (c *Core) track(child *child, state State, tier Tier) {
 			c.startFailover(child)
 		}
 	}
-	if child == c.published && (rejected || child.failover != fired) || slices.Contains(c.probed, child.name) {
+	if child == c.published && (refused || child.failover != fired) || slices.Contains(c.probed, child.name) {
 		c.stale = true
 	}
 }
 
-// reject treats the child as if it had reported TRANSIENT_FAILURE, until it reports or
+// refuse treats the child as if it had reported TRANSIENT_FAILURE, until it reports or
 // is updated again.
-func (c *Core) reject(child *child) {
-	child.rejected = true
+func (c *Core) refuse(child *child) {
+	child.refused = true
 	if child == c.published {
 		c.stale = true
 	}
@@ -94,7 +94,7 @@ func (c *Core) reject(child *child) {
 func (c *Core) expire(child *child) {
 	child.failover = fired
 	child.seenReadyOrIdle = false
-	if child == c.published && !child.rejected {
+	if child == c.published && !child.refused {
 		c.stale = true
 	}
 }
@@ -110,7 +110,7 @@ func (c *Core) createChild(name string) *child {
 // update updates a child. An error from an update before this one is not held against
 // it any more.
 func (c *Core) update(child *child) {
-	child.rejected = false
+	child.refused = false
 	c.do(Update, child.name)
 }
 

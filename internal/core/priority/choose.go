@@ -94,8 +94,8 @@ func (c *Core) publish(child *child) {
 	switch {
 	case child == nil:
 		c.do(PublishEmpty, "")
-	case child.rejected:
-		c.do(PublishRejected, child.name)
+	case child.refused:
+		c.do(PublishRefused, child.name)
 	case child.failover == fired:
 		c.start(PublishTimeout, child, child.given)
 	default:

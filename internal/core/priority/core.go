@@ -133,7 +133,7 @@ func (c *Core) EndUpdate() []Action {
 }
 
 // Updated handles the end of an Update, after what the child said from inside it
-// (Reported, Rejected): A56 updates a child, and reads its state afterwards. If it was
+// (Reported, Refused): A56 updates a child, and reads its state afterwards. If it was
 // a choice that made the child, the choice goes on.
 func (c *Core) Updated(name string) []Action {
 	if c.waitingFor == nil || c.waitingFor.name != name {
@@ -154,15 +154,15 @@ func (c *Core) Reported(name string, state State, tier Tier) []Action {
 	return c.choose()
 }
 
-// Rejected handles an error that a child returned from its update. It counts as a
+// Refused handles an error that a child returned from its update. It counts as a
 // report of TRANSIENT_FAILURE, until the child reports or is updated again, unless its
 // last report was READY or IDLE, which then stays in use. counts says which it was.
-func (c *Core) Rejected(name string) (counts bool, actions []Action) {
+func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	child, ok := c.children[name]
 	if !ok || child.reported == Ready || child.reported == Idle {
 		return false, nil
 	}
-	c.reject(child)
+	c.refuse(child)
 	return true, c.choose()
 }
 

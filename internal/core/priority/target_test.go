@@ -85,11 +85,11 @@ func (t *target) Report(child string, r scenario.Report) {
 	t.act(t.core.Reported(child, r.State, core.Tier{Condition: r.Condition, ReadyPart: r.ReadyPart}))
 }
 
-func (t *target) reject(child string, err error) {
+func (t *target) refuse(child string, err error) {
 	text := fmt.Sprintf("priority: child %q refused its update: %v", child, err)
 	t.errors = append(t.errors, text)
 	t.children[child].last = errors.New(text)
-	_, actions := t.core.Rejected(child)
+	_, actions := t.core.Refused(child)
 	t.act(actions)
 }
 
@@ -111,7 +111,7 @@ func (t *target) updateChild(name string) {
 			t.Report(name, r.Report)
 			continue
 		}
-		t.reject(name, r.Err)
+		t.refuse(name, r.Err)
 		break
 	}
 	t.act(t.core.Updated(name))
@@ -142,7 +142,7 @@ func (t *target) act(actions []core.Action) {
 			t.timers = slices.Delete(t.timers, i, i+1)
 		case core.Publish:
 			t.publish(a.Child, c)
-		case core.PublishRejected:
+		case core.PublishRefused:
 			t.fail(c.last)
 		case core.PublishTimeout:
 			t.fail(&core.TimeoutError{Child: a.Child, After: a.After, Last: c.last})

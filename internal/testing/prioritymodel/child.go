@@ -16,7 +16,7 @@ type child struct {
 	policies Policies
 
 	reported  Report // last
-	rejection string // the error of its last update where that counts, else ""
+	refusal string // the error of its last update where that counts, else ""
 	lacking   bool   // too little of it is READY
 	reports   int    // how many there were
 	revision  int    // how often what it would be published with has changed
@@ -50,20 +50,20 @@ func (m *Model) CreateChild(name string) *child {
 // without being cancelled, the child will be treated as if it reported
 // TRANSIENT_FAILURE."
 func (c *child) connectivityState() string {
-	if c.expired || c.rejection != "" {
+	if c.expired || c.refusal != "" {
 		return TransientFailure
 	}
 	return c.reported.State
 }
 
 // FailoverTimerPending is the pseudo-code's.
-func (c *child) FailoverTimerPending() bool { return c.failoverAt != never && c.rejection == "" }
+func (c *child) FailoverTimerPending() bool { return c.failoverAt != never && c.refusal == "" }
 
 // picker is what the child is published with.
 func (c *child) picker() Report {
 	switch {
-	case c.rejection != "":
-		return fails(c.rejection)
+	case c.refusal != "":
+		return fails(c.refusal)
 	case !c.expired:
 		return c.reported
 	case c.lastError == "":
@@ -75,7 +75,7 @@ func (c *child) picker() Report {
 // track is "Child Connectivity State Tracking".
 func (c *child) track(r Report) {
 	now := c.m.now
-	if !c.expired || c.rejection != "" || r.State != Connecting {
+	if !c.expired || c.refusal != "" || r.State != Connecting {
 		c.revision++
 	}
 	c.reports++
@@ -94,22 +94,22 @@ func (c *child) track(r Report) {
 	if r.State == TransientFailure {
 		c.lastError = r.Err
 	}
-	c.reported, c.rejection, c.woken = r, "", false
+	c.reported, c.refusal, c.woken = r, "", false
 	c.mark()
 	if !good && c.good() {
 		c.readyLongAt = now + c.m.config.FailbackDelay
 	}
 }
 
-// reject handles an error from the child's update: row P13.
-func (c *child) reject(err string) {
+// refuse handles an error from the child's update: row P13.
+func (c *child) refuse(err string) {
 	c.lastError = fmt.Sprintf("priority: child %q refused its update: %s", c.name, err)
 	switch {
-	case !c.m.Rows["p-rejected"] && (c.reported.State == Ready || c.reported.State == Idle):
-	case c.m.Rows["p-rejected-forgotten"]:
+	case !c.m.Rows["p-refused"] && (c.reported.State == Ready || c.reported.State == Idle):
+	case c.m.Rows["p-refused-forgotten"]:
 		c.handle(fails(c.lastError))
 	default:
-		c.rejection = c.lastError
+		c.refusal = c.lastError
 		c.revision++
 		c.m.choose()
 	}
@@ -131,7 +131,7 @@ func (c *child) expire() {
 		return
 	}
 	c.expired, c.mayStart = true, false
-	if c.rejection == "" {
+	if c.refusal == "" {
 		c.revision++
 	}
 }

@@ -150,9 +150,9 @@ func (m *Model) choose() {
 	m.choosing = true
 	m.ChoosePriority()
 	m.choosing = false
-	for len(m.rejections) > 0 {
-		next := m.rejections[0]
-		m.rejections = m.rejections[1:]
+	for len(m.refusals) > 0 {
+		next := m.refusals[0]
+		m.refusals = m.refusals[1:]
 		next()
 	}
 }

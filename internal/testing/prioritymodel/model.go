@@ -108,7 +108,7 @@ type Model struct {
 	last      Report // published
 
 	queue      []func() // p-inside-update, p-reactivated: reports yet to be handled
-	rejections []func() // p-rejected-first: to be handled right after the choice under way
+	refusals []func() // p-refused-first: to be handled right after the choice under way
 }
 
 const none = -1

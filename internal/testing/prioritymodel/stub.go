@@ -50,9 +50,9 @@ func (p *Policies) Reported(s *Stub, r Report) bool {
 	return s == p.Current
 }
 
-// Rejected notes that the latest policy refused its update. One that is not in use
+// Refused notes that the latest policy refused its update. One that is not in use
 // yet counts as failed should it take over before it reports.
-func (p *Policies) Rejected(err string) {
+func (p *Policies) Refused(err string) {
 	if p.Pending != nil {
 		p.Pending.Now = fails(err)
 	}

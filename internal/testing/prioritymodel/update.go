@@ -23,7 +23,7 @@ func (m *Model) Update(config Config) []string {
 			c.readyLongAt = m.now + config.FailbackDelay
 		}
 	}
-	if m.Rows["p-rejected-at-once"] {
+	if m.Rows["p-refused-at-once"] {
 		m.config.Priorities = before
 		m.updateChildren(true, false)
 		m.config.Priorities, m.updating = config.Priorities, true
@@ -74,14 +74,14 @@ func (c *child) id() string {
 	if config, ok := c.m.config.Children[c.name]; ok {
 		return config.Policy
 	}
-	return c.name // p-rejected-at-once: made on the former configuration
+	return c.name // p-refused-at-once: made on the former configuration
 }
 
 // Update is the pseudo-code's: it gives the child its update, and lets it do what it
 // does from inside.
 func (c *child) Update() {
 	m := c.m
-	c.rejection = ""
+	c.refusal = ""
 	verb := "update"
 	s := c.policies.Latest()
 	if s == nil {
@@ -94,7 +94,7 @@ func (c *child) Update() {
 	}
 	config, configured := m.config.Children[c.name]
 	s.Version = m.version
-	if !configured { // p-rejected-at-once
+	if !configured { // p-refused-at-once
 		s.Version--
 	}
 	if !c.forgotten {
@@ -106,30 +106,30 @@ func (c *child) Update() {
 		m.say(c, s, r, m.Rows["p-inside-update"])
 	}
 	if reaction.Err != "" {
-		c.rejected(reaction.Err)
+		c.refused(reaction.Err)
 	}
 }
 
-// rejected handles an error of an update, after what was reported from inside it.
-func (c *child) rejected(err string) {
+// refused handles an error of an update, after what was reported from inside it.
+func (c *child) refused(err string) {
 	m := c.m
 	m.errors = append(m.errors, fmt.Sprintf("priority: child %q refused its update: %s", c.name, err))
-	c.policies.Rejected(err)
+	c.policies.Refused(err)
 	switch {
-	case m.Rows["p-rejected-at-once"] && !m.updating && !m.choosing:
-		c.reject(err)
-	case m.Rows["p-rejected-first"]:
-		m.rejections = append(m.rejections, func() { c.rejectLater(err) })
+	case m.Rows["p-refused-at-once"] && !m.updating && !m.choosing:
+		c.refuse(err)
+	case m.Rows["p-refused-first"]:
+		m.refusals = append(m.refusals, func() { c.refuseLater(err) })
 	case m.Rows["p-inside-update"]:
-		m.queue = append(m.queue, func() { c.rejectLater(err) })
+		m.queue = append(m.queue, func() { c.refuseLater(err) })
 	default:
-		c.reject(err)
+		c.refuse(err)
 	}
 }
 
-func (c *child) rejectLater(err string) {
+func (c *child) refuseLater(err string) {
 	if c.m.children[c.name] == c {
-		c.reject(err)
+		c.refuse(err)
 	}
 }
 
