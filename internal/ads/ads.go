@@ -1,8 +1,8 @@
 // Package ads decides what a client of xDS, in its state-of-the-world variant,
 // says on its stream: which resources it asks for, which responses it accepts, and
 // what it believes while the stream is down. A Subscriptions is about one type of
-// resource, on one stream at a time. What a server does not send again stays as it was:
-// endpoints are never deleted, and that clusters are is ignored, as gRFC A53 allows.
+// resource, on one stream at a time. A resource that a server does not send again stays
+// as it was. For endpoints that is the protocol; for clusters gRFC A53 allows it.
 //
 // It is a pure state machine: each method is an event and returns what is to be
 // done. It has no goroutines, no clock and no gRPC; nothing in it is safe for
@@ -27,7 +27,7 @@ const (
 	answered              // a response has been received on it
 )
 
-// Subscriptions is what a client wants, and what it has. Make one with New.
+// Subscriptions holds what a client wants, and what it has. Make one with New.
 type Subscriptions struct {
 	phase     phase
 	version   string // of the last response accepted whole; survives a stream
@@ -52,7 +52,7 @@ func New() *Subscriptions {
 	return &Subscriptions{wanted: make(map[string]*subscription)}
 }
 
-// Actions is what is to be done after an event, in the order of the fields.
+// Actions are to be carried out after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer   // timers to stop
 	Start   []Timer   // timers to start; pass each to Expired when it fires
@@ -62,7 +62,7 @@ type Actions struct {
 	Renew   bool      // end the stream, which is no failure, and open another
 }
 
-// Timer is the time that a resource has to come. ID tells it from earlier ones.
+// Timer limits the time in which a resource must come. ID tells it from earlier ones.
 type Timer struct {
 	Name string
 	ID   uint64
@@ -75,15 +75,15 @@ type Named struct {
 }
 
 // Failure says why there is no resource of this name. Err is ErrMissing where the
-// server does not have it; otherwise it may still come, from this server or another.
+// server does not have the resource. Otherwise it may still come.
 type Failure struct {
 	Name string
 	Err  error
 }
 
-// Request is what to tell the server. Names is complete and sorted. Reject is
-// empty except in a NACK, where it says what is wrong with the response Nonce, and
-// Version is that of the last good response.
+// Request is what to tell the server. Names is complete and sorted. In a NACK, Reject
+// says what is wrong with the response Nonce; otherwise it is empty. Version is that of
+// the last good response.
 type Request struct {
 	Names   []string
 	Version string
@@ -93,9 +93,9 @@ type Request struct {
 	answers uint64 // the number of the response
 }
 
-// Replacing returns r as it is to be sent in place of unsent, an earlier request that
-// waits or nil: where that rejects the response which r answers, too, r rejects it.
-// Otherwise a change of subscription would swallow the reason.
+// Replacing returns the request to be sent in place of r and of unsent, an earlier
+// request that still waits, or nil. If both answer the same response and unsent rejects
+// it, so does the result: a change of subscription must not swallow the reason.
 func (r *Request) Replacing(unsent *Request) *Request {
 	if unsent == nil || unsent.Reject == "" || unsent.answers != r.answers {
 		return r
@@ -109,9 +109,9 @@ func (s *Subscriptions) names() []string {
 	return slices.Sorted(maps.Keys(s.wanted))
 }
 
-// request returns what to tell the server now. On a stream that nothing has come on, it
-// names the last version, unless something is missing: there are servers that take a
-// version for "has all of it" and do not send what is asked for the first time.
+// request returns what to tell the server now. The first request of a stream names the
+// last version only if nothing is missing. Some servers take a version to mean "has
+// everything", and would not send what is asked for the first time.
 func (s *Subscriptions) request() *Request {
 	r := &Request{Names: s.names(), Version: s.version, Nonce: s.nonce, answers: s.responses}
 	for _, w := range s.wanted {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A NACK lists each bad resource with its reason, but a response may hold any
-// number of them, each with a reason of any length.
+// A NACK lists each bad resource with its reason. These limits bound it, for a response
+// may hold any number of bad resources, each with a reason of any length.
 const (
 	maxReasons = 20
 	maxReason  = 500 // bytes

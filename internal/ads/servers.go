@@ -1,18 +1,18 @@
 package ads
 
-// Servers decides which of several management servers, in the order of preference, a
-// target takes its resources from (gRFC A71). Each server has a copy of its own of what
-// the target needs, and all that is in use is of one server: they are never mixed.
+// Servers decides from which of several management servers, in the order of preference,
+// a target takes its resources (gRFC A71). What each server says is kept apart. All
+// resources in use come from one server: they are never mixed.
 //
-// The next server is asked when the last one asked cannot be reached and something is
-// waited for from it. What is in use stays so until another server has all that is
-// needed. As soon as one that is preferred has it, that one is used and those behind
-// it are asked no longer.
+// The next server is asked when the last one asked cannot be reached and still owes a
+// resource. The resources in use stay in use until another server has sent all that is
+// needed. As soon as a preferred server has sent it, that one is used, and those behind
+// it are no longer asked.
 //
-// A71 goes back to a server with the first resource that it sends; here it must have
-// sent all, and something good among it, so that what works is given up for nothing less.
+// A71 goes back to a server with the first resource that it sends. Here the server must
+// have sent all of them, and a good one among them: what works is not given up for less.
 type Servers struct {
-	// ReachabilityOnly asks the next server also where nothing is waited for (A95,
+	// ReachabilityOnly asks the next server even if nothing is waited for (A95,
 	// fallback_on_reachability_only).
 	reachabilityOnly bool
 
@@ -39,7 +39,7 @@ const (
 	All
 )
 
-// NewServers returns a decision among so many servers, the first of which is asked.
+// NewServers returns a choice among count servers. The first one is asked at once.
 func NewServers(count int, reachabilityOnly bool) *Servers {
 	return &Servers{reachabilityOnly: reachabilityOnly, states: make([]serverState, count), asked: 1, used: -1}
 }
@@ -81,7 +81,7 @@ func (s *Servers) decide() {
 	}
 }
 
-// usable returns whether a server is to be used rather than any behind it.
+// usable reports whether a server is to be used rather than any behind it.
 func (s *Servers) usable(i int) bool {
 	switch state := s.states[i]; {
 	case s.reachabilityOnly && state.lost:
@@ -93,7 +93,7 @@ func (s *Servers) usable(i int) bool {
 	}
 }
 
-// forget stops to ask the servers from one on.
+// forget stops asking a server and all behind it.
 func (s *Servers) forget(from int) {
 	for i := from; i < s.asked; i++ {
 		s.states[i] = serverState{}

@@ -22,13 +22,14 @@ func (s *Subscriptions) Opened() Actions {
 	return a
 }
 
-// Closed ends the stream. What is watched stays as it was received; the rest is
-// forgotten, since no server keeps it up to date. A stream that ends without an answer
-// is a failure of the server, which err describes; one that ends after an answer is
-// not (A57: servers end old streams to spread their clients), nor is one that the
-// client itself ended, to renew it, for which err is nil. What is missing then has the
-// rest of its time: were it given all of it again, it would be waited for without end
-// on a server that ends each stream before.
+// Closed ends the stream. What is watched stays as it was received. The rest is
+// forgotten, since no server keeps it up to date.
+//
+// A stream that ends without an answer is a failure of the server, and err describes it.
+// One that ends after an answer is no failure (A57: servers end old streams to spread
+// their clients). Nor is one that the client ended to renew it; then err is nil. A
+// resource that is missing keeps only the rest of its time. If it were given all of it
+// again, a server that ends each stream early would keep it waiting for ever.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != answered && err != nil
@@ -51,8 +52,8 @@ func (s *Subscriptions) Closed(err error) Actions {
 // Answered reports whether a response was received on this stream.
 func (s *Subscriptions) Answered() bool { return s.phase == answered }
 
-// Resource is one of a response: its name and body, or what is wrong with it. Name
-// is empty where not even that can be read.
+// Resource is one resource of a response: its name and body, or what is wrong with it.
+// Name is empty where not even the name can be read.
 type Resource struct {
 	Name string
 	Body []byte
@@ -61,11 +62,11 @@ type Resource struct {
 
 var errTwice = errors.New("the response holds it more than once")
 
-// Received takes a response. Good resources that are wanted and new are in
-// Deliver, also where others are bad; Send is the ACK or the NACK. A resource that
-// was not asked for is ignored, good or bad; of one that the response holds twice
-// neither is good. One that is wanted and absent keeps waiting: a response need not
-// hold every resource of this type.
+// Received takes a response. Deliver has the good resources that are wanted and new,
+// even if others are bad. Send is the ACK or the NACK. A resource that was not asked for
+// is ignored, good or bad. If the response holds a name twice, neither resource is good.
+// A resource that is wanted and absent keeps waiting: a response need not hold every
+// resource of its type.
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var bad reasons
@@ -109,7 +110,7 @@ func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error)
 	s.fail(a, name, err)
 }
 
-// accept keeps r. The same bytes again are no news.
+// accept keeps r. The same bytes again change nothing.
 func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	if w.has && bytes.Equal(w.body, r.Body) {
 		return

@@ -2,15 +2,15 @@ package ads
 
 import "errors"
 
-// What nobody watches any more is kept up to these limits.
+// Resources that nobody watches any more are kept up to these limits.
 const (
 	maxKept      = 100
 	maxKeptBytes = 16 << 20
 )
 
-// Watch adds a watcher of name. What is already known about the resource is in
-// Deliver or Fail, and meant for the new watcher alone: also that the last stream
-// failed and no other has been answered since.
+// Watch adds a watcher of name. Deliver or Fail has what is already known about the
+// resource, for the new watcher alone. That includes the failure of the last stream, if
+// no other stream has been answered since.
 func (s *Subscriptions) Watch(name string) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -35,12 +35,13 @@ func (s *Subscriptions) Watch(name string) Actions {
 	return a
 }
 
-// Unwatch takes away a watcher of name. A resource without watchers is asked for on,
-// and kept up to date, until the stream ends. To ask for it no longer would be wrong as
-// soon as somebody watches it again: a server that saw no request without it, because
-// two were sent as one or because it ignores the answer to an earlier response, sees
-// no change and sends nothing. There are servers that send nothing even if they saw
-// one. Only a new stream is sure to bring it, so that is what becomes of too much.
+// Unwatch removes a watcher of name. A resource without watchers is still asked for, and
+// kept up to date, until the stream ends. Otherwise somebody who watches it again could
+// wait for ever: a server that saw no request without the name sees no change, and sends
+// nothing. It may have seen none because two requests were sent as one, or because it
+// ignores the answer to an earlier response. Some servers send nothing even if they saw
+// one. Only a new stream is sure to bring the resource, so where too many are kept, the
+// stream is renewed.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -80,7 +81,7 @@ func (s *Subscriptions) forgetKept() {
 	}
 }
 
-// ErrMissing is why there is no resource that did not come in time.
+// ErrMissing says that a resource did not come in time, so the server does not have it.
 var ErrMissing = errors.New("the server has no such resource")
 
 // Expired is called when a timer fires. A timer that was stopped, or replaced by

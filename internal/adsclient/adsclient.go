@@ -1,7 +1,7 @@
 // Package adsclient keeps one stream to each xDS management server that anybody
 // watches a resource on, shared by all channels of the process, and follows a target
-// over several servers. What is said on a stream, and which server is used, is decided
-// by package ads; this is its shell: the connections, the backoff, the timers, and the
+// over several servers. Package ads decides what is said on a stream, and which server
+// is used. This package is its shell: the connections, the backoff, the timers, and the
 // decoding of resources.
 package adsclient
 
@@ -49,15 +49,16 @@ type Watcher interface {
 	// error is one line that names the server and the resource, and wraps nothing.
 	// Absent means that the server has said so, by not sending it in time.
 	Unknown(err error, absent bool)
-	// Reachable is called when the server cannot be reached, before any error that
-	// comes of it: a stream ended without an answer, or nothing came on it within the
-	// time that a resource has. And when it then answers, after what came with that.
+	// Reachable(false) is called when the server cannot be reached: a stream ended
+	// without an answer, or nothing came on it within the time that a resource has. It
+	// comes before any error that this causes. Reachable(true) is called when the server
+	// then answers, after the resources that came with the answer.
 	Reachable(bool)
 }
 
 // Watch asks server for the resource of a type and name until cancel is called. The
-// stream is opened for the first watcher of a server, whose recorder counts what
-// happens on it, and closed with the last. recorder may be nil.
+// first watcher of a server opens the stream, and its recorder counts what happens
+// there. The last one closes the stream. recorder may be nil.
 func Watch(server Server, of *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
 	c := clients.acquire(server, recorder)
 	handle := c.watch(of, name, w)
@@ -67,8 +68,8 @@ func Watch(server Server, of *Type, name string, w Watcher, recorder estats.Metr
 	})
 }
 
-// Heard returns when a server that is being watched, and has answered, was last heard:
-// now, while there is a stream on which it answers.
+// Heard returns when a server was last heard. It must be watched, and have answered.
+// While it answers on a stream, that is now.
 func Heard(server Server) time.Time {
 	clients.mu.Lock()
 	defer clients.mu.Unlock()
@@ -80,7 +81,7 @@ func Heard(server Server) time.Time {
 	return time.Now()
 }
 
-// key is what streams are shared by.
+// key identifies a stream: watchers with the same key share one.
 type key struct {
 	uri      string
 	identity any

@@ -76,8 +76,8 @@ func (c *client) unwatch(of *Type, name string, handle *watch) {
 	c.serial.Do(func() { c.topic(of.url).unwatch(name, handle) })
 }
 
-// reachable takes note of whether the server can be reached, and tells all watchers
-// where that is news.
+// reachable notes whether the server can be reached, and tells all watchers when that
+// changes.
 func (c *client) reachable(is bool) {
 	if c.lost == !is {
 		return
@@ -101,7 +101,7 @@ func (c *client) opened(mail mailboxes, renew func()) {
 	}
 }
 
-// closed ends it: err, which is nil where that is no failure, says why.
+// closed ends the stream. err says why; it is nil where that is no failure.
 func (c *client) closed(err error) {
 	c.renew = nil
 	if c.answered {

@@ -16,10 +16,10 @@ import (
 type Target struct {
 	// Cluster is what the target is about, for the log.
 	Cluster string
-	// Servers are the management servers in the order of preference, at least one:
-	// package ads says which is asked when, and that all is of one of them.
+	// Servers are the management servers in the order of preference, at least one.
+	// ads.Servers says when each is asked, and that their resources are never mixed.
 	Servers []Server
-	// ReachabilityOnly asks the next server also where nothing is waited for (A95).
+	// ReachabilityOnly asks the next server even if nothing is waited for (A95).
 	ReachabilityOnly bool
 	// Needs says what is needed, once the state of each of these clusters is known.
 	Needs func(clusters map[string]State) Needs
@@ -30,7 +30,7 @@ type Target struct {
 type Follower interface {
 	// Changed is called with what is to be used, in place of what was before.
 	Changed(Snapshot)
-	// Unknown is called while there is nothing to be used, when the reason is another.
+	// Unknown is called while there is nothing to be used, each time the reason changes.
 	Unknown(error)
 }
 
@@ -76,7 +76,7 @@ func (g *Following) ask() {
 	}
 }
 
-// Stop ends it. The second time changes nothing.
+// Stop ends the watches. To call it again changes nothing.
 func (g *Following) Stop() {
 	g.serial.Do(func() {
 		for _, v := range g.views {
@@ -86,7 +86,7 @@ func (g *Following) Stop() {
 	})
 }
 
-// Heard returns when the server was last heard that is in use: now, while it answers.
+// Heard returns when the server in use was last heard. While it answers, that is now.
 func (g *Following) Heard() (at time.Time) {
 	g.serial.Do(func() { at = Heard(g.target.Servers[max(g.used, 0)]) })
 	return at
@@ -101,8 +101,8 @@ func (g *Following) happened(v *view, news bool) {
 	g.tell(v, news)
 }
 
-// shown returns the server whose view is to be passed on, -1 where there is none: the one
-// in use or, while none has all, the first that has something good.
+// shown returns the server whose view is to be passed on: the one in use or, while none
+// has sent everything, the first that has sent something good. It is -1 for none.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -115,7 +115,7 @@ func (g *Following) shown() int {
 	return -1
 }
 
-// tell tells the follower what is news, of changed if that is the view to be passed on.
+// tell tells the follower what has changed, if changed is the view to be passed on.
 func (g *Following) tell(changed *view, news bool) {
 	shown := g.shown()
 	switch {
@@ -153,7 +153,8 @@ func (g *Following) log(used int) {
 	}
 }
 
-// whyNone returns why no server has anything, nil while one that is asked has not said.
+// whyNone returns why no server has anything. It is nil while a server that is asked has
+// not said why.
 func (g *Following) whyNone() error {
 	var texts []string
 	for i, v := range g.views {

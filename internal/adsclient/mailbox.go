@@ -6,9 +6,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/ads"
 )
 
-// mailbox holds the request to be sent next. A newer one replaces one that was not
-// sent: it names everything that is wanted, and answers the last response, so memory
-// stays bounded whatever a server does.
+// mailbox holds the request to be sent next. A newer one replaces one that was not sent.
+// Nothing is lost by that, for each names everything that is wanted and answers the last
+// response. So memory stays bounded whatever a server does.
 type mailbox struct{ slot chan *ads.Request }
 
 func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Network is a way to servers other than the system's, such as a simulated one.
+// Network reaches servers in another way than the system's network, such as a
+// simulated one.
 type Network struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
@@ -23,8 +24,8 @@ type in struct {
 	credentials any
 }
 
-// Within returns server as it is reached within a network. Streams are shared within
-// one only.
+// Within returns the server as it is reached within a network. Streams are shared within
+// one network only.
 func (s Server) Within(n *Network) Server {
 	if n == nil {
 		return s

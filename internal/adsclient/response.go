@@ -14,8 +14,8 @@ import (
 // wrapperURL is the type in which a server may wrap a resource of any type.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// received takes one response. It returns when the watchers know of it, so that
-// the next one is not read before.
+// received takes one response. It returns once the watchers know of it, so the next
+// response is not read earlier.
 func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	t := c.topic(response.GetTypeUrl())
 	if t == nil {
@@ -48,8 +48,8 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	})
 }
 
-// ignore takes note of a response of another type, and logs it once, however many a
-// server sends.
+// ignore notes a response of another type, and logs it once, however many a server
+// sends.
 func (c *client) ignore(typeURL string) {
 	c.recorder.ignored()
 	if typeURL != c.ignored {

@@ -15,13 +15,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/backoff"
 )
 
-// keepaliveParams finds out that a server is gone for good when nothing says so.
-// Servers allow a ping every 5 minutes unless they are told otherwise.
+// keepaliveParams make a client notice a server that is gone without a word. Servers
+// allow a ping every 5 minutes unless they are told otherwise.
 var keepaliveParams = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
 
-// run opens one stream after the other until ctx ends. As everywhere in gRPC the
-// backoff counts from the beginning of an attempt, so a stream that held for a
-// while is replaced at once.
+// run opens one stream after the other until ctx ends. As everywhere in gRPC, the
+// backoff counts from the beginning of an attempt. So a stream that lasted for a while
+// is replaced at once.
 func (c *client) run(ctx context.Context) {
 	attempt := 0
 	for ctx.Err() == nil {
@@ -39,11 +39,11 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// errRenewed is why a stream ended that the client ended, to open another.
+// errRenewed is the reason when the client itself ends a stream to open another.
 var errRenewed = errors.New("renewed, to forget clusters that nobody watches")
 
-// streamEnded takes note that the stream ended with err, and reports whether the server
-// had answered on it.
+// streamEnded notes that the stream ended with err, and reports whether the server had
+// answered on it.
 func (c *client) streamEnded(ctx context.Context, err error) (answered bool) {
 	c.serial.Do(func() {
 		answered = c.answered
@@ -69,9 +69,9 @@ func (c *client) streamEnded(ctx context.Context, err error) (answered bool) {
 	return answered
 }
 
-// stream makes one attempt: a connection of its own, and one stream on it, until
-// that ends. A connection is not kept from one attempt to the next, because gRPC's
-// backoff for connecting would then add to the one for streams.
+// stream makes one attempt: it opens a connection of its own and one stream on it, and
+// returns when the stream ends. No connection is kept from one attempt to the next:
+// gRPC's backoff for connecting would add to the one for streams.
 func (c *client) stream(ctx context.Context) error {
 	conn, err := grpc.NewClient(c.server.URI, c.dialOptions()...)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/ads"
 )
 
-// topic is all about the resources of one type on a client's stream. It is touched only
-// in events of the client's serializer.
+// topic holds the resources of one type on a client's stream. It is touched only in
+// events of the client's serializer.
 type topic struct {
 	*Type
 	client   *client
@@ -94,8 +94,8 @@ func (t *topic) deliver(d ads.Named, m proto.Message, watchers map[*watch]bool) 
 	}
 }
 
-// expired takes note that a resource did not come in time. A server that has said
-// nothing at all by then counts as one that cannot be reached.
+// expired notes that a resource did not come in time. A server that has said nothing at
+// all by then counts as one that cannot be reached.
 func (t *topic) expired(timer ads.Timer) {
 	c := t.client
 	delete(t.timers, timer)

@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/ads"
 )
 
-// State is what one server says of a resource that is needed: all of it is empty where it
-// has said nothing yet.
+// State is what one server says of a resource that is needed. It is empty while the
+// server has said nothing.
 type State struct {
 	Message proto.Message // the last good one, which is shared and must not be modified
 	Err     error         // why there is none
@@ -19,8 +19,8 @@ type Snapshot struct {
 	Clusters, Endpoints map[string]State
 }
 
-// Needs says which resources a target needs, as far as that can be told from what is known
-// of its clusters. Whole means that it has endpoints which need none of them.
+// Needs says which resources a target needs, as far as its known clusters tell. Whole
+// means that it has endpoints which need none of them.
 type Needs struct {
 	Clusters, Endpoints []string
 	Whole               bool
@@ -76,7 +76,7 @@ func (v *view) askFor(of *Type, have map[string]*viewed, names []string) {
 	}
 }
 
-// close asks for nothing any more.
+// close asks for nothing from now on.
 func (v *view) close() {
 	v.askFor(Clusters, v.clusters, nil)
 	v.askFor(Endpoints, v.endpoints, nil)
@@ -125,8 +125,8 @@ func (v *view) snapshot() Snapshot {
 	return s
 }
 
-// event queues what happens to a resource: watchers must not call back. Change returns
-// whether the follower is concerned.
+// event queues what happens to a resource, because watchers must not call back. change
+// returns whether it concerns the follower.
 func (r *viewed) event(change func() (news bool)) {
 	r.view.of.serial.Enqueue(func() {
 		if !r.gone {

@@ -16,7 +16,7 @@ type child struct {
 	policies Policies
 
 	reported  Report // last
-	refusal string // the error of its last update where that counts, else ""
+	refusal   string // the error of its last update where that counts, else ""
 	lacking   bool   // too little of it is READY
 	reports   int    // how many there were
 	revision  int    // how often what it would be published with has changed

@@ -107,7 +107,7 @@ type Model struct {
 	force     bool   // publish, whatever was published last
 	last      Report // published
 
-	queue      []func() // p-inside-update, p-reactivated: reports yet to be handled
+	queue    []func() // p-inside-update, p-reactivated: reports yet to be handled
 	refusals []func() // p-refused-first: to be handled right after the choice under way
 }
 
