@@ -10,9 +10,9 @@ import (
 
 // A drawing says which steps a drawn schedule may have.
 type drawing struct {
-	types      []string // of policies: "" and ":other"
+	types    []string // of policies: "" and ":other"
 	refusals bool
-	weights    bool
+	weights  bool
 }
 
 var (

@@ -27,7 +27,7 @@ type side struct {
 	cc       *lbtest.ClientConn
 	policy   balancer.Balancer
 	stubs    []*lbtest.StubBuilder
-	refused map[string]bool   // children that refuse their updates
+	refused  map[string]bool   // children that refuse their updates
 	onUpdate map[string]string // what children report from inside their updates
 
 	updates   int
