@@ -156,8 +156,8 @@ func (p *policy) connectedTo(e *endpoint) {
 	}
 }
 
-// setRules says what is counted from now on, nil for nothing. Pickers that return
-// something else from now on are to be made anew.
+// setRules says what is counted from now on; nil is nothing. Policies whose pickers then
+// return something else are told, and make new ones.
 func (p *policy) setRules(now *rules) {
 	before := p.rules.Swap(now)
 	if (before == nil) == (now == nil) {

@@ -1,6 +1,6 @@
-// Package outlierdetection is the policy understudy_outlier_detection: it takes
-// endpoints out of use for a while whose calls fail, and passes the calls on to its one
-// child (gRFC A50, and A61 for endpoints with several addresses).
+// Package outlierdetection is the policy understudy_outlier_detection. It takes endpoints
+// whose calls fail out of use for a while, and leaves all else to its one child (gRFC A50,
+// and A61 for endpoints with several addresses).
 //
 // Its configuration in JSON is A50's, with three fields more:
 //
@@ -40,19 +40,18 @@
 //
 // Failures are UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS, and INTERNAL, UNKNOWN and
 // RESOURCE_EXHAUSTED where bytes came from the server, because a client's own faults
-// have these codes, too. failureCodes names others in their place; of them, too, all but
-// the first three count with bytes from the server alone. Every other answer of the
-// server is a success, also NOT_FOUND. What says nothing: a call that has sent nothing,
-// one that ended without an answer, and one that the client cancelled. Each attempt of a
-// call that is retried counts. Calls without a deadline never show that a server hangs.
+// have these codes, too. failureCodes names other codes in their place. All of those but
+// the first three, too, count only with bytes from the server. Every other answer of the
+// server is a success, even NOT_FOUND. A call says nothing if it has sent nothing, if it
+// ended without an answer, or if the client cancelled it. Each attempt of a call that is
+// retried counts. Calls without a deadline never show that a server hangs.
 //
 // consecutiveFailuresEjection ejects an endpoint at once when so many of its calls have
 // failed in a row.
 //
-// reportEmptied is for tiers of few endpoints, with maxEjectionPercent 100: where no
-// endpoint is left that is not ejected, none is taken out of use. Instead the policy
-// says so beside its picker, to a parent that knows of other endpoints; see
-// docs/a50.md.
+// reportEmptied is for tiers of few endpoints, with maxEjectionPercent 100. Once every
+// endpoint is ejected, all of them stay in use. Instead the policy says so beside its
+// picker, to a parent that knows of other endpoints; see docs/a50.md.
 //
 // An ejected endpoint keeps its connection. The child sees it as TRANSIENT_FAILURE by
 // gRPC's health listener, so it needs a pick_first of its own for each endpoint, as

@@ -40,8 +40,8 @@ func setOf(list ...codes.Code) codeSet {
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
 var (
-	// certain are the codes that say something about the endpoint also where no byte
-	// came from it: it hangs, or the connection was lost.
+	// certain are the codes that say something about the endpoint even if no byte came
+	// from it: it hangs, or the connection was lost.
 	certain = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss)
 	// defaultFailures are the codes that count as failures. The other three are also
 	// those of a client's own faults: a limit on what it sends or reads, and messages
@@ -68,7 +68,7 @@ func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	return r
 }
 
-// verdict is what a call says about its endpoint.
+// verdict says what a call tells about its endpoint.
 type verdict uint8
 
 const (
@@ -77,7 +77,7 @@ const (
 	failure
 )
 
-// of returns what a call says that has ended so.
+// of returns the verdict of a call that has ended with info.
 func (r *rules) of(info balancer.DoneInfo) verdict {
 	if !info.BytesSent {
 		return nothing // it never left the client, or its connection was just lost

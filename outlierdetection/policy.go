@@ -111,9 +111,8 @@ func (p *policy) settle() {
 	}
 }
 
-// State returns the child's state. Its picker is the child's, unless there is something
-// to say of the tier, or a subchannel that the child's picker does not know to be
-// counted.
+// State returns the child's state. The picker is the child's own, unless there is
+// something to say of the tier, or the child's picker does not know how to count.
 func (p *policy) State() balancer.State {
 	state := p.state
 	if p.strangers.Load() > 0 {

@@ -2,27 +2,28 @@
 //
 //	srv:///checkout.example.com           the service "_grpc._tcp" of the name
 //	srv:///_http._tcp.example.com         a service of another name
-//	srv://192.0.2.53:53/checkout.example.com   as a name server says that is not the system's
+//	srv://192.0.2.53:53/checkout.example.com   asked of another name server than the system's
 //
 // A record's priority becomes a priority of the channel: the lowest number is used first.
-// Its weight becomes the weight of the endpoint, which has all addresses of the record's
-// target; they are tried as those of one machine. Weight 0, by RFC 2782 "a very small
-// chance of being selected", counts as a tenth of the weight 1, and where all records of a
-// priority have it, they share alike. The target "." means that there is no such service.
-// A target that is given twice counts once, at its highest priority, and so does an
-// address.
+// Its weight becomes the weight of the endpoint. All addresses of the record's target
+// belong to that one endpoint; they are tried as those of one machine. RFC 2782 gives
+// weight 0 "a very small chance of being selected": it counts as a tenth of the weight 1,
+// and where all records of a priority have it, they share alike. The target "." means
+// that there is no such service. A target or an address that is given twice counts once,
+// at its highest priority.
 //
 // # Looking again
 //
-// The standard library's resolver looks up, which tells no time to live. So the records
-// and the addresses are looked up again every 30 s, give or take a tenth, or as the
-// parameter refresh says, and when a connection fails, though then no sooner than 30 s, or
-// that interval, after the last time. A record or an address leaves only after it was
-// missing from two answers in a row, or as many as removeAfter says; with refresh=0s it
-// leaves at once. A look-up that fails leaves the last good answer in use, and is tried
-// again with gRPC's backoff, 1 s at first, and not later than the interval. A look-up takes
-// at most 30 s. A target whose addresses cannot be looked up keeps those that it had, and
-// is left out where it had none.
+// The standard library's resolver tells no time to live. So the records and the addresses
+// are looked up again every 30 s, give or take a tenth. The parameter refresh sets another
+// interval. They are also looked up when a connection fails, but no sooner than 30 s, or
+// that interval, after the last time.
+//
+// A record or an address leaves only after it was missing from two answers in a row, or
+// from as many as removeAfter says. With refresh=0s it leaves at once. A look-up takes at
+// most 30 s. One that fails leaves the last good answer in use, and is tried again with
+// gRPC's backoff, 1 s at first, and not later than the interval. A target whose addresses
+// cannot be looked up keeps those that it had, and is left out where it had none.
 //
 // An endpoint is told from others by all of its addresses: where one is added to a target,
 // or leaves it, its connection is made anew.

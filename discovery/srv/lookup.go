@@ -24,7 +24,7 @@ type lookuper interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// lookuperAt returns what asks the name server at host:port, or the system's.
+// lookuperAt returns a resolver that asks the name server at host:port, or the system's.
 func lookuperAt(server string) lookuper {
 	if server == "" {
 		return net.DefaultResolver
@@ -35,8 +35,8 @@ func lookuperAt(server string) lookuper {
 	}}}
 }
 
-// namedServer is a name server by itself, and named in its errors: the standard library
-// names the system's.
+// namedServer is a name server of the target's. Its errors name it, where the standard
+// library's would name the system's.
 type namedServer struct {
 	server string
 	*net.Resolver
@@ -71,14 +71,14 @@ type record struct {
 // answer is what a look-up has found.
 type answer struct {
 	records []record // by priority; none where the service says that there is none
-	// addresses are those of the hosts of records, none for a host that is said to have
-	// none. Of a host that is missing nobody could say.
+	// addresses are those of the records' hosts. A host that is said to have none has an
+	// empty list. A host that could not be looked up is missing.
 	addresses map[string][]netip.Addr
-	// flaws says what was wrong, though not with all of it.
+	// flaws says what was wrong with a part of the answer.
 	flaws error
 }
 
-// lookUp finds out the records of a name and their addresses.
+// lookUp looks up the records of a name and their addresses.
 func lookUp(ctx context.Context, l lookuper, name string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()

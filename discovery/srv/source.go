@@ -55,7 +55,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	return []discovery.Part{part}, nil
 }
 
-// source finds out the endpoints of the SRV records of a name.
+// source looks up the endpoints of the SRV records of a name.
 type source struct {
 	name    string
 	net     lookuper
@@ -150,12 +150,12 @@ func (w *watch) log(a answer) {
 	w.logged = text
 }
 
-// pause is how long nobody's request leads to a look-up after one, as with gRPC's own
-// resolver of DNS.
+// pause is the least time between a look-up and the next one that a failed connection
+// asks for, as in gRPC's own DNS resolver.
 const pause = 30 * time.Second
 
-// rest waits until it is time for the next look-up after a good one: until the interval is
-// over, or somebody has asked and it is not too soon.
+// rest waits, after a good look-up, for the time of the next one: the interval is over, or
+// somebody has asked and it is not too soon.
 func (w *watch) rest(ctx context.Context) {
 	began := time.Now()
 	soonest := pause

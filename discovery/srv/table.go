@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/linger"
 )
 
-// table is what is known of the records and addresses of a service.
+// table holds what is known of the records and addresses of a service.
 type table struct {
 	removeAfter int
 	records     linger.Set[recordKey, record]
@@ -73,8 +73,8 @@ func (t *table) cluster(name string, records []record) *endpointv3.ClusterLoadAs
 	return cluster
 }
 
-// endpoints returns the endpoints of the records of one priority, without addresses that
-// are taken, and takes theirs.
+// endpoints returns the endpoints of the records of one priority. It leaves out addresses
+// that are taken, and takes those that it returns.
 func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []*endpointv3.LbEndpoint {
 	var endpoints []*endpointv3.LbEndpoint
 	weights := weightsOf(records)
@@ -102,8 +102,8 @@ func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []*en
 	return endpoints
 }
 
-// weightsOf returns the weights of records of one priority, in which 0 is the least of
-// shares and not none.
+// weightsOf returns the weights of records of one priority. A record of weight 0 gets the
+// least share, not none.
 //
 //	3 1    ->  3 1
 //	3 1 0  ->  30 10 1

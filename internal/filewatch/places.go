@@ -11,18 +11,18 @@ import (
 // as Linux follows.
 const maxLinks = 40
 
-// places are the directories in which a change may change what is at a path, by
-// their own paths, which are absolute and without links.
+// places are the directories in which a change may affect what is at a watched path. The
+// keys are their own paths, absolute and without links.
 type places map[string]*place
 
-// place is one of them.
+// place is one such directory.
 type place struct {
 	info  fs.FileInfo     // which directory it is
 	all   bool            // all its entries matter
 	names map[string]bool // or these
 }
 
-// find returns those for the paths. A path /a/link/f, where link leads to /b/dir,
+// find returns the places for the paths. A path /a/link/f, where link leads to /b/dir,
 // gives / (for a and b), /a (for link), /b (for dir) and /b/dir (for f).
 func find(paths []string) places {
 	found := make(places)
@@ -34,7 +34,7 @@ func find(paths []string) places {
 	return found
 }
 
-// walk adds those for one path, as far as there is anything.
+// walk adds the places for one path, as far as the path exists.
 func (p places) walk(path string) {
 	root := filepath.VolumeName(path) + string(filepath.Separator)
 	dir, pending := root, split(path[len(root):])

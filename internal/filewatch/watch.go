@@ -1,5 +1,5 @@
-// Package filewatch tells when files and directories may have changed: those of file:
-// targets, and those that "understudy serve" serves.
+// Package filewatch tells when files and directories may have changed. The file: source
+// and "understudy serve" use it.
 package filewatch
 
 import (
@@ -14,8 +14,8 @@ var logger = grpclog.Component("understudy")
 
 const (
 	// pollInterval is how often everything is looked at, whatever the system
-	// notifies: it says nothing about mounts and about some file systems, nor where
-	// its limit of watches is reached.
+	// notifies. It says nothing about mounts and about some file systems, and nothing
+	// once its limit of watches is reached.
 	pollInterval = 500 * time.Millisecond
 	// quiet is how long nothing must change before it is read: files are written
 	// piece by piece, and editors and the kubelet do several things in a row.
@@ -25,10 +25,9 @@ const (
 	patience = 300 * time.Millisecond
 )
 
-// Watcher tells when what is at some paths may have changed: the content of a file,
-// the entries of a directory, and which file or directory it is, since on the way to
-// it directories are renamed and links are switched. It is not safe for concurrent
-// use.
+// Watcher tells when what is at some paths may have changed: the content of a file, the
+// entries of a directory, or which file or directory the path leads to, for directories
+// on the way are renamed and links are switched. It is not safe for concurrent use.
 type Watcher struct {
 	paths  []string
 	notify *fsnotify.Watcher // nil where the system has none to give
@@ -36,10 +35,10 @@ type Watcher struct {
 	places places // those that are watched
 }
 
-// Options are how it is watched. They are given to a source by discovery.OwnOption.
+// Options say how a Watcher watches. A source gets them by discovery.OwnOption.
 type Options struct {
-	// PollOnly leaves the system's notifications alone. A simulation needs that: who waits
-	// for the system holds up the clock of testing/synctest.
+	// PollOnly does without the system's notifications. A simulation needs that, because
+	// to wait for the system holds up the clock of testing/synctest.
 	PollOnly bool
 }
 
@@ -66,9 +65,9 @@ func (w *Watcher) Close() {
 	}
 }
 
-// Wait returns when there is reason to look at the paths again, or with ok false
-// once done is closed. It has noticed something where the system says that there was
-// a change. Otherwise there may have been none: it is only time for a look.
+// Wait returns when there is reason to look at the paths again, or with ok false once
+// done is closed. noticed means that the system has told of a change. Otherwise there may
+// have been none: it is only time for another look.
 func (w *Watcher) Wait(done <-chan struct{}) (noticed, ok bool) {
 	for {
 		select {
@@ -92,8 +91,8 @@ func (w *Watcher) Wait(done <-chan struct{}) (noticed, ok bool) {
 	}
 }
 
-// settle returns true once all is quiet, or has not been for too long, and false
-// once done is closed.
+// settle returns true once nothing has changed for a while, or once it has waited long
+// enough for that. It returns false once done is closed.
 func settle(done <-chan struct{}, events <-chan fsnotify.Event, concern func(path string) bool) bool {
 	still, enough := time.NewTimer(quiet), time.NewTimer(patience)
 	defer still.Stop()

@@ -1,5 +1,5 @@
-// Package cds reads Envoy's v3 Cluster: what says where the endpoints of a cluster come
-// from, and nothing else. docs/xds.md has a table of what is read.
+// Package cds reads the fields of Envoy's v3 Cluster that say where its endpoints come
+// from, and no others. docs/xds.md has a table of what is read.
 package cds
 
 import (
@@ -23,8 +23,8 @@ type Kind int
 const (
 	// Static endpoints are in the cluster, as Assignment.
 	Static Kind = iota
-	// StrictDNS endpoints are, too, and those that are names stand for all their
-	// addresses.
+	// StrictDNS endpoints are in the cluster, too. One that is a name stands for all
+	// addresses of the name.
 	StrictDNS
 	// LogicalDNS endpoints are the addresses of the one name Host (gRFC A37).
 	LogicalDNS
@@ -34,7 +34,7 @@ const (
 	Aggregate
 )
 
-// Cluster is what was read.
+// Cluster is what Read has read.
 type Cluster struct {
 	Name       string
 	Kind       Kind
@@ -42,7 +42,7 @@ type Cluster struct {
 	Host       string                            // host:port
 	Service    string
 	Children   []string
-	// Notes say what in it has no effect.
+	// Notes say which of its fields have no effect.
 	Notes []topology.Problem
 }
 

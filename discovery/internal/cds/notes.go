@@ -9,15 +9,15 @@ import (
 	"github.com/understudy-lb/understudy/topology"
 )
 
-// quiet are the fields of a cluster that are read, and those without effect of which
-// nobody expects one here: they are about how Envoy connects.
+// quiet lists the fields of a cluster that need no note. Some are read. The others are
+// about how Envoy connects, so nobody expects an effect here.
 var quiet = []protoreflect.Name{
 	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
 	"http2_protocol_options", "protocol_selection", "wait_for_warm_on_init", "track_cluster_stats",
 }
 
-// notes returns what somebody may have expected an effect of.
+// notes returns the fields that somebody may have expected an effect of.
 func notes(c *clusterv3.Cluster) []topology.Problem {
 	var found []topology.Problem
 	c.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {

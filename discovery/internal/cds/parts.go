@@ -12,15 +12,15 @@ import (
 	"github.com/understudy-lb/understudy/topology"
 )
 
-// Maker makes parts of clusters, for one channel. Its fields are set before its methods
-// are called, by one goroutine at a time.
+// Maker turns clusters into parts of one channel. Set its fields before calling its
+// methods. One goroutine at a time may call them.
 type Maker struct {
 	// Target is the channel's, whose options hold for the sources.
 	Target *discovery.Target
 	// EDS returns where the endpoints of a service come from.
 	EDS func(service string) (discovery.Source, error)
-	// Scope is where the list comes from. Parts with endpoints by EDS of another scope are
-	// other parts, so that those of two management servers are never used together.
+	// Scope tells management servers apart. Parts with endpoints by EDS are different in
+	// each scope, so the endpoints of two servers are never used together.
 	Scope int
 
 	sources map[string]discovery.Source // that are at work, by what they are asked
@@ -30,7 +30,7 @@ type Maker struct {
 // DNS is how names in clusters are looked up again, where nobody says.
 var DNS = discovery.Refresh{RemoveAfter: 2}
 
-// Known is what is known of a cluster.
+// Known holds what is known of a cluster.
 type Known struct {
 	// Cluster is nil where Err says why there is none, or where nothing is known yet.
 	Cluster *Cluster

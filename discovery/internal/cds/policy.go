@@ -13,8 +13,8 @@ import (
 // ours is the name of the policy that every cluster gets (A34).
 const ours = "understudy_weighted_round_robin"
 
-// checkPolicy says what is wrong with the cluster's policy: there is one, which follows
-// the weights, for ROUND_ROBIN and for what stands for it in a list (gRFC A52).
+// checkPolicy checks the cluster's policy. There is one, which follows the weights. It
+// stands for ROUND_ROBIN, and for its equivalents in a list of policies (gRFC A52).
 func (r *reader) checkPolicy() {
 	const want = "want ROUND_ROBIN, which is by weight"
 	list := r.from.GetLoadBalancingPolicy()

@@ -72,7 +72,7 @@ func (s *strict) Start(r discovery.Receiver) (discovery.Watch, error) {
 	return w, nil
 }
 
-// found is what is known of one name.
+// found holds what is known of one name.
 type found struct {
 	known     bool
 	endpoints []resolver.Endpoint
@@ -107,7 +107,7 @@ func (w *strictWatch) ResolveNow() {
 	}
 }
 
-// part takes what is found out about one name.
+// part receives the answers about one name.
 type part struct {
 	*strictWatch
 	index int
@@ -132,7 +132,7 @@ func (p *part) Fail(err error) {
 // Parts implements discovery.Receiver. Names have none.
 func (p *part) Parts([]discovery.Part) {}
 
-// tell passes on what is known, once something is known of each name.
+// tell passes the answers on, once there is one for each name.
 func (w *strictWatch) tell() error {
 	w.telling.Lock()
 	defer w.telling.Unlock()

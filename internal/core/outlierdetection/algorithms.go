@@ -66,9 +66,9 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	}
 }
 
-// Failed handles so many failures of an endpoint in a row, without a success between,
-// as the configuration says: Envoy's algorithm for consecutive errors. The shell then
-// counts anew.
+// Failed is called when as many calls of an endpoint have failed in a row as the
+// configuration says, with no success between. It is Envoy's algorithm for consecutive
+// errors. The shell then counts anew.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
 	if config == nil || !e.present || e.ejected || c.full() {

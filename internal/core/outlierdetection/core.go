@@ -1,7 +1,7 @@
 // Package outlierdetection decides which endpoints get no calls for a while, because of
 // how their calls ended (gRFC A50, and A61 for endpoints in place of addresses). It is a
 // state machine: no goroutines, no locks, no clock, no gRPC types. Counters, the time
-// and random numbers go in; what changes for the endpoints comes out:
+// and random numbers go in. The changes for the endpoints come out:
 //
 //	Sweep at 10s, a has 100 successes, b has 10 and 90 failures  ->  eject b
 //	Sweep at 50s, its 30s are over                               ->  uneject b
@@ -27,8 +27,8 @@ type Config struct {
 	FailurePercentageEjection   *FailurePercentageEjection
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection
 
-	// ReportEmptied has the policy eject nothing where nothing would be left, and
-	// report that instead; see Phase.
+	// ReportEmptied makes the policy tell its children of no ejection once nothing is
+	// left, and report that instead; see Phase.
 	ReportEmptied bool
 }
 
@@ -75,8 +75,8 @@ type Endpoint[T any] struct {
 	told       bool      // Change said that it is ejected
 }
 
-// Ejected returns whether the endpoint is ejected, be it that its tier is emptied and
-// the children do not know.
+// Ejected reports whether the endpoint is ejected, even if its tier is emptied and the
+// children are not told.
 func (e *Endpoint[T]) Ejected() bool { return e.ejected }
 
 // Told returns whether the children are to see the endpoint as ejected.
@@ -107,7 +107,7 @@ type Change[T any] struct {
 	Ejected bool
 }
 
-// Ejection is an ejection that took place.
+// Ejection is one ejection that took place.
 type Ejection[T any] struct {
 	Endpoint *Endpoint[T]
 	By       Algorithm

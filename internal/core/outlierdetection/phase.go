@@ -4,10 +4,10 @@ import "time"
 
 // Phase says how much of a tier is left, where Config.ReportEmptied is set.
 //
-// A tier of few endpoints is soon ejected as a whole. If then its children were told so,
+// A tier of few endpoints is soon ejected as a whole. If its children were told of that,
 // calls would fail although nothing else could serve them, and A50's times would bring
 // the whole tier back and eject it again for ever. So the children are told of no
-// ejection then, and the phase goes to the parent, which knows of other tiers:
+// ejection. The phase goes to the parent instead, which knows of other tiers:
 //
 //	Usable    an endpoint that is not ejected is connected, or none is connected at all
 //	Emptied   all that are connected are ejected, and have not been tried since
