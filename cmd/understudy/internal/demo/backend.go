@@ -13,22 +13,32 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 )
 
 // backendCommand is the hidden verb of the binary that runs one backend.
 const backendCommand = "demo-backend"
 
 // backendServer answers with its own address.
-type backendServer string
+type backendServer struct {
+	address   string
+	behaviour behaviour
+}
 
-func (b backendServer) whoAmI(context.Context) (string, error) { return string(b), nil }
+func (b *backendServer) whoAmI(context.Context) (string, error) {
+	if b.behaviour.failing.Load() {
+		return "", status.Error(codes.Internal, "the demo told this backend to fail")
+	}
+	return b.address, nil
+}
 
 // RunBackend serves on address, which must be on loopback, until stdin ends: when
 // the process that started it dies in whatever way, so does the backend. It prints
-// the address it listens on as one line on stdout.
+// the address it listens on as one line on stdout. A line on stdin is its next mode.
 func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -42,21 +52,23 @@ func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 		MinTime:             5 * time.Second,
 		PermitWithoutStream: true,
 	}))
-	server.RegisterService(&serviceDesc, backendServer(listener.Addr().String()))
+	b := &backendServer{address: listener.Addr().String()}
+	server.RegisterService(&serviceDesc, b)
 	healthgrpc.RegisterHealthServer(server, health.NewServer())
-	fmt.Fprintln(stdout, listener.Addr())
+	fmt.Fprintln(stdout, b.address)
 	go func() {
-		io.Copy(io.Discard, stdin) //nolint:errcheck // an error is an end, too
+		b.behaviour.obey(stdin, stdout)
 		server.Stop()
 	}()
-	return server.Serve(listener)
+	return server.Serve(gatedListener{listener, &b.behaviour.gate})
 }
 
 // backend is a backend process as the demo sees it.
 type backend struct {
 	address string
 	command *exec.Cmd
-	stdin   io.Closer
+	stdin   io.WriteCloser
+	stdout  *bufio.Reader
 }
 
 // startBackend starts a process of this very binary that serves on address, and
@@ -79,8 +91,8 @@ func startBackend(address string) (*backend, error) {
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start a backend: %w", err)
 	}
-	b := &backend{command: command, stdin: stdin}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
+	b := &backend{command: command, stdin: stdin, stdout: bufio.NewReader(stdout)}
+	line, err := b.stdout.ReadString('\n')
 	if err != nil {
 		b.kill()
 		return nil, fmt.Errorf("backend on %s did not come up: %w", address, err)

@@ -1,0 +1,142 @@
+package demo
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// mode is what a backend does with calls.
+type mode string
+
+// The modes. A backend is told one by a line on stdin, and says it again on stdout
+// when it has taken it.
+const (
+	serving mode = "serving" // answers
+	failing mode = "failing" // answers with an error, though its health is good
+	hung    mode = "hung"    // neither reads nor writes, as a process does that was stopped
+)
+
+// behaviour is what a backend does at the moment.
+type behaviour struct {
+	failing atomic.Bool
+	gate    gate
+}
+
+// set changes it.
+func (b *behaviour) set(m mode) error {
+	switch m {
+	case serving, failing, hung:
+	default:
+		return fmt.Errorf("mode %.20q given, want %s, %s or %s", m, serving, failing, hung)
+	}
+	b.failing.Store(m == failing)
+	b.gate.set(m != hung)
+	return nil
+}
+
+// obey takes modes from stdin, a line each, until it ends. Nothing hangs from then on:
+// a server waits for what does when it stops.
+func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
+	lines := bufio.NewScanner(stdin)
+	for lines.Scan() {
+		answer := lines.Text()
+		if err := b.set(mode(answer)); err != nil {
+			answer = err.Error()
+		}
+		fmt.Fprintln(stdout, answer)
+	}
+	b.gate.set(true)
+}
+
+// gate lets through while it is open.
+type gate struct {
+	mu     sync.Mutex
+	opened chan struct{} // nil while it is open, else closed when it opens
+}
+
+func (g *gate) set(open bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case open && g.opened != nil:
+		close(g.opened)
+		g.opened = nil
+	case !open && g.opened == nil:
+		g.opened = make(chan struct{})
+	}
+}
+
+// pass returns when the gate is open, or done is closed.
+func (g *gate) pass(done <-chan struct{}) {
+	for {
+		g.mu.Lock()
+		opened := g.opened
+		g.mu.Unlock()
+		if opened == nil {
+			return
+		}
+		select {
+		case <-opened:
+		case <-done:
+			return
+		}
+	}
+}
+
+// gatedListener makes connections on which nothing moves while the gate is closed. The
+// system accepts them all the same, as it does for a process that was stopped.
+type gatedListener struct {
+	net.Listener
+	gate *gate
+}
+
+func (l gatedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &gatedConn{Conn: conn, gate: l.gate, closed: make(chan struct{})}, nil
+}
+
+type gatedConn struct {
+	net.Conn
+	gate   *gate
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *gatedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.gate.pass(c.closed)
+	return n, err
+}
+
+func (c *gatedConn) Write(p []byte) (int, error) {
+	c.gate.pass(c.closed)
+	return c.Conn.Write(p)
+}
+
+func (c *gatedConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// become tells the backend its mode, and returns when it has taken it.
+func (b *backend) become(m mode) error {
+	if _, err := fmt.Fprintln(b.stdin, m); err != nil {
+		return fmt.Errorf("tell backend %s to be %s: %w", b.address, m, err)
+	}
+	answer, err := b.stdout.ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("backend %s did not become %s: %w", b.address, m, err)
+	}
+	if answer = strings.TrimSpace(answer); answer != string(m) {
+		return fmt.Errorf("backend %s did not become %s: %s", b.address, m, answer)
+	}
+	return nil
+}
