@@ -200,10 +200,10 @@ func Quote(text string) string {
 	return fmt.Sprintf("%q… (%d bytes)", text[:most], len(text))
 }
 
-// stable returns err without the near end of a connection, so that the same failure has
+// Stable returns err without the near end of a connection, so that the same failure has
 // the same text each time. Errors of package net have it, such as "read udp
 // 127.0.0.1:51234->127.0.0.1:53: i/o timeout".
-func stable(err error) error {
+func Stable(err error) error {
 	return errors.New(nearEnd.ReplaceAllString(err.Error(), ""))
 }
 

@@ -57,7 +57,7 @@ func anyAddress(endpoints []resolver.Endpoint) bool {
 // If it never answered, the answer from before the channel was idle is used.
 func (in *Inlet) Fail(err error) {
 	if !in.recall(err) {
-		in.feed.fail(in, stable(err))
+		in.feed.fail(in, Stable(err))
 	}
 	_ = in.feed.publish(nil) // the source knows that it failed, and tries again anyway
 }

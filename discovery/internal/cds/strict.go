@@ -5,22 +5,36 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/feed"
 	"github.com/understudy-lb/understudy/topology"
+)
+
+// strictHold is how long the first answer waits for names of which nothing is heard. It is
+// shorter than the failover time, for which the feed waits for the cluster.
+const strictHold = 5 * time.Second
+
+var (
+	logger         = grpclog.Component("understudy")
+	errNoAddresses = errors.New("its resolver answered without addresses")
 )
 
 // strict is a source of a STRICT_DNS cluster: every name stands for all its addresses,
 // each of which has the weight that the cluster gives the name.
 type strict struct {
+	name    string // of the cluster
 	from    *endpointv3.ClusterLoadAssignment
 	explain func(*topology.Invalid) error
 	hosts   []string // host:port of the names
@@ -29,7 +43,7 @@ type strict struct {
 
 // strict returns the source of a STRICT_DNS cluster.
 func (m *Maker) strict(c *Cluster, explain func(*topology.Invalid) error) discovery.Source {
-	s := &strict{from: c.Assignment, explain: explain}
+	s := &strict{name: c.Name, from: c.Assignment, explain: explain}
 	seen := make(map[string]bool)
 	for _, locality := range c.Assignment.GetEndpoints() {
 		for _, e := range locality.GetLbEndpoints() {
@@ -67,6 +81,7 @@ func (s *strict) Start(r discovery.Receiver) (discovery.Watch, error) {
 	}
 	w.mu.Lock()
 	w.started = true
+	w.timer = time.AfterFunc(strictHold, w.lose)
 	w.mu.Unlock()
 	_ = w.tell()
 	return w, nil
@@ -75,8 +90,8 @@ func (s *strict) Start(r discovery.Receiver) (discovery.Watch, error) {
 // found holds what is known of one name.
 type found struct {
 	known     bool
-	endpoints []resolver.Endpoint
-	err       error
+	endpoints []resolver.Endpoint // of its last answer
+	err       error               // what went wrong since
 }
 
 type strictWatch struct {
@@ -87,15 +102,34 @@ type strictWatch struct {
 	mu      sync.Mutex
 	found   []found
 	started bool
+	late    bool // names of which nothing is heard are not waited for
+	closed  bool
+	timer   *time.Timer // sets late
 
-	telling sync.Mutex // one answer at a time is passed on
+	telling sync.Mutex // one answer at a time is passed on; guards what follows
+	passed  bool       // one was
+	logged  string     // what is wrong, as was logged last
 }
 
 // Close implements discovery.Watch.
 func (w *strictWatch) Close() {
+	w.mu.Lock()
+	w.closed = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.mu.Unlock()
 	for _, watch := range w.watches {
 		watch.Close()
 	}
+}
+
+// lose loses patience.
+func (w *strictWatch) lose() {
+	w.mu.Lock()
+	w.late = true
+	w.mu.Unlock()
+	_ = w.tell()
 }
 
 // ResolveNow has all names looked up again.
@@ -113,8 +147,13 @@ type part struct {
 	index int
 }
 
-// Update implements discovery.Receiver.
+// Update implements discovery.Receiver. An answer without an address counts as a failure:
+// it is what gRPC's resolver says of a name that does not exist.
 func (p *part) Update(a discovery.Answer) error {
+	if !slices.ContainsFunc(a.Endpoints, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 }) {
+		p.Fail(errNoAddresses)
+		return errNoAddresses
+	}
 	p.mu.Lock()
 	p.found[p.index] = found{known: true, endpoints: a.Endpoints}
 	p.mu.Unlock()
@@ -132,33 +171,45 @@ func (p *part) Fail(err error) {
 // Parts implements discovery.Receiver. Names have none.
 func (p *part) Parts([]discovery.Part) {}
 
-// tell passes the answers on, once there is one for each name.
+// tell passes the answers on once there is one for each name, or the names have had their
+// time.
 func (w *strictWatch) tell() error {
 	w.telling.Lock()
 	defer w.telling.Unlock()
 	w.mu.Lock()
-	ready := w.started
-	var reasons []string
+	ready, known := w.started && !w.closed, 0
+	var flaws []string
 	addresses := make(map[string][]resolver.Endpoint)
 	for i, f := range w.found {
-		ready = ready && f.known
 		addresses[w.hosts[i]] = f.endpoints
+		if f.known {
+			known++
+		}
 		if f.err != nil {
-			reasons = append(reasons, fmt.Sprintf("%s: %v", w.hosts[i], f.err))
+			flaws = append(flaws, w.hosts[i]+": "+feed.Stable(f.err).Error())
 		}
 	}
+	ready = ready && (known == len(w.found) || w.late && known > 0)
 	w.mu.Unlock()
 	if !ready {
 		return nil
 	}
-	var err error
-	if cluster, some := w.resolved(addresses); some {
-		err = w.receiver.Update(discovery.Answer{Cluster: cluster, Explain: w.explain})
+	cluster, some := w.resolved(addresses)
+	if !some || w.passed && len(flaws) == len(w.hosts) {
+		w.receiver.Fail(errors.New(strings.Join(flaws, "; ")))
+		return nil
 	}
-	if reasons != nil {
-		w.receiver.Fail(errors.New(strings.Join(reasons, "; ")))
+	w.log(strings.Join(flaws, "; "))
+	w.passed = true
+	return w.receiver.Update(discovery.Answer{Cluster: cluster, Explain: w.explain})
+}
+
+// log says once what is wrong with some of the names.
+func (w *strictWatch) log(flaws string) {
+	if flaws != "" && flaws != w.logged {
+		logger.Warningf("cluster %q: %s; the other names go on", w.name, flaws)
 	}
-	return err
+	w.logged = flaws
 }
 
 // resolved returns the cluster with addresses in place of names, and whether there is one.

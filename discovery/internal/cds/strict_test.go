@@ -1,0 +1,170 @@
+package cds
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+var logged = testlog.Keep()
+
+// spoken is a name whose answers a test gives.
+type spoken struct{ discovery.Receiver }
+
+func (s *spoken) Start(r discovery.Receiver) (discovery.Watch, error) {
+	s.Receiver = r
+	return closed{}, nil
+}
+
+func (s *spoken) say(addresses ...string) error {
+	var endpoints []resolver.Endpoint
+	for _, a := range addresses {
+		endpoints = append(endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	return s.Update(discovery.Answer{Endpoints: endpoints})
+}
+
+// told is what the cluster says, a line each.
+type told struct {
+	discovery.Receiver
+	lines []string
+	last  string
+}
+
+func (r *told) Update(a discovery.Answer) error {
+	var addresses []string
+	for l := range topology.Localities(a.Cluster) {
+		for e := range l.Endpoints() {
+			addresses = append(addresses, e.Addresses()...)
+		}
+	}
+	if line := strings.Join(addresses, " "); line != r.last { // as the feed does
+		r.lines, r.last = append(r.lines, line), line
+	}
+	return nil
+}
+
+func (r *told) Fail(err error) { r.lines = append(r.lines, "error "+err.Error()) }
+
+func (r *told) take() string {
+	synctest.Wait()
+	text := strings.Join(r.lines, "\n")
+	r.lines = nil
+	return text
+}
+
+// strictly runs f with a cluster of the names a, b and so on.
+func strictly(t *testing.T, names int, f func(r *told, name []*spoken)) {
+	synctest.Test(t, func(t *testing.T) {
+		r, s := &told{}, &strict{}
+		var spokens []*spoken
+		var endpoints []string
+		for i := range names {
+			host := fmt.Sprintf("%c.test", 'a'+i)
+			spokens = append(spokens, &spoken{})
+			s.hosts, s.sources = append(s.hosts, host+":1"), append(s.sources, spokens[i])
+			endpoints = append(endpoints, `{"endpoint":{"address":{"socketAddress":{"address":"`+host+`","portValue":1}}}}`)
+		}
+		s.from = parse(t, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[`+strings.Join(endpoints, ",")+`]}]}}`).GetLoadAssignment()
+		s.name = "x"
+		w, err := s.Start(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(r, spokens)
+		w.Close()
+		time.Sleep(time.Minute)
+		if got := r.take(); got != "" {
+			t.Errorf("after Close it says %s", got)
+		}
+	})
+}
+
+func expect(t *testing.T, r *told, want string) {
+	t.Helper()
+	if got := r.take(); got != want {
+		t.Errorf("the cluster says\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A name without addresses, which is what gRPC's resolver says of one that does not exist,
+// keeps those that it had, as a part of a list does, and is looked up again.
+func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
+	strictly(t, 2, func(r *told, name []*spoken) {
+		_ = name[0].say("10.0.0.1:1")
+		expect(t, r, "")
+		_ = name[1].say("10.0.0.2:1")
+		expect(t, r, "10.0.0.1:1 10.0.0.2:1")
+		if err := name[1].say(); err == nil {
+			t.Error("an empty answer is taken")
+		}
+		expect(t, r, "")
+		name[1].Fail(errors.New("server misbehaving"))
+		expect(t, r, "")
+		_ = name[0].say("10.0.0.3:1")
+		expect(t, r, "10.0.0.3:1 10.0.0.2:1")
+	})
+}
+
+// A name of which nothing is heard holds the others back for a while only.
+func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
+	strictly(t, 2, func(r *told, name []*spoken) {
+		_ = name[0].say("10.0.0.1:1")
+		time.Sleep(strictHold - 1)
+		expect(t, r, "")
+		time.Sleep(1)
+		expect(t, r, "10.0.0.1:1")
+		_ = name[1].say("10.0.0.2:1")
+		expect(t, r, "10.0.0.1:1 10.0.0.2:1")
+	})
+}
+
+// While no name has an address, the cluster fails, and names all of them.
+func TestNamesWithoutAnyAddress(t *testing.T) {
+	strictly(t, 2, func(r *told, name []*spoken) {
+		name[0].Fail(errors.New("no such host"))
+		expect(t, r, "")
+		_ = name[1].say()
+		expect(t, r, "error a.test:1: no such host; b.test:1: its resolver answered without addresses")
+		_ = name[1].say("10.0.0.2:1")
+		expect(t, r, "10.0.0.2:1")
+	})
+	strictly(t, 1, func(r *told, _ []*spoken) {
+		time.Sleep(time.Hour)
+		expect(t, r, "")
+	})
+}
+
+// What is wrong with one of several names is in the log once, however often the others
+// answer, and again when it was well in between.
+func TestNameThatFailsIsLoggedOnce(t *testing.T) {
+	const line = `cluster "x": b.test:1: no such host`
+	before := logged.Count(line)
+	strictly(t, 2, func(r *told, name []*spoken) {
+		name[1].Fail(errors.New("no such host"))
+		for i := range 5 {
+			_ = name[0].say(fmt.Sprintf("10.0.0.%d:1", i))
+			name[1].Fail(errors.New("no such host"))
+		}
+		if got := logged.Count(line) - before; got != 1 {
+			t.Errorf("logged %d times, want once", got)
+		}
+		_ = name[1].say("10.0.1.1:1")
+		name[1].Fail(errors.New("no such host"))
+		if got := logged.Count(line) - before; got != 2 {
+			t.Errorf("logged %d times, want twice", got)
+		}
+		if got := r.take(); strings.Contains(got, "error") {
+			t.Errorf("the cluster says %s, want no error while it has addresses", got)
+		}
+	})
+}
