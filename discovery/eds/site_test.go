@@ -22,7 +22,7 @@ import (
 // site is a channel over management servers in a network of its own.
 type site struct {
 	t       *testing.T
-	cc      *channel
+	cc      told
 	names   []string // what was looked up
 	mu      sync.Mutex
 	servers map[string]*bufconn.Listener
@@ -30,7 +30,7 @@ type site struct {
 }
 
 func newSite(t *testing.T) *site {
-	return &site{t: t, cc: newChannel(), servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
+	return &site{t: t, cc: told{channel: newChannel(), lines: make(chan string, 1000)}, servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
 }
 
 // start starts a server at an address.
@@ -98,22 +98,33 @@ func (s *site) end() {
 	synctest.Wait()
 }
 
+// told is a channel that writes down what it is told, in order.
+type told struct {
+	*channel
+	lines chan string
+}
+
+func (c told) UpdateState(state resolver.State) error {
+	var parts []string
+	for _, e := range state.Endpoints {
+		parts = append(parts, e.Addresses[0].Addr+" "+hierarchy.Path(e)[0])
+	}
+	_, priorities, _ := strings.Cut(state.ServiceConfig.Config.(rawConfig).text, `"priorities":`)
+	list, _, _ := strings.Cut(priorities, "]")
+	c.lines <- strings.Join(parts, ", ") + " of " + list + "]"
+	return nil
+}
+
+func (c told) ReportError(err error) { c.lines <- "error " + err.Error() }
+
 // saw returns what the channel was told since it was last called, a line each.
 func (s *site) saw() string {
 	synctest.Wait()
 	var lines []string
 	for {
 		select {
-		case state := <-s.cc.states:
-			var parts []string
-			for _, e := range state.Endpoints {
-				parts = append(parts, e.Addresses[0].Addr+" "+hierarchy.Path(e)[0])
-			}
-			_, priorities, _ := strings.Cut(state.ServiceConfig.Config.(rawConfig).text, `"priorities":`)
-			list, _, _ := strings.Cut(priorities, "]")
-			lines = append(lines, strings.Join(parts, ", ")+" of "+list+"]")
-		case err := <-s.cc.errors:
-			lines = append(lines, "error "+err.Error())
+		case line := <-s.cc.lines:
+			lines = append(lines, line)
 		default:
 			return strings.Join(lines, "\n")
 		}

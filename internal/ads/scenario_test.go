@@ -15,6 +15,7 @@ import (
 //	watch NAME, unwatch NAME       a channel comes or goes
 //	open, close ERROR              the stream
 //	response VERSION NONCE         a line for each resource: NAME BODY, or NAME !ERROR
+//	heard                          a response of another type
 //	fire NAME                      the resource's newest timer fires
 //	fire-old NAME                  the one before fires, although it was stopped
 func TestScenarios(t *testing.T) {
@@ -52,6 +53,9 @@ func (s *scenario) event(d *datadriven.TestData) (Actions, error) {
 		return s.subs.Closed(errors.New(rest)), nil
 	case "response":
 		return s.subs.Received(args[0], args[1], resources(d.Input)), nil
+	case "heard":
+		s.subs.Heard()
+		return Actions{}, nil
 	case "fire":
 		all := s.timers[rest]
 		return s.subs.Expired(all[len(all)-1]), nil

@@ -52,6 +52,20 @@ func (s *Subscriptions) Closed(err error) Actions {
 // Answered reports whether a response was received on this stream.
 func (s *Subscriptions) Answered() bool { return s.phase == answered }
 
+// Heard takes note of a response of another type on this stream. The server can be reached,
+// so what is asked for, or was while it could not be, is waited for.
+func (s *Subscriptions) Heard() {
+	if s.failure == nil {
+		return
+	}
+	for _, w := range s.wanted {
+		if errors.Is(w.err, s.failure) {
+			w.err = nil
+		}
+	}
+	s.failure = nil
+}
+
 // Resource is one resource of a response: its name and body, or what is wrong with it.
 // Name is empty where not even the name can be read.
 type Resource struct {
@@ -70,7 +84,8 @@ var errTwice = errors.New("the response holds it more than once")
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var bad reasons
-	s.phase, s.nonce, s.failure = answered, nonce, nil
+	s.Heard()
+	s.phase, s.nonce = answered, nonce
 	s.responses++
 	times := make(map[string]int, len(resources))
 	for _, r := range resources {

@@ -37,6 +37,9 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 			c.recorder.connected()
 			c.ended.Store(nil)
 		}
+		for _, other := range c.topics {
+			other.subs.Heard()
+		}
 		a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), received)
 		c.recorder.received()
 		if a.Send != nil && a.Send.Reject != "" {

@@ -81,6 +81,8 @@ func (c *Catalogue) Serve(s *Stream) error {
 		case <-changed:
 		case err := <-failed:
 			return err
+		case <-s.Context().Done():
+			return s.Context().Err()
 		}
 	}
 }
