@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
@@ -79,10 +80,22 @@ func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) e
 	case LogicalDNS:
 		return m.dns(c.Host)
 	case StrictDNS:
-		return m.strict(c, k.Explain)
+		return m.same(contentOf("strict", c), func() (discovery.Source, error) { return m.strict(c, k.Explain), nil })
 	default:
-		return &static{discovery.Answer{Cluster: c.Assignment, Explain: k.Explain}}
+		return m.same(contentOf("static", c), func() (discovery.Source, error) {
+			return &static{discovery.Answer{Cluster: c.Assignment, Explain: k.Explain}}, nil
+		})
 	}
+}
+
+// contentOf returns what tells a cluster with endpoints from what it was before: an edit of
+// another must not have its names looked up again.
+func contentOf(kind string, c *Cluster) string {
+	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.Assignment)
+	if err != nil { // it was decoded before
+		return fmt.Sprintf("%s %p", kind, c)
+	}
+	return fmt.Sprintf("%s %q %s", kind, c.Name, content)
 }
 
 // same returns the source that is at work for a key, or a new one.

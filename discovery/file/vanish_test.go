@@ -1,0 +1,54 @@
+package file
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+// A file of clusters that is gone for a while, or is half written, leaves everything as it
+// is: the channel is told nothing, and no name is looked up again.
+func TestAFileOfClustersThatVanishes(t *testing.T) {
+	dns := &names{
+		answers: map[string][]string{"backup.example.com:443": {"10.1.0.1:443"}, "east.example.com:1": {"10.2.0.1:1"}},
+		open:    make(map[string]resolver.ClientConn),
+		builds:  make(map[string]int),
+	}
+	const name = "endpoint: {address: {socket_address: {address: "
+	list := []string{
+		static("a", "10.0.0.1"),
+		dnsCluster("STRICT_DNS", "b", "[{lb_endpoints: [{"+name+"east.example.com, port_value: 1}}}}]}]"),
+		dnsCluster("LOGICAL_DNS", "c", "[{lb_endpoints: [{"+name+"backup.example.com, port_value: 443}}}}]}]"),
+	}
+	content := clustersFile(append(list, aggregate("all", "a, b, c"))...)
+	path := newPath(t)
+	write(t, path, content)
+	c := watchCluster(t, path, "all", failover.WithResolvers(dns))
+	const all = `10.0.0.1:1["a/child0" "/"] 10.2.0.1:1["b/child0" "/"] 10.1.0.1:443["c" "/"]`
+	if got := c.next(t); got != all {
+		t.Fatalf("state = %s, want %s", got, all)
+	}
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	logged.Wait(t, patient, path+": no such file or directory; the endpoints from before stay in use")
+	rename(t, path+".away", path)
+	write(t, path, content[:len(content)/2])
+	logged.Wait(t, patient, path+":", "; the endpoints from before stay in use")
+	replace(t, path, content)
+	// An edit that can be seen comes next, and nothing before it.
+	replace(t, path, strings.Replace(content, "[a, b, c]", "[a, c, b]", 1))
+	const other = `10.0.0.1:1["a/child0" "/"] 10.1.0.1:443["c" "/"] 10.2.0.1:1["b/child0" "/"]`
+	if got := c.next(t); got != other {
+		t.Errorf("state = %s, want %s", got, other)
+	}
+	for name := range dns.answers {
+		if n := dns.built(name); n != 1 {
+			t.Errorf("%d resolvers were built for %s, want one", n, name)
+		}
+	}
+}
