@@ -89,7 +89,8 @@ func WithMinReady(minReady, recovery float64) Option {
 // priorities whose endpoints all do. So calls that end with UNAVAILABLE or
 // DEADLINE_EXCEEDED, or with INTERNAL from the server, fail over as lost connections do
 // (gRFC A50, with settings for few endpoints; package outlierdetection). The calls need
-// deadlines: one without never shows that a server hangs. It is off by default.
+// deadlines: one without never shows that a server hangs. By default it is done as the
+// endpoints' clusters say, so not at all where they are no Envoy clusters.
 func WithOutlierDetection() Option {
 	return func(o *options) { o.settings.OutlierDetection = true }
 }
@@ -157,6 +158,7 @@ var parameters = map[string]func(*options, string) error{
 	},
 	"outlierDetection": func(o *options, v string) (err error) {
 		o.settings.OutlierDetection, err = parseBool(v)
+		o.settings.NoOutlierDetection = !o.settings.OutlierDetection
 		return err
 	},
 }

@@ -25,8 +25,9 @@ func (r receiver) Parts(parts []Part) {
 // mechanism returns what the feed has to know of a part wherever it stands.
 func (p Part) mechanism() feed.Mechanism {
 	return feed.Mechanism{
-		Name:   p.Name,
-		Source: p.Source,
-		Start:  func(in *feed.Inlet) (feed.Watch, error) { return p.Source.Start(receiver{in}) },
+		Name:             p.Name,
+		Source:           p.Source,
+		OutlierDetection: p.OutlierDetection,
+		Start:            func(in *feed.Inlet) (feed.Watch, error) { return p.Source.Start(receiver{in}) },
 	}
 }

@@ -101,6 +101,9 @@ type Part struct {
 	// where it gives one, in place of Authority. Whoever can change what the source says
 	// then chooses the names, so set it only where the user asks for it.
 	TrustNames bool
+	// OutlierDetection is what the part's cluster says of it (gRFC A50), nil for nothing.
+	// The channel's own setting goes before it.
+	OutlierDetection *topology.OutlierDetection
 
 	// own is set where the target itself gives the part its authority.
 	own bool

@@ -33,6 +33,7 @@ type priorityChild struct {
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
 	localities         map[string]uint32 // name to weight
+	outlierDetection   *OutlierDetection // of its cluster, nil where that says nothing
 }
 
 // encode returns the configuration of the tree over priorities, in order.
@@ -49,7 +50,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 	for _, p := range priorities {
 		top.Priorities = append(top.Priorities, p.name)
 		top.Children[p.name] = lbconfig.PriorityChild{
-			Config:                     settings.outlierDetection(p.policy(settings.leaf())),
+			Config:                     settings.outlierDetection(p.outlierDetection, p.policy(settings.leaf())),
 			IgnoreReresolutionRequests: p.ignoreReresolution,
 		}
 	}

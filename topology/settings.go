@@ -27,26 +27,40 @@ type Settings struct {
 	// MinReadyRecovery, or at MinReady where that is more.
 	MinReady, MinReadyRecovery float64
 	// OutlierDetection takes endpoints whose calls fail out of use for a while, and
-	// priorities whose endpoints all do (gRFC A50). It has no effect with PickFirst,
-	// which does not notice.
+	// priorities whose endpoints all do (gRFC A50). It goes before what clusters say of
+	// it, and has no effect with PickFirst, which does not notice.
 	OutlierDetection bool
+	// NoOutlierDetection does none, whatever clusters say of it.
+	NoOutlierDetection bool
 }
 
 // outlierDetection returns the policy of one priority, with child below it. The policy
-// is always there, and does nothing unless it is asked to. A50's defaults are for large
-// fleets; the values here suit two endpoints and a few calls a second.
-func (s Settings) outlierDetection(child lbconfig.Policy) lbconfig.Policy {
+// is always there, and does nothing unless the channel asks for it or, where that says
+// nothing, the priority's cluster.
+func (s Settings) outlierDetection(cluster *OutlierDetection, child lbconfig.Policy) lbconfig.Policy {
 	config := lbconfig.NewOutlierDetection()
-	if s.OutlierDetection && !s.PickFirst {
-		config.MaxEjectionPercent = 100
-		config.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()
-		config.FailurePercentageEjection.MinimumHosts = 1
-		config.FailurePercentageEjection.RequestVolume = 10
-		config.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
-		config.ReportEmptied = true
+	switch {
+	case s.PickFirst:
+	case s.OutlierDetection:
+		config = forFewEndpoints()
+	case cluster != nil && !s.NoOutlierDetection:
+		*config = *cluster.config
 	}
 	config.ChildPolicy = child
 	return lbconfig.Named(outlierDetectionName, config)
+}
+
+// forFewEndpoints returns what suits two endpoints and a few calls a second. A50's
+// defaults are for large fleets.
+func forFewEndpoints() *lbconfig.OutlierDetection {
+	config := lbconfig.NewOutlierDetection()
+	config.MaxEjectionPercent = 100
+	config.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()
+	config.FailurePercentageEjection.MinimumHosts = 1
+	config.FailurePercentageEjection.RequestVolume = 10
+	config.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
+	config.ReportEmptied = true
+	return config
 }
 
 // leaf returns the policy over the endpoints of a locality.

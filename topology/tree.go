@@ -76,6 +76,17 @@ func (t Tree) Reresolving() Tree {
 	return t
 }
 
+// WithOutlierDetection returns the tree with what the cluster of all its priorities says
+// of outlier detection, nil for nothing. Settings go before it.
+func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
+	t.priorities = slices.Clone(t.priorities)
+	for i := range t.priorities {
+		t.priorities[i].outlierDetection = o
+	}
+	t.Config = encode(t.priorities, Settings{})
+	return t
+}
+
 // Join returns one tree over the priorities of all trees, in order (gRFC A37). Its
 // policies have the given settings. The names of children must differ between trees:
 // see Translator.Name and Part.Name.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
@@ -37,6 +38,40 @@ func TestClusters(t *testing.T) {
 		if got := fmt.Sprint(s.names); got != "[backup.example.com:443]" {
 			t.Errorf("looked up %s, want the backup once", got)
 		}
+	})
+}
+
+// What a cluster says of outlier detection is that of its priorities (gRFC A50), in its own
+// configuration of the tree. A cluster with a mistake in it is rejected, and stays as it was.
+func TestOutlierDetectionOfClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		near := func(seconds int64) *clusterv3.Cluster {
+			c := adstest.EDS("near")
+			c.OutlierDetection = &clusterv3.OutlierDetection{Interval: &durationpb.Duration{Seconds: seconds}}
+			return c
+		}
+		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "near", "far"), near(1), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("far"), adstest.Cluster("far", "10.2.0.1:1"))
+		s.start(server, catalogue.Serve)
+		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
+		const both = `10.1.0.1:1 near/child0, 10.2.0.1:1 far/child0 of ["near/child0","far/child0"]`
+		expect := func(nearly string) {
+			t.Helper()
+			s.expect(both)
+			for child, interval := range map[string]string{"near": nearly, "far": "10s"} {
+				if want := `"` + child + `/child0":{"config":[{"understudy_outlier_detection":{"interval":"` + interval + `"`; !strings.Contains(*s.cc.config, want) {
+					t.Errorf("config %s has no %s", *s.cc.config, want)
+				}
+			}
+		}
+		expect("1s")
+		catalogue.Set(near(2))
+		expect("2s")
+		catalogue.Set(near(-3))
+		s.expect("")
+		catalogue.Set(near(4))
+		expect("4s")
 	})
 }
 

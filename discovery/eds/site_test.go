@@ -30,7 +30,7 @@ type site struct {
 }
 
 func newSite(t *testing.T) *site {
-	return &site{t: t, cc: told{channel: newChannel(), lines: make(chan string, 1000)}, servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
+	return &site{t: t, cc: told{channel: newChannel(), lines: make(chan string, 1000), config: new(string)}, servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
 }
 
 // start starts a server at an address.
@@ -101,7 +101,8 @@ func (s *site) end() {
 // told is a channel that writes down what it is told, in order.
 type told struct {
 	*channel
-	lines chan string
+	lines  chan string
+	config *string // the last
 }
 
 func (c told) UpdateState(state resolver.State) error {
@@ -109,7 +110,8 @@ func (c told) UpdateState(state resolver.State) error {
 	for _, e := range state.Endpoints {
 		parts = append(parts, e.Addresses[0].Addr+" "+hierarchy.Path(e)[0])
 	}
-	_, priorities, _ := strings.Cut(state.ServiceConfig.Config.(rawConfig).text, `"priorities":`)
+	*c.config = state.ServiceConfig.Config.(rawConfig).text
+	_, priorities, _ := strings.Cut(*c.config, `"priorities":`)
 	list, _, _ := strings.Cut(priorities, "]")
 	c.lines <- strings.Join(parts, ", ") + " of " + list + "]"
 	return nil

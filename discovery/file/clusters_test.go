@@ -72,6 +72,7 @@ func TestMistakesInClusters(t *testing.T) {
 		"missing":   {"all", []string{aggregate("all", "good, nowhere"), static("good", "10.0.0.1")}, `:7:24: cluster "nowhere" (named by all): the file has no such cluster, want one of "all", "good"`},
 		"type":      {"all", []string{aggregate("all", "b, good"), "- {name: b, type: ORIGINAL_DST}\n", static("good", "10.0.0.1")}, `cluster "b" (named by all): PATH:8:19: type ORIGINAL_DST is not supported, want STATIC`},
 		"policy":    {"all", []string{aggregate("all", "b, good"), "- {name: b, type: EDS, lb_policy: MAGLEV}\n", static("good", "10.0.0.1")}, `PATH:8:35: lb_policy MAGLEV is not supported`},
+		"outliers":  {"all", []string{aggregate("all", "b, good"), static("b", "10.0.0.2") + "  outlier_detection: {interval: 1s, max_ejection_percent: 101}\n", static("good", "10.0.0.1")}, `PATH:11:59: max_ejection_percent is 101, want 0 to 100`},
 		"no server": {"all", []string{aggregate("all", "b, good"), "- {name: b, type: EDS}\n", static("good", "10.0.0.1")}, `file: b: the target names no server, and neither does an xDS bootstrap`},
 		"address":   {"all", []string{aggregate("all", "b, good"), static("b", "10.0.0.999"), static("good", "10.0.0.1")}, `PATH:10:`},
 		"depth":     {name(1), deep, `cluster "` + name(17) + `" is number 17 on its way, want at most 16: c`},
@@ -137,10 +138,26 @@ func TestAuthorityOfACluster(t *testing.T) {
 // What has no effect in a cluster is in the log, once.
 func TestNotesOfClusters(t *testing.T) {
 	path := newPath(t)
-	write(t, path, clustersFile(static("a", "10.0.0.1")+"  circuit_breakers: {}\n  connect_timeout: 1s\n"))
+	write(t, path, clustersFile(static("a", "10.0.0.1")+"  circuit_breakers: {}\n  connect_timeout: 1s\n  outlier_detection: {interval: 1s, consecutive_5xx: 3}\n"))
 	c := watchFile(t, path)
 	c.next(t)
-	logged.Wait(t, patient, path+":5:3: circuit_breakers has no effect")
+	logged.Wait(t, patient, path+":5:3: circuit_breakers has no effect", path+":7:54: consecutive_5xx has no effect")
+}
+
+// What a cluster says of outlier detection is that of its priorities, and an edit of it
+// alone reaches the policies.
+func TestOutlierDetectionInAFile(t *testing.T) {
+	path := newPath(t)
+	file := func(seconds string) string {
+		return clustersFile(aggregate("all", "b, a"), static("a", "10.0.0.1"), static("b", "10.0.0.2")+"  outlier_detection: {interval: "+seconds+"s}\n")
+	}
+	none := `"a/child0":{"config":[{"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,"reportEmptied":false,`
+	write(t, path, file("1"))
+	c := watchCluster(t, path, "all")
+	for _, seconds := range []string{"1", "2"} {
+		write(t, path, file(seconds))
+		c.untilConfig(t, none, `"b/child0":{"config":[{"understudy_outlier_detection":{"interval":"`+seconds+`s"`)
+	}
 }
 
 // names is DNS as the parts see it.

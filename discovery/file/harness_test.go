@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,23 @@ func (c *fakeChannel) next(t *testing.T) string {
 	case <-time.After(patient):
 		t.Fatal("no state was sent")
 		return ""
+	}
+}
+
+// untilConfig waits for a state whose configuration has all of texts.
+func (c *fakeChannel) untilConfig(t *testing.T, texts ...string) {
+	t.Helper()
+	late := time.After(patient)
+	for last := ""; ; {
+		select {
+		case s := <-c.states:
+			last = s.ServiceConfig.Config.(config).json
+			if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(last, text) }) {
+				return
+			}
+		case <-late:
+			t.Fatalf("no configuration has %s; the last was %s", texts, last)
+		}
 	}
 }
 

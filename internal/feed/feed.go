@@ -60,6 +60,8 @@ type Mechanism struct {
 	Key any
 	// Source tells one source from another, where it can be compared: see Inlet.Parts.
 	Source any
+	// OutlierDetection is what its cluster says of it, nil for nothing.
+	OutlierDetection *topology.OutlierDetection
 	// Start starts the source.
 	Start func(*Inlet) (Watch, error)
 }
@@ -92,6 +94,7 @@ type Feed struct {
 	publishing bool // a goroutine is in publish, and sends whatever changes
 	changed    bool // something has not been sent yet
 	refused    bool // the channel did not take the last update
+	noticed    bool // it was logged that a cluster wants outlier detection in vain
 
 	asking bool // a goroutine is in askSources
 

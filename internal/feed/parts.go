@@ -91,6 +91,7 @@ func (f *Feed) replace(s *slot, list []Mechanism) (fresh []*slot) {
 		}
 		m.ServerName, m.TrustNames = s.ServerName, s.TrustNames
 		p := f.part(before, m)
+		f.noteOutlierDetection(p)
 		if p.watch == nil && !slices.Contains(before, p) {
 			fresh = append(fresh, p)
 		}
@@ -107,6 +108,10 @@ func (f *Feed) part(before []*slot, m Mechanism) *slot {
 		switch {
 		case p.Name != m.Name:
 		case same(p.Source, m.Source):
+			if !p.OutlierDetection.Equal(m.OutlierDetection) {
+				p.OutlierDetection = m.OutlierDetection
+				f.touch(p)
+			}
 			return p
 		case heir == nil:
 			heir = p
@@ -122,6 +127,15 @@ func (f *Feed) part(before []*slot, m Mechanism) *slot {
 	p.complaint, p.noted = heir.complaint, heir.noted
 	p.inherited = p.phase != outstanding
 	return p
+}
+
+// noteOutlierDetection logs where a cluster wants it in vain, once for a channel. The lock
+// is held.
+func (f *Feed) noteOutlierDetection(s *slot) {
+	if s.OutlierDetection != nil && f.config.Settings.PickFirst && !f.noticed {
+		f.noticed = true
+		logger.Warning(f.line(s, "outlier_detection of the cluster has no effect with pickFirst"))
+	}
 }
 
 // partKey is the key under which the answers of a part are kept.

@@ -80,6 +80,9 @@ func (f *Feed) list(m *message, slots []*slot) {
 		if s.resolves() {
 			tree = tree.Reresolving()
 		}
+		if s.OutlierDetection != nil {
+			tree = tree.WithOutlierDetection(s.OutlierDetection)
+		}
 		m.trees = append(m.trees, tree)
 		if s.Name != "" {
 			empty = append(empty, s.Name+": "+tree.Empty)

@@ -67,6 +67,13 @@ func NewOutlierDetection() *OutlierDetection {
 	return o
 }
 
+// NewSuccessRateEjection returns the defaults.
+func NewSuccessRateEjection() *SuccessRateEjection {
+	s := &SuccessRateEjection{}
+	s.setDefaults()
+	return s
+}
+
 // NewFailurePercentageEjection returns the defaults.
 func NewFailurePercentageEjection() *FailurePercentageEjection {
 	f := &FailurePercentageEjection{}

@@ -42,6 +42,8 @@ type Cluster struct {
 	Host       string                            // host:port
 	Service    string
 	Children   []string
+	// OutlierDetection is nil where the cluster says nothing of it, and in an aggregate.
+	OutlierDetection *topology.OutlierDetection
 	// Notes say which of its fields have no effect.
 	Notes []topology.Problem
 }
@@ -55,10 +57,11 @@ func Read(c *clusterv3.Cluster) (*Cluster, error) {
 	if len(r.problems) == 0 && r.read.Kind != Aggregate { // that of an aggregate does not count (A75)
 		r.checkPolicy()
 	}
+	r.readOutlierDetection()
 	if len(r.problems) > 0 {
 		return nil, &topology.Invalid{Problems: r.problems}
 	}
-	r.read.Notes = notes(c)
+	r.read.Notes = r.notes()
 	return r.read, nil
 }
 
@@ -154,12 +157,7 @@ func (r *reader) readAssignment() {
 		return
 	}
 	r.read.Assignment = named(given, r.read.Name)
-	var invalid *topology.Invalid
-	if errors.As(topology.Validate(r.read.Assignment), &invalid) {
-		for _, p := range invalid.Problems {
-			r.add(within("load_assignment", p.Path), "%s", p.Text)
-		}
-	}
+	r.addWithin("load_assignment", topology.Validate(r.read.Assignment))
 }
 
 // named returns an assignment with the cluster's name, where it has none of its own.
@@ -172,6 +170,31 @@ func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.Clu
 		Endpoints:      given.GetEndpoints(),
 		NamedEndpoints: given.GetNamedEndpoints(),
 		Policy:         given.GetPolicy(),
+	}
+}
+
+// readOutlierDetection reads what the cluster says of it. An aggregate has no endpoints of
+// its own, and what it says counts for those of no other cluster (A50, A75); it is held
+// to the rules all the same.
+func (r *reader) readOutlierDetection() {
+	given := r.from.GetOutlierDetection()
+	if given == nil {
+		return
+	}
+	read, err := topology.ReadOutlierDetection(given)
+	r.addWithin("outlier_detection", err)
+	if r.read.Kind != Aggregate {
+		r.read.OutlierDetection = read
+	}
+}
+
+// addWithin adds the problems of a part of the cluster.
+func (r *reader) addWithin(prefix string, err error) {
+	var invalid *topology.Invalid
+	if errors.As(err, &invalid) {
+		for _, p := range invalid.Problems {
+			r.add(within(prefix, p.Path), "%s", p.Text)
+		}
 	}
 }
 

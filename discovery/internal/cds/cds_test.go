@@ -43,7 +43,9 @@ func TestClustersThatAreRead(t *testing.T) {
 		`{"name":"a",` + aggregate + `,"lbPolicy":"CLUSTER_PROVIDED"}`:                                                       "kind 4 children b,c",
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{"policies":[` + weighted + `]},"lbPolicy":"MAGLEV"}`:                "kind 3 service a",
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{"policies":[` + unknown + `,` + locality(roundRobinPolicy) + `]}}`:  "kind 3 service a",
-		`{"name":"a","type":"EDS","connectTimeout":"1s","outlierDetection":{},"circuitBreakers":{},"lrsServer":{"self":{}}}`: "kind 3 service a notes circuit_breakers,lrs_server,outlier_detection",
+		`{"name":"a","type":"EDS","connectTimeout":"1s","outlierDetection":{},"circuitBreakers":{},"lrsServer":{"self":{}}}`: "kind 3 service a outliers notes circuit_breakers,lrs_server",
+		`{"name":"a","type":"EDS","outlierDetection":{"consecutive5xx":5,"failurePercentageThreshold":50}}`:                  "kind 3 service a outliers notes outlier_detection.consecutive_5xx,outlier_detection.failure_percentage_threshold",
+		`{"name":"a",` + aggregate + `,"outlierDetection":{"consecutive5xx":5}}`:                                             "kind 4 children b,c notes outlier_detection",
 	} {
 		from := parse(t, text)
 		before := proto.Clone(from)
@@ -67,6 +69,9 @@ func TestClustersThatAreRead(t *testing.T) {
 		}
 		if c.Children != nil {
 			got += " children " + strings.Join(c.Children, ",")
+		}
+		if c.OutlierDetection != nil {
+			got += " outliers"
 		}
 		var paths []string
 		for _, n := range c.Notes {
@@ -118,6 +123,8 @@ func TestClustersThatAreWrong(t *testing.T) {
 		`{"name":"a","type":"EDS","lbPolicy":"RING_HASH"}`:                                                            "lb_policy: lb_policy RING_HASH is not supported, want ROUND_ROBIN",
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{"policies":[` + unknown + `]}}`:                              "load_balancing_policy: none of the policies is supported (xds.type.v3.TypedStruct), want ROUND_ROBIN",
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{"policies":[` + locality(unknown) + `]}}`:                    "load_balancing_policy: none of",
+		`{"name":"a","type":"EDS","outlierDetection":{"maxEjectionPercent":101}}`:                                     "outlier_detection.max_ejection_percent: max_ejection_percent is 101, want 0 to 100",
+		`{"name":"a",` + aggregate + `,"outlierDetection":{"interval":"-1s"}}`:                                        "outlier_detection.interval: interval is -1s, want a duration that is not negative",
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{}}`:                                                          "load_balancing_policy: none of",
 	} {
 		_, err := Read(parse(t, text))

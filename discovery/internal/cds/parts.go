@@ -58,7 +58,11 @@ func (m *Maker) Parts(first string, find func(name string) Known, explain func(c
 	})
 	m.used = make(map[string]discovery.Source)
 	for _, e := range list {
-		parts = append(parts, discovery.Part{Name: e.Name, Source: m.source(e, known[e.Name], explain)})
+		part := discovery.Part{Name: e.Name, Source: m.source(e, known[e.Name], explain)}
+		if c := known[e.Name].Cluster; c != nil {
+			part.OutlierDetection = c.OutlierDetection
+		}
+		parts = append(parts, part)
 	}
 	m.sources = m.used
 	return parts, asked

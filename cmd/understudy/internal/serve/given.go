@@ -10,10 +10,21 @@ import (
 	"github.com/understudy-lb/understudy/discovery/file"
 )
 
-// given is a cluster that a file gives: its endpoints, or where they come from.
+// given is a cluster that a file gives: its endpoints, or where they come from, or both.
 type given struct {
-	endpoints *endpointv3.ClusterLoadAssignment
-	config    *clusterv3.Cluster // nil where there are endpoints
+	endpoints *endpointv3.ClusterLoadAssignment // nil where they come from elsewhere
+	config    *clusterv3.Cluster                // nil where the file gives nothing else
+}
+
+// givenBy returns what a cluster in a file gives. Endpoints that are in it are served as
+// those of a cluster with EDS, which every client knows.
+func givenBy(c *clusterv3.Cluster) *given {
+	g := &given{config: c}
+	if c.GetClusterType() == nil && c.GetType() == clusterv3.Cluster_STATIC {
+		g.endpoints = proto.CloneOf(c.GetLoadAssignment())
+		g.endpoints.ClusterName = c.GetName()
+	}
+	return g
 }
 
 // name is the cluster's, "" where nothing can be learnt of it.
@@ -61,21 +72,14 @@ func (o origin) path() string {
 	return path
 }
 
-// clustersOf returns what a document gives, by origin. Endpoints that are in a cluster are
-// served as those of a cluster with EDS, which every client knows.
+// clustersOf returns what a document gives, by origin.
 func clustersOf(path string, doc *file.Document) map[origin]*given {
 	if doc.Clusters == nil {
 		return map[origin]*given{origin(path): {endpoints: doc.Endpoints}}
 	}
 	all := make(map[origin]*given)
 	for _, c := range doc.Clusters {
-		g := &given{config: c}
-		if c.GetClusterType() == nil && c.GetType() == clusterv3.Cluster_STATIC {
-			endpoints := proto.CloneOf(c.GetLoadAssignment())
-			endpoints.ClusterName = c.GetName()
-			g = &given{endpoints: endpoints}
-		}
-		all[originOf(path, c.GetName())] = g
+		all[originOf(path, c.GetName())] = givenBy(c)
 	}
 	return all
 }

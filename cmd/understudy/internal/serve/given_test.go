@@ -83,6 +83,37 @@ func TestClustersInAFile(t *testing.T) {
 	}
 }
 
+// What a file says of outlier detection reaches clients, whatever becomes of the type, also
+// from the cache; a mistake in it rejects the file.
+func TestOutlierDetectionInAFileIsServed(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "shop.yaml")
+	const detect = "outlier_detection: {interval: 5s}"
+	given := strings.NewReplacer("near, type", "near, "+detect+", type", "far, type", "far, "+detect+", type").Replace(shop)
+	write(t, path, given)
+	cache := filepath.Join(t.TempDir(), "cache")
+	for range 2 {
+		s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
+		got := clustersServed(t, s, "near", "far", "backup")
+		for _, name := range []string{"near", "far"} {
+			if got[name].GetType() != clusterv3.Cluster_EDS || got[name].GetOutlierDetection().GetInterval().GetSeconds() != 5 {
+				t.Errorf("%s is served as %v", name, got[name])
+			}
+		}
+		if got["backup"].GetOutlierDetection() != nil {
+			t.Errorf("backup is served as %v", got["backup"])
+		}
+		if n := ask(t, open(t, s, nil), "near")(); n != 1 {
+			t.Errorf("near has %d endpoints, want 1", n)
+		}
+		write(t, path, strings.Replace(given, "interval: 5s", "interval: -5s", 1))
+		if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:8:46: interval is -5s, want a duration that is not negative") {
+			t.Errorf("rejected with %v", line)
+		}
+		s.Stop()
+	}
+}
+
 // clustersUntil asks for a cluster until it is as it should be.
 func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cluster) bool) *clusterv3.Cluster {
 	t.Helper()

@@ -33,8 +33,10 @@ func newCluster(name, policy string) (*clusterv3.Cluster, error) {
 // clusterFor returns the cluster that is served for what a file gives. What a cluster in a
 // file leaves out, and clients need, is filled in.
 func clusterFor(g *given, policy string) (*clusterv3.Cluster, error) {
-	if g.config == nil {
-		return newCluster(g.name(), policy)
+	if g.endpoints != nil {
+		cluster, err := newCluster(g.name(), policy)
+		cluster.OutlierDetection = g.config.GetOutlierDetection()
+		return cluster, err
 	}
 	cluster := proto.CloneOf(g.config)
 	if cluster.GetClusterType() == nil && cluster.GetType() == clusterv3.Cluster_EDS {

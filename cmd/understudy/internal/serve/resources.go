@@ -61,7 +61,7 @@ func (r *resources) set(updated []*given, removed []string) error {
 	var without []string // whose endpoints come from elsewhere
 	for _, g := range updated {
 		name := g.name()
-		if g.config == nil {
+		if g.endpoints != nil {
 			endpoints[name] = g.endpoints
 		} else {
 			without = append(without, name)

@@ -133,7 +133,11 @@ func parseEntry(data []byte) (entry, error) {
 		return entry{}, errors.New("the cluster has no name")
 	}
 	if e.Config {
-		return e, file.ValidateCluster(e.given.config)
+		if err := file.ValidateCluster(e.given.config); err != nil {
+			return entry{}, err
+		}
+		e.given = givenBy(e.given.config)
+		return e, nil
 	}
 	return e, topology.Validate(e.given.endpoints)
 }

@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// outliers is an outlier_detection for tiers of two endpoints, with intervals of a second.
+func outliers() *clusterv3.OutlierDetection {
+	return &clusterv3.OutlierDetection{
+		Interval:                       durationpb.New(time.Second),
+		MaxEjectionPercent:             wrapperspb.UInt32(100),
+		EnforcingSuccessRate:           wrapperspb.UInt32(0),
+		EnforcingFailurePercentage:     wrapperspb.UInt32(100),
+		FailurePercentageMinimumHosts:  wrapperspb.UInt32(1),
+		FailurePercentageRequestVolume: wrapperspb.UInt32(5),
+	}
+}
+
+// A management server's cluster says to eject endpoints that fail: one goes, then the whole
+// tier, and the calls come back when it no longer says so.
+func TestOutlierDetectionOfAClusterByCDS(t *testing.T) {
+	t.Parallel()
+	good, bad, far := startServer(t, "good", nil), startServer(t, "bad", nil), startServer(t, "far", nil)
+	near := adstest.EDS("near")
+	near.OutlierDetection = outliers()
+	catalogue := adstest.NewCatalogue(
+		adstest.Aggregate("shop", "near", "far"), near, adstest.Cluster("near", good.address, bad.address),
+		adstest.EDS("far"), adstest.Cluster("far", far.address),
+	)
+	cc := newClient(t, "eds://"+manager(t, catalogue.Serve)+"/shop?cds=true")
+	f := startFlow(t, cc)
+	f.await(t, 0, "was answered by the one", of("good"))
+	f.await(t, 0, "was answered by the other", of("bad"))
+	broken := status.Error(codes.Internal, "broken")
+	bad.err = broken
+	bad.failures.Store(1 << 40)
+	t.Logf("one endpoint was out after %v", f.until(t, "were answered by the other endpoint", of("good")))
+	good.err = broken
+	good.failures.Store(1 << 40)
+	f.await(t, f.ended(), "was answered by the next tier", of("far"))
+	calls, _ := f.since(0)
+	only(t, calls, codes.Internal)
+	// Without outlier detection a tier that is connected is used, whatever it answers.
+	catalogue.Set(adstest.EDS("near"))
+	f.until(t, "failed in the first tier", func(c call) bool { return status.Code(c.err) == codes.Internal })
+}

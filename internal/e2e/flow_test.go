@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// limit is how long a test of tiers waits for what must come. It is no measure of speed:
+// the machine may be busy.
+const limit = 30 * time.Second
+
+// call is a call that has ended.
+type call struct {
+	begin, end time.Time
+	answer
+	err error
+}
+
+// flow makes 200 calls a second, each with a deadline of 1 s, all the while, and keeps
+// what became of them.
+type flow struct {
+	mu    sync.Mutex
+	calls []call
+	heard chan struct{} // closed and replaced at each call's end
+}
+
+func startFlow(t *testing.T, cc *grpc.ClientConn) *flow {
+	t.Helper()
+	f := &flow{heard: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		ticks := time.NewTicker(5 * time.Millisecond)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ticks.C:
+				running.Go(func() { f.call(cc) })
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return f
+}
+
+func (f *flow) call(cc *grpc.ClientConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	c := call{begin: time.Now()}
+	c.answer, c.err = who(ctx, cc)
+	c.end = time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, c)
+	close(f.heard)
+	f.heard = make(chan struct{})
+}
+
+// since returns the calls from the nth on, and a channel that is closed at the next.
+func (f *flow) since(n int) ([]call, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.calls[n:]), f.heard
+}
+
+// ended returns how many calls have ended.
+func (f *flow) ended() int {
+	all, _ := f.since(0)
+	return len(all)
+}
+
+// await returns the first call from the nth on that is wanted.
+func (f *flow) await(t *testing.T, n int, what string, wanted func(call) bool) call {
+	t.Helper()
+	late := time.After(limit)
+	for first := n; ; {
+		calls, heard := f.since(n)
+		if i := slices.IndexFunc(calls, wanted); i >= 0 {
+			return calls[i]
+		}
+		n += len(calls)
+		select {
+		case <-heard:
+		case <-late:
+			all, _ := f.since(first)
+			t.Fatalf("no call %s within %v; %s", what, limit, summary(all))
+		}
+	}
+}
+
+// of returns whether a call was answered by a backend of the name.
+func of(name string) func(call) bool {
+	return func(c call) bool { return c.err == nil && c.name == name }
+}
+
+// summary says how many calls ended how.
+func summary(calls []call) string {
+	counts := map[string]int{}
+	for _, c := range calls {
+		if c.err != nil {
+			counts[status.Code(c.err).String()]++
+		} else {
+			counts[c.name]++
+		}
+	}
+	return fmt.Sprint(counts)
+}
+
+// only fails the test where a call has ended with another code.
+func only(t *testing.T, calls []call, allowed ...codes.Code) {
+	t.Helper()
+	for _, c := range calls {
+		if code := status.Code(c.err); c.err != nil && !slices.Contains(allowed, code) {
+			t.Errorf("a call ended with %v, want none but %v; %s", c.err, allowed, summary(calls))
+			return
+		}
+	}
+}
+
+// until waits until a hundred calls in a row are as wanted, and returns how long that took.
+func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Duration {
+	t.Helper()
+	begin, first := time.Now(), f.ended()
+	late := time.After(limit)
+	for {
+		calls, heard := f.since(first)
+		if i := row(calls, wanted); i >= 0 {
+			return calls[i].end.Sub(begin)
+		}
+		select {
+		case <-heard:
+		case <-late:
+			t.Fatalf("no hundred calls in a row %s within %v; %s", what, limit, summary(calls))
+		}
+	}
+}
+
+// row returns where a hundred calls that are wanted begin, or -1.
+func row(calls []call, wanted func(call) bool) int {
+	n := 0
+	for i, c := range calls {
+		if n++; !wanted(c) {
+			n = 0
+		}
+		if n == 100 {
+			return i - 99
+		}
+	}
+	return -1
+}
