@@ -6,7 +6,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: demo
-demo: ## watch calls follow the weights, survive a lost priority, and come back
+demo: ## watch calls follow the weights, survive a lost priority and one that answers errors, and come back
 	go run ./cmd/understudy demo
 
 .PHONY: test

@@ -110,8 +110,8 @@ func demoCommand() *cobra.Command {
 		Short: "Watch calls follow the weights, survive a lost priority, and come back",
 		Long: `Starts five backends on loopback, in three localities and two priorities, and
 sends calls all the while: through the death of one backend, of a whole priority,
-its return, and a change of weights. Exits with 1 if the calls do not go where they
-should.`,
+its return, a change of weights, and a priority that answers every call with an error.
+Exits with 1 if the calls do not go where they should.`,
 		Args: cobra.NoArgs,
 	}
 	source := command.Flags().String("source", demo.SourceFile, "where the channel's endpoints come from: file, or eds for a management server on that file")

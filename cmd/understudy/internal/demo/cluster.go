@@ -15,9 +15,13 @@ type spot struct {
 	weight         uint32
 	address        string
 	process        *backend // nil while it is dead
+	failing        bool     // it answers with errors
 }
 
 func (s *spot) alive() bool { return s.process != nil }
+
+// answers returns whether calls should go there.
+func (s *spot) answers() bool { return s.alive() && !s.failing }
 
 // clusterName is the cluster's name in its file.
 const clusterName = "demo"
@@ -114,11 +118,11 @@ func (c *cluster) yaml() string {
 	return b.String()
 }
 
-// priority returns the priority that calls should go to: the highest with a living
-// backend.
+// priority returns the priority that calls should go to: the highest with a backend that
+// answers.
 func (c *cluster) priority() int {
 	for _, s := range c.spots {
-		if s.alive() {
+		if s.answers() {
 			return s.priority
 		}
 	}
@@ -127,13 +131,13 @@ func (c *cluster) priority() int {
 
 // expected returns each spot's share of the calls, as the weights have it: a
 // locality gets its weight's part of its priority, as long as one of its backends
-// lives, and each living backend its weight's part of its locality.
+// answers, and each that does its weight's part of its locality.
 func (c *cluster) expected() []float64 {
 	inUse := c.priority()
-	localities := map[string]float64{} // locality to its living backends' weights
-	weights := map[string]float64{}    // living locality to its own weight
+	localities := map[string]float64{} // locality to the weights of its backends that answer
+	weights := map[string]float64{}    // such a locality to its own weight
 	for _, s := range c.spots {
-		if s.alive() && s.priority == inUse {
+		if s.answers() && s.priority == inUse {
 			localities[s.locality] += float64(s.weight)
 			weights[s.locality] = float64(s.localityWeight)
 		}
@@ -144,9 +148,20 @@ func (c *cluster) expected() []float64 {
 	}
 	shares := make([]float64, len(c.spots))
 	for i, s := range c.spots {
-		if s.alive() && s.priority == inUse {
+		if s.answers() && s.priority == inUse {
 			shares[i] = weights[s.locality] / total * float64(s.weight) / localities[s.locality]
 		}
 	}
 	return shares
+}
+
+// inUse returns the addresses of the backends that should have a share of the calls.
+func (c *cluster) inUse() []string {
+	var addresses []string
+	for i, share := range c.expected() {
+		if share > 0 {
+			addresses = append(addresses, c.spots[i].address)
+		}
+	}
+	return addresses
 }

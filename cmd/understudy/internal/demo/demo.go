@@ -57,7 +57,7 @@ const serviceConfig = `{
 	"healthCheckConfig": {"serviceName": ""}
 }`
 
-// Run runs the demo, in well under a minute. It stops all processes that it
+// Run runs the demo, in about half a minute. It stops all processes that it
 // started, also when ctx ends before it does.
 func Run(ctx context.Context, opts Options) error {
 	dir, err := os.MkdirTemp("", "understudy-demo-")
@@ -118,7 +118,7 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 // dial opens the one channel of the demo.
 func dial(target string) (*grpc.ClientConn, error) {
 	return grpc.NewClient(target,
-		understudy.With(discovery.WithServiceConfig(serviceConfig)),
+		understudy.With(discovery.WithServiceConfig(serviceConfig), discovery.WithOutlierDetection()),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // loopback
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second, PermitWithoutStream: true}),
 		// A backend that comes back is found within a second, so that the demo is short.

@@ -22,8 +22,9 @@ type PhaseResult struct {
 	Failed int    `json:"failed"`
 	// Priority is the highest that answered, -1 if none did.
 	Priority int `json:"priority"`
-	// FailoverMS is the time from the last kill to the first answer of the next
-	// priority, in milliseconds; nil where the phase has no failover.
+	// FailoverMS is the time from the last kill, or since all answer with errors, to the
+	// first answer of the next priority, in milliseconds; nil where the phase has no
+	// failover.
 	FailoverMS *float64         `json:"failover_ms"`
 	Endpoints  []EndpointResult `json:"endpoints"`
 	// Problems say what is not as it should be.

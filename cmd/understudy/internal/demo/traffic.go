@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,10 +27,12 @@ type traffic struct {
 	heard chan struct{} // closed and replaced at each call's end
 }
 
-// The calls: so many at a time, each sender pausing so long after each of its own.
+// The calls: so many at a time, each sender pausing so long after each of its own. With
+// one more, a backend could take five calls along when it dies, which outlier detection
+// holds against it when it is back.
 const (
-	senders = 8
-	pause   = 4 * time.Millisecond
+	senders = 4
+	pause   = 2 * time.Millisecond
 )
 
 // startTraffic starts sending.
@@ -107,6 +110,30 @@ func (t *traffic) await(ctx context.Context, n int, want []string) error {
 		}
 		if len(missing) == 0 {
 			break
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-heard:
+		}
+	}
+	return nil
+}
+
+// awaitRow returns when so many calls in a row, that ended after the nth, were answered by
+// those of want, or when ctx ends, with its error.
+func (t *traffic) awaitRow(ctx context.Context, n int, want []string, row int) error {
+	for found := 0; found < row; {
+		calls, heard := t.since(n)
+		n += len(calls)
+		for _, c := range calls {
+			found++
+			if c.err != nil || !slices.Contains(want, c.address) {
+				found = 0
+			}
+			if found == row {
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():
