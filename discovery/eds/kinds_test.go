@@ -2,13 +2,20 @@ package eds
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -93,4 +100,71 @@ func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 		callers.Wait()
 		return calls.Load()
 	}
+}
+
+// A cluster that one channel uses by itself and another through an aggregate is asked for
+// once, on one stream, and both are told what changes.
+func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "near", "rest"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("rest"), adstest.Cluster("rest", "10.1.0.2:1"))
+		var mu sync.Mutex
+		streams := 0
+		s.start(server, func(stream *adstest.Stream) error {
+			mu.Lock()
+			streams++
+			mu.Unlock()
+			return catalogue.Serve(stream)
+		})
+		b := s.builder()
+		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		s.expect(`10.1.0.1:1 near/child0, 10.1.0.2:1 rest/child0 of ["near/child0","rest/child0"]`)
+		defer s.open(b, "eds://"+server+"/near?cds=true")()
+		s.expect(`10.1.0.1:1 near/child0 of ["near/child0"]`)
+		catalogue.Set(adstest.Cluster("near", "10.1.0.9:1"))
+		got := strings.Split(s.saw(), "\n")
+		slices.Sort(got)
+		want := []string{`10.1.0.9:1 near/child0 of ["near/child0"]`, `10.1.0.9:1 near/child0, 10.1.0.2:1 rest/child0 of ["near/child0","rest/child0"]`}
+		if !slices.Equal(got, want) {
+			t.Errorf("the channels saw %q, want %q", got, want)
+		}
+		if streams != 1 {
+			t.Errorf("%d streams, want one", streams)
+		}
+	})
+}
+
+// A response that lacks a cluster deletes it, by Envoy's rules. Here that changes nothing, as
+// gRFC A53 allows: neither for the channel that has it nor for one that comes later.
+func TestClusterThatIsNoLongerSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		shop, near := adstest.Aggregate("shop", "near"), adstest.EDS("near")
+		s.start(server, func(stream *adstest.Stream) error {
+			version := 0
+			send := func(list ...*clusterv3.Cluster) error {
+				version++
+				r := &discoveryv3.DiscoveryResponse{TypeUrl: adstest.ClustersURL, VersionInfo: fmt.Sprint(version), Nonce: fmt.Sprint(version)}
+				for _, c := range list {
+					r.Resources = append(r.Resources, adstest.Any(c))
+				}
+				time.Sleep(time.Second) // until it is asked for what the last one named
+				return stream.Send(r)
+			}
+			err := errors.Join(send(shop), send(shop, near))
+			time.Sleep(time.Second)
+			err = errors.Join(err, stream.Respond("1", "e", adstest.Cluster("near", "10.1.0.1:1")), send(shop), send())
+			return errors.Join(err, stream.Drain())
+		})
+		b := s.builder()
+		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		time.Sleep(10 * time.Second)
+		s.expect(`10.1.0.1:1 near/child0 of ["near/child0"]`)
+		time.Sleep(time.Hour)
+		s.expect("")
+		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		s.expect(`10.1.0.1:1 near/child0 of ["near/child0"]`)
+	})
 }

@@ -11,17 +11,17 @@ import (
 // tables are the documents with sentence tables that this package keeps; priority and
 // pickfirst keep their own.
 var tables = map[string]struct {
-	scenarios string // the directory of the scenario files that it names, "" for none
-	rows      int    // at least
+	scenarios []string // the directories of the scenario files that it names
+	rows      int      // at least
 }{
-	"docs/a34.md": {"", 60},
-	"docs/a28.md": {"internal/core/weightedtarget/testdata", 18},
-	"docs/a37.md": {"discovery/testdata/a37", 30},
+	"docs/a34.md": {nil, 60},
+	"docs/a28.md": {[]string{"internal/core/weightedtarget/testdata"}, 18},
+	"docs/a37.md": {[]string{"discovery/testdata/a37", "internal/core/clusters/testdata/graphs"}, 70},
 }
 
 // tested are the directories whose tests these documents name.
 var tested = []string{
-	"discovery", "discovery/eds", "discovery/failover", "discovery/srv", "internal/e2e", "internal/feed", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/edf", "internal/weighted",
+	"discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/internal/cds", "discovery/srv", "internal/core/clusters", "internal/e2e", "internal/feed", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/edf", "internal/weighted",
 	"topology", "weightedroundrobin", "weightedtarget",
 }
 
@@ -64,7 +64,7 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 			}
 			scenarios := scenarioName.FindAllStringSubmatch(by, -1)
 			for _, m := range scenarios {
-				comments := commentsOf(t, table.scenarios+"/"+m[1])
+				comments := commentsOf(t, table.scenarios, m[1])
 				for words := range strings.SplitSeq(m[2], ", ") {
 					if words = strings.TrimSpace(words); words != "" && !strings.Contains(comments, words) {
 						t.Errorf("%s: no comment of %s has the words %q", document, m[1], words)
@@ -81,13 +81,18 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// commentsOf returns the comments of a scenario file, on one line.
-func commentsOf(t *testing.T, file string) string {
+// commentsOf returns the comments of the scenario files of a name, on one line.
+func commentsOf(t *testing.T, dirs []string, name string) string {
 	t.Helper()
 	var comments strings.Builder
-	for line := range strings.Lines(read(t, file)) {
-		if comment, ok := strings.CutPrefix(line, "# "); ok {
-			comments.WriteString(strings.TrimSpace(comment) + " ")
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join("../..", dir, name)); err != nil {
+			continue
+		}
+		for line := range strings.Lines(read(t, dir+"/"+name)) {
+			if comment, ok := strings.CutPrefix(line, "# "); ok {
+				comments.WriteString(strings.TrimSpace(comment) + " ")
+			}
 		}
 	}
 	return comments.String()
