@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+)
+
+// What is wrong with a DNS name is the error of its part, and the others go on. A truncated
+// answer is asked for again over TCP, however long it is.
+func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	good := startServer(t, "good", nil)
+	port := good.address[strings.LastIndex(good.address, ":")+1:]
+	dns := startDNS(t)
+	for _, kind := range []string{"A", "AAAA"} {
+		dns.SetAnswer("broken.test", kind, dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
+		dns.SetAnswer("refused.test", kind, dnstest.Answer{Code: dnsmessage.RCodeRefused})
+		dns.SetAnswer("silent.test", kind, dnstest.Answer{Silent: true})
+		dns.Set("loop.test", kind, "CNAME other.test.")
+		dns.Set("other.test", kind, "CNAME loop.test.")
+	}
+	var many []string
+	for i := range 1500 {
+		many = append(many, fmt.Sprintf("127.%d.%d.1", 1+i/250, i%250))
+	}
+	dns.Set("many.test", "A", many...) // nobody is there
+	dns.SetAnswer("cut.test", "A", dnstest.Answer{Records: []string{"127.0.0.1"}, Truncated: true})
+	wants := map[string]string{
+		"gone": "its resolver answered without addresses", "broken": "server misbehaving", "refused": "",
+		"silent": "i/o timeout", "loop": "",
+	}
+	var parts []string
+	for name := range wants {
+		parts = append(parts, "dns://"+dns.Address()+"/"+name+".test.:1")
+	}
+	parts = append(parts, "dns://"+dns.Address()+"/cut.test:"+port)
+	cc := newClient(t, "failover:///"+strings.Join(parts, ",")+"?failoverTimeout=2s")
+	awaitName(deadline(t, 60*time.Second), t, cc, "good")
+	for name, want := range wants {
+		logged.Wait(t, 60*time.Second, "failover: dns://"+dns.Address()+"/"+name+".test.:1: ", want)
+	}
+	cc = newClient(t, "failover:///dns://"+dns.Address()+"/many.test:1,dns://"+dns.Address()+"/cut.test:"+port)
+	awaitName(deadline(t, 60*time.Second), t, cc, "good")
+	logged.Wait(t, 60*time.Second, "many.test:1", "1501 endpoints in 2 priorities")
+}
+
+// Likewise with clusters: one that names itself, one of an unsupported type, one whose
+// management server says nothing, and names that do not exist.
+func TestClustersThatFailLeaveTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	good := startServer(t, "good", nil)
+	host, port, _ := strings.Cut(good.address, ":")
+	silent := manager(t, (*adstest.Stream).Drain)
+	loop := manager(t, adstest.NewCatalogue(adstest.Aggregate("shop", "shop")).Serve)
+	path := filepath.Join(t.TempDir(), "clusters.yaml")
+	address := func(host, port string) string {
+		return "{endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: " + host + ", port_value: " + port + "}}}}]}]}"
+	}
+	content := `clusters:
+- {name: original, type: ORIGINAL_DST}
+- {name: logical, type: LOGICAL_DNS, load_assignment: ` + address("gone.invalid", "1") + `}
+- {name: strict, type: STRICT_DNS, load_assignment: ` + address("gone.invalid", "2") + `}
+- {name: good, type: STATIC, load_assignment: ` + address(host, port) + `}
+- name: all
+  cluster_type:
+    name: envoy.clusters.aggregate
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
+      clusters: [all, original, nowhere, logical, strict, good]
+`
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := "file://" + path + "%3Fcluster=all"
+	cc := newClient(t, "failover:///eds://"+silent+"/shop%3Fcds=true,eds://"+loop+"/shop%3Fcds=true,"+file+"?failoverTimeout=2s")
+	awaitName(deadline(t, 60*time.Second), t, cc, "good")
+	for _, want := range [][]string{
+		{"eds://" + silent + "/shop", `no cluster "shop"`, "the server has no such resource"},
+		{"eds://" + loop + "/shop", `cluster "shop" names itself: shop -> shop`},
+		{path, `cluster "all" names itself: all -> all`},
+		{path, "/original: ", "type ORIGINAL_DST is not supported"},
+		{path, "/nowhere: ", "the file has no such cluster"},
+		{path, "/logical: "},
+		{path, "/strict: "},
+	} {
+		logged.Wait(t, 60*time.Second, want...)
+	}
+}
