@@ -145,6 +145,8 @@ func (c *collection) priority(child *Child, d prioritypolicy.Child) {
 	}
 	left := func(what string, p prioritypolicy.Child) {
 		switch {
+		case p.Standby:
+			child.Why = what + ", on standby"
 		case !p.Failover.IsZero():
 			child.Why = "connecting, the next priority steps in in " + printable.Duration(p.Failover.Sub(c.now))
 		case !p.Failback.IsZero():

@@ -181,6 +181,16 @@ func TestThePageSaysWhyAReadyPriorityIsNotUsed(t *testing.T) {
 	})
 }
 
+// A priority that is connected before it is needed says so.
+func TestThePageShowsAStandby(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?warmStandby=1"}
+		tell(t, s, at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 1), at(2, "eu-south", "c", 1))
+		_, page := channel(t)
+		wantTexts(t, page, "Calls go to p0 us-east/a.", "READY, on standby", "not needed yet, so not connected")
+	})
+}
+
 // Before there is any policy, the source's reason is what there is to show.
 func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

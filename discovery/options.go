@@ -59,7 +59,7 @@ func WithFailoverTimeout(d time.Duration) Option {
 }
 
 // WithFailbackDelay sets how long a priority must have been READY again before calls go
-// back to it. It is not negative; the default is 0: at once.
+// back to it. It is from 0 to 24 h; the default is 0: at once.
 func WithFailbackDelay(d time.Duration) Option {
 	return func(o *options) { o.settings.FailbackDelay = d }
 }
@@ -83,6 +83,34 @@ func WithPickFirst() Option {
 // default is 0: a priority is used as long as anything of it is READY.
 func WithMinReady(minReady, recovery float64) Option {
 	return func(o *options) { o.settings.MinReady, o.settings.MinReadyRecovery = minReady, recovery }
+}
+
+// WithWarmStandby connects the next n priorities before they are needed, from 0 to 128:
+// a failover then waits for no connection. It costs connections that carry no calls, at
+// each client. The default is 0: none.
+func WithWarmStandby(n int) Option {
+	return func(o *options) { o.settings.WarmStandby = n }
+}
+
+// WithFastFailover sends the calls of a priority that has lost its connections to a lower
+// one that is READY while it connects again, see WithWarmStandby. By default calls wait for
+// it, at most for the failover timeout.
+func WithFastFailover() Option {
+	return func(o *options) { o.settings.FastFailover = true }
+}
+
+// WithFailbackJitter spreads the way back of many clients over a window: each waits for a
+// random part of it beyond the failback delay. It is from 0 to 24 h; the default is 0.
+func WithFailbackJitter(window time.Duration) Option {
+	return func(o *options) { o.settings.FailbackJitter = window }
+}
+
+// WithMaxFailbackDelay lets the failback delay double each time that a priority fails
+// again soon after it came back, or before it did, up to a bound of 24 h at most. Once it
+// has been in use for as long as the bound, the delay is what it was. The default is 0:
+// the delay does not grow.
+func WithMaxFailbackDelay(bound time.Duration) Option {
+	return func(o *options) { o.settings.MaxFailbackDelay = bound }
 }
 
 // WithOutlierDetection takes endpoints whose calls fail out of use for a while, and
@@ -156,6 +184,22 @@ var parameters = map[string]func(*options, string) error{
 		o.settings.MinReadyRecovery, err = parseFraction(v)
 		return err
 	},
+	"warmStandby": func(o *options, v string) (err error) {
+		o.settings.WarmStandby, err = parseCount(v)
+		return err
+	},
+	"fastFailover": func(o *options, v string) (err error) {
+		o.settings.FastFailover, err = parseBool(v)
+		return err
+	},
+	"failbackJitter": func(o *options, v string) (err error) {
+		o.settings.FailbackJitter, err = parseDuration(v)
+		return err
+	},
+	"maxFailbackDelay": func(o *options, v string) (err error) {
+		o.settings.MaxFailbackDelay, err = parseDuration(v)
+		return err
+	},
 	"outlierDetection": func(o *options, v string) (err error) {
 		o.settings.OutlierDetection, err = parseBool(v)
 		o.settings.NoOutlierDetection = !o.settings.OutlierDetection
@@ -169,6 +213,14 @@ func parseFraction(text string) (float64, error) {
 		return 0, fmt.Errorf("%q given, want a number from 0 to 1, such as 0.6", text)
 	}
 	return f, nil
+}
+
+func parseCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q given, want a whole number such as 1", text)
+	}
+	return n, nil
 }
 
 func parseBool(text string) (bool, error) {
@@ -190,7 +242,7 @@ func parseDuration(text string) (time.Duration, error) {
 // check says what is wrong with the settings, wherever they come from.
 func (o *options) check() error {
 	for name, d := range map[string]time.Duration{
-		"failbackDelay": o.settings.FailbackDelay, "failoverTimeout": o.settings.FailoverTimeout, "slowStart": o.settings.SlowStart,
+		"failoverTimeout": o.settings.FailoverTimeout, "slowStart": o.settings.SlowStart,
 	} {
 		if d < 0 {
 			if name == "failoverTimeout" {
@@ -199,11 +251,8 @@ func (o *options) check() error {
 			return fmt.Errorf("%s: %v given, want a duration such as 10s, or 0s for none", name, d)
 		}
 	}
-	if f := o.settings.MinReady; !(f >= 0 && f <= 1) {
-		return fmt.Errorf("minReady: %v given, want a number from 0 to 1", f)
-	}
-	if f := o.settings.MinReadyRecovery; f != 0 && !(f >= o.settings.MinReady && f <= 1) {
-		return fmt.Errorf("minReadyRecovery: %v given, want a number from minReady, %v, to 1", f, o.settings.MinReady)
+	if err := o.settings.Check(); err != nil {
+		return err
 	}
 	if o.settings.OutlierDetection && o.settings.PickFirst {
 		return errors.New("outlierDetection: true given together with pickFirst, want one of them: one pick_first over several endpoints does not notice that one of them is ejected")

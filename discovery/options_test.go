@@ -34,6 +34,10 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 	options := []discovery.Option{
 		discovery.WithFailoverTimeout(3 * time.Second), discovery.WithFailbackDelay(time.Minute), discovery.WithSlowStart(30 * time.Second),
 	}
+	comingBack := []discovery.Option{
+		discovery.WithWarmStandby(2), discovery.WithFastFailover(), discovery.WithFailbackDelay(10 * time.Second),
+		discovery.WithFailbackJitter(20 * time.Second), discovery.WithMaxFailbackDelay(30 * time.Second),
+	}
 	for _, test := range []struct {
 		target string
 		opts   []discovery.Option
@@ -47,6 +51,9 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 		{"x:///y", []discovery.Option{discovery.WithPickFirst()}, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
 		{"x:///y?minReady=0.6", nil, []string{`"failbackDelay":"0s","minReady":0.6}`}},
 		{"x:///y?minReadyRecovery=0.9", []discovery.Option{discovery.WithMinReady(0.6, 0.8)}, []string{`"minReady":0.6,"minReadyRecovery":0.9}`}},
+		{"x:///y?warmStandby=1&fastFailover=true&failbackJitter=20s&maxFailbackDelay=30s", nil, []string{`"failbackDelay":"0s","warmStandby":1,"fastFailover":true,"failbackJitter":"20s","maxFailbackDelay":"30s"}`}},
+		{"x:///y", comingBack, []string{`"failbackDelay":"10s","warmStandby":2,"fastFailover":true,"failbackJitter":"20s","maxFailbackDelay":"30s"}`}},
+		{"x:///y?warmStandby=0&fastFailover=false&failbackJitter=0s&maxFailbackDelay=0s", comingBack, []string{`"failbackDelay":"10s"}`}},
 		{"x:///y", nil, []string{`"reportEmptied":false,"childPolicy":[{"understudy_drop"`}},
 		{"x:///y?outlierDetection=true", nil, []string{emptied}},
 		{"x:///y", []discovery.Option{discovery.WithOutlierDetection()}, []string{emptied}},
@@ -64,7 +71,7 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 }
 
 func TestMistakesInOptions(t *testing.T) {
-	const all = "want one of authority, failbackDelay, failoverTimeout, minReady, minReadyRecovery, outlierDetection, pickFirst, shelf, slowStart"
+	const all = "want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, outlierDetection, pickFirst, shelf, slowStart, warmStandby"
 	parse := func(t *discovery.Target) ([]discovery.Part, error) {
 		t.Parameter("shelf")
 		return []discovery.Part{{Source: &scripted{}}}, nil
@@ -77,7 +84,15 @@ func TestMistakesInOptions(t *testing.T) {
 		{"failovertimeout=1s", nil, `target "x:///y?failovertimeout=1s" has the unknown parameter "failovertimeout" (in a name, ? is %3F), ` + all},
 		{"failoverTimeout=1", nil, `failoverTimeout: "1" given, want a duration such as 10s`},
 		{"failoverTimeout=0s", nil, "failoverTimeout: a duration that is not positive given"},
-		{"failbackDelay=-1s", nil, "failbackDelay: -1s given, want a duration such as 10s, or 0s for none"},
+		{"failbackDelay=-1s", nil, "failbackDelay: -1s given, want a duration such as 10s, from 0s to 24h0m0s"},
+		{"failbackDelay=25h", nil, "failbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s"},
+		{"warmStandby=some", nil, `warmStandby: "some" given, want a whole number such as 1`},
+		{"warmStandby=-1", nil, "warmStandby: -1 given, want 0 to 128"},
+		{"", discovery.WithWarmStandby(129), "warmStandby: 129 given, want 0 to 128"},
+		{"fastFailover=1s", nil, `fastFailover: "1s" given, want true or false`},
+		{"failbackJitter=-1s", nil, "failbackJitter: -1s given, want a duration such as 10s, from 0s to 24h0m0s"},
+		{"", discovery.WithMaxFailbackDelay(25 * time.Hour), "maxFailbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s"},
+		{"failbackDelay=1m", discovery.WithMaxFailbackDelay(30 * time.Second), "maxFailbackDelay: 30s given, want 0s, or failbackDelay, 1m0s, and more"},
 		{"slowStart=soon", nil, `slowStart: "soon" given, want a duration such as 10s`},
 		{"pickFirst=yes", nil, `pickFirst: "yes" given, want true or false`},
 		{"authority=a&authority=b", nil, "has not one authority, but none or several"},

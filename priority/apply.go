@@ -3,6 +3,7 @@ package priority
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
@@ -17,6 +18,7 @@ const (
 	failover = iota
 	deactivation
 	failback
+	steady
 )
 
 // event notes what an event made of a child, and does what the core asks for.
@@ -36,6 +38,8 @@ func (p *policy) apply(actions []core.Action) {
 			// A56 runs child.Update() and then reads the child's state.
 			c.Update(p.config.Children[a.Child].Config, shell.WithEndpoints(p.state, p.groups[a.Child]))
 			p.event(a.Child, p.core.Updated(a.Child))
+		case core.MakeStandby:
+			p.Event(func() { p.apply(p.core.StandbyDue()) }) // which is after the flush
 		case core.Destroy:
 			delete(p.children, a.Child)
 			p.note(a.Child)
@@ -76,9 +80,14 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 	case core.StopDeactivation:
 		c.StopTimer(deactivation)
 	case core.StartFailback:
-		c.StartTimer(failback, a.After, func() { p.apply(p.core.FailbackTimerFired(a.Child)) })
+		after := a.After + time.Duration(p.random()*float64(a.Jitter))
+		c.StartTimer(failback, after, func() { p.apply(p.core.FailbackTimerFired(a.Child)) })
 	case core.StopFailback:
 		c.StopTimer(failback)
+	case core.StartSteady:
+		c.StartTimer(steady, a.After, func() { p.apply(p.core.SteadyTimerFired(a.Child)) })
+	case core.StopSteady:
+		c.StopTimer(steady)
 	}
 }
 

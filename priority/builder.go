@@ -15,7 +15,11 @@
 //	    "removedChildRetention": "15m",
 //	    "failbackDelay": "0s",
 //	    "minReady": 0.6,
-//	    "minReadyRecovery": 0.8
+//	    "minReadyRecovery": 0.8,
+//	    "warmStandby": 1,
+//	    "fastFailover": true,
+//	    "failbackJitter": "20s",
+//	    "maxFailbackDelay": "30s"
 //	}}
 //
 //	field                                      type              default   range                         from
@@ -26,9 +30,13 @@
 //	failoverTimeout                            duration          "10s"     more than "0s"                A56; a field of our own
 //	childRetention                             duration          "15m"     "0s" and more                 A56; a field of our own
 //	removedChildRetention                      duration          "15m"     "0s" and more                 A56; a field of our own
-//	failbackDelay                              duration          "0s"      "0s" and more                 our own
+//	failbackDelay                              duration          "0s"      "0s" to "24h"                 our own
 //	minReady                                   number            0         0 to 1                        our own
 //	minReadyRecovery                           number            0         0, or minReady to 1           our own
+//	warmStandby                                number            0         0 to 128                      our own
+//	fastFailover                               bool              false     false, true                   our own
+//	failbackJitter                             duration          "0s"      "0s" to "24h"                 our own
+//	maxFailbackDelay                           duration          "0s"      "0s", or failbackDelay to "24h"  our own
 //
 // priorities has the names of children, the highest first. A child that it leaves out is
 // not created; one that exists already is updated and kept. Without priorities, calls
@@ -38,6 +46,12 @@
 // higher one is in use; removedChildRetention is how long one is kept that is not
 // configured any more; failbackDelay is how long a child must have been READY before it
 // takes over from a lower one that is READY.
+//
+// warmStandby is how many of the priorities below the one in use are connected before they
+// are needed; fastFailover says that a child that has lost its connections is not waited
+// for while a lower one is READY. failbackJitter is a window, of which a random part is
+// added to each failback delay. maxFailbackDelay is what the delay of a child that keeps
+// failing again grows to, doubling each time; "0s" lets it stay as it is.
 //
 // Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". Of a
 // list of policies the first that is registered is taken. A field that is not known is

@@ -98,6 +98,13 @@ func TestParseConfigNamesTheField(t *testing.T) {
 		`{"failoverTimeout": "0s"}`:                                                                          `failoverTimeout: "0s" given, want a positive duration`,
 		`{"childRetention": "-1s"}`:                                                                          `childRetention: "-1s" given, want a duration such as "10s" that is not negative`,
 		`{"removedChildRetention": {}}`:                                                                      `removedChildRetention: {} given`,
+		`{"warmStandby": -1}`:                                                                                `warmStandby: -1 given, want a whole number from 0`,
+		`{"warmStandby": 129}`:                                                                               `warmStandby: 129 given, want 0 to 128`,
+		`{"fastFailover": 1}`:                                                                                `fastFailover: 1 given, want true or false`,
+		`{"failbackJitter": "-1s"}`:                                                                          `failbackJitter: "-1s" given, want a duration such as "10s" that is not negative`,
+		`{"failbackJitter": "25h"}`:                                                                          `failbackJitter: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s`,
+		`{"failbackDelay": "25h"}`:                                                                           `failbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s`,
+		`{"failbackDelay": "10s", "maxFailbackDelay": "9s"}`:                                                 `maxFailbackDelay: 9s given, want 0s, or failbackDelay, 10s, and more`,
 		`{"failbackDelay": "9999999999999999999h"}`:                                                          `failbackDelay: "9999999999999999999h" given`,
 	} {
 		c, err := balancer.Get(Name).(balancer.ConfigParser).ParseConfig(json.RawMessage(raw))

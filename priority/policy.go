@@ -2,6 +2,7 @@ package priority
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type policy struct {
 	reresolution atomic.Pointer[reresolution]
 
 	core     *core.Core
+	random   func() float64 // a random number in [0, 1)
 	children map[string]*shell.Child
 	noted    map[string]*noted // of those
 	titles   map[string]string
@@ -39,7 +41,7 @@ type policy struct {
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	return &policy{Shell: s, core: core.New(), children: make(map[string]*shell.Child), noted: make(map[string]*noted)}
+	return &policy{Shell: s, core: core.New(), random: rand.Float64, children: make(map[string]*shell.Child), noted: make(map[string]*noted)}
 }
 
 // coreConfig returns the part of the configuration that the core needs to know.
@@ -53,6 +55,10 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 		FailbackDelay:         time.Duration(c.FailbackDelay),
 		MinReady:              c.MinReady,
 		MinReadyRecovery:      c.MinReadyRecovery,
+		WarmStandby:           int(c.WarmStandby),
+		FastFailover:          c.FastFailover,
+		FailbackJitter:        time.Duration(c.FailbackJitter),
+		MaxFailbackDelay:      time.Duration(c.MaxFailbackDelay),
 	}
 }
 
@@ -132,6 +138,7 @@ type Child struct {
 	// will take over from the priority in use, and Deactivation when it will be closed;
 	// zero where that timer does not run.
 	Failover, Failback, Deactivation time.Time
+	Standby                          bool // connected although it is not needed yet
 }
 
 // Describe says which child is in use, and what people call each and what it counts as.
@@ -154,6 +161,7 @@ func (p *policy) describe(name string) Child {
 	child := Child{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(p.groups[name])}
 	child.CountsAs, _ = p.core.State(name)
 	child.Since, _ = p.since(name)
+	child.Standby = p.core.Standby(name)
 	if child.Why = p.poor(name); child.CountsAs == core.TransientFailure {
 		child.Why = p.reasonOf(name).text
 	}

@@ -39,7 +39,11 @@ type recorder struct {
 func newRecorder() *recorder {
 	r := &recorder{children: map[string]*scriptedChild{}}
 	target := resolver.Target{URL: url.URL{Scheme: "lbtest", Path: "/target"}}
-	r.policy = NewBuilder(Name).Build(r, balancer.BuildOptions{Target: target})
+	r.policy = shell.Spec[lbconfig.Priority]{Name: "priority", New: func(s *shell.Shell) shell.Policy[lbconfig.Priority] {
+		p := newPolicy(s)
+		p.(*policy).random = func() float64 { return scenario.Random }
+		return p
+	}}.Builder(Name).Build(r, balancer.BuildOptions{Target: target})
 	return r
 }
 
@@ -189,6 +193,10 @@ func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 		FailbackDelay:         lbconfig.Duration(u.Config.FailbackDelay),
 		MinReady:              u.Config.MinReady,
 		MinReadyRecovery:      u.Config.MinReadyRecovery,
+		WarmStandby:           uint32(u.Config.WarmStandby),
+		FastFailover:          u.Config.FastFailover,
+		FailbackJitter:        lbconfig.Duration(u.Config.FailbackJitter),
+		MaxFailbackDelay:      lbconfig.Duration(u.Config.MaxFailbackDelay),
 	}
 	for _, name := range u.Config.Children {
 		c.Children[name] = lbconfig.PriorityChild{

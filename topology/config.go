@@ -38,15 +38,10 @@ type priorityChild struct {
 
 // encode returns the configuration of the tree over priorities, in order.
 func encode(priorities []priorityChild, settings Settings) json.RawMessage {
-	top := lbconfig.NewPriority()
+	top := settings.choice()
 	top.Children = make(map[string]lbconfig.PriorityChild, len(priorities))
 	top.Priorities = make([]string, 0, len(priorities))
 	top.RemovedChildRetention = retention
-	top.FailbackDelay = lbconfig.Duration(settings.FailbackDelay)
-	top.MinReady, top.MinReadyRecovery = settings.MinReady, settings.MinReadyRecovery
-	if settings.FailoverTimeout > 0 {
-		top.FailoverTimeout = lbconfig.Duration(settings.FailoverTimeout)
-	}
 	for _, p := range priorities {
 		top.Priorities = append(top.Priorities, p.name)
 		top.Children[p.name] = lbconfig.PriorityChild{

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
@@ -26,12 +27,48 @@ type Settings struct {
 	// calls go to the next one that has as much, if there is one. They come back at
 	// MinReadyRecovery, or at MinReady where that is more.
 	MinReady, MinReadyRecovery float64
+	// WarmStandby is how many of the priorities below the one in use are connected before
+	// they are needed. 0 is A56's behaviour: none.
+	WarmStandby int
+	// FastFailover says that a priority that has lost its connections is not waited for
+	// while a lower one is READY. Otherwise it has FailoverTimeout to connect again.
+	FastFailover bool
+	// FailbackJitter is the window over which the clients of a fleet spread their way
+	// back: each waits for a random part of it beyond FailbackDelay.
+	FailbackJitter time.Duration
+	// MaxFailbackDelay is what FailbackDelay grows to, doubling, while a priority keeps
+	// failing again. 0 lets it stay as it is.
+	MaxFailbackDelay time.Duration
 	// OutlierDetection takes endpoints whose calls fail out of use for a while, and
 	// priorities whose endpoints all do (gRFC A50). It goes before what clusters say of
 	// it, and has no effect with PickFirst, which does not notice.
 	OutlierDetection bool
 	// NoOutlierDetection does none, whatever clusters say of it.
 	NoOutlierDetection bool
+}
+
+// Check says which of the values of MinReady, MinReadyRecovery, WarmStandby and what is
+// about coming back are out of range, and what the range is.
+func (s Settings) Check() error {
+	if s.WarmStandby < 0 || s.WarmStandby > lbconfig.MostStandbys {
+		return fmt.Errorf("warmStandby: %d given, want 0 to %d", s.WarmStandby, lbconfig.MostStandbys)
+	}
+	return s.choice().CheckChoice()
+}
+
+// choice returns the configuration of the top of the tree without its children.
+func (s Settings) choice() *lbconfig.Priority {
+	top := lbconfig.NewPriority()
+	if s.FailoverTimeout > 0 {
+		top.FailoverTimeout = lbconfig.Duration(s.FailoverTimeout)
+	}
+	top.FailbackDelay = lbconfig.Duration(s.FailbackDelay)
+	top.FailbackJitter = lbconfig.Duration(s.FailbackJitter)
+	top.MaxFailbackDelay = lbconfig.Duration(s.MaxFailbackDelay)
+	top.MinReady, top.MinReadyRecovery = s.MinReady, s.MinReadyRecovery
+	top.WarmStandby = uint32(max(s.WarmStandby, 0))
+	top.FastFailover = s.FastFailover
+	return top
 }
 
 // outlierDetection returns the policy of one priority, with child below it. The policy

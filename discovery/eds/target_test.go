@@ -71,7 +71,7 @@ func TestTargetsThatAreWrong(t *testing.T) {
 
 func TestQueriesThatAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, cds, failbackDelay, failoverTimeout, fallbackOnReachabilityOnly, minReady, minReadyRecovery, outlierDetection, pickFirst, slowStart`,
+		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, cds, failbackDelay, failbackJitter, failoverTimeout, fallbackOnReachabilityOnly, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, outlierDetection, pickFirst, slowStart, warmStandby`,
 		"eds://h:1/payments?":                             "has a question mark that nothing follows (in a name, ? is %3F)",
 		"eds://h:1/payments?fallbackOnReachabilityOnly=a": `"a" given, want true or false`,
 		"eds://user:pw@h:1/payments?pickFirst=2":          `pickFirst: "2" given, want true or false`,

@@ -93,7 +93,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"failover://[us:443":                     `does not parse: missing ']' in host`,
 		"failover://user@/eu:443":                `has user information: "user"`,
 		"failover:us:443,eu:443":                 `no slashes before its parts: "us:443,eu:443"; want the form failover:///`,
-		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failoverTimeout, minReady, minReadyRecovery, outlierDetection, pickFirst, refresh, removeAfter, slowStart`,
+		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, outlierDetection, pickFirst, refresh, removeAfter, slowStart, warmStandby`,
 		"failover:///us:443?":                    `has a question mark that nothing follows (in a name, ? is %3F)`,
 		"failover:///us:443#x":                   `has a fragment (in a part, # is written %23): "x"`,
 		"failover:///us:443,":                    `part 2, "": it is empty`,

@@ -39,7 +39,7 @@ type Child struct {
 }
 
 // timersEach is the number of timers of a child.
-const timersEach = 3
+const timersEach = 4
 
 // Handlers are a policy's answers to what a child does.
 type Handlers struct {

@@ -15,6 +15,9 @@ type Action struct {
 	// After is how long a timer that is to be started runs, and for PublishTimeout
 	// how long the child was given to connect.
 	After time.Duration
+	// Jitter is the window, for StartFailback: a part of it that is drawn at random is
+	// added to After.
+	Jitter time.Duration
 }
 
 // Kind is what an Action asks for.
@@ -32,6 +35,10 @@ const (
 	// ExitIdle asks to tell a child to connect.
 	ExitIdle
 
+	// MakeStandby asks for the event StandbyDue, once what is to be published has been:
+	// no call is to wait until a standby has been made.
+	MakeStandby
+
 	// StartFailover and its like ask to start a timer of a child that does not
 	// run, or to stop one that does. When it fires, the event of its name is due.
 	StartFailover
@@ -40,6 +47,8 @@ const (
 	StopDeactivation
 	StartFailback
 	StopFailback
+	StartSteady
+	StopSteady
 
 	// Publish asks to publish the state and picker that the child last reported,
 	// or CONNECTING and a picker that queues if it has not reported yet.

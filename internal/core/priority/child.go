@@ -16,6 +16,8 @@ type child struct {
 	// seenReadyOrIdle: reported READY or IDLE more recently than TRANSIENT_FAILURE,
 	// which an expired failover timer counts as.
 	seenReadyOrIdle bool
+	// standby: it was made while another one was READY that could take the calls.
+	standby bool
 
 	// refused: it returned an error from its last update, and has reported nothing
 	// since, neither READY nor IDLE before. So long its state is TRANSIENT_FAILURE. What
@@ -35,6 +37,10 @@ type child struct {
 	// lower priority, and fired once it has waited long enough.
 	failback timer
 	woken    bool // told to leave IDLE since its last report
+
+	served bool  // it has been READY and not poor since it came into use
+	flaps  int   // how often it has failed since it was last steady
+	steady timer // running while it is in use after such a failure
 }
 
 // connectivityState is the pseudo-code's connectivity_state().
@@ -62,7 +68,7 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	child.woken = false
 	c.weigh(child)
 	if state != Ready || child.poor() {
-		c.stopFailback(child)
+		c.failWhileWaiting(child)
 	}
 	switch state {
 	case Ready, Idle:
@@ -118,6 +124,7 @@ func (c *Core) destroy(child *child) {
 	c.stopFailover(child)
 	c.maybeReactivate(child)
 	c.stopFailback(child)
+	c.stopSteady(child)
 	delete(c.children, child.name)
 	c.do(Destroy, child.name)
 }

@@ -14,16 +14,14 @@ func (c *Core) choosePriority() {
 		c.publish(nil)
 		return
 	}
-	poor := none // the highest that is, which is not in the pseudo-code
+	// Not in the pseudo-code: the highest that is poor, and whether one was passed.
+	poor, passed := none, false
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
 		if !ok {
 			// The child does not exist: create it.
-			child = c.createChild(childName)
-			c.children[childName] = child
-			c.update(child)
-			c.waitingFor = child
+			c.makeChild(childName).standby = passed
 			return
 		}
 		// The child exists: reactivate it if needed.
@@ -34,6 +32,10 @@ func (c *Core) choosePriority() {
 			poor = priority
 		}
 		if child.poor() || c.failbackDelayed(priority, child) {
+			continue
+		}
+		if c.passes(priority, child, passed) {
+			passed = true
 			continue
 		}
 		if poor != none && c.waitsFor(child) {
@@ -67,20 +69,32 @@ func (c *Core) choosePriority() {
 	c.setCurrentPriority(len(c.config.Priorities)-1, false)
 }
 
-// setCurrentPriority is SetCurrentPriority of A56's pseudo-code.
+// makeChild creates a child, and gives it its first update, for which the choice waits.
+func (c *Core) makeChild(name string) *child {
+	child := c.createChild(name)
+	c.children[name] = child
+	c.update(child)
+	c.waitingFor = child
+	return child
+}
+
+// setCurrentPriority is SetCurrentPriority of A56's pseudo-code, with the standbys.
 func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) {
+	c.noteFlaps(priority)
 	c.currentPriority = priority
 	// Deactivate lower priorities if needed.
 	if deactivateLowerPriorities {
-		for p := priority + 1; p < len(c.config.Priorities); p++ {
+		for p := c.lastStandby(priority) + 1; p < len(c.config.Priorities); p++ {
 			if child, ok := c.children[c.config.Priorities[p]]; ok {
 				c.deactivate(child, false)
 			}
 		}
 	}
+	c.keepStandbys(priority)
 	c.endFailback(priority)
 	// Use this child's picker.
 	c.publish(c.children[c.config.Priorities[priority]])
+	c.askForStandbys(priority)
 }
 
 // publish publishes what child has, or that there are no priorities where it is nil,

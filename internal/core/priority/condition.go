@@ -49,10 +49,7 @@ func (c *Core) weigh(child *child) {
 // IDLE, and is told to connect, or its failover timer is pending. One that has failed is
 // not waited for: the next one is looked at.
 func (c *Core) waitsFor(child *child) bool {
-	if child.connectivityState() == Idle && !child.woken {
-		child.woken = true
-		c.do(ExitIdle, child.name)
-	}
+	c.wake(child)
 	return child.connectivityState() == Idle || child.failoverTimerPending()
 }
 

@@ -6,8 +6,9 @@
 //	                                 start p1's failover timer, update p1
 //	p1 was updated               ->  publish p1
 //
-// Beyond A56 there are the failback delay, see Config.FailbackDelay, and children that
-// are READY and should not have the calls all the same, see Condition.
+// Beyond A56 there are the failback delay, see Config.FailbackDelay, children that are
+// READY and should not have the calls all the same, see Condition, and those that are
+// connected before they are needed, see Config.WarmStandby.
 package priority
 
 import (
@@ -37,6 +38,18 @@ type Config struct {
 	// poor, until it has MinReadyRecovery or, where that is less, MinReady again. 0 is
 	// A56's behaviour.
 	MinReady, MinReadyRecovery float64
+	// WarmStandby is how many of the priorities below the one in use are connected before
+	// they are needed. 0 is A56's behaviour.
+	WarmStandby int
+	// FastFailover says that a child that has lost its connections is not waited for
+	// while a lower one is READY. false is A56's behaviour.
+	FastFailover bool
+	// FailbackJitter is the window over which clients spread the end of their failback
+	// delays.
+	FailbackJitter time.Duration
+	// MaxFailbackDelay is what the failback delay of a child that flaps grows to. 0 or
+	// less than FailbackDelay lets it stay as it is.
+	MaxFailbackDelay time.Duration
 }
 
 // Core is the state of one policy. Its methods are the events; they return the
@@ -51,6 +64,7 @@ type Core struct {
 	// is still the one before: the failback delay asks for it.
 	currentPriority int
 	waitingFor      *child // which a choice made, and goes on once it has been updated
+	standbyAsked    bool   // StandbyDue is to come
 
 	published *child // the child in use, nil before the first and for PublishEmpty
 	probed    []string
@@ -195,6 +209,14 @@ func (c *Core) FailbackTimerFired(name string) []Action {
 	}
 	child.failback = fired
 	return c.choose()
+}
+
+// SteadyTimerFired handles the end of StartSteady's time.
+func (c *Core) SteadyTimerFired(name string) []Action {
+	if child, ok := c.children[name]; ok && child.steady == running {
+		child.steady, child.flaps = stopped, 0
+	}
+	return c.take()
 }
 
 // choose chooses a priority unless an update is being applied, be it the policy's or

@@ -4,13 +4,18 @@ package priority
 func (c *Core) ChooseAgain() []Action { return c.choose() }
 
 // Higher returns whether a child of a higher priority than the given one is READY and
-// not poor, or IDLE, or has time to connect.
+// not poor, or IDLE, or is waited for while it connects.
 func (c *Core) Higher(name string) bool {
-	for _, p := range c.config.Priorities {
+	passed := false
+	for i, p := range c.config.Priorities {
 		if p == name {
 			return false
 		}
 		child := c.children[p]
+		if c.passes(i, child, passed) {
+			passed = true
+			continue
+		}
 		if s := child.connectivityState(); s == Ready && !child.poor() || s == Idle || child.failoverTimerPending() {
 			return true
 		}

@@ -3,7 +3,7 @@ package priority
 // failbackDelayed tells whether a child may not be used yet although the policy in
 // A56 would look no further: the priority in use before this choice is a lower one
 // that is READY, and the child has not been READY for as long as
-// Config.FailbackDelay. A child that is CONNECTING is no exception: one that flaps
+// Config.FailbackDelay and its part of Config.FailbackJitter. A child that is CONNECTING is no exception: one that flaps
 // does not take the calls over from one that is READY. One that is IDLE is told to
 // connect, since otherwise no call would ever make it.
 //
@@ -11,7 +11,7 @@ package priority
 // none was in use before. Where one was, all children down to it exist.
 func (c *Core) failbackDelayed(priority int, child *child) bool {
 	previous := c.currentPriority
-	if c.config.FailbackDelay == 0 || previous <= priority {
+	if c.config.FailbackDelay+c.config.FailbackJitter == 0 || previous <= priority {
 		return false
 	}
 	if below := c.children[c.config.Priorities[previous]]; below.connectivityState() != Ready || below.poor() {
@@ -23,10 +23,9 @@ func (c *Core) failbackDelayed(priority int, child *child) bool {
 	switch {
 	case child.connectivityState() == Ready && child.failback == stopped:
 		child.failback = running
-		c.start(StartFailback, child, c.config.FailbackDelay)
-	case child.connectivityState() == Idle && !child.woken:
-		child.woken = true
-		c.do(ExitIdle, child.name)
+		c.actions = append(c.actions, Action{Kind: StartFailback, Child: child.name, After: c.failbackDelay(child), Jitter: c.config.FailbackJitter})
+	default:
+		c.wake(child)
 	}
 	return true
 }
@@ -39,11 +38,17 @@ func (c *Core) stopFailback(child *child) {
 }
 
 // endFailback stops the failback timers of the priority that is now in use and of
-// all lower ones: they have nothing to wait for.
+// all lower ones: they have nothing to wait for. How often the lower ones have failed
+// is forgotten.
 func (c *Core) endFailback(priority int) {
-	for _, childName := range c.config.Priorities[priority:] {
-		if child, ok := c.children[childName]; ok {
-			c.stopFailback(child)
+	for p, childName := range c.config.Priorities {
+		child, ok := c.children[childName]
+		if !ok || p < priority {
+			continue
+		}
+		c.stopFailback(child)
+		if p > priority {
+			c.forgetFlaps(child)
 		}
 	}
 }
@@ -53,5 +58,6 @@ func (c *Core) forgetFailback() {
 	c.currentPriority = none
 	for _, name := range c.names() {
 		c.stopFailback(c.children[name])
+		c.forgetFlaps(c.children[name])
 	}
 }

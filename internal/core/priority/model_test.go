@@ -67,7 +67,7 @@ func (w *watch) observe(a core.Action) {
 		if w.exist[a.Child] {
 			w.fail("%s was created twice", a.Child)
 		}
-		if w.target.core.Higher(a.Child) {
+		if w.target.core.Higher(a.Child) && !w.target.core.Standby(a.Child) {
 			w.fail("%s was created although a higher one can be used", a.Child)
 		}
 		w.exist[a.Child] = true

@@ -20,6 +20,8 @@ type target struct {
 	script   map[string][]scenario.Reaction
 	update   scenario.Update
 	errors   []string
+	standby  bool // StandbyDue is to come
+	inside   bool // the update of a child
 
 	now    time.Duration
 	timers []*fakeTimer // in the order in which they were started
@@ -63,6 +65,7 @@ func (t *target) Update(u scenario.Update) {
 	t.act(t.core.BeginUpdate(u.Config))
 	t.inUpdate = false
 	t.act(t.core.EndUpdate())
+	t.settle()
 	if !t.failed {
 		return
 	}
@@ -83,6 +86,17 @@ func (t *target) Report(child string, r scenario.Report) {
 		c.last = r.Err()
 	}
 	t.act(t.core.Reported(child, r.State, core.Tier{Condition: r.Condition, ReadyPart: r.ReadyPart}))
+	if !t.inside {
+		t.settle()
+	}
+}
+
+// settle makes the standbys that are due, after the event that asked for them.
+func (t *target) settle() {
+	for t.standby {
+		t.standby = false
+		t.act(t.core.StandbyDue())
+	}
 }
 
 func (t *target) refuse(child string, err error) {
@@ -106,6 +120,8 @@ func (t *target) updateChild(name string) {
 		}
 	}
 	t.write("%s %s %s", verb, name, strings.Join(endpoints, " "))
+	before := t.inside
+	t.inside = true
 	for _, r := range t.script[name] {
 		if r.Err == nil {
 			t.Report(name, r.Report)
@@ -114,6 +130,7 @@ func (t *target) updateChild(name string) {
 		t.refuse(name, r.Err)
 		break
 	}
+	t.inside = before
 	t.act(t.core.Updated(name))
 }
 
@@ -128,14 +145,17 @@ func (t *target) act(actions []core.Action) {
 			t.children[a.Child] = &fakeChild{}
 		case core.Update:
 			t.updateChild(a.Child)
+		case core.MakeStandby:
+			t.standby = true
 		case core.Destroy:
 			delete(t.children, a.Child)
 			t.write("destroy %s", a.Child)
 		case core.ExitIdle:
 			t.write("exit-idle %s", a.Child)
-		case core.StartFailover, core.StartDeactivation, core.StartFailback:
-			t.timers = append(t.timers, &fakeTimer{a.Kind, a.Child, t.now + a.After})
-		case core.StopFailover, core.StopDeactivation, core.StopFailback:
+		case core.StartFailover, core.StartDeactivation, core.StartFailback, core.StartSteady:
+			after := a.After + time.Duration(scenario.Random*float64(a.Jitter))
+			t.timers = append(t.timers, &fakeTimer{a.Kind, a.Child, t.now + after})
+		case core.StopFailover, core.StopDeactivation, core.StopFailback, core.StopSteady:
 			i := slices.IndexFunc(t.timers, func(tm *fakeTimer) bool {
 				return tm.child == a.Child && tm.kind == a.Kind-1 // each Stop follows its Start
 			})
@@ -187,8 +207,10 @@ func (t *target) Advance(d time.Duration) {
 			core.StartFailover:     t.core.FailoverTimerFired,
 			core.StartDeactivation: t.core.DeactivationTimerFired,
 			core.StartFailback:     t.core.FailbackTimerFired,
+			core.StartSteady:       t.core.SteadyTimerFired,
 		}[tm.kind]
 		t.act(fired(tm.child))
+		t.settle()
 	}
 }
 

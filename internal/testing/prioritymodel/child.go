@@ -31,6 +31,11 @@ type child struct {
 	readyLongAt time.Duration // when it has been READY for the failback delay
 	woken       bool
 
+	early    bool          // made while another one could take the calls
+	waits    bool          // to take over
+	failures int           // since it was last steady
+	steadyAt time.Duration // when it has been in use for long enough to be so
+
 	failoverBefore time.Duration // failoverAt when it was deactivated: p-reactivated
 	ignored        bool          // its requests for re-resolution, as last updated
 	forgotten      bool          // by an update that it was deactivated in
@@ -42,7 +47,7 @@ func (m *Model) CreateChild(name string) *child {
 	m.created++
 	return &child{
 		m: m, name: name, number: m.created, reported: unreported,
-		failoverAt: m.now + m.config.FailoverTimeout, given: m.config.FailoverTimeout, destroyAt: never,
+		failoverAt: m.now + m.config.FailoverTimeout, given: m.config.FailoverTimeout, destroyAt: never, steadyAt: never,
 	}
 }
 
@@ -96,9 +101,7 @@ func (c *child) track(r Report) {
 	}
 	c.reported, c.refusal, c.woken = r, "", false
 	c.mark()
-	if !good && c.good() {
-		c.readyLongAt = now + c.m.config.FailbackDelay
-	}
+	c.rate(good)
 }
 
 // refuse handles an error from the child's update: row P13.

@@ -7,9 +7,10 @@ import (
 
 // SetCurrentPriority is the pseudo-code's.
 func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
+	m.noteFailure(priority)
 	m.currentPriority = priority
 	if deactivateLowerPriorities || m.Rows["p-deactivate-lower"] {
-		for p := priority + 1; p < len(m.config.Priorities); p++ {
+		for p := priority + 1 + m.config.WarmStandby; p < len(m.config.Priorities); p++ {
 			childName := m.config.Priorities[p]
 			if child, ok := m.children[childName]; ok {
 				child.Deactivate(m.config.ChildRetention)
@@ -18,6 +19,7 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	}
 	child := m.children[m.config.Priorities[priority]]
 	m.inUse = child.name
+	m.keepStandbys(child)
 	report := child.picker()
 	what := fmt.Sprintf("%d %d", child.number, child.revision)
 	if report.Text != "queue" && !strings.HasPrefix(report.Text, "fail: ") {
@@ -97,12 +99,13 @@ func (m *Model) ChoosePriority() {
 		m.updateState("empty", fails("priority policy has empty priority list"))
 		return
 	}
-	before := m.currentPriority
+	before, passed := m.currentPriority, false
 	m.currentPriority = none
 	for priority, childName := range m.config.Priorities {
 		child, ok := m.children[childName]
 		if !ok {
 			child = m.CreateChild(childName)
+			child.early = passed
 			m.children[childName] = child
 			child.Update()
 		} else {
@@ -112,6 +115,10 @@ func (m *Model) ChoosePriority() {
 			continue
 		}
 		if m.delayed(child, priority, before) {
+			continue
+		}
+		if m.notWaitedFor(child, priority, passed) {
+			passed = true
 			continue
 		}
 		if best := m.firstPoor(); best != none && best < priority && m.hasToConnect(child) {
@@ -149,6 +156,9 @@ func (m *Model) choose() {
 	}
 	m.choosing = true
 	m.ChoosePriority()
+	for m.startStandby() {
+		m.ChoosePriority() // what it reported may change the choice
+	}
 	m.choosing = false
 	for len(m.refusals) > 0 {
 		next := m.refusals[0]
@@ -174,14 +184,15 @@ func (m *Model) publish(r Report) {
 // delayed is the failback delay, which A56 does not have: a lower priority that is
 // READY stays in use until a higher one has been READY for long enough.
 func (m *Model) delayed(child *child, priority, before int) bool {
-	if m.config.FailbackDelay == 0 || before <= priority {
+	if m.config.FailbackDelay == 0 && m.config.FailbackJitter == 0 || before <= priority {
 		return false
 	}
 	if below := m.children[m.config.Priorities[before]]; below.connectivityState() != Ready || below.poor() {
 		return false
 	}
 	if child.reported.State == Ready {
-		return m.now < child.readyLongAt
+		child.waits = m.now < child.readyLongAt
+		return child.waits
 	}
 	if child.reported.State == Idle && !child.woken {
 		child.woken = true

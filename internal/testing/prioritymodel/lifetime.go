@@ -101,6 +101,8 @@ func (m *Model) Advance(d time.Duration) {
 		case first.failoverAt:
 			first.expire()
 			m.choose()
+		case first.steadyAt:
+			first.failures, first.steadyAt = 0, never
 		default:
 			m.choose()
 		}
@@ -110,7 +112,7 @@ func (m *Model) Advance(d time.Duration) {
 
 // due returns when something becomes of the child by itself.
 func (c *child) due() time.Duration {
-	due := min(c.failoverAt, c.destroyAt)
+	due := min(c.failoverAt, c.destroyAt, c.steadyAt)
 	if c.reported.State == Ready && c.readyLongAt > c.m.now {
 		due = min(due, c.readyLongAt)
 	}

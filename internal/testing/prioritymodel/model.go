@@ -58,6 +58,12 @@ type Config struct {
 	FailoverTimeout, ChildRetention, RemovedChildRetention, FailbackDelay time.Duration
 
 	MinReady, MinReadyRecovery float64
+
+	WarmStandby  int
+	FastFailover bool
+
+	// FailbackJitter is what is drawn of the window: a random number is an input.
+	FailbackJitter, MaxFailbackDelay time.Duration
 }
 
 // Child is the configuration of a child.
@@ -101,6 +107,8 @@ type Model struct {
 	choosing        bool
 	closed          bool
 	errors          []string // of the update under way
+
+	serving *child // the child in use, once it was good in use
 
 	inUse     string // the child whose picker is published
 	published string // which state of which child was published last

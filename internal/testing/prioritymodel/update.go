@@ -14,14 +14,15 @@ func (m *Model) Update(config Config) []string {
 	m.errors = nil
 	if !slices.Equal(config.Priorities, m.config.Priorities) {
 		m.currentPriority = none // so that there is no failback delay
+		m.forgetFailures()
 	}
 	before := m.config.Priorities
 	m.config = config
 	for _, c := range m.children {
 		good := c.good()
-		if c.mark(); !good && c.good() {
-			c.readyLongAt = m.now + config.FailbackDelay
-		}
+		c.mark()
+		c.waits = c.waits && c.good()
+		c.rate(good)
 	}
 	if m.Rows["p-refused-at-once"] {
 		m.config.Priorities = before

@@ -86,6 +86,10 @@ func (o *Oracle) Update(u Update) {
 		FailbackDelay:         u.Config.FailbackDelay,
 		MinReady:              u.Config.MinReady,
 		MinReadyRecovery:      u.Config.MinReadyRecovery,
+		WarmStandby:           u.Config.WarmStandby,
+		FastFailover:          u.Config.FastFailover,
+		FailbackJitter:        time.Duration(Random * float64(u.Config.FailbackJitter)),
+		MaxFailbackDelay:      u.Config.MaxFailbackDelay,
 	}
 	for _, name := range u.Config.Children {
 		config.Children[name] = model.Child{Policy: name}

@@ -83,6 +83,8 @@ func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 		"retention": &u.Config.ChildRetention,
 		"removed":   &u.Config.RemovedChildRetention,
 		"failback":  &u.Config.FailbackDelay,
+		"jitter":    &u.Config.FailbackJitter,
+		"max":       &u.Config.MaxFailbackDelay,
 	}
 	for _, arg := range args {
 		switch duration := durations[arg.Key]; {
@@ -91,15 +93,20 @@ func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 			u.Config.Children = arg.Vals
 		case arg.Key == "ignore":
 			u.Ignore = arg.Vals
-		case arg.Key == "minready" || arg.Key == "recovery":
+		case arg.Key == "fast":
+			u.Config.FastFailover = arg.Vals[0] == "yes"
+		case arg.Key == "minready" || arg.Key == "recovery" || arg.Key == "warm":
 			n, err := strconv.Atoi(arg.Vals[0])
 			if err != nil {
 				return u, err
 			}
-			if arg.Key == "minready" {
+			switch arg.Key {
+			case "minready":
 				u.Config.MinReady = float64(n) / 100
-			} else {
+			case "recovery":
 				u.Config.MinReadyRecovery = float64(n) / 100
+			case "warm":
+				u.Config.WarmStandby = n
 			}
 		case duration == nil:
 			return u, fmt.Errorf("unknown option %q", arg.Key)

@@ -90,6 +90,10 @@ func drawUpdate(t *rapid.T) Step {
 	u.Config.FailbackDelay = rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second, 30 * time.Second}).Draw(t, "failback")
 	u.Config.MinReady = rapid.SampledFrom([]float64{0, 0, 0.5, 0.6}).Draw(t, "minReady")
 	u.Config.MinReadyRecovery = rapid.SampledFrom([]float64{0, 0.8}).Draw(t, "recovery")
+	u.Config.WarmStandby = rapid.SampledFrom([]int{0, 0, 1, 1, 2, 5}).Draw(t, "warm")
+	u.Config.FastFailover = rapid.Bool().Draw(t, "fast")
+	u.Config.FailbackJitter = rapid.SampledFrom([]time.Duration{0, 0, 7 * time.Second}).Draw(t, "jitter")
+	u.Config.MaxFailbackDelay = rapid.SampledFrom([]time.Duration{0, 70 * time.Second, 12 * time.Second}).Draw(t, "max")
 	u.Ignore = order[:rapid.IntRange(0, 2).Draw(t, "ignore")]
 	for i := range rapid.IntRange(0, 4).Draw(t, "endpoints") {
 		e := Endpoint{Address: fmt.Sprintf("10.0.0.%d:80", i)}

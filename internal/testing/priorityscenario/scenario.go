@@ -19,7 +19,9 @@
 // Options of update are children=(p0, p1) for all children that are configured,
 // ignore=(p0) for those whose requests for re-resolution are ignored, and
 // timeout=10s, retention=15m, removed=15m and failback=0s for the durations, and
-// minready=60 and recovery=80 for the two marks, in percent.
+// minready=60 and recovery=80 for the two marks, in percent, warm=1 for the number of
+// standbys, fast=yes for the failover that does not wait, and jitter=20s and max=2m for
+// the failback. Whenever the policy draws a random number it is Random.
 //
 // The lines under a directive are endpoints for update, `10.0.0.1:80 p0 locality`,
 // and what children do from inside the updates that the directive causes:
@@ -66,6 +68,9 @@ type Target interface {
 	//	error: text                             returned by Update
 	Take() []string
 }
+
+// Random is what a Target draws for a random number in [0, 1).
+const Random = 0.5
 
 // Update is one update.
 type Update struct {

@@ -1,0 +1,116 @@
+package priority
+
+import "slices"
+
+// lastStandby returns the lowest priority that is a standby while the given one is in
+// use, or the given one where there is none.
+func (c *Core) lastStandby(inUse int) int {
+	return min(inUse+c.config.WarmStandby, len(c.config.Priorities)-1)
+}
+
+// keepStandbys keeps the next Config.WarmStandby priorities from being destroyed once the
+// one in use is READY. One that is IDLE is told to connect, but not for a priority in use
+// that is IDLE itself: there are no calls.
+//
+// A standby's failover timer runs from when it was made, and means what it means in A56:
+// when the standby is needed, and its timer has fired, it has failed.
+func (c *Core) keepStandbys(inUse int) {
+	state := c.stateOf(inUse)
+	for _, childName := range c.standbys(inUse) {
+		child, ok := c.children[childName]
+		if !ok {
+			continue
+		}
+		if state == Ready {
+			c.maybeReactivate(child)
+		}
+		if state != Idle && child.deactivation != running {
+			c.wake(child)
+		}
+	}
+}
+
+// askForStandbys asks for the event in which standbys are made that do not exist, if the
+// priority in use is READY.
+func (c *Core) askForStandbys(inUse int) {
+	if c.missingStandby(inUse) != "" && !c.standbyAsked {
+		c.standbyAsked = true
+		c.do(MakeStandby, "")
+	}
+}
+
+// StandbyDue handles what MakeStandby asked for: it makes one standby, if one is still
+// wanted. The choice after its update asks for the next.
+func (c *Core) StandbyDue() []Action {
+	c.standbyAsked = false
+	if c.updating || c.waitingFor != nil || c.currentPriority == none {
+		return nil
+	}
+	if name := c.missingStandby(c.currentPriority); name != "" {
+		c.makeChild(name).standby = true
+	}
+	return c.take()
+}
+
+// missingStandby returns the name of the highest standby that does not exist and is to
+// be made, "" for none.
+func (c *Core) missingStandby(inUse int) string {
+	if c.stateOf(inUse) != Ready {
+		return ""
+	}
+	for _, childName := range c.standbys(inUse) {
+		if _, ok := c.children[childName]; !ok {
+			return childName
+		}
+	}
+	return ""
+}
+
+func (c *Core) stateOf(priority int) State {
+	return c.children[c.config.Priorities[priority]].connectivityState()
+}
+
+// Standby returns whether the child is connected although it is not needed yet.
+func (c *Core) Standby(name string) bool {
+	return !c.updating && c.currentPriority != none && c.stateOf(c.currentPriority) == Ready && slices.Contains(c.standbys(c.currentPriority), name)
+}
+
+// standbys returns the names of the priorities that are standbys while the given one is
+// in use.
+func (c *Core) standbys(inUse int) []string {
+	return c.config.Priorities[inUse+1 : c.lastStandby(inUse)+1]
+}
+
+// wake tells a child that is IDLE to connect, once for each report.
+func (c *Core) wake(child *child) {
+	if child.connectivityState() == Idle && !child.woken {
+		child.woken = true
+		c.do(ExitIdle, child.name)
+	}
+}
+
+// passes returns whether a child that connects is not waited for, since a lower one is
+// READY and its calls do not fail (Config.FastFailover). It has lost its connections, or
+// was made while another one had or could take the calls. Below one that is passed, one
+// that is IDLE is told to connect, and passed as well. A child that an update has put
+// above others is waited for: it has lost nothing, and the calls would go elsewhere and
+// back with each update that replaces a priority.
+func (c *Core) passes(priority int, child *child, passed bool) bool {
+	if !c.config.FastFailover || !c.readyBelow(priority) {
+		return false
+	}
+	if passed && child.connectivityState() == Idle {
+		c.wake(child)
+		return true
+	}
+	return child.failoverTimerPending() && (child.seenReadyOrIdle || child.standby)
+}
+
+func (c *Core) readyBelow(priority int) bool {
+	for _, name := range c.config.Priorities[priority+1:] {
+		if lower, ok := c.children[name]; ok && lower.connectivityState() == Ready && lower.tier.Condition == Usable {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,144 @@
+package prioritymodel
+
+import (
+	"slices"
+	"time"
+)
+
+// standbys are "the next n priorities". A56 has none.
+func (m *Model) standbys() []string {
+	below := m.config.Priorities[m.currentPriority+1:]
+	return below[:min(m.config.WarmStandby, len(below))]
+}
+
+// keepStandbys is what becomes of standbys that exist: they "are exempt from
+// deactivation, are woken when IDLE".
+func (m *Model) keepStandbys(inUse *child) {
+	for _, name := range m.standbys() {
+		standby := m.children[name]
+		if standby == nil {
+			continue
+		}
+		if inUse.connectivityState() == Ready {
+			standby.MaybeReactivate()
+		}
+		if inUse.connectivityState() != Idle && !standby.deactivated() && standby.connectivityState() == Idle && !standby.woken {
+			standby.woken = true
+			standby.exitIdle()
+		}
+	}
+}
+
+// startStandby makes the first standby that does not exist, and returns whether there was
+// one: "standbys start once the tier in use is READY".
+func (m *Model) startStandby() bool {
+	inUse := m.children[m.inUse]
+	if inUse == nil || inUse.connectivityState() != Ready {
+		return false
+	}
+	for _, name := range m.standbys() {
+		if m.children[name] == nil {
+			standby := m.CreateChild(name)
+			standby.early = true
+			m.children[name] = standby
+			standby.Update()
+			return true
+		}
+	}
+	return false
+}
+
+// notWaitedFor is fastFailover: "a tier that has lost its connections is not waited for
+// while a standby is READY", nor is a standby that never had any. Nor is one that is IDLE
+// for the sake of which the tier above would have been left.
+func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
+	if !m.config.FastFailover || !slices.ContainsFunc(m.config.Priorities[priority+1:], m.standsBy) {
+		return false
+	}
+	if child.connectivityState() == Idle && passed {
+		if !child.woken {
+			child.woken = true
+			child.exitIdle()
+		}
+		return true
+	}
+	lost := child.mayStart
+	return child.FailoverTimerPending() && (lost || child.early)
+}
+
+// standsBy returns whether a child is READY, and its calls do not fail.
+func (m *Model) standsBy(name string) bool {
+	c := m.children[name]
+	return c != nil && c.connectivityState() == Ready && c.reported.Condition == ""
+}
+
+// rate notes what a change means for the time at which the child takes over, where it was
+// good before or not: "each client's return" waits for the delay and its part of the
+// window, and a child that fails while it waits has failed once more.
+func (c *child) rate(good bool) {
+	switch {
+	case !good && c.good():
+		c.readyLongAt = c.m.now + c.delay() + c.m.config.FailbackJitter
+	case good && !c.good() && c.waits:
+		c.waits = false
+		c.fail()
+	}
+}
+
+// delay is the failback delay: "the delay doubles while a tier flaps, bounded".
+func (c *child) delay() time.Duration {
+	delay, bound := c.m.config.FailbackDelay, c.m.config.MaxFailbackDelay
+	if delay >= bound {
+		return delay
+	}
+	for n := c.failures; n > 1 && delay < bound; n-- {
+		delay *= 2
+		if delay == 0 {
+			return 0
+		}
+	}
+	return min(delay, bound)
+}
+
+func (c *child) fail() {
+	if c.m.config.MaxFailbackDelay != 0 {
+		c.failures++
+	}
+	c.steadyAt = never
+}
+
+// noteFailure notes what it means for a child that the given priority is to be in use: the
+// one before has failed, if it is above and ever had the calls in use; those below have
+// nothing to wait for.
+func (m *Model) noteFailure(priority int) {
+	chosen := m.children[m.config.Priorities[priority]]
+	if was := m.serving; was != nil && was != chosen {
+		if p := slices.Index(m.config.Priorities, was.name); p < priority {
+			was.fail()
+		}
+		m.serving = nil
+	}
+	for _, name := range m.config.Priorities[priority:] {
+		c := m.children[name]
+		if c == nil {
+			continue
+		}
+		if c.waits = false; c != chosen {
+			c.failures, c.steadyAt = 0, never
+		}
+	}
+	if chosen.good() {
+		m.serving = chosen
+	}
+	if bound := m.config.MaxFailbackDelay; m.serving != nil && chosen.failures > 0 && bound > 0 && chosen.steadyAt == never {
+		chosen.steadyAt = m.now + bound
+	}
+}
+
+// forgetFailures is for new priorities.
+func (m *Model) forgetFailures() {
+	m.serving = nil
+	for _, c := range m.children {
+		c.waits, c.failures, c.steadyAt = false, 0, never
+	}
+}
