@@ -153,6 +153,8 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 		Target:        target.URL.Redacted(),
 		ServiceConfig: t.options.serviceConfig,
 		Logger:        t.options.logger,
+		Recorder:      opts.MetricsRecorder,
+		Label:         target.String(),
 		Settings:      t.options.settings,
 	}
 	carried := credsCarryName(opts)

@@ -124,7 +124,7 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 		for category, message := range map[string]string{"lb": `call dropped by configuration, category "lb"`, "throttle": `call dropped by configuration, category "throttle"`} {
 			found := false
 			for labels, count := range counted {
-				if strings.HasPrefix(labels, "understudy.drop.dropped ") && strings.HasSuffix(labels, " "+category) {
+				if strings.HasPrefix(labels, "understudy.drop.dropped ") && strings.HasSuffix(labels, " "+category+" ") {
 					found = count == int64(got[message])
 				}
 			}

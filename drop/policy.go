@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
 )
@@ -17,6 +18,7 @@ type policy struct {
 	child      *shell.Child
 	state      balancer.State // that the child counts as
 	categories []lbconfig.DropCategory
+	place      hierarchy.Place // for metrics
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Drop] {
@@ -33,7 +35,9 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 // Begin gives the child its configuration and endpoints. New drops are published with
 // the child's next state or, if it has none to report, with the old one.
 func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
-	if !slices.Equal(p.categories, c.DropCategories) {
+	place := hierarchy.PlaceOf(state)
+	if !slices.Equal(p.categories, c.DropCategories) || place != p.place {
+		p.place = place
 		p.categories = slices.Clone(c.DropCategories)
 		p.Publish()
 	}
@@ -55,6 +59,7 @@ func (p *policy) State() balancer.State {
 			categories: p.categories,
 			recorder:   p.ClientConn.MetricsRecorder(),
 			target:     p.Options.Target.String(),
+			place:      p.place,
 		}
 	}
 	return state

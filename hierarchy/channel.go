@@ -19,6 +19,9 @@ type Channel struct {
 	// to say but its number. They need not differ, and hold what a source said: any
 	// characters, as many as it liked.
 	Names map[string]string
+	// Services has the cluster that a child's endpoints are of, by the child's name, where
+	// there is one.
+	Services map[string]string
 	// Failures says why a child has no endpoints, by the child's name, where its source
 	// knows.
 	Failures map[string]string

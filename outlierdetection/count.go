@@ -13,11 +13,12 @@ import (
 
 // ejectionsEnforced counts the ejections.
 var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
-	Name:        "understudy.outlier_detection.ejections_enforced",
-	Description: "Number of endpoints that were ejected, by the algorithm that found them.",
-	Unit:        "{ejection}",
-	Labels:      []string{"grpc.target", "understudy.outlier_detection.detection_method"},
-	Default:     true,
+	Name:           "understudy.outlier_detection.ejections_enforced",
+	Description:    "Number of endpoints that were ejected, by the algorithm that found them.",
+	Unit:           "{ejection}",
+	Labels:         []string{"grpc.target", "understudy.priority", "understudy.outlier_detection.detection_method"},
+	OptionalLabels: []string{"grpc.lb.backend_service"},
+	Default:        true,
 })
 
 // rules say what a call that ends says about its endpoint.

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
@@ -19,6 +20,7 @@ type policy struct {
 	core  *core.Core[counted]
 	phase core.Phase        // as last published
 	known map[key]*endpoint // nil while nothing is counted
+	place hierarchy.Place   // for metrics
 
 	subConns // of the child
 }
@@ -42,6 +44,7 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 // Begin makes an entry for each endpoint, and removes those of others, before the child
 // hears of the list (A50, "Outlier Detection Behavior").
 func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
+	p.place = hierarchy.PlaceOf(state)
 	var list []*endpoint
 	if c.Ejects() {
 		list = p.list(state.Endpoints)
@@ -97,7 +100,7 @@ func (p *policy) settle() {
 	changes, ejections := p.core.Take()
 	for _, e := range ejections {
 		shell.Logger.Infof("outlier_detection: endpoint %s is ejected by %v", e.Endpoint.Shell.name, e.By)
-		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, p.Options.Target.String(), e.By.String())
+		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, p.Options.Target.String(), p.place.Priority, e.By.String(), p.place.Service)
 	}
 	for _, c := range changes {
 		for _, s := range p.of(c.Endpoint) {

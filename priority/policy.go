@@ -38,6 +38,7 @@ type policy struct {
 	inUse     string         // the child whose picker was published
 	probes    *probes        // of the picker in use, nil for none
 	journal   journal
+	meter     meter
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {

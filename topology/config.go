@@ -30,6 +30,7 @@ const startPoint = lbconfig.StartRandom
 type priorityChild struct {
 	name               string
 	title              string // for people
+	cluster            string // that it is of
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
 	localities         map[string]uint32 // name to weight

@@ -128,6 +128,7 @@ func (t *Translator) build(priorities []priority) Tree {
 		child := priorityChild{
 			name:               prefix + children[i].name,
 			title:              titleOf(members[i]),
+			cluster:            p.cluster.GetClusterName(),
 			ignoreReresolution: true, // whoever wrote the addresses sends new ones unasked
 			drops:              dropCategories(p.cluster),
 			localities:         make(map[string]uint32, len(p.localities)),

@@ -54,13 +54,15 @@ type Priority struct {
 	// Name is what people call it: its localities, such as "us-east/a, us-east/b", or
 	// its part of a list of targets.
 	Name string
+	// Cluster is the name of the cluster that it is of, "" for plain endpoints.
+	Cluster string
 }
 
 // Priorities returns the priorities of the tree in order.
 func (t Tree) Priorities() []Priority {
 	var priorities []Priority
 	for _, p := range t.priorities {
-		priorities = append(priorities, Priority{p.name, p.title})
+		priorities = append(priorities, Priority{p.name, p.title, p.cluster})
 	}
 	return priorities
 }

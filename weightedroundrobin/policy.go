@@ -28,7 +28,8 @@ type policy struct {
 	attributes *attributes.Attributes // of the last update
 	picker     *weighted.Picker       // in use, if a child is READY
 	recording  bool                   // calls
-	addresses  []core.Address         // of one endpoint; kept for the next
+	meter      meter
+	addresses  []core.Address // of one endpoint; kept for the next
 	logged     struct{ twice, empty, big bool }
 }
 
@@ -41,7 +42,9 @@ func spec(leaf func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] 
 		Name:    "weighted_round_robin",
 		Default: lbconfig.NewWeightedRoundRobin,
 		New: func(s *shell.Shell) shell.Policy[lbconfig.WeightedRoundRobin] {
-			return &policy{Shell: s, core: core.New[endpointChild](), leaf: leaf()}
+			p := &policy{Shell: s, core: core.New[endpointChild](), leaf: leaf()}
+			p.meter.policy = p
+			return p
 		},
 	}
 }
@@ -64,6 +67,8 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 // has changed in more than its weight.
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
+	place, state := hierarchy.TakePlace(state)
+	p.meter.at(place)
 	// The children have to watch the server's health, too, where health checking is
 	// configured, because this policy would otherwise pick endpoints that do not serve.
 	state = pickfirst.EnableHealthListener(state)
@@ -137,6 +142,7 @@ func (p *policy) State() balancer.State {
 	switch p.core.Publish(now) {
 	case core.Ready:
 		p.picker = p.newPicker(now)
+		p.meter.use(p.picker)
 		return balancer.State{ConnectivityState: connectivity.Ready, Picker: p.picker}
 	case core.TransientFailure:
 		return p.failure()
@@ -176,9 +182,20 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 			pickers[i] = &recorded[i]
 		}
 	}
+	if len(pickers) == 1 && p.meter.alone() {
+		pickers[0] = &weighted.Counting{Picker: pickers[0]}
+	}
 	picker := weighted.New(pickers, weights, places)
 	picker.SetReadyPart(p.core.ReadyPart())
 	return picker
+}
+
+// Settled is described at shell.Settler.
+func (p *policy) Settled(closed bool) {
+	p.meter.settle(closed)
+	if closed {
+		p.meter.close()
+	}
 }
 
 // Watched turns the recording of calls on and off. Without it calls cost nothing more.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/weightedtarget"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
@@ -48,6 +49,7 @@ func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 	p.config = config
 	actions := p.core.Update(slices.Collect(maps.Keys(config.Targets)), time.Duration(config.RemovedChildRetention))
 	groups := p.Split(state.Endpoints, p.core.Has)
+	place := hierarchy.PlaceOf(state)
 	for _, a := range actions {
 		c := p.children[a.Child]
 		switch a.Kind {
@@ -56,7 +58,8 @@ func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 		case core.Update:
 			target := config.Targets[a.Child]
 			c.weight = target.Weight
-			c.Update(target.ChildPolicy, shell.WithEndpoints(state, groups[a.Child]))
+			place.Locality = a.Child
+			c.Update(target.ChildPolicy, hierarchy.SetPlace(shell.WithEndpoints(state, groups[a.Child]), place))
 		case core.Retain:
 			c.StartTimer(retention, a.After, func() { p.destroy(p.core.RetentionEnded(a.Child)) })
 		case core.Return:

@@ -82,6 +82,7 @@ func TestFallbackOnReachabilityOnly(t *testing.T) {
 			alive := make(chan struct{})
 			m.first = serve(t, func(s *adstest.Stream) error {
 				if s.Number == 1 {
+					s.Recv() // what comes before it was asked for is ignored
 					s.Respond("1", "n", adstest.Cluster("c", m.firstBackend))
 					<-alive
 				}

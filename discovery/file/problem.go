@@ -40,6 +40,9 @@ func (e *Error) Error() string {
 	return strings.Join(texts, "; ")
 }
 
+// Refused says, for metrics, that there was an answer, which was refused.
+func (e *Error) Refused() bool { return true }
+
 // add adds a problem, or counts it if there are many already.
 func (e *Error) add(line, column int, format string, args ...any) {
 	if len(e.Problems) == topology.MaxProblems {

@@ -122,7 +122,7 @@ func (s *Subscriptions) Received(version, nonce string, resources []Resource) Ac
 func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error) {
 	bad.add(name, err)
 	s.stopTimer(a, name)
-	s.fail(a, name, err)
+	s.fail(a, name, Rejected{err})
 }
 
 // accept keeps r. The same bytes again change nothing.

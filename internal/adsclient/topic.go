@@ -48,6 +48,12 @@ func (t *topic) unwatch(name string, handle *watch) {
 	t.do(t.subs.Unwatch(name), nil, t.watchers)
 }
 
+// refusal says, for metrics, that there was a resource, which was rejected.
+type refusal struct{ error }
+
+// Refused is described at ads.Rejected.
+func (refusal) Refused() bool { return true }
+
 // do carries out what was decided, and tells watchers. decoded holds what the
 // response brought that led to it, if one did.
 func (t *topic) do(a ads.Actions, decoded resources, watchers map[string]map[*watch]bool) {
@@ -67,6 +73,9 @@ func (t *topic) do(a ads.Actions, decoded resources, watchers map[string]map[*wa
 		// The reason may be the status of the stream. gRPC would end the calls on a channel
 		// with it, also those that wait for ready, so its text alone is passed on.
 		err := fmt.Errorf("eds: no %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)
+		if _, rejected := errors.AsType[ads.Rejected](f.Err); rejected {
+			err = refusal{err}
+		}
 		for w := range watchers[f.Name] {
 			w.Unknown(err, errors.Is(f.Err, ads.ErrMissing) && !t.client.lost)
 		}

@@ -52,6 +52,9 @@ func TestConcurrentPickersShareTheSequence(t *testing.T) {
 				return
 			}
 		}
+		if got := together.Picked(); len(weights) > 1 && got != uint64(n) {
+			t.Errorf("%d picks are said to be handed out, want %d", got, n)
+		}
 		same(t, picks(together, 100), picks(alone, 100))
 	})
 }

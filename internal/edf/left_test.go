@@ -51,7 +51,11 @@ func TestGoesOnPickForPick(t *testing.T) {
 			if len(weights) > 100 || r.IntN(10) == 0 {
 				most = n
 			}
-			got = append(got, picks(s, min(r.IntN(most+1), n-len(got)))...)
+			now := min(r.IntN(most+1), n-len(got))
+			got = append(got, picks(s, now)...)
+			if said := s.Picked(); len(weights) > 1 && said != uint64(now) {
+				t.Errorf("%d picks are said to be handed out, want %d", said, now)
+			}
 			s = edf.New(entriesOf(weights, s.Lefts()))
 		}
 		same(t, got, want)

@@ -70,6 +70,16 @@ func (s *Scheduler) Next() int {
 // Begun returns whether anything has been picked.
 func (s *Scheduler) Begun() bool { return s.current.Load() != nil || s.picked.Load() }
 
+// Picked returns how many picks were handed out, where there are two entries or more. It
+// costs a pick nothing, and never waits.
+func (s *Scheduler) Picked() uint64 {
+	b := s.current.Load()
+	if b == nil {
+		return 0
+	}
+	return b.before + min(b.next.Load(), uint64(len(b.Picks)))
+}
+
 func (s *Scheduler) first() int {
 	switch s.size {
 	case 0:
@@ -84,6 +94,7 @@ func (s *Scheduler) first() int {
 	if s.current.Load() == nil {
 		b := s.make(core.FirstSize(s.size))
 		b.next.Store(s.start.Skip())
+		b.before = -s.start.Skip()
 		b.ahead = uint64(len(b.Picks)) / 2 // a scheduler may be replaced before that
 		s.current.Store(b)
 	}
@@ -113,10 +124,11 @@ func (s *Scheduler) atEdge(b *block, i uint64) int {
 
 func (s *Scheduler) following(b *block) *block {
 	if b.Cyclic {
-		return &block{Stretch: b.Stretch, ahead: never}
+		return &block{Stretch: b.Stretch, ahead: never, before: b.before + uint64(len(b.Picks))}
 	}
 	next := s.make(s.seq.LaterSize())
 	next.ahead = uint64(len(next.Picks)) / 4
+	next.before = b.before + uint64(len(b.Picks))
 	return next
 }
 
@@ -128,6 +140,10 @@ type block struct {
 
 	core.Stretch
 	ahead uint64 // the number of the pick that makes the next block
+
+	// before is how many picks were handed out before this block; that of the first is
+	// less than 0, modulo 2^64, where it does not begin at its first pick.
+	before uint64
 }
 
 const never = ^uint64(0)

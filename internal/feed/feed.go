@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
@@ -40,6 +41,10 @@ type Config struct {
 	ServiceConfig string
 	// Logger takes failovers; nil for none.
 	Logger *slog.Logger
+	// Recorder takes the metrics, under the Label that gRPC has for the target; nil for
+	// none.
+	Recorder estats.MetricsRecorder
+	Label    string
 	// Settings are those of the policies.
 	Settings topology.Settings
 	// Mechanisms are the sources, in priority order, at least one.

@@ -27,7 +27,7 @@ type Inlet struct {
 // and no other mechanism explains that.
 func (in *Inlet) Update(a topology.Answer) error {
 	if a.Cluster == nil && !anyAddress(a.Endpoints) {
-		in.Fail(errNoAddresses)
+		in.failed(errNoAddresses, wasRefused)
 		return errNoAddresses
 	}
 	s := sayingOf(a)
@@ -39,9 +39,10 @@ func (in *Inlet) Update(a topology.Answer) error {
 		if invalid, ok := errors.AsType[*topology.Invalid](err); ok && a.Explain != nil {
 			err = a.Explain(invalid)
 		}
-		in.Fail(err)
+		in.failed(err, wasRefused)
 		return err
 	}
+	in.feed.count(in.slot, accepted)
 	in.feed.note(in.slot, notesOf(a, tree))
 	return in.feed.publish(in.slot)
 }
@@ -55,7 +56,10 @@ func anyAddress(endpoints []resolver.Endpoint) bool {
 
 // Fail takes the reason why the source has no answer now. Its last answer stays in use.
 // If it never answered, the answer from before the channel was idle is used.
-func (in *Inlet) Fail(err error) {
+func (in *Inlet) Fail(err error) { in.failed(err, resultOf(err)) }
+
+func (in *Inlet) failed(err error, r result) {
+	in.feed.count(in.slot, r)
 	if !in.recall(err) {
 		in.feed.fail(in, Stable(err))
 	}

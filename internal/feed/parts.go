@@ -37,6 +37,7 @@ func (p *parts) all() []*slot {
 // answered or failed, or the time to wait is over.
 func (in *Inlet) Parts(list []Mechanism) {
 	in.split(list, "")
+	in.feed.count(in.slot, accepted)
 	_ = in.feed.publish(nil)
 }
 

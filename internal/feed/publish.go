@@ -70,7 +70,7 @@ func (f *Feed) message() message {
 func (f *Feed) list(m *message, slots []*slot) {
 	f.children = make(map[string]*slot)
 	var empty []string // why the trees have no priorities, if none has
-	m.about = &hierarchy.Channel{Target: f.config.Target, Names: make(map[string]string), Failures: make(map[string]string), Logger: f.config.Logger, Live: f.live}
+	m.about = &hierarchy.Channel{Target: f.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: f.config.Logger, Live: f.live}
 	for _, s := range slots {
 		phase := s.phaseOf()
 		if phase == outstanding {
@@ -92,6 +92,9 @@ func (f *Feed) list(m *message, slots []*slot) {
 		for n, p := range tree.Priorities() {
 			f.children[p.Child] = s
 			m.about.Names[p.Child] = s.nameOf(n, p.Name)
+			if p.Cluster != "" {
+				m.about.Services[p.Child] = p.Cluster
+			}
 			if phase == failed {
 				m.about.Failures[p.Child] = f.line(s, s.err.Error())
 			}

@@ -52,8 +52,13 @@ func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) b
 	p.policy = b.spec.New(&p.Shell)
 	p.parts = p.policy
 	p.scheduled, _ = p.policy.(Scheduled)
+	settler, _ := any(p.policy).(Settler)
 	p.serial.SetFlush(func() {
 		p.flush()
+		if settler != nil && !p.settled {
+			p.settled = p.closed
+			settler.Settled(p.closed)
+		}
 		p.lookAround()
 		p.began.Store(0)
 	})

@@ -63,6 +63,12 @@ type Scheduled interface {
 	Due() (at time.Time, due bool)
 }
 
+// Settler is a policy that looks at itself after each batch of events, and once after
+// Close.
+type Settler interface {
+	Settled(closed bool)
+}
+
 // Below is a child as the shell sees it: a Child or an Instance.
 type Below interface {
 	ResolverError(err error)
@@ -90,6 +96,7 @@ type Shell struct {
 	configured bool // there was a configuration of the right type
 	updating   bool // between Begin and the end of End
 	closed     bool
+	settled    bool // the policy has heard of Close
 	stale      bool // Publish was called
 	strays     bool // the last update had endpoints of no child
 	refusals   refusals

@@ -48,6 +48,39 @@ func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return p.pickers[0].Pick(info)
 }
 
+// Picks returns how many picks there were, as far as that is known: of one child it is
+// what the child's picker says that it was picked, or nothing. It costs a pick nothing,
+// and never waits.
+func (p *Picker) Picks() uint64 {
+	if p.scheduler != nil {
+		return p.scheduler.Picked()
+	}
+	return PicksOf(p.pickers[0])
+}
+
+// PicksOf returns how often a picker was picked, where it counts that.
+func PicksOf(picker balancer.Picker) uint64 {
+	if p, ok := picker.(interface{ Picks() uint64 }); ok {
+		return p.Picks()
+	}
+	return 0
+}
+
+// Counting is a picker that counts its picks.
+type Counting struct {
+	balancer.Picker
+	picks atomic.Uint64
+}
+
+// Pick picks, and counts.
+func (c *Counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	c.picks.Add(1)
+	return c.Picker.Pick(info)
+}
+
+// Picks returns how many picks there were.
+func (c *Counting) Picks() uint64 { return c.picks.Load() }
+
 // Failure returns the error of a child whose picker tells it, nil where none does; see
 // shell.FailureOf.
 func (p *Picker) Failure() error {

@@ -75,6 +75,9 @@ func New[T any]() *Core[T] { return &Core[T]{children: make(map[Key]*Child[T])} 
 // Order returns the children in the order of the endpoints. It is never modified.
 func (c *Core[T]) Order() []*Child[T] { return c.order }
 
+// Count returns how many children are in each state.
+func (c *Core[T]) Count() [states]int { return c.count }
+
 // Begin begins an update with about n endpoints.
 func (c *Core[T]) Begin(config Config, n int) {
 	c.updates++

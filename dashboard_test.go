@@ -1,0 +1,115 @@
+package understudy_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// dashboard is what of a dashboard of Grafana's queries.
+type dashboard struct {
+	Templating struct {
+		List []struct{ Definition string }
+	}
+	Panels []struct {
+		Title   string
+		Targets []struct{ Expr, LegendFormat string }
+	}
+}
+
+// metric is a metric as Prometheus has it, with the names of its labels.
+type metric struct {
+	name   string
+	labels []string
+}
+
+// inPrometheus returns the metrics of docs/metrics.md by their names in Prometheus, as
+// the document says that they are translated.
+func inPrometheus(t *testing.T) map[string]metric {
+	t.Helper()
+	document, err := os.ReadFile("docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	underscores := strings.NewReplacer(".", "_", "`", "", " ", "")
+	all := make(map[string]metric)
+	for line := range strings.Lines(string(document)) {
+		if !strings.HasPrefix(line, "| `understudy.") {
+			continue
+		}
+		cells := strings.Split(line, "|")
+		name := underscores.Replace(cells[1])
+		if strings.TrimSpace(cells[2]) == "counter" {
+			name += "_total"
+		}
+		all[name] = metric{name, strings.Split(underscores.Replace(cells[4]+","+cells[5]), ",")}
+	}
+	return all
+}
+
+// names are those of metrics and labels.
+var names = regexp.MustCompile(`(understudy|grpc)_\w+`)
+
+// check checks that a query is of one metric of the document, and names its labels alone.
+// It returns the metric's name.
+func check(t *testing.T, where, query, legend string, known map[string]metric) string {
+	t.Helper()
+	var of metric
+	for _, name := range names.FindAllString(query, -1) {
+		if m, ok := known[name]; ok && of.name == "" {
+			of = m
+		}
+	}
+	if of.name == "" {
+		t.Errorf("%s: %s is of no metric in docs/metrics.md", where, query)
+		return ""
+	}
+	for _, name := range names.FindAllString(query+" "+legend, -1) {
+		if name != of.name && !slices.Contains(of.labels, name) {
+			t.Errorf("%s: %s has %s, which is no label of %s", where, query, name, of.name)
+		}
+	}
+	return of.name
+}
+
+// The dashboard queries metrics and labels that exist, counters by their increase or rate,
+// and has a panel for each thing that somebody looks for.
+func TestTheDashboardQueriesWhatThereIs(t *testing.T) {
+	data, err := os.ReadFile("docs/grafana-dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d dashboard
+	if err := json.Unmarshal(data, &d); err != nil {
+		t.Fatal(err)
+	}
+	known := inPrometheus(t)
+	shown := make(map[string]bool)
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			name := check(t, p.Title, target.Expr, target.LegendFormat, known)
+			shown[name] = true
+			rated := strings.Contains(target.Expr, "rate(") || strings.Contains(target.Expr, "increase(")
+			if rated != strings.HasSuffix(name, "_total") {
+				t.Errorf("%s: %s: a counter is shown by its rate or increase, and nothing else is", p.Title, target.Expr)
+			}
+		}
+	}
+	for _, v := range d.Templating.List {
+		if v.Definition != "" {
+			check(t, "a variable", v.Definition, "", known)
+		}
+	}
+	for _, want := range []string{
+		"understudy_priority_in_use", "understudy_priority_failovers_total", "understudy_endpoints", "understudy_picks_total",
+		"understudy_outlier_detection_ejections_enforced_total", "understudy_source_updates_total", "understudy_drop_dropped_total", "understudy_eds_connected",
+	} {
+		if !shown[want] {
+			t.Errorf("no panel shows %s, but %v", want, slices.Sorted(maps.Keys(shown)))
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package priority
+
+import (
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc/connectivity"
+	estats "google.golang.org/grpc/experimental/stats"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/tally"
+)
+
+var inUseMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
+	Name:        "understudy.priority.in_use",
+	Description: "Channels of the process to the target whose calls go to the priority.",
+	Unit:        "{channel}",
+	Labels:      []string{"grpc.target", "understudy.priority"},
+	Default:     true,
+})
+
+// noPriority stands for the priority in use where none can take calls.
+const noPriority = "none"
+
+// labels are those of a priority.
+type labels struct{ target, priority string }
+
+type channels int64
+
+// Plus returns the sum.
+func (c channels) Plus(by channels) channels { return c + by }
+
+// uses are how many channels of the process use each priority.
+var uses tally.Board[labels, channels]
+
+// meter is what the policy keeps for metrics.
+type meter struct {
+	config   *lbconfig.Priority
+	counted  labels            // as last added to uses
+	register serial.Serializer // a recorder may wait for an export that is under way
+
+	mu         sync.Mutex // guards what follows
+	titles     []string   // of all priorities
+	unregister func()
+}
+
+// Settled is described at shell.Settler.
+func (p *policy) Settled(closed bool) {
+	m := &p.meter
+	if closed {
+		p.count(labels{})
+		m.register.Enqueue(func() {
+			if m.unregister != nil {
+				m.unregister()
+			}
+		})
+		return
+	}
+	if p.config == nil {
+		return
+	}
+	if m.config == nil {
+		recorder := p.ClientConn.MetricsRecorder()
+		m.register.Enqueue(func() { m.unregister = recorder.RegisterAsyncReporter(p, inUseMetric) })
+	}
+	if m.config != p.config {
+		m.config = p.config
+		titles := []string{noPriority}
+		for _, child := range p.config.Priorities {
+			titles = append(titles, p.title(child))
+		}
+		m.mu.Lock()
+		m.titles = titles
+		m.mu.Unlock()
+	}
+	now := labels{p.Options.Target.String(), noPriority}
+	if p.inUse != "" && p.published.ConnectivityState != connectivity.TransientFailure {
+		now.priority = p.title(p.inUse)
+	}
+	p.count(now)
+}
+
+// count counts the channel in under another priority, or under none any more.
+func (p *policy) count(now labels) {
+	before := p.meter.counted
+	if before == now {
+		return
+	}
+	if before != (labels{}) {
+		uses.Add(before, -1)
+	}
+	if now != (labels{}) {
+		uses.Add(now, 1)
+	}
+	p.meter.counted = now
+}
+
+// Report implements estats.AsyncMetricReporter. It never waits for the policy.
+func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
+	p.meter.mu.Lock()
+	titles := slices.Clone(p.meter.titles)
+	p.meter.mu.Unlock()
+	target := p.Options.Target.String()
+	for _, title := range titles {
+		inUseMetric.Record(r, int64(uses.Sum(labels{target, title})), target, title)
+	}
+	return nil
+}
+
+// place returns where in the tree a child is, in the words of metrics.
+func (p *policy) place(child string) hierarchy.Place {
+	return hierarchy.Place{Priority: p.title(child), Service: hierarchy.ChannelOf(p.state).Services[child]}
+}

@@ -1,0 +1,48 @@
+package priority
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// The priority in use is exported, each channel once, and none where none takes calls.
+func TestThePriorityInUseIsExported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := &lbtest.Recorder{}
+		inUse := func(want map[string]int64) {
+			t.Helper()
+			synctest.Wait()
+			got := metrics.Export()
+			maps.DeleteFunc(got, func(key string, _ int64) bool { return !strings.HasPrefix(key, "understudy.priority.in_use ") })
+			full := make(map[string]int64)
+			for priority, n := range want {
+				full["understudy.priority.in_use lbtest:///target "+priority] = n
+			}
+			if !maps.Equal(got, full) {
+				t.Errorf("exported are %v, want %v", got, full)
+			}
+		}
+		one, two := newRecorder(), newRecorder()
+		one.Recorder, two.Recorder = metrics, metrics
+		one.Update(update("p0", "p1"))
+		inUse(map[string]int64{"p0": 1})
+		two.Update(update("p0", "p1"))
+		inUse(map[string]int64{"p0": 2})
+		one.Report("p0", failed)
+		inUse(map[string]int64{"p0": 1, "p1": 1})
+		one.Report("p1", failed)
+		inUse(map[string]int64{"p0": 1, "none": 1})
+		one.Update(update("new", "p0", "p1"))
+		two.Report("p0", ready)
+		one.Report("new", ready)
+		inUse(map[string]int64{"p0 new": 1, "p0": 1})
+		one.Close()
+		inUse(map[string]int64{"p0": 1})
+		two.Close()
+		inUse(map[string]int64{})
+	})
+}

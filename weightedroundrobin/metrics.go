@@ -1,0 +1,215 @@
+package weightedroundrobin
+
+import (
+	"sync"
+	"weak"
+
+	"google.golang.org/grpc/connectivity"
+	estats "google.golang.org/grpc/experimental/stats"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/tally"
+	"github.com/understudy-lb/understudy/internal/weighted"
+)
+
+var (
+	endpointsMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
+		Name:           "understudy.endpoints",
+		Description:    "Endpoints of all channels of the process to the target, by state.",
+		Unit:           "{endpoint}",
+		Labels:         []string{"grpc.target", "understudy.priority", "grpc.lb.locality", "understudy.endpoint.state"},
+		OptionalLabels: []string{"grpc.lb.backend_service"},
+		Default:        true,
+	})
+	picksMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
+		Name:           "understudy.picks",
+		Description:    "Calls that were given to an endpoint. Only where understudy.endpoints is exported, too.",
+		Unit:           "{call}",
+		Labels:         []string{"grpc.target", "understudy.priority", "grpc.lb.locality"},
+		OptionalLabels: []string{"grpc.lb.backend_service"},
+		Default:        true,
+	})
+)
+
+// labels are those that all metrics of the policy have.
+type labels struct{ target, priority, locality string }
+
+// counts are how many endpoints are in each state of the core.
+type counts [4]int64
+
+// Plus returns the sum.
+func (c counts) Plus(by counts) counts {
+	for i := range c {
+		c[i] += by[i]
+	}
+	return c
+}
+
+// everybodys has the endpoints of all policies of the process.
+var everybodys tally.Board[labels, counts]
+
+// meter is what the policy keeps for metrics. Nobody can ask a recorder of gRPC's which
+// metrics it wants. So the meter registers a gauge, and adds picks to their counter when
+// the gauge is asked for: at each export, and never in a program without one. The picks
+// are those that the scheduler has handed out, so that a pick costs nothing more. An
+// endpoint that is alone has no scheduler; its picks are counted from the first export of
+// the channel on.
+type meter struct {
+	policy   *policy
+	settled  counts            // as last added to everybodys
+	register serial.Serializer // a recorder may wait for an export that is under way
+
+	mu         sync.Mutex // guards what follows
+	labels     labels
+	service    string
+	registered bool
+	unregister func()
+	counts     bool                          // the pickers do that need to
+	asked      *asked                        // nil until registered
+	picker     *weighted.Picker              // in use
+	taken      uint64                        // of its picks
+	last       weak.Pointer[weighted.Picker] // the one before, which may still be in use for a moment
+	lastTaken  uint64
+	picks      int64 // that were not added yet
+}
+
+// at notes where in the tree the policy is, in an event.
+func (m *meter) at(place hierarchy.Place) {
+	now := labels{m.policy.Options.Target.String(), place.Priority, place.Locality}
+	m.mu.Lock()
+	before, known := m.labels, m.registered
+	add := func() {}
+	if before != now || m.service != place.Service {
+		add = m.take()
+		m.labels, m.service = now, place.Service
+	}
+	if !known {
+		m.registered, m.asked = true, join(m.policy.ClientConn.MetricsRecorder())
+	}
+	m.mu.Unlock()
+	add()
+	if before != now {
+		everybodys.Add(before, m.settled.negative())
+		everybodys.Add(now, m.settled)
+	}
+	if known {
+		return
+	}
+	recorder := m.policy.ClientConn.MetricsRecorder()
+	m.register.Enqueue(func() { m.unregister = recorder.RegisterAsyncReporter(m, endpointsMetric) })
+}
+
+func (c counts) negative() counts {
+	for i := range c {
+		c[i] = -c[i]
+	}
+	return c
+}
+
+// settle adds what has changed since it was last called, after a batch of events.
+func (m *meter) settle(closed bool) {
+	var now counts
+	if !closed {
+		for state, n := range m.policy.core.Count() {
+			now[state] = int64(n)
+		}
+	}
+	if now == m.settled {
+		return
+	}
+	m.mu.Lock()
+	at := m.labels
+	m.mu.Unlock()
+	everybodys.Add(at, now.Plus(m.settled.negative()))
+	m.settled = now
+}
+
+// close adds the last picks, and reports nothing any more.
+func (m *meter) close() {
+	m.mu.Lock()
+	registered := m.registered
+	m.registered = false
+	add := m.take()
+	m.mu.Unlock()
+	add()
+	if registered {
+		leave(m.policy.ClientConn.MetricsRecorder(), m.asked)
+		m.register.Enqueue(func() { m.unregister() })
+	}
+}
+
+// use notes the picker in use, in an event.
+func (m *meter) use(picker *weighted.Picker) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.read()
+	m.last, m.lastTaken = weak.Make(m.picker), m.taken
+	m.picker, m.taken = picker, 0
+}
+
+// alone returns whether the picks of an endpoint that is alone are to be counted.
+func (m *meter) alone() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asked != nil && m.asked.Load()
+}
+
+// read reads what was picked since it was last called. mu is held.
+func (m *meter) read() {
+	read := func(p *weighted.Picker, taken *uint64) {
+		if p != nil {
+			picks := p.Picks()
+			m.picks += int64(picks - *taken)
+			*taken = picks
+		}
+	}
+	read(m.last.Value(), &m.lastTaken)
+	read(m.picker, &m.taken)
+}
+
+// take returns a function that adds the picks to their counter, if anybody wants that. mu
+// is held, and must not be when the function is called.
+func (m *meter) take() func() {
+	m.read()
+	if m.asked == nil || !m.asked.Load() || m.picks == 0 {
+		return func() {}
+	}
+	picks, at, service := m.picks, m.labels, m.service
+	m.picks = 0
+	return func() {
+		picksMetric.Record(m.policy.ClientConn.MetricsRecorder(), picks, at.target, at.priority, at.locality, service)
+	}
+}
+
+// Report implements estats.AsyncMetricReporter. It never waits for the policy.
+func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
+	m.mu.Lock()
+	at, service, registered := m.labels, m.service, m.registered
+	if !registered {
+		m.mu.Unlock()
+		return nil
+	}
+	m.asked.Store(true)
+	first := !m.counts
+	m.counts = true
+	add := m.take()
+	m.mu.Unlock()
+	add()
+	for state, n := range everybodys.Sum(at) {
+		endpointsMetric.Record(r, n, at.target, at.priority, at.locality, names[state], service)
+	}
+	if first {
+		m.policy.Event(m.policy.core.Outdated) // a picker that counts
+	}
+	return nil
+}
+
+// names are those of the core's states.
+var names = [...]string{
+	core.Ready:            connectivity.Ready.String(),
+	core.Connecting:       connectivity.Connecting.String(),
+	core.Idle:             connectivity.Idle.String(),
+	core.TransientFailure: connectivity.TransientFailure.String(),
+}

@@ -1,0 +1,139 @@
+package weightedroundrobin
+
+import (
+	"maps"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// metered is a policy in a place of the tree, whose metrics are exported.
+type metered struct {
+	*harness
+	recorder *lbtest.Recorder
+}
+
+func newMetered(t *testing.T, recorder *lbtest.Recorder) *metered {
+	cc := &lbtest.ClientConn{Recorder: recorder}
+	opts := balancer.BuildOptions{Target: resolver.Target{URL: url.URL{Scheme: "lbtest", Path: "/" + t.Name()}}}
+	return &metered{&harness{t: t, cc: cc, policy: NewBuilder("wrr").Build(cc, opts)}, recorder}
+}
+
+func (m *metered) move(priority, list string) {
+	m.t.Helper()
+	state := resolver.State{Endpoints: endpoints(list)}
+	if err := m.updateWith("", hierarchy.SetPlace(state, hierarchy.Place{Priority: priority, Locality: "us-east", Service: "shop"})); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// want checks what is exported, by what follows the target and the locality.
+func (m *metered) want(want map[string]int64) {
+	m.t.Helper()
+	full := make(map[string]int64)
+	for key, n := range want {
+		name, rest, _ := strings.Cut(key, " ")
+		full[name+" lbtest:///"+m.t.Name()+" "+rest+" shop"] = n
+	}
+	if got := m.recorder.Export(); !maps.Equal(got, full) {
+		m.t.Errorf("exported are\n%v\nwant\n%v", got, full)
+	}
+	synctest.Wait()
+}
+
+// Endpoints are counted by their states, as long as they are there.
+func TestEndpointsAreExportedByState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMetered(t, &lbtest.Recorder{})
+		m.move("p0", "a b c")
+		m.want(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 3})
+		m.ready("a", "b")
+		m.report(connectivity.TransientFailure, "c")
+		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.endpoints p0 us-east TRANSIENT_FAILURE": 1})
+		m.move("p1", "a b") // another priority was put above
+		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2})
+
+		other := newMetered(t, m.recorder) // another channel to the same target
+		other.move("p1", "a b c d e")
+		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2, "understudy.endpoints p1 us-east CONNECTING": 5})
+		m.policy.Close()
+		m.want(map[string]int64{"understudy.endpoints p1 us-east CONNECTING": 5})
+		other.move("p0", "a") // nothing is left there of the channel that moved
+		m.want(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 1})
+		other.policy.Close()
+		synctest.Wait()
+		m.want(map[string]int64{})
+	})
+}
+
+// Picks are added when somebody exports, each once, whatever pickers they were made with.
+func TestPicksAreExported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMetered(t, &lbtest.Recorder{})
+		m.move("p0", "a:3 b:1")
+		m.ready("a", "b")
+		m.picks(50)
+		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 50})
+		old := m.cc.State()
+		m.move("p0", "a:3 b:2")
+		m.picks(7)
+		lbtest.Pick(old) // by a call that began before
+		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 58})
+		m.move("p0", "a")
+		m.picks(4) // of an endpoint that is alone
+		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 62})
+		m.move("p1", "a")
+		m.picks(5)
+		want := map[string]int64{"understudy.endpoints p1 us-east READY": 1, "understudy.picks p0 us-east": 62, "understudy.picks p1 us-east": 5}
+		m.want(want)
+		m.picks(1)
+		m.policy.Close()
+		synctest.Wait()
+		delete(want, "understudy.endpoints p1 us-east READY")
+		want["understudy.picks p1 us-east"] = 6
+		m.want(want)
+	})
+}
+
+// An endpoint that is alone has no scheduler: its calls count from the first export on.
+func TestPicksOfOneEndpointAreExported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMetered(t, &lbtest.Recorder{})
+		m.move("p0", "a")
+		m.ready("a")
+		m.picks(3)
+		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1})
+		m.picks(4)
+		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 4})
+		next := newMetered(t, m.recorder) // of the same channel, after a failover
+		next.move("p1", "b")
+		next.ready("b")
+		next.picks(5)
+		m.want(map[string]int64{
+			"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 4,
+			"understudy.endpoints p1 us-east READY": 1, "understudy.picks p1 us-east": 5,
+		})
+		m.policy.Close()
+		next.policy.Close()
+	})
+}
+
+// Where nobody exports, nothing is between a call and an endpoint that is alone.
+func TestPicksAreNotCountedForNobody(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a")
+		h.ready("a")
+		h.picks(3)
+		if got := h.parts().picker.Picks(); got != 0 {
+			t.Errorf("%d picks were counted that nobody wants", got)
+		}
+	})
+}
