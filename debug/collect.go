@@ -39,13 +39,16 @@ type query struct {
 	endpoints int    // of a locality, 0 for the default
 }
 
+// started is when the process was, or nearly.
+var started = time.Now()
+
 // collect looks at all channels, and waits for none.
 func collect(q query) *Page {
 	c := &collection{now: time.Now(), rows: rows, branches: branches, each: rowsEach}
 	if q.endpoints > 0 {
 		c.each, c.rows = q.endpoints, q.endpoints*branches
 	}
-	page := &Page{Time: c.now, Channels: []*Channel{}}
+	page := &Page{Time: c.now, Started: started, Channels: []*Channel{}}
 	for _, view := range live.Channels() {
 		if q.channel != 0 && view.ID != q.channel || isClosed(view.Owner) {
 			continue

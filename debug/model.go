@@ -5,7 +5,9 @@ import "time"
 // Page is what the page shows, and what ?format=json answers with. docs/debug.md
 // describes its fields. Text from outside is cut, and has what is not printable escaped.
 type Page struct {
-	Time     time.Time  `json:"time"`
+	Time time.Time `json:"time"`
+	// Started is when the process was. Another one has other channels.
+	Started  time.Time  `json:"started"`
 	Channels []*Channel `json:"channels"`
 }
 
