@@ -1,8 +1,9 @@
 // Command understudy shows failover and weighted load balancing of gRPC calls at
-// work, explains endpoints files, and serves them to a fleet.
+// work, explains endpoints files, serves them to a fleet, and watches channels.
 //
 // It exits with 0 if all is well, with 1 if something is not as it should be, with 2
-// if it was used or fed wrongly, and with 3 if what it explains cannot take calls.
+// if it was used or fed wrongly, and with 3 if what it explains or watches cannot take
+// calls.
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/demo"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/explain"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/watch"
 	"github.com/understudy-lb/understudy/discovery/file"
 	"github.com/understudy-lb/understudy/internal/printable"
 )
@@ -43,10 +45,11 @@ func main() {
 
 func exitCode(err error) int {
 	var f failure
+	var w watch.Failure
 	switch {
-	case errors.As(err, &f):
+	case errors.As(err, &f), errors.As(err, &w):
 		return 1
-	case errors.Is(err, explain.ErrNoEndpoint):
+	case errors.Is(err, explain.ErrNoEndpoint), errors.Is(err, watch.ErrNotTaken):
 		return 3
 	}
 	return 2
@@ -85,7 +88,7 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(demoCommand(), explainCommand(), serve.Command(), backendCommand())
+	root.AddCommand(demoCommand(), explainCommand(), serve.Command(), watch.Command(), backendCommand())
 	return root
 }
 

@@ -72,8 +72,16 @@ type Painter bool
 // PainterFor returns a Painter for w: one that colours only if w is a terminal and
 // the environment does not say otherwise (NO_COLOR, TERM=dumb).
 func PainterFor(w io.Writer) Painter {
-	f, ok := w.(*os.File)
-	return Painter(ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
+	return Painter(Steerable(w) != nil && os.Getenv("NO_COLOR") == "")
+}
+
+// Steerable returns stream as a file if it is a terminal that understands escapes, or nil.
+func Steerable(stream any) *os.File {
+	f, ok := stream.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return f
 }
 
 // Good returns s in green.
@@ -81,6 +89,15 @@ func (p Painter) Good(s string) string { return p.paint("32", s) }
 
 // Bad returns s in red.
 func (p Painter) Bad(s string) string { return p.paint("31", s) }
+
+// Waiting returns s in yellow.
+func (p Painter) Waiting(s string) string { return p.paint("33", s) }
+
+// Strong returns s in bold.
+func (p Painter) Strong(s string) string { return p.paint("1", s) }
+
+// Faint returns s dimmed.
+func (p Painter) Faint(s string) string { return p.paint("2", s) }
 
 func (p Painter) paint(code, s string) string {
 	if !p {

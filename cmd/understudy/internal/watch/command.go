@@ -1,0 +1,113 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const long = `Shows which priority gets the calls, why none above it does, the endpoints with their
+states and shares, and what happened last.
+
+With a TARGET it opens a channel of its own, as a program would:
+
+  failover:///a:443,b:443   file:///etc/shop.yaml   eds://server:18000/shop
+  srv:///shop.example.com   a:443,b:443             dns:///shop.example.com:443
+
+The target's query takes the options of docs/options.md, such as ?failoverTimeout=5s.
+The channel makes no calls unless --rate is given. Connections on this machine go
+without TLS, all others with it.
+
+With the URL of a page of debug.Handler it shows the channels of a running program, and
+waits where that is restarted.
+
+In a terminal the view is redrawn, and q or Ctrl-C ends it. Elsewhere each event is a
+line, with the tree below where another priority is used; with -o json each event is
+an object (docs/watch.md).
+
+Exit codes, when the watch is ended by a key, a signal or --for:
+  0  calls could be taken then
+  1  the page could not be reached then, or the result not be written
+  2  the target or the arguments are wrong
+  3  calls could not be taken then: they wait or fail`
+
+const examples = `  understudy watch 'file:///etc/shop.yaml?failoverTimeout=5s'
+  understudy watch us.example.com:443,eu.example.com:443 --rate 10
+  understudy watch http://127.0.0.1:8080/debug/understudy/
+  understudy watch --for 5s -o json eds://127.0.0.1:18000/shop`
+
+// Command returns the command "watch".
+func Command() *cobra.Command {
+	var o Options
+	var output string
+	command := &cobra.Command{
+		Use:     "watch TARGET|URL",
+		Short:   "Show live which priority a channel uses, and why: a target's, or a running program's",
+		Long:    long,
+		Example: examples,
+		Args:    cobra.ExactArgs(1),
+	}
+	flags := command.Flags()
+	flags.Float64Var(&o.Rate, "rate", 0, "`calls` of grpc.health.v1.Health/Check to make each second, at most 1000")
+	flags.StringVar(&o.Service, "service", "", "`service` whose health these calls ask for; the server's own if none is given")
+	flags.DurationVar(&o.Timeout, "timeout", time.Second, "`duration` that each of these calls may take")
+	flags.DurationVar(&o.For, "for", 0, "`duration` to watch; for ever if none is given")
+	flags.StringVarP(&output, "output", "o", "auto", "`form`: auto for a view in a terminal and lines elsewhere, lines, or json")
+	flags.BoolVar(&o.Dial.TLS.Always, "tls", false, "use TLS for connections on this machine, too")
+	flags.BoolVar(&o.Dial.TLS.Insecure, "insecure", false, "connect without TLS, wherever to")
+	flags.StringVar(&o.Dial.TLS.CA, "tls-ca", "", "`file` with the roots of servers' certificates, in PEM, instead of the system's")
+	flags.StringVar(&o.Dial.TLS.Certificate, "tls-cert", "", "`file` with a client's certificate, in PEM")
+	flags.StringVar(&o.Dial.TLS.Key, "tls-key", "", "`file` with the key of that certificate, in PEM")
+	flags.BoolVar(&o.Dial.XDSInsecure, "xds-insecure", false, "ask the management server of an eds: target without TLS, wherever it is")
+	flags.StringVar(&o.Dial.ServiceConfig, "service-config", "", "service config of the channel, in `JSON`, such as one with healthCheckConfig")
+	flags.DurationVar(&o.Dial.KeepAlive, "keepalive", 0, "`duration` between pings, which find servers that hang, and which servers must allow")
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		o.Target, o.In, o.Out = args[0], cmd.InOrStdin(), cmd.OutOrStdout()
+		if err := o.check(output, cmd.Flags()); err != nil {
+			return err
+		}
+		return Run(cmd.Context(), o)
+	}
+	return command
+}
+
+// forTargets are the flags that a page has no use for.
+var forTargets = []string{"rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
+
+// check says what is wrong with the options.
+func (o *Options) check(output string, flags *pflag.FlagSet) (err error) {
+	switch output {
+	case "auto":
+	case "lines":
+		o.Lines = true
+	case "json":
+		o.JSON = true
+	default:
+		return fmt.Errorf("output %q: want auto, lines or json", output)
+	}
+	if isPage(o.Target) {
+		flags.Visit(func(f *pflag.Flag) {
+			if slices.Contains(forTargets, f.Name) {
+				err = fmt.Errorf("--%s is given for the URL of a page, want it with a target only", f.Name)
+			}
+		})
+		return err
+	}
+	switch {
+	case !(o.Rate >= 0 && o.Rate <= 1000):
+		return fmt.Errorf("--rate %v: want 0 to 1000 calls a second", o.Rate)
+	case o.Timeout <= 0:
+		return fmt.Errorf("--timeout %v: want a duration such as 1s", o.Timeout)
+	case o.For < 0:
+		return fmt.Errorf("--for %v: want a duration such as 10s", o.For)
+	case o.Dial.KeepAlive < 0 || o.Dial.KeepAlive > 0 && o.Dial.KeepAlive < 10*time.Second:
+		return fmt.Errorf("--keepalive %v: want 10s, which is gRPC's least, or more", o.Dial.KeepAlive)
+	case o.Rate == 0 && (flags.Changed("service") || flags.Changed("timeout")):
+		return errors.New("--service or --timeout is given without --rate, want that too: no calls are made without")
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/shell"
+)
+
+// Event is one line of the output with -o json. docs/watch.md describes its fields.
+type Event struct {
+	Time time.Time `json:"time"`
+	// Kind is one of those below.
+	Kind    string `json:"kind"`
+	Channel uint64 `json:"channel,omitempty"`
+	Target  string `json:"target,omitempty"`
+	Text    string `json:"text"`
+	// State, InUse, Why and Tree are those of a channel, with the kind "status".
+	State string        `json:"state,omitempty"`
+	InUse string        `json:"in_use,omitempty"`
+	Why   []string      `json:"why,omitempty"`
+	Tree  *debug.Policy `json:"tree,omitempty"`
+	// Calls are those that were made, with the kind "calls".
+	Calls *Tally `json:"calls,omitempty"`
+
+	shown *debug.Channel // what a status is about
+}
+
+// The kinds of events.
+const (
+	kindStatus    = "status"    // what becomes of a channel's calls: at first, and when it changes
+	kindEvent     = "event"     // something that happened to a channel
+	kindGone      = "gone"      // a channel that is not there any more
+	kindLost      = "lost"      // the page cannot be reached
+	kindBack      = "back"      // it can, again
+	kindRestarted = "restarted" // it is that of a new process
+	kindCalls     = "calls"     // calls begin to fail, or no longer do, or the watch ends
+)
+
+// follower makes events of pages.
+type follower struct {
+	view     *view
+	began    bool // a page was seen
+	channels map[uint64]*followed
+
+	failing   bool // calls are
+	failingAt time.Time
+	counted   Tally // at the last look
+}
+
+// followed is what is known of a channel.
+type followed struct {
+	target, status string
+	last           time.Time // of the last event that was told
+}
+
+// look takes the next page, or why there is none, and returns what happened.
+func (f *follower) look(now time.Time, page *debug.Page, err error) (events []Event) {
+	v := f.view
+	v.now = now
+	if err != nil {
+		err = errors.New(shell.Brief(err))
+	}
+	switch {
+	case err != nil && v.lost == nil:
+		v.lost, v.since = err, now
+		text := fmt.Sprintf("not reached, trying again: %v", err)
+		events = append(events, Event{Time: now, Kind: kindLost, Text: printable.Line(text, longestError)})
+	case err != nil:
+		v.lost = err
+	default:
+		if v.lost != nil {
+			text := "reached, after " + printable.Duration(now.Sub(v.since))
+			events = append(events, Event{Time: now, Kind: kindBack, Text: text})
+		}
+		if v.page != nil && !page.Started.Equal(v.page.Started) {
+			events = append(events, Event{Time: now, Kind: kindRestarted, Text: "the program was started anew"})
+			f.channels = nil
+		}
+		v.page, v.lost = page, nil
+		events = append(events, f.compare(page)...)
+	}
+	return append(events, f.lookAtCalls(now)...)
+}
+
+// compare returns what is different in a page.
+func (f *follower) compare(page *debug.Page) (events []Event) {
+	known := f.channels
+	f.channels = make(map[uint64]*followed)
+	for _, c := range page.Channels {
+		was := known[c.ID]
+		if was == nil || was.target != c.Target {
+			was = &followed{target: c.Target}
+			if !f.began && f.view.source != "" && len(c.Events) > 0 {
+				was.last = c.Events[0].Time // what happened before we looked is no news
+			}
+		}
+		f.channels[c.ID] = was
+		for _, e := range slices.Backward(c.Events) {
+			if e.Time.After(was.last) {
+				was.last = e.Time
+				events = append(events, Event{Time: e.Time, Kind: kindEvent, Channel: c.ID, Target: clean(c.Target), Text: clean(e.Text)})
+			}
+		}
+		if status := strings.Join([]string{c.State, c.InUse, c.Said()}, "\n"); status != was.status {
+			was.status = status
+			events = append(events, statusOf(c, page.Time))
+		}
+	}
+	for id, was := range known {
+		if f.channels[id] == nil {
+			events = append(events, Event{Time: page.Time, Kind: kindGone, Channel: id, Target: clean(was.target), Text: "the channel is closed, or forgotten"})
+		}
+	}
+	f.began = true
+	return events
+}
+
+func statusOf(c *debug.Channel, now time.Time) Event {
+	e := Event{
+		Time: now, Kind: kindStatus, Channel: c.ID, Target: clean(c.Target), Text: clean(c.Said()),
+		State: clean(c.State), InUse: clean(c.InUse), Tree: c.Tree, shown: c,
+	}
+	for _, why := range c.Why {
+		e.Why = append(e.Why, clean(why))
+	}
+	return e
+}
+
+// said returns the event in words.
+func (e Event) said() string {
+	text := e.Text
+	for _, why := range e.Why {
+		if e.shown.Elsewhere() {
+			why = "Not " + why
+		}
+		text += " " + strings.TrimSuffix(why, ".") + "."
+	}
+	return text
+}
+
+func clean(text string) string { return printable.Line(text, longestError) }
+
+// lookAtCalls says when calls begin to fail, and when they no longer do.
+func (f *follower) lookAtCalls(now time.Time) []Event {
+	if f.view.calls == nil {
+		return nil
+	}
+	counts := f.view.calls.get()
+	answered, failed := counts.Answered-f.counted.Answered, counts.Failed-f.counted.Failed
+	event := Event{Time: now, Kind: kindCalls, Calls: &counts}
+	switch {
+	case failed > 0 && !f.failing:
+		f.failing, f.failingAt = true, now
+		event.Text = "calls fail: " + counts.LastError
+	case failed == 0 && answered > 0 && f.failing:
+		f.failing = false
+		event.Text = "calls are answered again, after " + printable.Duration(now.Sub(f.failingAt))
+	default:
+		f.counted = counts
+		return nil
+	}
+	f.counted = counts
+	return []Event{event}
+}
+
+// end returns the last events.
+func (f *follower) end(now time.Time) []Event {
+	if f.view.calls == nil {
+		return nil
+	}
+	c := f.view.calls.get()
+	text := fmt.Sprintf("of %d calls %d were answered and %d failed", c.Sent, c.Answered, c.Failed)
+	return []Event{{Time: now, Kind: kindCalls, Text: text, Calls: &c}}
+}
+
+// unwell says which channel cannot take calls, or that the page is not to be had.
+func (v *view) unwell() error {
+	switch {
+	case v.lost != nil:
+		return unreachable{fmt.Errorf("%s: not reached: %w", v.source, v.lost)}
+	case v.page == nil:
+		return nil
+	}
+	for _, c := range v.page.Channels {
+		if c.State != "READY" && c.State != "IDLE" && !c.Idle {
+			why := ""
+			if len(c.Why) > 0 {
+				why = ": " + strings.Join(c.Why, "; ")
+			}
+			return fmt.Errorf("%w: %s: %s%s", ErrNotTaken, c.Target, c.State, why)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package watch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // in golden files
+	os.Exit(m.Run())
+}
+
+// backend is a server that can be stopped and started again at its address.
+type backend struct {
+	t       *testing.T
+	address string
+	options []grpc.ServerOption
+	server  *grpc.Server
+}
+
+func newBackend(t *testing.T, options ...grpc.ServerOption) *backend {
+	t.Helper()
+	b := &backend{t: t, address: "127.0.0.1:0", options: options}
+	b.start()
+	t.Cleanup(func() { b.server.Stop() })
+	return b
+}
+
+func (b *backend) start() {
+	b.t.Helper()
+	listener, err := net.Listen("tcp", b.address)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.address = listener.Addr().String()
+	b.server = grpc.NewServer(b.options...)
+	healthpb.RegisterHealthServer(b.server, health.NewServer())
+	go b.server.Serve(listener)
+}
+
+// running is a watch whose output is read line by line.
+type running struct {
+	t     *testing.T
+	lines chan string
+	quit  context.CancelFunc
+	ended chan error
+}
+
+// begin starts a watch, which ends with the test at the latest.
+func begin(t *testing.T, o Options) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	read, write := io.Pipe()
+	o.Out = write
+	if o.Timeout == 0 {
+		o.Timeout = 5 * time.Second
+	}
+	r := &running{t: t, lines: make(chan string, 10_000), quit: cancel, ended: make(chan error, 1)}
+	go func() {
+		r.ended <- Run(ctx, o)
+		write.Close()
+	}()
+	go func() {
+		defer close(r.lines)
+		for in := bufio.NewReader(read); ; {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			r.lines <- strings.TrimSuffix(line, "\n")
+		}
+	}()
+	t.Cleanup(cancel)
+	return r
+}
+
+// await returns the next line with a text in it.
+func (r *running) await(text string) string {
+	r.t.Helper()
+	patience := time.After(time.Minute)
+	var before []string
+	for {
+		select {
+		case line, open := <-r.lines:
+			if !open {
+				r.t.Fatalf("the watch ended with %v without %q, after\n%s", <-r.ended, text, strings.Join(before, "\n"))
+			}
+			if strings.Contains(line, text) {
+				return line
+			}
+			before = append(before, line)
+		case <-patience:
+			r.t.Fatalf("no line has %q; there were\n%s", text, strings.Join(before, "\n"))
+		}
+	}
+}
+
+// awaitEvent returns the next event of a kind with a text in it.
+func (r *running) awaitEvent(kind, text string) Event {
+	r.t.Helper()
+	for {
+		var e Event
+		if err := json.Unmarshal([]byte(r.await(`"kind":"`+kind+`"`)), &e); err != nil {
+			r.t.Fatal(err)
+		}
+		if strings.Contains(e.Text, text) {
+			return e
+		}
+	}
+}
+
+// end ends the watch, and returns what Run did.
+func (r *running) end() error {
+	r.t.Helper()
+	r.quit()
+	for range r.lines { // so that nothing waits to be read
+	}
+	return <-r.ended
+}
+
+// golden compares what was printed with a file of testdata. With UPDATE_GOLDEN set it
+// writes the file.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: printed\n%s\nwant\n%s", name, got, want)
+	}
+}

@@ -1,0 +1,181 @@
+package watch
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+	"github.com/understudy-lb/understudy/debug"
+)
+
+// serve serves a page that answers with body.
+func serve(t *testing.T, handler http.HandlerFunc) *remote {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	transport, err := TLS{}.transport()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	page, err := newRemote(server.URL+"/debug/understudy/", transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+func asJSON(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
+
+// What a server sends is refused where it is no page, whatever it is instead, and before it
+// takes much memory.
+func TestWhatIsNoPageIsRefused(t *testing.T) {
+	// repeat sends a text until so many bytes are sent.
+	repeat := func(begin, text string, bytes int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			asJSON(w)
+			io.WriteString(w, begin)
+			chunk := []byte(strings.Repeat(text, 10_000))
+			for n := 0; n < bytes; n += len(chunk) {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		"not found":     {http.NotFound, "answers 404 Not Found, want a page of debug.Handler"},
+		"HTML":          {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, `answers with "text/html", want JSON`},
+		"other JSON":    {repeat(`{"status": "ok"}`, "", 0), "no list of channels"},
+		"no JSON":       {repeat(`hello`, "", 0), "no JSON of debug.Handler"},
+		"wrong types":   {repeat(`{"channels": 3}`, "", 0), "no JSON of debug.Handler"},
+		"endless":       {repeat(`{"channels":[{"target":"`, "x", 1<<30), "more than 8388608 bytes"},
+		"many channels": {repeat(`{"channels":[{}`, ",{}", 4<<20), "values, want at most 300000"},
+		"deep": {func(w http.ResponseWriter, _ *http.Request) {
+			asJSON(w)
+			fmt.Fprint(w, `{"channels":[{"tree":`, strings.Repeat(`{"children":[{"below":`, 20_000))
+		}, "no JSON of debug.Handler"},
+		"compressed": {func(w http.ResponseWriter, _ *http.Request) {
+			asJSON(w)
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			defer z.Close()
+			for range 1 << 10 {
+				if _, err := z.Write(make([]byte, 1<<20)); err != nil {
+					return
+				}
+			}
+		}, "more than 8388608 bytes"},
+		"sent elsewhere": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://192.0.2.1/latest/meta-data", http.StatusFound)
+		}, "the server sends us to http://192.0.2.1/latest/meta-data"},
+		"sent in a circle": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.String(), http.StatusFound)
+		}, "the server sends us to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			page := serve(t, test.handler)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := page.fetch(t.Context())
+			runtime.ReadMemStats(&after)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error = %v, want %q", err, test.want)
+			}
+			if used := after.TotalAlloc - before.TotalAlloc; used > 100<<20 {
+				t.Errorf("it took %d MB", used>>20)
+			}
+		})
+	}
+}
+
+// The worst page that is read at all takes a bounded amount of memory, and can be shown.
+func TestTheWorstPageIsBounded(t *testing.T) {
+	child := `{"name":"` + strings.Repeat("x", 20) + `"},`
+	body := `{"channels":[null,{"tree":{"children":[null,` + strings.Repeat(child, 149_000) + `{}]}}]}`
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	page, err := parse([]byte(body))
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > 100<<20 {
+		t.Errorf("the page takes %d MB", used>>20)
+	}
+	v := &view{page: page, now: time.Now()}
+	if lines := v.render(80, 24); len(lines) > 24 {
+		t.Errorf("%d lines are shown on 24", len(lines))
+	}
+	runtime.KeepAlive(page)
+}
+
+// Nothing from outside steers the terminal, reverses text, or is long.
+func TestHostileNamesAreCutAndEscaped(t *testing.T) {
+	evil := "<b>\x1b]0;title\a\x1b[2J\x1b[31m\u202e\u2066\x9b\x00\r\n" + strings.Repeat("é漢", 5000)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	endpoint := &debug.Child{Name: evil, Title: evil, State: evil, Error: evil, Ejected: evil, Since: &now}
+	below := &debug.Policy{Policy: evil, Notes: []string{evil}, Children: []*debug.Child{endpoint}, Folded: map[string]int{evil: -5}}
+	branch := &debug.Child{Name: evil, Title: evil, State: evil, Why: evil, Below: below, Share: 1e300}
+	channel := &debug.Channel{
+		ID: 1, Target: evil, State: evil, InUse: evil, Why: []string{evil, evil}, Since: &now, InUseSince: &now,
+		Sources: []debug.Source{{Name: evil, State: evil, Error: evil, Answered: &now}}, Events: []debug.Event{{Time: now, Text: evil}},
+		Tree: &debug.Policy{Policy: "priority", Error: evil, Children: []*debug.Child{branch, branch, {Name: evil}}, BusySince: &now},
+	}
+	steers := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
+	for _, columns := range []int{1, 5, 20, 60, 80, 200} {
+		page := &debug.Page{Time: now, Channels: []*debug.Channel{channel}}
+		v := &view{page: page, source: evil, lost: errors.New(evil), now: now}
+		for _, l := range v.render(columns, 100) {
+			text := l.paint(columns, table.Painter(false))
+			if strings.ContainsFunc(text, steers) || strings.Contains(text, "\n") || cells(text) > columns {
+				t.Errorf("at %d columns a line is %q, of %d", columns, text, cells(text))
+			}
+		}
+	}
+	f := follower{view: &view{source: "http://x/"}}
+	events := f.look(now, &debug.Page{Time: now, Channels: []*debug.Channel{channel}}, nil)
+	events = append(events, f.look(now, nil, errors.New(evil))...)
+	for _, show := range []func(io.Writer) reporter{func(w io.Writer) reporter { return lines{w} }, func(w io.Writer) reporter { return objects{w} }} {
+		var out bytes.Buffer
+		if err := show(&out).report(f.view, events); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); strings.ContainsFunc(text, steers) || len(events) < 2 {
+			t.Errorf("%d events are shown as %q", len(events), text)
+		}
+	}
+}
+
+// A page that does not come is given up, and the reason told.
+func TestASlowPageIsGivenUp(t *testing.T) {
+	release := make(chan struct{})
+	page := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		asJSON(w)
+		w.(http.Flusher).Flush()
+		<-release
+	})
+	defer close(release)
+	if page.client.Timeout != pageTimeout {
+		t.Errorf("a page may take %v, want %v", page.client.Timeout, pageTimeout)
+	}
+	page.client.Timeout = time.Second // real time: a socket
+	if _, err := page.fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
+		t.Errorf("error = %v, want that it took too long", err)
+	}
+}

@@ -1,0 +1,176 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/understudy-lb/understudy/debug"
+)
+
+// A server may be anybody's. What it sends is read up to these bounds: memory for a page
+// is less than 100 MB, however it is made. The page of a real program has less than 1 MB.
+const (
+	largestPage  = 8 << 20 // bytes
+	mostParts    = 300_000 // values in lists and objects
+	pageTimeout  = 10 * time.Second
+	longestError = 500
+)
+
+// pages are where the page comes from.
+type pages interface {
+	// fetch returns the page as it is now.
+	fetch(context.Context) (*debug.Page, error)
+	// pause is how long to wait after a page that took so long.
+	pause(took time.Duration) time.Duration
+}
+
+// notThePage is an error that will not pass: what answers is no page of package debug.
+type notThePage struct{ error }
+
+// own is the page about this process.
+type own struct{ handler http.Handler }
+
+func (o own) fetch(ctx context.Context) (*debug.Page, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/?format=json", nil)
+	if err != nil {
+		return nil, err
+	}
+	var answer answer
+	o.handler.ServeHTTP(&answer, request)
+	return parse(answer.Bytes())
+}
+
+func (o own) pause(took time.Duration) time.Duration { return max(250*time.Millisecond, 10*took) }
+
+// answer is what a handler of this process answers.
+type answer struct{ bytes.Buffer }
+
+func (a *answer) Header() http.Header { return http.Header{} }
+func (a *answer) WriteHeader(int)     {}
+
+// remote is the page about another program.
+type remote struct {
+	url    string
+	shown  string // the same for people
+	client *http.Client
+}
+
+func newRemote(target string, transport *http.Transport) (*remote, error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return nil, err
+	}
+	if u.Host == "" {
+		return nil, fmt.Errorf("URL %q has no host, want one such as http://127.0.0.1:8080/debug/understudy/", target)
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("URL %q: %w", target, err)
+	}
+	shown := u.Redacted()
+	query.Set("format", "json")
+	u.RawQuery, u.Fragment = query.Encode(), ""
+	client := &http.Client{Transport: transport, Timeout: pageTimeout, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		if first := via[0].URL; len(via) > 5 || next.URL.Host != first.Host || next.URL.Scheme != first.Scheme {
+			return fmt.Errorf("the server sends us to %s, want the page itself", next.URL.Redacted())
+		}
+		return nil
+	}}
+	return &remote{u.String(), shown, client}, nil
+}
+
+func (r *remote) fetch(ctx context.Context) (*debug.Page, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := r.client.Do(request)
+	if err != nil {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
+			err = wrapped.Err // the URL is shown already, and may have a password
+		}
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	if response.StatusCode != http.StatusOK {
+		err := fmt.Errorf("the server answers %s, want a page of debug.Handler", response.Status)
+		if response.StatusCode/100 == 4 && response.StatusCode != http.StatusTooManyRequests {
+			return nil, notThePage{err}
+		}
+		return nil, err
+	}
+	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "application/json" {
+		return nil, notThePage{fmt.Errorf("the server answers with %.40q, want JSON of debug.Handler", kind)}
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, largestPage+1))
+	if err != nil {
+		return nil, err
+	}
+	return parse(body)
+}
+
+func (r *remote) pause(took time.Duration) time.Duration { return max(time.Second, 10*took) }
+
+// parse reads a page. Each value that it would make stands behind a bracket or a comma,
+// so these are counted first.
+func parse(body []byte) (*debug.Page, error) {
+	if len(body) > largestPage {
+		return nil, notThePage{fmt.Errorf("the page has more than %d bytes", largestPage)}
+	}
+	parts := 0
+	for _, b := range body {
+		if b == '{' || b == '[' || b == ',' {
+			parts++
+		}
+	}
+	if parts > mostParts {
+		return nil, notThePage{fmt.Errorf("the page has %d values, want at most %d", parts, mostParts)}
+	}
+	var page debug.Page
+	if err := json.Unmarshal(body, &page); err != nil {
+		return nil, notThePage{fmt.Errorf("the page is no JSON of debug.Handler: %w", err)}
+	}
+	if page.Channels == nil {
+		return nil, notThePage{errors.New("the page has no list of channels, want JSON of debug.Handler")}
+	}
+	repair(&page)
+	return &page, nil
+}
+
+// repair takes out what a page of debug.Handler never has, and the rest relies on.
+func repair(page *debug.Page) {
+	kept := page.Channels[:0]
+	for _, c := range page.Channels {
+		if c != nil {
+			repairPolicy(c.Tree, 0)
+			kept = append(kept, c)
+		}
+	}
+	page.Channels = kept
+}
+
+func repairPolicy(p *debug.Policy, depth int) {
+	if p == nil {
+		return
+	}
+	kept := p.Children[:0]
+	for _, child := range p.Children {
+		if child == nil {
+			continue
+		}
+		if depth > 2*deepest {
+			child.Below = nil
+		}
+		repairPolicy(child.Below, depth+1)
+		kept = append(kept, child)
+	}
+	p.Children = kept
+}

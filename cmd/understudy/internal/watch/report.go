@@ -1,0 +1,72 @@
+package watch
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+// reporter shows what happens.
+type reporter interface {
+	// report is called after each look, with what happened since the last.
+	report(*view, []Event) error
+}
+
+const (
+	plainColumns = 80
+	plainRows    = 60
+)
+
+// lines is a reporter for where there is no terminal: a line an event, and the tree below
+// each change of what becomes of the calls.
+type lines struct{ out io.Writer }
+
+func (l lines) report(v *view, events []Event) error {
+	var b strings.Builder
+	for _, e := range events {
+		fmt.Fprintf(&b, "%s ", e.Time.Local().Format("15:04:05.000"))
+		if e.Target != "" {
+			fmt.Fprintf(&b, "%s: ", e.Target)
+		}
+		fmt.Fprintln(&b, printable.Text(e.said()))
+		if e.shown == nil {
+			continue
+		}
+		for _, l := range v.tree(e) {
+			fmt.Fprintln(&b, l.paint(plainColumns, table.Painter(false)))
+		}
+	}
+	_, err := io.WriteString(l.out, b.String())
+	return err
+}
+
+// tree returns what an event of the kind "status" is about.
+func (v *view) tree(e Event) []line {
+	for i, d := range details {
+		p := picture{page: v.page, columns: plainColumns, detail: d}
+		if p.tree(e.shown); len(p.lines) <= plainRows || i == len(details)-1 {
+			return p.lines
+		}
+	}
+	return nil
+}
+
+// objects is a reporter for programs: a JSON object a line.
+type objects struct{ out io.Writer }
+
+func (o objects) report(_ *view, events []Event) error {
+	for _, e := range events {
+		encoded, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if _, err := o.out.Write(append(printable.JSON(encoded), '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package watch
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+)
+
+// What steers a terminal. Nothing else does: text has its escapes escaped.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J" // the other screen, without a cursor
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	toTheTop    = "\x1b[H"
+	clearLine   = "\x1b[K"
+	clearBelow  = "\x1b[J"
+)
+
+// screen is a reporter for a terminal: it shows the view, as it is now.
+type screen struct {
+	out     *os.File
+	paint   table.Painter
+	restore func()
+	drawn   string // the last frame
+	end     []line // what is left on the terminal at the end
+}
+
+// openScreen takes the terminal. quit is called when the user wants to leave it: by q,
+// or by Ctrl-C, which is a key where in is a terminal, too.
+func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
+	s := &screen{out: out, paint: table.PainterFor(out), restore: func() {}}
+	if keys := table.Steerable(in); keys != nil {
+		before, err := term.MakeRaw(int(keys.Fd()))
+		if err == nil { // else a terminal that shows what is typed
+			s.restore = func() { _ = term.Restore(int(keys.Fd()), before) }
+			go readKeys(keys, quit)
+		}
+	}
+	if _, err := out.WriteString(enterScreen); err != nil {
+		s.restore()
+		return nil, err
+	}
+	return s, nil
+}
+
+// readKeys calls quit when a key means it.
+func readKeys(keys io.Reader, quit func()) {
+	const ctrlC, ctrlD, ctrlBackslash = 3, 4, 28
+	var key [1]byte
+	for {
+		if _, err := keys.Read(key[:]); err != nil {
+			return
+		}
+		switch key[0] {
+		case 'q', 'Q', ctrlC, ctrlD, ctrlBackslash:
+			quit()
+			return
+		}
+	}
+}
+
+// size returns how many columns and rows the terminal has now.
+func (s *screen) size() (columns, rows int) {
+	columns, rows, err := term.GetSize(int(s.out.Fd()))
+	if err != nil || columns < 1 || rows < 1 {
+		return plainColumns, 24
+	}
+	return columns, rows
+}
+
+func (s *screen) report(v *view, _ []Event) error {
+	columns, rows := s.size()
+	frame := frameOf(v, columns, rows, s.paint)
+	s.end = v.summary(columns)
+	if frame == s.drawn {
+		return nil
+	}
+	s.drawn = frame
+	_, err := s.out.WriteString(frame)
+	return err
+}
+
+// frameOf returns what draws the view on a terminal.
+func frameOf(v *view, columns, rows int, paint table.Painter) string {
+	var b strings.Builder
+	b.WriteString(toTheTop)
+	lines := v.render(columns, rows-1)
+	for len(lines) < rows-1 {
+		lines = append(lines, nil)
+	}
+	keys := say(faint, v.now.Local().Format("15:04:05")+", q ends")
+	lines = append(lines, line(nil).fill(columns-keys.cells()))
+	lines[len(lines)-1] = append(lines[len(lines)-1], keys...)
+	for i, l := range lines {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteString(clearLine + l.paint(columns, paint)) // before: the last column may be used
+	}
+	b.WriteString(clearBelow)
+	return b.String()
+}
+
+// summary returns the headlines of the view.
+func (v *view) summary(columns int) (lines []line) {
+	const most = 5
+	if v.page == nil {
+		return nil
+	}
+	for i, c := range v.page.Channels {
+		if i == most {
+			break
+		}
+		p := picture{page: v.page, columns: max(columns, narrowest)}
+		p.headline(c)
+		lines = append(lines, p.lines...)
+	}
+	return lines
+}
+
+// close gives the terminal back, and leaves the last headlines on it.
+func (s *screen) close() {
+	var b strings.Builder
+	b.WriteString(leaveScreen)
+	columns, _ := s.size()
+	for _, l := range s.end {
+		b.WriteString(l.paint(columns, s.paint) + "\r\n")
+	}
+	_, _ = s.out.WriteString(b.String())
+	s.restore()
+}

@@ -1,0 +1,108 @@
+package watch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy/internal/secure"
+)
+
+// TLS says which connections are made secure, and how.
+type TLS struct {
+	// Always is TLS on loopback, too.
+	Always bool
+	// Insecure is no TLS anywhere.
+	Insecure bool
+	// CA is a file with the roots of servers' certificates, "" for the system's.
+	CA string
+	// Certificate and Key are files of the client's own, for servers that want one.
+	Certificate, Key string
+}
+
+func (t TLS) given() bool { return t.Always || t.CA != "" || t.Certificate != "" || t.Key != "" }
+
+// config returns the configuration of TLS connections.
+func (t TLS) config() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t.CA != "" {
+		roots, err := secure.Roots(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-ca: %w", err)
+		}
+		config.RootCAs = roots
+	}
+	if (t.Certificate == "") != (t.Key == "") {
+		return nil, errors.New("a client's certificate needs both --tls-cert and --tls-key")
+	}
+	if t.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// transport returns what fetches pages.
+func (t TLS) transport() (*http.Transport, error) {
+	if t.Insecure {
+		return nil, errors.New("--insecure is for targets, and a page is not asked for by it: want http:// in the URL for a page without TLS")
+	}
+	config, err := t.config()
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{
+		TLSClientConfig: config, Proxy: http.ProxyFromEnvironment,
+		MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
+	}, nil
+}
+
+// credentials returns those of a channel.
+func (t TLS) credentials() (credentials.TransportCredentials, error) {
+	if t.Insecure && t.given() {
+		return nil, errors.New("--insecure is given together with another option of TLS, want one of them")
+	}
+	if t.Insecure {
+		return insecure.NewCredentials(), nil
+	}
+	config, err := t.config()
+	if err != nil {
+		return nil, err
+	}
+	// A proxy may be on loopback, and what is behind it elsewhere.
+	proxied := slices.ContainsFunc([]string{"HTTPS_PROXY", "https_proxy"}, func(name string) bool { return os.Getenv(name) != "" })
+	if t.given() || proxied {
+		return credentials.NewTLS(config), nil
+	}
+	return unlessLocal{credentials.NewTLS(config)}, nil
+}
+
+// unlessLocal are credentials that make no connection secure which does not leave the
+// machine. The addresses of a target are known only when they are dialled.
+type unlessLocal struct {
+	credentials.TransportCredentials
+}
+
+// ClientHandshake makes one connection secure, if need be.
+func (u unlessLocal) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if remote := conn.RemoteAddr(); remote.Network() == "unix" || secure.IsLoopback(remote.String()) {
+		return insecure.NewCredentials().ClientHandshake(ctx, authority, conn)
+	}
+	return u.TransportCredentials.ClientHandshake(ctx, authority, conn)
+}
+
+// Clone returns a copy.
+func (u unlessLocal) Clone() credentials.TransportCredentials {
+	return unlessLocal{u.TransportCredentials.Clone()}
+}

@@ -1,0 +1,220 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/understudy-lb/understudy/debug"
+)
+
+// picture is a channel as lines.
+type picture struct {
+	page    *debug.Page
+	columns int
+	detail  detail
+	lines   []line
+}
+
+const (
+	stateCells = 25 // TRANSIENT FAILURE, and for how long
+	shareCells = 7
+	barCells   = 10
+	deepest    = 8  // levels of the tree
+	roomy      = 72 // columns; below, a row does not say for how long
+	wide       = 110
+)
+
+// text adds a text of several words, on so many lines at most.
+func (p *picture) text(t tone, indent, text string, most int) {
+	for _, l := range wrap(indent+text, p.columns, most, indent+"  ") {
+		p.lines = append(p.lines, say(t, l))
+	}
+}
+
+func (p *picture) channel(c *debug.Channel) {
+	p.headline(c)
+	if c.Tree != nil && p.detail.priorities {
+		p.lines = append(p.lines, nil)
+		p.tree(c)
+	}
+	if p.detail.events == 0 {
+		return
+	}
+	if len(c.Sources) > 0 {
+		p.lines = append(p.lines, nil)
+	}
+	for _, s := range c.Sources {
+		p.source(s)
+	}
+	for i, e := range c.Events {
+		if i == p.detail.events {
+			break
+		}
+		if i == 0 {
+			p.lines = append(p.lines, nil, say(faint, "Last events"))
+		}
+		p.text(plain, "  ", e.Time.Local().Format("15:04:05")+" "+e.Text, 3)
+	}
+}
+
+// tree adds the policies of a channel.
+func (p *picture) tree(c *debug.Channel) {
+	if c.Tree != nil && p.detail.priorities {
+		p.policy(c.Tree, "  ", c.Why)
+	}
+}
+
+func (p *picture) source(s debug.Source) {
+	text := "Source"
+	if s.Name != "" {
+		text += " " + s.Name
+	}
+	text += ": " + s.State
+	if s.Answered != nil {
+		text += " " + ago(s.Answered, p.page.Time) + " ago"
+	}
+	text += fmt.Sprintf(", %s, %s", count(s.Endpoints, "endpoint"), countOf(s.Priorities, "priority", "priorities"))
+	t := faint
+	if s.Error != "" {
+		t, text = bad, text+": "+s.Error
+	}
+	p.text(t, "", text, 2)
+}
+
+// policy adds what is below a policy. said are the reasons that were given already.
+func (p *picture) policy(policy *debug.Policy, indent string, said []string) {
+	if len(indent) > 2*deepest {
+		return
+	}
+	if policy.BusySince != nil {
+		p.text(bad, indent, "Busy for "+ago(policy.BusySince, p.page.Time)+". What follows is what it looked like before.", 2)
+	}
+	for _, note := range policy.Notes {
+		p.text(plain, indent, note, 2)
+	}
+	if len(policy.Children) == 0 && policy.Error != "" && !slices.Contains(said, policy.Error) {
+		p.text(plain, indent, policy.Error, 2)
+	}
+	if !branches(policy) {
+		p.endpoints(policy, indent)
+		return
+	}
+	if policy.Policy != "priority" && !p.detail.localities {
+		return
+	}
+	for _, child := range policy.Children {
+		p.branch(child, indent, said)
+	}
+	if len(policy.Folded) > 0 {
+		p.lines = append(p.lines, say(faint, indent+"and "+byState(policy.Folded)+" more"))
+	}
+}
+
+// branch adds a priority or a locality.
+func (p *picture) branch(child *debug.Child, indent string, said []string) {
+	below := child.Below
+	for depth := 0; below != nil && len(below.Children) == 1 && below.Children[0].Below != nil && depth < deepest; depth++ {
+		below = below.Children[0].Below // one locality is named by its priority
+	}
+	counts := make(map[string]int)
+	countStates(child.Below, counts, 0)
+	p.row(child, indent, ready(counts))
+	if child.Why != "" && child.Why != child.State && !slices.Contains(said, title(child)+": "+child.Why) {
+		p.text(faint, indent+"  ", child.Why, 2)
+	}
+	if below != nil && (p.detail.localities || branches(below)) {
+		p.policy(below, indent+"  ", said)
+	}
+}
+
+// endpoints adds those that are shown, and counts the others.
+func (p *picture) endpoints(policy *debug.Policy, indent string) {
+	shown := policy.Children
+	rest := make(map[string]int)
+	for state, n := range policy.Folded {
+		rest[state] = n
+	}
+	if len(shown) > p.detail.rows {
+		for _, child := range shown[p.detail.rows:] {
+			rest[child.State]++
+		}
+		shown = shown[:p.detail.rows]
+	}
+	for _, child := range shown {
+		p.row(child, indent, about(child))
+	}
+	if len(rest) == 0 {
+		return
+	}
+	text := byState(rest)
+	if len(shown) > 0 {
+		text = "and " + text + " more"
+	}
+	p.lines = append(p.lines, say(faint, indent+text))
+}
+
+// row adds a line of a child: its name, state, share, and what else there is to say.
+func (p *picture) row(child *debug.Child, indent, about string) {
+	state, since := stateCells, child.Since
+	if p.columns < roomy {
+		state, since = len("TRANSIENT FAILURE "), nil
+	}
+	name := min(44, max(narrowest, p.columns-state-shareCells-22))
+	used, t := indent, plain
+	if child.InUse {
+		used, t = indent[:len(indent)-2]+"> ", strong
+	}
+	l := line(nil).add(t, cut(used+title(child), name-1)).fill(name)
+	l = append(l, badge(child.State, since, p.page.Time)...).fill(name + state)
+	share := percent(child.Share)
+	if child.State == "TRANSIENT_FAILURE" {
+		share = "-" // its calls fail, if it has any
+	}
+	l = l.add(plain, strings.Repeat(" ", max(0, shareCells-cells(share)))+share).add(plain, "  ")
+	if p.columns >= wide {
+		filled := min(barCells, max(0, int(child.Share*barCells+0.5)))
+		l = l.add(good, strings.Repeat("█", filled)).add(faint, strings.Repeat("·", barCells-filled)).add(plain, "  ")
+	}
+	t = plain
+	if child.Ejected != "" {
+		t = bad
+	}
+	p.lines = append(p.lines, l.add(t, about))
+}
+
+// about returns what there is to say about an endpoint.
+func about(child *debug.Child) string {
+	var parts []string
+	if child.Ejected != "" {
+		parts = append(parts, child.Ejected)
+	}
+	if child.State != "READY" && child.Error != "" {
+		parts = append(parts, child.Error)
+	}
+	if c := child.Calls; c != nil && c.Started > 0 {
+		parts = append(parts, strconv.FormatUint(c.Started, 10)+" calls")
+		if c.Failed > 0 {
+			parts = append(parts, strconv.FormatUint(c.Failed, 10)+" failed")
+		}
+		if c.InFlight > 0 {
+			parts = append(parts, strconv.FormatUint(c.InFlight, 10)+" in flight")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func title(child *debug.Child) string {
+	switch {
+	case child.Title != "":
+		return child.Title
+	case child.Name == "/":
+		return "no locality"
+	}
+	return child.Name
+}
+
+func branches(p *debug.Policy) bool {
+	return slices.ContainsFunc(p.Children, func(c *debug.Child) bool { return c.Below != nil })
+}

@@ -1,0 +1,141 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+const narrowest = 20 // columns; a narrower terminal shows the left part
+
+// view is what there is to show at one moment.
+type view struct {
+	page   *debug.Page // the last, nil before the first
+	lost   error       // why there is no newer one, nil while there is
+	since  time.Time   // of lost
+	source string      // the URL of the page, "" where the channel is our own
+	calls  *tally      // nil where no calls are made
+	now    time.Time
+}
+
+// detail is how much of a channel is shown.
+type detail struct {
+	rows       int  // endpoints of a locality
+	localities bool // of a priority
+	priorities bool
+	events     int
+}
+
+// details begins with the most. What is shown is the first that fits.
+var details = []detail{
+	{rows: 20, localities: true, priorities: true, events: 8},
+	{rows: 20, localities: true, priorities: true, events: 4},
+	{rows: 10, localities: true, priorities: true, events: 4},
+	{rows: 10, localities: true, priorities: true, events: 2},
+	{rows: 5, localities: true, priorities: true, events: 2},
+	{rows: 2, localities: true, priorities: true, events: 2},
+	{localities: true, priorities: true, events: 2},
+	{priorities: true, events: 2},
+	{priorities: true},
+	{},
+}
+
+// render returns the lines of the view, for a terminal of so many columns and rows.
+func (v *view) render(columns, rows int) []line {
+	columns = max(columns, narrowest)
+	var lines []line
+	for _, d := range details {
+		if lines = v.lines(columns, d); len(lines) <= rows {
+			return lines
+		}
+	}
+	if rows < 1 {
+		return nil
+	}
+	return append(lines[:rows-1], say(faint, fmt.Sprintf("and %d lines more: the terminal is too small", len(lines)-rows+1)))
+}
+
+func (v *view) lines(columns int, d detail) (lines []line) {
+	if v.source != "" {
+		lines = append(lines, say(faint, cut(v.source, columns)))
+	}
+	if v.lost != nil {
+		for _, text := range wrap(v.lostText(), columns, 3, "  ") {
+			lines = append(lines, say(bad, text))
+		}
+	}
+	if len(lines) > 0 {
+		lines = append(lines, nil)
+	}
+	switch {
+	case v.page == nil:
+		return lines
+	case len(v.page.Channels) == 0:
+		return append(lines, say(plain, "There is no channel whose policies are Understudy's."))
+	}
+	for i, c := range v.page.Channels {
+		if i > 0 {
+			lines = append(lines, nil)
+		}
+		p := picture{page: v.page, columns: columns, detail: d}
+		p.channel(c)
+		lines = append(lines, p.lines...)
+	}
+	return append(lines, v.calls.lines(columns, v.now)...)
+}
+
+// lostText says since when the page is not to be had, and why.
+func (v *view) lostText() string {
+	text := fmt.Sprintf("Not reached for %s, trying again: %v.", printable.Duration(v.now.Sub(v.since)), v.lost)
+	if v.page != nil {
+		text += " What follows is what it looked like before."
+	}
+	return text
+}
+
+// headline returns what becomes of a channel's calls, and why.
+func (p *picture) headline(c *debug.Channel) {
+	state := badge(c.State, c.Since, p.page.Time)
+	name := line(nil).add(strong, cut(c.Target, max(narrowest, p.columns-state.cells()-2)))
+	p.lines = append(p.lines, append(name.fill(p.columns-state.cells()), state...))
+	said := c.Said()
+	if c.InUseSince != nil && !c.Idle {
+		said = strings.TrimSuffix(said, ".") + " (for " + ago(c.InUseSince, p.page.Time) + ")."
+	}
+	p.text(toneOf(c.State), "", said, 3)
+	for _, why := range c.Why {
+		if c.Elsewhere() {
+			why = "Not " + why
+		}
+		p.text(plain, "  ", why, 3)
+	}
+}
+
+// ago returns how long it has been.
+func ago(t *time.Time, now time.Time) string {
+	return printable.Duration(max(0, now.Sub(*t)))
+}
+
+// badge returns a state, and since when it is so.
+func badge(state string, since *time.Time, now time.Time) line {
+	l := say(toneOf(state), strings.ReplaceAll(state, "_", " "))
+	if since != nil {
+		l = l.add(faint, " "+ago(since, now))
+	}
+	return l
+}
+
+func toneOf(state string) tone {
+	switch state {
+	case "READY":
+		return good
+	case "CONNECTING":
+		return waiting
+	case "TRANSIENT_FAILURE":
+		return bad
+	}
+	return plain
+}

@@ -1,0 +1,184 @@
+package watch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+	"github.com/understudy-lb/understudy/debug"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func before(d time.Duration) *time.Time {
+	at := noon.Add(-d)
+	return &at
+}
+
+// endpoints returns so many, of which the first bad ones have failed.
+func endpoints(network string, n, bad int, share float64) *debug.Policy {
+	p := &debug.Policy{Policy: "weighted_round_robin", State: "READY"}
+	for i := range n {
+		child := &debug.Child{Name: fmt.Sprintf("%s.%d:443", network, i+1), State: "READY", Since: before(5 * time.Minute), Calls: &debug.Calls{Started: 1200, Failed: 3, InFlight: 2}}
+		if i < bad {
+			child.State, child.Error, child.Since = "TRANSIENT_FAILURE", "connection refused by "+child.Name, before(12*time.Second)
+		} else {
+			child.Share = share / float64(n-bad)
+		}
+		if i == 20 {
+			p.Folded = map[string]int{"READY": n - 20}
+			break
+		}
+		p.Children = append(p.Children, child)
+	}
+	return p
+}
+
+// failedOver is a page of a channel that uses its second priority.
+func failedOver() *debug.Page {
+	locality := func(name string, below *debug.Policy, state string, share float64) *debug.Child {
+		return &debug.Child{Name: name, State: state, Weight: 1, Share: share, Since: before(12 * time.Second), Below: below}
+	}
+	down := &debug.Policy{Policy: "weighted_target", Children: []*debug.Child{
+		locality("us-east/a", endpoints("10.0.0", 2, 2, 0), "TRANSIENT_FAILURE", 0),
+		locality("us-east/b", endpoints("10.0.1", 1, 1, 0), "TRANSIENT_FAILURE", 0),
+	}}
+	used := &debug.Policy{Policy: "weighted_target", Children: []*debug.Child{locality("eu-west", endpoints("10.1.0", 4, 0, 1), "READY", 1)}}
+	used.Children[0].Below.Children[3].Ejected = "ejected"
+	tree := &debug.Policy{Policy: "priority", State: "READY", Notes: []string{"drops 5 % as throttle"}, Children: []*debug.Child{
+		{Name: "a", Title: "p0 us-east/a, us-east/b", State: "TRANSIENT_FAILURE", Since: before(12 * time.Second), Why: "connection refused by 10.0.1.1:443", Below: down},
+		{Name: "b", Title: "p1 eu-west", State: "READY", Since: before(11 * time.Second), InUse: true, Share: 1, Below: used},
+		{Name: "p2 ap-south", State: "IDLE", Why: "not needed yet, so not connected"},
+	}}
+	return &debug.Page{Time: noon, Channels: []*debug.Channel{{
+		ID: 1, Target: "file:///etc/shop.yaml", State: "READY", Since: before(11 * time.Second), InUse: "p1 eu-west", InUseSince: before(11 * time.Second),
+		Why:     []string{"p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443"},
+		Sources: []debug.Source{{State: "answered", Answered: before(time.Hour), Endpoints: 8, Priorities: 3}}, Tree: tree,
+		Events: []debug.Event{
+			{Time: *before(11 * time.Second), Text: "p1 eu-west is READY"},
+			{Time: *before(12 * time.Second), Text: "failover from p0 us-east/a, us-east/b to p1 eu-west, which is CONNECTING, after 1 ms: p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443 (3 endpoints)"},
+			{Time: *before(time.Hour), Text: "update: 8 endpoints in 3 priorities"},
+		},
+	}}}
+}
+
+func text(lines []line, columns int) []byte {
+	var b bytes.Buffer
+	for _, l := range lines {
+		fmt.Fprintln(&b, l.paint(columns, table.Painter(false)))
+	}
+	return b.Bytes()
+}
+
+// What the view looks like: wide, narrow, low, of many endpoints, without a page.
+func TestView(t *testing.T) {
+	many := failedOver()
+	used := many.Channels[0].Tree.Children[1]
+	used.Below.Children[0].Below = endpoints("10.1.0", 1000, 1, 1)
+	calls := &tally{rate: 10, now: Tally{Sent: 120, Answered: 115, Failed: 4, InFlight: 1, LastError: "DEADLINE_EXCEEDED: context deadline exceeded"}, last: "SERVING by 10.1.0.1:443 in 3 ms", at: noon.Add(-12 * time.Second)}
+	idle := failedOver()
+	idle.Channels[0].Idle, idle.Channels[0].State = true, "IDLE"
+	for name, test := range map[string]struct {
+		view          view
+		columns, rows int
+	}{
+		"80.txt":    {view{page: failedOver(), calls: calls}, 80, 40},
+		"60.txt":    {view{page: failedOver()}, 60, 40},
+		"130.txt":   {view{page: failedOver()}, 130, 40},
+		"low.txt":   {view{page: failedOver()}, 80, 14},
+		"least.txt": {view{page: failedOver()}, 80, 2},
+		"many.txt":  {view{page: many}, 80, 40},
+		"lost.txt":  {view{page: failedOver(), source: "https://shop.example.com/debug/understudy/", lost: errors.New("connection refused by 10.0.0.9:443"), since: *before(3 * time.Second)}, 80, 40},
+		"never.txt": {view{source: "http://127.0.0.1:1/", lost: errors.New("connection refused by 127.0.0.1:1"), since: *before(3 * time.Second)}, 80, 40},
+		"none.txt":  {view{page: &debug.Page{}}, 80, 40},
+		"idle.txt":  {view{page: idle}, 80, 9},
+	} {
+		test.view.now = noon
+		lines := test.view.render(test.columns, test.rows)
+		if len(lines) > test.rows {
+			t.Errorf("%s: %d lines, want at most %d", name, len(lines), test.rows)
+		}
+		golden(t, name, text(lines, test.columns))
+	}
+}
+
+// What is printed where there is no terminal, and as JSON: each change once.
+func TestLines(t *testing.T) {
+	var plain, encoded bytes.Buffer
+	f := follower{view: &view{}}
+	look := func(page *debug.Page, err error) {
+		t.Helper()
+		now := noon
+		if page != nil {
+			now = page.Time
+		}
+		events := f.look(now, page, err)
+		if err := (lines{&plain}).report(f.view, events); err != nil {
+			t.Fatal(err)
+		}
+		if err := (objects{&encoded}).report(f.view, events); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(failedOver(), nil)
+	later := failedOver()
+	later.Time = noon.Add(time.Second)
+	look(later, nil) // nothing new
+	back := failedOver()
+	c := back.Channels[0]
+	c.InUse, c.Why = "p0 us-east/a, us-east/b", nil
+	c.Tree.Children = c.Tree.Children[1:2]
+	c.Events = append([]debug.Event{{Time: noon.Add(time.Minute), Text: "failback from p1 eu-west to p0 us-east/a, us-east/b"}}, c.Events...)
+	look(back, nil)
+	look(nil, errors.New("connection refused by 127.0.0.1:80"))
+	look(nil, errors.New("connection refused by 127.0.0.1:80"))
+	anew := failedOver()
+	anew.Started, anew.Channels[0].Tree = noon, nil
+	look(anew, nil)
+	look(&debug.Page{Time: noon, Started: noon}, nil)
+	golden(t, "lines.txt", plain.Bytes())
+	golden(t, "events.json", encoded.Bytes())
+	for _, l := range strings.Split(plain.String(), "\n") {
+		if strings.HasPrefix(l, " ") && cells(l) > 80 {
+			t.Errorf("a line of the tree has %d columns: %s", cells(l), l)
+		}
+	}
+}
+
+// docs/watch.md lists every field with its name, and shows what the view is.
+func TestTheDocumentListsEveryField(t *testing.T) {
+	document, err := os.ReadFile("../../../../docs/watch.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view, err := os.ReadFile("testdata/80.txt"); err != nil || !strings.Contains(string(document), "```\n"+string(view)+"```\n") {
+		t.Errorf("docs/watch.md does not show testdata/80.txt (%v)", err)
+	}
+	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Why: []string{"w"}, Tree: &debug.Policy{}, Calls: &Tally{Held: 1, LastError: "e"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(encoded, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for name := range fields["calls"].(map[string]any) {
+		fields["calls."+name] = nil
+	}
+	for name := range fields {
+		if !strings.Contains(string(document), "`"+name+"`") {
+			t.Errorf("docs/watch.md does not describe %s", name)
+		}
+	}
+	for _, kind := range []string{kindStatus, kindEvent, kindGone, kindLost, kindBack, kindRestarted, kindCalls} {
+		if !strings.Contains(string(document), "`"+kind+"`") {
+			t.Errorf("docs/watch.md does not describe the kind %s", kind)
+		}
+	}
+}

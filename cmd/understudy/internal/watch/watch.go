@@ -1,0 +1,174 @@
+// Package watch shows live which priority a channel uses, and why: a channel of its own
+// to a target, or those of a running program, by the page of package debug.
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"sync"
+	"time"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+	"github.com/understudy-lb/understudy/debug"
+)
+
+// ErrNotTaken is why Run fails where a channel could not take calls at the end.
+var ErrNotTaken = errors.New("calls are not taken")
+
+// Failure is an error that is no fault of the arguments: the result could not be written,
+// or the page not be reached.
+type Failure struct{ error }
+
+// Unwrap returns the error.
+func (f Failure) Unwrap() error { return f.error }
+
+type unreachable struct{ error }
+
+// Options say what to watch, and how to show it.
+type Options struct {
+	// Target is a gRPC target, or the URL of a page.
+	Target string
+	Dial   Dial
+	// Rate is how many calls of Health/Check a second are made, 0 for none.
+	Rate    float64
+	Service string        // that they ask for
+	Timeout time.Duration // of each
+	// For is how long to watch, 0 for until the context ends.
+	For time.Duration
+	// JSON asks for a JSON object an event, Lines for a line an event. Otherwise a
+	// terminal shows the view.
+	JSON, Lines bool
+	In          io.Reader
+	Out         io.Writer
+}
+
+// watch is a watch under way.
+type watch struct {
+	follower follower
+	pages    pages
+	reporter reporter
+}
+
+// Run watches until the context ends, or the user does. It fails if what is watched could
+// not take calls at the end.
+func Run(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if o.For > 0 {
+		timer := time.AfterFunc(o.For, cancel)
+		defer timer.Stop()
+	}
+	w := &watch{follower: follower{view: &view{now: time.Now()}}}
+	stop, err := w.begin(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := w.open(o, cancel); err != nil {
+		return Failure{err}
+	}
+	err = w.run(ctx)
+	if s, ok := w.reporter.(*screen); ok {
+		s.close()
+	}
+	if err == nil {
+		err = w.follower.view.unwell()
+	}
+	if lost, ok := errors.AsType[unreachable](err); ok {
+		return Failure{lost.error}
+	}
+	return err
+}
+
+// begin finds out where the pages come from. stop ends what it starts.
+func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
+	if isPage(o.Target) {
+		return func() {}, w.beginPage(ctx, o)
+	}
+	w.pages = own{debug.Handler()}
+	cc, err := o.Dial.dial(o.Target)
+	if err != nil {
+		return nil, err
+	}
+	cc.Connect()
+	ctx, cancel := context.WithCancel(ctx)
+	var calls sync.WaitGroup
+	if o.Rate > 0 {
+		w.follower.view.calls = &tally{rate: o.Rate}
+		calls.Go(func() { w.follower.view.calls.run(ctx, cc, o.Service, o.Timeout) })
+	}
+	return func() {
+		cancel()
+		calls.Wait()
+		_ = cc.Close() // we leave
+	}, nil
+}
+
+// beginPage looks at a page once: what is none is a wrong argument.
+func (w *watch) beginPage(ctx context.Context, o Options) error {
+	log.SetOutput(io.Discard) // net/http complains there of servers that are none, across the screen
+	transport, err := o.Dial.TLS.transport()
+	if err != nil {
+		return err
+	}
+	page, err := newRemote(o.Target, transport)
+	if err != nil {
+		return err
+	}
+	w.pages, w.follower.view.source = page, page.shown
+	if _, err := page.fetch(ctx); err != nil {
+		if wrong, ok := errors.AsType[notThePage](err); ok {
+			return fmt.Errorf("%s: %w", page.shown, wrong)
+		}
+	}
+	return nil
+}
+
+// open chooses the reporter.
+func (w *watch) open(o Options, quit func()) (err error) {
+	out := table.Steerable(o.Out)
+	switch {
+	case o.JSON:
+		w.reporter = objects{o.Out}
+	case out == nil || o.Lines:
+		w.reporter = lines{o.Out}
+	default:
+		w.reporter, err = openScreen(out, o.In, quit)
+	}
+	return err
+}
+
+// tick is how often a terminal is drawn: it may have another size.
+const tick = 250 * time.Millisecond
+
+// run looks and reports until the context ends.
+func (w *watch) run(ctx context.Context) error {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	v := w.follower.view
+	var next time.Time
+	for {
+		var events []Event
+		if began := time.Now(); !began.Before(next) {
+			page, err := w.pages.fetch(ctx)
+			if ctx.Err() != nil {
+				return w.reporter.report(v, w.follower.end(time.Now()))
+			}
+			now := time.Now()
+			next = now.Add(w.pages.pause(now.Sub(began)))
+			events = w.follower.look(now, page, err)
+		}
+		v.now = time.Now()
+		if err := w.reporter.report(v, events); err != nil {
+			return Failure{fmt.Errorf("write the result: %w", err)}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return w.reporter.report(v, w.follower.end(time.Now()))
+		}
+	}
+}

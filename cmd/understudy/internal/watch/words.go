@@ -1,0 +1,90 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/understudy-lb/understudy/debug"
+)
+
+// countStates counts the endpoints below a policy by their states.
+func countStates(p *debug.Policy, counts map[string]int, depth int) {
+	if p == nil || depth > deepest {
+		return
+	}
+	if branches(p) {
+		for _, child := range p.Children {
+			countStates(child.Below, counts, depth+1)
+		}
+		return // Folded counts priorities and localities here
+	}
+	for _, child := range p.Children {
+		counts[child.State]++
+	}
+	for state, n := range p.Folded {
+		counts[state] += n
+	}
+}
+
+// ready says how many of some endpoints are READY.
+func ready(counts map[string]int) string {
+	all := 0
+	for _, n := range counts {
+		all += n
+	}
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d READY", counts["READY"], all)
+}
+
+// byState returns counts as words, those of the most first.
+func byState(counts map[string]int) string {
+	states := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
+	for i, state := range states {
+		states[i] = fmt.Sprintf("%d %s", counts[state], strings.ReplaceAll(state, "_", " "))
+	}
+	return strings.Join(states, ", ")
+}
+
+// nameOf returns a code as gRPC's documents write it: DEADLINE_EXCEEDED.
+func nameOf(code codes.Code) string {
+	if code == codes.Canceled {
+		return "CANCELLED"
+	}
+	var b strings.Builder
+	for i, r := range code.String() {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToUpper(r))
+	}
+	return b.String()
+}
+
+// percent returns a part in percent, with one digit if it has one.
+func percent(share float64) string {
+	share = min(1, max(0, share))
+	if share > 0 && share < 0.0005 {
+		return "< 0.1 %"
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(100*share, 'f', 1, 64), ".0") + " %"
+}
+
+func count(n int, what string) string { return countOf(n, what, what+"s") }
+
+func countOf(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is the other end of a terminal, and what was printed on it.
+type terminal struct {
+	t    *testing.T
+	ours *os.File
+	mu   sync.Mutex
+	out  bytes.Buffer
+	more chan struct{}
+}
+
+// newTerminal opens a terminal of so many columns and rows.
+func newTerminal(t *testing.T, columns, rows uint16) (term *terminal, theirs *os.File) {
+	t.Helper()
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ours.Close() })
+	number, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	if theirs, err = os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { theirs.Close() })
+	term = &terminal{t: t, ours: ours, more: make(chan struct{}, 1)}
+	term.resize(columns, rows)
+	go func() {
+		chunk := make([]byte, 4096)
+		for {
+			n, err := ours.Read(chunk)
+			if err != nil {
+				return
+			}
+			term.mu.Lock()
+			term.out.Write(chunk[:n])
+			term.mu.Unlock()
+			select {
+			case term.more <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return term, theirs
+}
+
+func (term *terminal) resize(columns, rows uint16) {
+	term.t.Helper()
+	if err := unix.IoctlSetWinsize(int(term.ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
+		term.t.Fatal(err)
+	}
+}
+
+// await returns what was printed since the last time, once a text is in it.
+func (term *terminal) await(text string) string {
+	term.t.Helper()
+	patience := time.After(time.Minute)
+	for {
+		term.mu.Lock()
+		out := term.out.String()
+		if strings.Contains(out, text) {
+			term.out.Reset()
+			term.mu.Unlock()
+			return out
+		}
+		term.mu.Unlock()
+		select {
+		case <-term.more:
+		case <-patience:
+			term.t.Fatalf("the terminal does not show %q, but %q", text, out)
+		}
+	}
+}
+
+const (
+	entered = "\x1b[?1049h\x1b[?25l"
+	left    = "\x1b[?25h\x1b[?1049l"
+)
+
+// However the view ends, the terminal is as it was, and the exit code says what was.
+func TestWatchGivesTheTerminalBack(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"channels": [{"target": "a\u001b[31m", "state": "READY"}]}`)
+	}))
+	defer page.Close()
+	for name, test := range map[string]struct {
+		end  func(*terminal, *os.Process)
+		args []string
+		env  string
+		code int
+	}{
+		"q":       {func(term *terminal, _ *os.Process) { term.ours.WriteString("xq") }, []string{page.URL}, "TERM=xterm", 0},
+		"Ctrl-C":  {func(term *terminal, _ *os.Process) { term.ours.WriteString("\x03") }, []string{page.URL}, "TERM=xterm", 0},
+		"SIGINT":  {func(_ *terminal, p *os.Process) { p.Signal(syscall.SIGINT) }, []string{page.URL}, "NO_COLOR=1", 0},
+		"SIGTERM": {func(_ *terminal, p *os.Process) { p.Signal(syscall.SIGTERM) }, []string{"127.0.0.1:1"}, "TERM=xterm", 3},
+		"for":     {func(*terminal, *os.Process) {}, []string{page.URL, "--for", "3s"}, "TERM=xterm", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			term, theirs := newTerminal(t, 70, 20)
+			before, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := exec.Command(os.Args[0], append([]string{"watch"}, test.args...)...)
+			command.Env = append(os.Environ(), asDemo+"=1", test.env)
+			command.Stdin, command.Stdout, command.Stderr = theirs, theirs, theirs
+			command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			shown := term.await("q ends")
+			if !strings.HasPrefix(shown, entered) || strings.Count(shown, "\n") < 19 {
+				t.Errorf("the view is %q", shown)
+			}
+			if coloured := strings.Contains(shown, "\x1b[2m"); coloured == (test.env == "NO_COLOR=1") {
+				t.Errorf("with %s the view has colours: %v", test.env, coloured)
+			}
+			term.resize(50, 10)
+			if shown := term.await("q ends"); strings.Contains(shown, left) && name != "for" {
+				t.Errorf("the view ends when the terminal is resized: %q", shown)
+			}
+			test.end(term, command.Process)
+			last := term.await(left)
+			command.Wait()
+			if code := command.ProcessState.ExitCode(); code != test.code {
+				t.Errorf("the exit code is %d, want %d: %q", code, test.code, last)
+			}
+			after, err := unix.IoctlGetTermios(int(theirs.Fd()), unix.TCGETS)
+			if err != nil || *after != *before {
+				t.Errorf("the terminal's settings are %+v, %v, want %+v", after, err, before)
+			}
+			if strings.Contains(shown, "\x1b[31m ") || test.code == 0 && !strings.Contains(shown, `a\x1b[31m`) {
+				t.Errorf("a name steers the terminal, or is not shown: %q", shown)
+			}
+		})
+	}
+}
+
+// A terminal that understands no escapes gets lines.
+func TestADumbTerminalGetsLines(t *testing.T) {
+	term, theirs := newTerminal(t, 70, 20)
+	command := exec.Command(os.Args[0], "watch", "127.0.0.1:1")
+	command.Env = append(os.Environ(), asDemo+"=1", "TERM=dumb")
+	command.Stdin, command.Stdout = theirs, theirs
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if shown := term.await("No priority can take calls"); strings.Contains(shown, "\x1b") {
+		t.Errorf("a dumb terminal gets %q", shown)
+	}
+	command.Process.Signal(os.Interrupt)
+	command.Wait()
+}
