@@ -183,7 +183,7 @@ func (f *follower) end(now time.Time) []Event {
 func (v *view) unwell() error {
 	switch {
 	case v.lost != nil:
-		return unreachable{fmt.Errorf("%s: not reached: %w", v.source, v.lost)}
+		return Failure{fmt.Errorf("%s: not reached: %w", v.source, v.lost)}
 	case v.page == nil:
 		return nil
 	}

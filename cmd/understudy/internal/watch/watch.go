@@ -25,8 +25,6 @@ type Failure struct{ error }
 // Unwrap returns the error.
 func (f Failure) Unwrap() error { return f.error }
 
-type unreachable struct{ error }
-
 // Options say what to watch, and how to show it.
 type Options struct {
 	// Target is a gRPC target, or the URL of a page.
@@ -76,9 +74,6 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if err == nil {
 		err = w.follower.view.unwell()
-	}
-	if lost, ok := errors.AsType[unreachable](err); ok {
-		return Failure{lost.error}
 	}
 	return err
 }
