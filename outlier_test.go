@@ -7,11 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/topology"
@@ -25,6 +27,7 @@ type fleet struct {
 	policy balancer.Balancer
 	bad    map[string]bool // endpoints whose calls fail
 	keep   map[string]bool // endpoints that are left without a connection
+	given  []topology.Part
 }
 
 // inFleet has parts of so many endpoints each: a0, a1, … in the first, then b0, ….
@@ -40,16 +43,15 @@ func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), par
 		h := &fleet{t: t, cc: &lbtest.ClientConn{}, bad: map[string]bool{}}
 		h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
 		defer h.policy.Close()
-		var given []topology.Part
 		for i, n := range parts {
 			part := topology.Part{Name: string(rune('a' + i))}
 			for j := range n {
 				address := resolver.Address{Addr: fmt.Sprintf("%s%d", part.Name, j)}
 				part.Endpoints = append(part.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
 			}
-			given = append(given, part)
+			h.given = append(h.given, part)
 		}
-		h.update(topology.Join(settings, topology.Targets(given)))
+		h.update(topology.Join(settings, topology.Targets(h.given)))
 		f(h)
 	})
 }
@@ -214,4 +216,41 @@ func TestATierWithFewCalls(t *testing.T) {
 			t.Errorf("of 40 calls afterwards %d went to the tier that answers again", back)
 		}
 	}, 2, 2)
+}
+
+// Of five endpoints two are bad. With max_ejection_percent 20 one of them is out after at
+// most two intervals, and never the other beside it.
+func TestOneBadEndpointAmongFive(t *testing.T) {
+	const interval = 10 * time.Second
+	read, err := topology.ReadOutlierDetection(&clusterv3.OutlierDetection{
+		MaxEjectionPercent:         wrapperspb.UInt32(20),
+		EnforcingFailurePercentage: wrapperspb.UInt32(100),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inFleetWith(t, topology.Settings{}, func(h *fleet) {
+		h.update(topology.Join(topology.Settings{}, topology.Targets(h.given).WithOutlierDetection(read)))
+		h.bad["a0"] = true
+		h.calls(2 * interval)
+		if _, failed := h.calls(interval); failed > 0 {
+			t.Errorf("%d calls failed after two intervals", failed)
+		}
+		// One that has served its time is in use for an interval, before one of the two goes.
+		h.bad["a1"] = true
+		one := 0
+		for range 12 {
+			in, failed := h.calls(interval)
+			part := float64(failed) / float64(in["a"])
+			if part < 0.2 || part > 0.41 {
+				t.Errorf("%.0f %% of the calls failed, want those of one endpoint or of two", 100*part)
+			}
+			if part < 0.26 {
+				one++
+			}
+		}
+		if one < 8 {
+			t.Errorf("one endpoint was out in %d of 12 intervals, want it in most", one)
+		}
+	}, 5)
 }

@@ -179,17 +179,22 @@ func runBackendProcess() error {
 // answer is what a backend said.
 type answer struct {
 	name, authority string
-	peer            string
+	peer            string // also of a call that failed there
 }
 
 func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (answer, error) {
 	var value wrapperspb.StringValue
 	var p peer.Peer
-	if err := cc.Invoke(ctx, whoMethod, &emptypb.Empty{}, &value, append(opts, grpc.Peer(&p))...); err != nil {
-		return answer{}, err
+	err := cc.Invoke(ctx, whoMethod, &emptypb.Empty{}, &value, append(opts, grpc.Peer(&p))...)
+	asked := ""
+	if p.Addr != nil {
+		asked = p.Addr.String()
+	}
+	if err != nil {
+		return answer{peer: asked}, err
 	}
 	name, authority, _ := strings.Cut(value.GetValue(), " ")
-	return answer{name, authority, p.Addr.String()}, nil
+	return answer{name, authority, asked}, nil
 }
 
 // awaitName calls until the backend of the name answers, or ctx ends.

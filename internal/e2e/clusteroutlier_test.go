@@ -37,7 +37,7 @@ func TestOutlierDetectionOfAClusterByCDS(t *testing.T) {
 		adstest.EDS("far"), adstest.Cluster("far", far.address),
 	)
 	cc := newClient(t, "eds://"+manager(t, catalogue.Serve)+"/shop?cds=true")
-	f := startFlow(t, cc)
+	f := startFlow(t, cc, patience)
 	f.await(t, 0, "was answered by the one", of("good"))
 	f.await(t, 0, "was answered by the other", of("bad"))
 	broken := status.Error(codes.Internal, "broken")

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,107 +14,208 @@ import (
 
 	understudy "github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// tiers is a channel with outlierDetection to two tiers of two backends each, "near" and
-// "far".
-type tiers struct {
-	near [2]*server
-	cc   *grpc.ClientConn
+// tier is a tier of backends that all have its name, each behind a relay.
+type tier struct {
+	name    string
+	servers []*server
+	relays  []*testproxy.Relay
 }
 
-func startTiers(t *testing.T) *tiers {
+func startTier(t *testing.T, name string, size int) *tier {
 	t.Helper()
-	var text strings.Builder
-	text.WriteString("cluster_name: e2e\nendpoints:\n")
-	tr := &tiers{}
-	for priority, name := range []string{"near", "far"} {
-		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: %s}\n  load_balancing_weight: 1\n  lb_endpoints:\n", priority, name)
-		for i := range 2 {
-			s := startServer(t, name, nil)
-			if priority == 0 {
-				tr.near[i] = s
-			}
-			host, port, _ := strings.Cut(s.address, ":")
-			fmt.Fprintf(&text, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
-		}
+	tr := &tier{name: name}
+	for range size {
+		s := startServer(t, name, nil)
+		tr.servers = append(tr.servers, s)
+		tr.relays = append(tr.relays, testproxy.StartRelay(t, s.address))
 	}
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tr.cc = newClient(t, "file://"+path, understudy.With(discovery.WithOutlierDetection()))
 	return tr
 }
 
-// until makes 200 calls a second, each with a deadline of 1 s, until one of the name
-// answers, and returns how long that took. The calls before it end with one of codes.
-func (tr *tiers) until(t *testing.T, name string, within time.Duration, codes ...codes.Code) time.Duration {
+// fail has some backends answer every call with an error, nil for none.
+func (tr *tier) fail(err error, servers ...*server) {
+	for _, s := range servers {
+		if err == nil {
+			s.failures.Store(0)
+			continue
+		}
+		s.err = err
+		s.failures.Store(1 << 40)
+	}
+}
+
+// lbEndpoints are the tier's in a file.
+func (tr *tier) lbEndpoints() string {
+	var text strings.Builder
+	for _, r := range tr.relays {
+		host, port, _ := strings.Cut(r.Address, ":")
+		fmt.Fprintf(&text, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
+	}
+	return text.String()
+}
+
+// dialTiers returns a channel to tiers in priority order, by a file.
+func dialTiers(t *testing.T, opts []discovery.Option, tiers ...*tier) *grpc.ClientConn {
 	t.Helper()
-	type ended struct {
-		name string
-		err  error
+	var text strings.Builder
+	text.WriteString("cluster_name: e2e\nendpoints:\n")
+	for priority, tr := range tiers {
+		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: %s}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, tr.name, tr.lbEndpoints())
 	}
-	results := make(chan ended, 10_000)
+	return dialFile(t, text.String(), opts...)
+}
+
+func dialFile(t *testing.T, text string, opts ...discovery.Option) *grpc.ClientConn {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, "file://"+path, understudy.With(opts...))
+}
+
+// Tiers of two, of which the first answers with errors, hangs, or is cut off while calls
+// have deadlines of 1 s: the next one answers, and when it is well again, the calls come
+// back. Nothing of that says anything of the connections.
+func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
+	t.Parallel()
+	failing := func(code codes.Code) func(*tier, bool) {
+		return func(tr *tier, wrong bool) {
+			if wrong {
+				tr.fail(status.Error(code, "broken"), tr.servers...)
+			} else {
+				tr.fail(nil, tr.servers...)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		wrong    func(tr *tier, wrong bool)
+		deadline time.Duration
+		code     codes.Code
+	}{
+		"UNAVAILABLE": {failing(codes.Unavailable), patience, codes.Unavailable},
+		"INTERNAL":    {failing(codes.Internal), patience, codes.Internal},
+		"hangs": {func(tr *tier, wrong bool) {
+			for _, s := range tr.servers {
+				s.hangs.Store(wrong)
+			}
+		}, time.Second, codes.DeadlineExceeded},
+		"packets are dropped": {func(tr *tier, wrong bool) {
+			for _, r := range tr.relays {
+				if wrong {
+					r.Cut()
+				} else {
+					r.Mend()
+				}
+			}
+		}, time.Second, codes.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			near, far := startTier(t, "near", 2), startTier(t, "far", 2)
+			f := startFlow(t, dialTiers(t, []discovery.Option{discovery.WithOutlierDetection()}, near, far), test.deadline)
+			f.until(t, "were answered by the first tier", of("near"))
+			test.wrong(near, true)
+			broken, n := time.Now(), f.ended()
+			first := f.await(t, n, "was answered by the next tier", of("far"))
+			f.until(t, "were answered by the next tier", of("far"))
+			test.wrong(near, false)
+			back := f.until(t, "were answered by the first tier", of("near"))
+			calls, _ := f.since(0)
+			only(t, calls, test.code)
+			t.Logf("the next tier answered after %v, the calls were back after %v; %s", first.end.Sub(broken), back, summary(calls))
+		})
+	}
+}
+
+// One tier alone, all of which answers with errors: nobody takes it away, so that calls
+// fail with its errors and no others, as without outlier detection.
+func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
+	t.Parallel()
+	near := startTier(t, "near", 2)
+	f := startFlow(t, dialTiers(t, []discovery.Option{discovery.WithOutlierDetection()}, near), patience)
+	f.until(t, "were answered", of("near"))
+	near.fail(status.Error(codes.Internal, "broken"), near.servers...)
+	f.until(t, "failed", func(c call) bool { return status.Code(c.err) == codes.Internal })
+	near.fail(nil, near.servers...)
+	f.until(t, "were answered at once", of("near"))
+	calls, _ := f.since(0)
+	only(t, calls, codes.Internal)
+}
+
+// Of five endpoints two are bad. With max_ejection_percent 20 one of them goes, after at
+// most two intervals, and never the other beside it.
+func TestOneBadEndpointAmongFive(t *testing.T) {
+	t.Parallel()
+	good, bad := startTier(t, "good", 3), startTier(t, "bad", 2)
+	const detection = "{interval: 2s, max_ejection_percent: 20, enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_request_volume: 10}"
+	cluster := func(name, more string, tiers ...*tier) string {
+		text := "- name: " + name + "\n  load_assignment:\n    endpoints:\n    - lb_endpoints:\n"
+		for _, tr := range tiers {
+			text += strings.ReplaceAll(tr.lbEndpoints(), "  -", "      -")
+		}
+		return text + more
+	}
+	f := startFlow(t, dialFile(t, "clusters:\n"+cluster("shop", "  outlier_detection: "+detection+"\n", good, bad)), patience)
+	f.await(t, 0, "was answered by the last", of("bad"))
+	near := func(c call) bool { return of("good")(c) || of("bad")(c) }
+	f.until(t, "were answered", near)
+	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[0])
+	t.Logf("one endpoint was out after %v", f.until(t, "were answered by the others", near))
+	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[1])
+	// It answers a quarter of the calls from now on, for three intervals.
+	n := f.ended()
+	f.await(t, n, "failed", func(c call) bool { return c.err != nil })
 	begin := time.Now()
-	ticks := time.NewTicker(5 * time.Millisecond)
-	defer ticks.Stop()
-	for calls := 0; ; {
-		select {
-		case <-ticks.C:
-			calls++
-			go func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-				defer cancel()
-				got, err := who(ctx, tr.cc)
-				results <- ended{got.name, err}
-			}()
-		case r := <-results:
-			calls--
-			if r.err != nil && !strings.Contains(fmt.Sprint(codes), status.Code(r.err).String()) {
-				t.Errorf("a call ended with %v, want one of %v", r.err, codes)
-			}
-			took := time.Since(begin)
-			if r.name == name || took > within {
-				for range calls {
-					<-results
-				}
-				if took > within {
-					t.Errorf("no answer of %s within %v", name, within)
-				}
-				return took
-			}
+	f.await(t, n, "ended six seconds later", func(c call) bool { return c.begin.Sub(begin) > 6*time.Second })
+	calls, _ := f.since(n)
+	only(t, calls, codes.Internal)
+	failed := 0
+	for _, c := range calls {
+		if c.err != nil {
+			failed++
 		}
+	}
+	t.Logf("with a second one that is bad, in three intervals: %s", summary(calls))
+	if part := float64(failed) / float64(len(calls)); part < 0.2 || part > 0.3 {
+		t.Errorf("%.0f %% of the calls failed, want the quarter of the endpoint that must stay; %s", 100*part, summary(calls))
 	}
 }
 
-// A tier whose backends answer with errors: the next one answers within a second.
-func TestATierThatAnswersWithErrorsFailsOver(t *testing.T) {
+// Half of a tier's endpoints are lost, which is less than minReady wants. The calls stay
+// while the next tier is not connected, and go there, and come back: none fails but those
+// that were at the lost endpoint, and none waits.
+func TestHalfOfATierIsLostWithMinReady(t *testing.T) {
 	t.Parallel()
-	for _, code := range []codes.Code{codes.Unavailable, codes.Internal} {
-		tr := startTiers(t)
-		tr.until(t, "near", 5*time.Second)
-		for _, s := range tr.near {
-			s.err = status.Error(code, "broken")
-			s.failures.Store(1 << 40)
+	near, far := startTier(t, "near", 2), startTier(t, "far", 2)
+	for _, r := range far.relays {
+		r.Cut() // before anybody connects
+	}
+	f := startFlow(t, dialTiers(t, []discovery.Option{discovery.WithMinReady(0.6, 0)}, near, far), patience)
+	f.until(t, "were answered by the first tier", of("near"))
+	lost := near.servers[1]
+	lost.grpc.Stop()
+	f.until(t, "were answered by the rest of the first tier", of("near"))
+	for _, r := range far.relays {
+		r.Mend()
+	}
+	over := f.until(t, "were answered by the next tier", of("far"))
+	startServerOn(t, "near", lost.address, nil)
+	back := f.until(t, "were answered by the first tier", of("near"))
+	calls, _ := f.since(0)
+	failed, slowest := 0, time.Duration(0)
+	for _, c := range calls {
+		switch took := c.end.Sub(c.begin); {
+		case c.err == nil:
+			slowest = max(slowest, took)
+		case c.peer == near.relays[1].Address:
+			failed++
+		default:
+			t.Errorf("a call at %q ended with %v after %v", c.peer, c.err, took)
 		}
-		t.Logf("%v: the next tier answered after %v", code, tr.until(t, "far", time.Second, code))
 	}
-}
-
-// A tier whose backends hang, under calls with a deadline of 1 s: the next one answers
-// within 2 s. Once they answer again, a call that is tried there shows it, within two
-// intervals. (That all calls come back then is tested where time passes at once.)
-func TestATierThatHangsFailsOverAndComesBack(t *testing.T) {
-	t.Parallel()
-	tr := startTiers(t)
-	tr.until(t, "near", 5*time.Second)
-	for _, s := range tr.near {
-		s.hangs.Store(true)
-	}
-	t.Logf("the next tier answered after %v", tr.until(t, "far", 2*time.Second, codes.DeadlineExceeded))
-	for _, s := range tr.near {
-		s.hangs.Store(false)
-	}
-	t.Logf("a call is answered there again after %v", tr.until(t, "near", 20*time.Second+time.Second, codes.DeadlineExceeded))
+	t.Logf("%d calls failed at the lost endpoint, the slowest other took %v; over after %v, back after %v; %s", failed, slowest, over, back, summary(calls))
 }

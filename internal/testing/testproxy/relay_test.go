@@ -1,0 +1,68 @@
+package testproxy
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// echo starts a server that sends back each line.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					conn.Write(append(lines.Bytes(), '\n'))
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// What is sent while a relay is cut does not arrive before it is mended, and nothing is lost.
+func TestRelay(t *testing.T) {
+	r := StartRelay(t, echo(t))
+	conn, err := net.Dial("tcp", r.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	lines := bufio.NewReader(conn)
+	say := func(text string) { conn.Write([]byte(text + "\n")) }
+	hear := func(want string) {
+		t.Helper()
+		conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if line, err := lines.ReadString('\n'); err != nil || line != want+"\n" {
+			t.Errorf("heard %q, %v; want %q", line, err, want)
+		}
+	}
+	say("one")
+	hear("one")
+	r.Cut()
+	r.Cut()
+	say("two")
+	conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if line, err := lines.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("heard %q, %v while the relay was cut", line, err)
+	}
+	r.Mend()
+	r.Mend()
+	hear("two")
+	say("three")
+	hear("three")
+}
