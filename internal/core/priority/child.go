@@ -13,6 +13,7 @@ type child struct {
 	reported State
 	tier     Tier // what it said of its endpoints with that
 	below    bool // too little of it is READY
+	lost     bool // it was poor, and is connecting since
 	// seenReadyOrIdle: reported READY or IDLE more recently than TRANSIENT_FAILURE,
 	// which an expired failover timer counts as.
 	seenReadyOrIdle bool
@@ -62,7 +63,7 @@ func (ch *child) failoverTimerPending() bool { return ch.failover == running && 
 // track keeps the state that a child reported, with its timers (A56, "Child
 // Connectivity State Tracking").
 func (c *Core) track(child *child, state State, tier Tier) {
-	before, refused := child.reported, child.refused
+	before, refused, lost := child.reported, child.refused, child.poor() || child.lost
 	child.reported, child.refused = state, false
 	child.tier = tier
 	child.woken = false
@@ -70,6 +71,7 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	if state != Ready || child.poor() {
 		c.failWhileWaiting(child)
 	}
+	child.lost = lost && (state == Connecting || state == Idle)
 	switch state {
 	case Ready, Idle:
 		child.seenReadyOrIdle = true
@@ -99,7 +101,7 @@ func (c *Core) refuse(child *child) {
 // expire treats the child as if it had reported TRANSIENT_FAILURE.
 func (c *Core) expire(child *child) {
 	child.failover = fired
-	child.seenReadyOrIdle = false
+	child.seenReadyOrIdle, child.lost = false, false
 	if child == c.published && !child.refused {
 		c.stale = true
 	}

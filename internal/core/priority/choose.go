@@ -31,7 +31,7 @@ func (c *Core) choosePriority() {
 		if child.poor() && poor == none {
 			poor = priority
 		}
-		if child.poor() || c.failbackDelayed(priority, child) {
+		if child.poor() || c.failbackDelayed(priority, child) || c.outdone(priority, child) {
 			continue
 		}
 		if c.passes(priority, child, passed) {

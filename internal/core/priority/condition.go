@@ -4,9 +4,9 @@ package priority
 // outlier detection sees the results of calls, and knows of no other child.
 //
 // A child that is READY and not Usable, or of which too little is READY (Config.MinReady),
-// is poor: it stays in use until one below it is
-// READY and not poor, and the highest that is READY is in use if all of them are. Nothing
-// that could answer is refused.
+// is poor: it stays in use until one below it is READY and not poor, and the highest that is
+// READY is in use if all of them are. Nothing that could answer is refused. One that loses
+// its last connection while it is poor does not take the calls over while it connects.
 type Condition uint8
 
 // The conditions.
@@ -43,6 +43,22 @@ func (c *Core) weigh(child *child) {
 		mark = max(mark, c.config.MinReadyRecovery)
 	}
 	child.below = child.reported == Ready && c.config.MinReady > 0 && child.tier.ReadyPart < mark
+}
+
+// outdone returns whether a child that lost its last connection while it was poor may not be
+// used, though A56 would wait for it: the first below it that has not failed is READY, and
+// answers the calls meanwhile. One that is IDLE is told to connect.
+func (c *Core) outdone(priority int, child *child) bool {
+	if !child.lost {
+		return false
+	}
+	for _, name := range c.config.Priorities[priority+1:] {
+		below, ok := c.children[name]
+		if !ok || below.connectivityState() != TransientFailure {
+			return ok && below.connectivityState() == Ready && c.waitsFor(child)
+		}
+	}
+	return false
 }
 
 // waitsFor returns whether a poor child stays in use because of one below it: that is

@@ -4,7 +4,8 @@ package priority
 func (c *Core) ChooseAgain() []Action { return c.choose() }
 
 // Higher returns whether a child of a higher priority than the given one is READY and
-// not poor, or IDLE, or is waited for while it connects.
+// not poor, or IDLE, or is waited for while it connects. One that was poor before does
+// not count.
 func (c *Core) Higher(name string) bool {
 	passed := false
 	for i, p := range c.config.Priorities {
@@ -16,7 +17,8 @@ func (c *Core) Higher(name string) bool {
 			passed = true
 			continue
 		}
-		if s := child.connectivityState(); s == Ready && !child.poor() || s == Idle || child.failoverTimerPending() {
+		s := child.connectivityState()
+		if !child.lost && (s == Ready && !child.poor() || s == Idle || child.failoverTimerPending()) {
 			return true
 		}
 	}

@@ -30,6 +30,7 @@ type child struct {
 	removed     bool          // deactivated because it is not configured
 	readyLongAt time.Duration // when it has been READY for the failback delay
 	woken       bool
+	wasPoor     bool // it was poor, and has been IDLE or CONNECTING since
 
 	early    bool          // made while another one could take the calls
 	waits    bool          // to take over
@@ -80,6 +81,7 @@ func (c *child) picker() Report {
 // track is "Child Connectivity State Tracking".
 func (c *child) track(r Report) {
 	now := c.m.now
+	c.wasPoor = (c.poor() || c.wasPoor) && (r.State == Connecting || r.State == Idle)
 	if !c.expired || c.refusal != "" || r.State != Connecting {
 		c.revision++
 	}
@@ -133,7 +135,7 @@ func (c *child) expire() {
 	if c.m.Rows["p-timeout"] {
 		return
 	}
-	c.expired, c.mayStart = true, false
+	c.expired, c.mayStart, c.wasPoor = true, false, false
 	if c.refusal == "" {
 		c.revision++
 	}

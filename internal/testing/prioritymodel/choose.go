@@ -2,6 +2,7 @@ package prioritymodel
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -79,6 +80,11 @@ func (m *Model) firstPoor() int {
 	return none
 }
 
+// lost is a child that lost its last connection while it was poor, and has time to connect.
+func (c *child) lost() bool {
+	return c.wasPoor && (c.connectivityState() == Idle || c.connectivityState() == Connecting && c.FailoverTimerPending())
+}
+
 // hasToConnect says whether a child may yet become READY, in which case what is poor above
 // it stays in use. One that is IDLE is asked to connect, once.
 func (m *Model) hasToConnect(child *child) bool {
@@ -90,6 +96,14 @@ func (m *Model) hasToConnect(child *child) bool {
 		child.exitIdle()
 	}
 	return true
+}
+
+// readyBelow says whether of the lower priorities the first that has not failed is READY.
+func (m *Model) readyBelow(priority int) bool {
+	below := slices.DeleteFunc(slices.Clone(m.config.Priorities[priority+1:]), func(name string) bool {
+		return m.children[name] != nil && m.children[name].connectivityState() == TransientFailure
+	})
+	return len(below) > 0 && m.children[below[0]] != nil && m.children[below[0]].connectivityState() == Ready
 }
 
 // ChoosePriority is the pseudo-code's.
@@ -112,6 +126,10 @@ func (m *Model) ChoosePriority() {
 			child.MaybeReactivate()
 		}
 		if child.poor() {
+			continue
+		}
+		if child.lost() && m.readyBelow(priority) {
+			m.hasToConnect(child)
 			continue
 		}
 		if m.delayed(child, priority, before) {
