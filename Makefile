@@ -13,6 +13,14 @@ demo: ## watch calls follow the weights, survive a lost priority and one that an
 test: ## all tests of all modules
 	go test work
 
+.PHONY: browser
+browser: ## the pages in a headless Chromium
+	bash .ci/browser
+
+.PHONY: screenshots
+screenshots: ## take the screenshots in docs again (needs Chromium)
+	go run ./docs/screenshots
+
 .PHONY: race
 race: ## all tests under the race detector
 	go test -race work

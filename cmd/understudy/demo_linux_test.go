@@ -3,6 +3,9 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
@@ -14,6 +17,49 @@ import (
 
 // asDemo makes this test binary the understudy binary.
 const asDemo = "UNDERSTUDY_TEST_AS_BINARY"
+
+// However the demo that holds ends, no backend is left, those that hang or were brought
+// back among them; an interrupt is how it should end.
+func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			demo := hold(t, dir)
+			for _, do := range []url.Values{
+				{"do": {"hang"}, "to": {"locality us-east/a"}},
+				{"do": {"kill"}, "to": {"priority 1"}},
+				{"do": {"restore"}, "to": {"locality eu-west/a"}},
+			} {
+				response, err := http.PostForm(demo.page+"do", do)
+				if err != nil {
+					t.Fatal(err)
+				}
+				page, err := io.ReadAll(response.Body)
+				response.Body.Close()
+				if err != nil || response.StatusCode != http.StatusOK {
+					t.Fatalf("%v: %s %v %s", do, response.Status, err, page)
+				}
+			}
+			backends := childrenOf(t, demo.Process.Pid)
+			if len(backends) != 5 {
+				t.Fatalf("the demo has the children %v, want 5", backends)
+			}
+			if err := demo.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			if err := demo.Wait(); err != nil && signal != syscall.SIGKILL {
+				t.Errorf("the demo ended with %v", err)
+			}
+			for _, pid := range backends {
+				awaitEnd(t, pid)
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 && signal != syscall.SIGKILL {
+				t.Errorf("the demo left %v in the temporary directory, %v", left, err)
+			}
+		})
+	}
+}
 
 // However the demo ends, no backend is left.
 func TestNoBackendOutlivesTheDemo(t *testing.T) {

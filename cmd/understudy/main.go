@@ -114,9 +114,14 @@ func demoCommand() *cobra.Command {
 		Long: `Starts five backends on loopback, in three localities and two priorities, and
 sends calls all the while: through the death of one backend, of a whole priority,
 its return, a change of weights, and a priority that answers every call with an error.
-Exits with 1 if the calls do not go where they should.`,
+Exits with 1 if the calls do not go where they should.
+
+With --hold nothing is killed: the calls go on until Ctrl-C, and a page on loopback,
+whose address is printed, shows where they go. It has buttons to kill, hang and restore
+a backend, a locality or a priority, to make it answer errors, and to change weights.`,
 		Args: cobra.NoArgs,
 	}
+	hold := command.Flags().Bool("hold", false, "keep it running, with a page that shows it and has controls")
 	source := command.Flags().String("source", demo.SourceFile, "where the channel's endpoints come from: file, or eds for a management server on that file")
 	wantJSON := outputFlag(command)
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -127,7 +132,14 @@ Exits with 1 if the calls do not go where they should.`,
 		if *source != demo.SourceFile && *source != demo.SourceEDS {
 			return fmt.Errorf("source %q: want %s or %s", *source, demo.SourceFile, demo.SourceEDS)
 		}
-		err = demo.Run(cmd.Context(), demo.Options{Source: *source, JSON: asJSON, Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr()})
+		run := demo.Run
+		if *hold {
+			if asJSON {
+				return errors.New("output json given together with --hold, which has no report: want one of them")
+			}
+			run = demo.Hold
+		}
+		err = run(cmd.Context(), demo.Options{Source: *source, JSON: asJSON, Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr()})
 		if err != nil {
 			return failure{err}
 		}

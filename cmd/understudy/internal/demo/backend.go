@@ -69,6 +69,7 @@ type backend struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
 	stdout  *bufio.Reader
+	mode    mode
 }
 
 // startBackend starts a process of this very binary that serves on address, and
@@ -91,7 +92,7 @@ func startBackend(address string) (*backend, error) {
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("start a backend: %w", err)
 	}
-	b := &backend{command: command, stdin: stdin, stdout: bufio.NewReader(stdout)}
+	b := &backend{command: command, stdin: stdin, stdout: bufio.NewReader(stdout), mode: serving}
 	line, err := b.stdout.ReadString('\n')
 	if err != nil {
 		b.kill()

@@ -15,13 +15,12 @@ type spot struct {
 	weight         uint32
 	address        string
 	process        *backend // nil while it is dead
-	failing        bool     // it answers with errors
 }
 
 func (s *spot) alive() bool { return s.process != nil }
 
 // answers returns whether calls should go there.
-func (s *spot) answers() bool { return s.alive() && !s.failing }
+func (s *spot) answers() bool { return s.alive() && s.process.mode == serving }
 
 // clusterName is the cluster's name in its file.
 const clusterName = "demo"

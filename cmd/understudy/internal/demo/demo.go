@@ -116,9 +116,9 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 }
 
 // dial opens the one channel of the demo.
-func dial(target string) (*grpc.ClientConn, error) {
+func dial(target string, more ...discovery.Option) (*grpc.ClientConn, error) {
 	return grpc.NewClient(target,
-		understudy.With(discovery.WithServiceConfig(serviceConfig), discovery.WithOutlierDetection()),
+		understudy.With(append(more, discovery.WithServiceConfig(serviceConfig), discovery.WithOutlierDetection())...),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // loopback
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second, PermitWithoutStream: true}),
 		// A backend that comes back is found within a second, so that the demo is short.

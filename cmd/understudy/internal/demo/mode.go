@@ -138,5 +138,6 @@ func (b *backend) become(m mode) error {
 	if answer = strings.TrimSpace(answer); answer != string(m) {
 		return fmt.Errorf("backend %s did not become %s: %s", b.address, m, answer)
 	}
+	b.mode = m
 	return nil
 }

@@ -76,10 +76,9 @@ func breakPriority0(c *cluster) (time.Time, error) {
 		if s.priority != 0 {
 			continue
 		}
-		if err := s.process.become(failing); err != nil {
+		if err := s.become(failing); err != nil {
 			return time.Time{}, err
 		}
-		s.failing = true
 	}
 	return time.Now(), nil
 }
@@ -87,10 +86,9 @@ func breakPriority0(c *cluster) (time.Time, error) {
 // mend has all backends answer again.
 func mend(c *cluster) (time.Time, error) {
 	for _, s := range c.spots {
-		if err := s.process.become(serving); err != nil {
+		if err := s.become(serving); err != nil {
 			return time.Time{}, err
 		}
-		s.failing = false
 	}
 	return time.Time{}, nil
 }

@@ -20,7 +20,7 @@ func testCluster(dead ...string) *cluster {
 	}}
 	for _, s := range c.spots {
 		if !strings.Contains(strings.Join(dead, " "), s.address) {
-			s.process = &backend{}
+			s.process = &backend{mode: serving}
 		}
 	}
 	return c
@@ -109,7 +109,7 @@ func TestErrorsAreForgivenUpToAPart(t *testing.T) {
 	now := time.Now()
 	c := testCluster()
 	for _, s := range c.spots[:3] {
-		s.failing = true
+		s.process.mode = failing
 	}
 	p := phase{name: "errors", mayFail: 0.02}
 	if r := p.evaluate(c, nil, calls(now, "w", 98, "", 2)); len(r.Problems) > 0 || r.Priority != 1 {

@@ -1,0 +1,87 @@
+//go:build browser
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/testing/chromium"
+)
+
+// wide is a window on a desk.
+var wide = chromium.View{Width: 1600, Height: 1000}
+
+// browse opens the page of a demo that holds.
+func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *chromium.Page) {
+	t.Helper()
+	demo := hold(t, t.TempDir(), args...)
+	t.Cleanup(func() {
+		demo.Process.Signal(os.Interrupt)
+		if err := demo.Wait(); err != nil {
+			t.Errorf("the demo ended with %v", err)
+		}
+	})
+	browser, err := chromium.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := browser.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+	t.Cleanup(cancel)
+	page, err := browser.Open(ctx, demo.page, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx, page
+}
+
+// until waits for a condition, and shows the page's text where it never holds.
+func until(ctx context.Context, t *testing.T, page *chromium.Page, condition string) {
+	t.Helper()
+	waiting, cancel := context.WithTimeout(ctx, 40*time.Second)
+	defer cancel()
+	if err := page.Until(waiting, condition); err != nil {
+		var text string
+		page.Eval(ctx, `document.body.innerText`, &text)
+		t.Fatalf("%v; the page says:\n%s", err, text)
+	}
+}
+
+// says is the condition that the first line about the channel says something.
+func says(text string) string {
+	return fmt.Sprintf(`document.querySelector(".headline")?.innerText.startsWith(%q)`, text)
+}
+
+// press presses the button that a screen reader calls label.
+func press(ctx context.Context, t *testing.T, page *chromium.Page, label string) {
+	t.Helper()
+	if err := page.Press(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill priority 0, and see on the page how priority 1 steps in, and why; restore it, and
+// see it come back. The page changes by itself.
+func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
+	ctx, page := browse(t, wide)
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
+	press(ctx, t, page, "Kill: p0 us-east/a, us-east/b")
+	until(ctx, t, page, says("Calls go to p1 eu-west/a."))
+	until(ctx, t, page, `/Not p0 us-east\/a, us-east\/b: connection refused by 127\.0\.0\.1:/.test(document.querySelector(".why").innerText)`)
+	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
+	until(ctx, t, page, `[...document.querySelectorAll(".controls .state")].filter(e => e.innerText === "killed").length === 3`)
+	press(ctx, t, page, "Restore: p0 us-east/a, us-east/b")
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
+	if problems := page.Problems(); len(problems) > 0 {
+		t.Errorf("the browser complains: %s", strings.Join(problems, "\n"))
+	}
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// heldDemo is a demo that holds, as a process of its own.
+type heldDemo struct {
+	*exec.Cmd
+	page string // its URL
+}
+
+// hold starts one, and returns when its page is served.
+func hold(t *testing.T, dir string, args ...string) *heldDemo {
+	t.Helper()
+	d := &heldDemo{Cmd: exec.Command(os.Args[0], append([]string{"demo", "--hold"}, args...)...)}
+	d.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+dir)
+	stdout, err := d.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	page, found := strings.CutPrefix(strings.TrimSpace(line), "page: ")
+	if !found {
+		t.Fatalf("the demo began with %q, %v", line, err)
+	}
+	d.page = page
+	return d
+}

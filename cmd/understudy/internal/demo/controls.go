@@ -1,0 +1,152 @@
+package demo
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/understudy-lb/understudy/debug"
+)
+
+//go:embed controls.html
+var controlsHTML string
+
+//go:embed controls.css
+var controlsCSS []byte
+
+var controls = template.Must(template.New("controls").Parse(controlsHTML))
+
+// page is the debug page with controls beside it. They are plain forms: they work
+// without script, with a keyboard, and are read aloud by what they do.
+type page struct {
+	stage *stage
+	debug http.Handler
+}
+
+// newPage returns the handler of the demo's page. It serves the debug page alone, too,
+// where the documentation says that it lies.
+func newPage(st *stage) http.Handler {
+	p := &page{stage: st, debug: debug.Handler()}
+	mux := http.NewServeMux()
+	mux.Handle("/debug/understudy/", p.debug)
+	mux.HandleFunc("GET /{$}", p.show)
+	mux.HandleFunc("GET /controls.css", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		_, _ = w.Write(controlsCSS) // whoever asked is gone
+	})
+	mux.HandleFunc("POST /do", p.change(func(r *http.Request) error { return st.act(r.PostForm) }))
+	mux.HandleFunc("POST /weights", p.change(func(r *http.Request) error { return st.setWeights(r.PostForm) }))
+	return guard(mux)
+}
+
+// guard lets in only what comes from this machine's own pages: other sites' pages can send
+// forms to loopback, too, and reach it by a name of their own that they let point there.
+func guard(next http.Handler) http.Handler {
+	next = http.NewCrossOriginProtection().Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Cache-Control", "no-store")
+		if !isLoopback(r.Host) {
+			http.Error(w, fmt.Sprintf("host %.100q given, want localhost or a loopback address", r.Host), http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// change returns a handler that does what a form asks for, and shows the page again.
+func (p *page) change(do func(*http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
+		err := r.ParseForm()
+		if err == nil {
+			err = do(r)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	}
+}
+
+// show serves the page, and what it asks for afterwards.
+func (p *page) show(w http.ResponseWriter, r *http.Request) {
+	if q := r.URL.Query(); q.Has("asset") || q.Has("format") {
+		p.debug.ServeHTTP(w, r)
+		return
+	}
+	shown := &answer{header: http.Header{}, code: http.StatusOK}
+	p.debug.ServeHTTP(shown, r)
+	body := shown.body.Bytes()
+	if shown.code == http.StatusOK {
+		var err error
+		if body, err = p.withControls(body); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+	}
+	for name, values := range shown.header {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Security-Policy", strings.Replace(shown.header.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
+	w.Header().Del("Content-Length")
+	w.WriteHeader(shown.code)
+	_, _ = w.Write(body) // whoever asked is gone
+}
+
+// withControls puts the controls into the debug page, which has none and offers no place
+// for any: nobody should be able to break a program by looking at it.
+func (p *page) withControls(body []byte) ([]byte, error) {
+	var added bytes.Buffer
+	err := p.stage.look(func(groups []*group, said string) error {
+		return controls.Execute(&added, struct {
+			Groups []*group
+			Verbs  []verb
+			Said   string
+			Most   int
+		}{groups, verbs, said, mostWeight})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, edit := range []struct{ old, new string }{
+		{"<title>Understudy: channels</title>", "<title>Understudy: demo</title>\n<link rel=\"stylesheet\" href=\"/controls.css\">"},
+		// It would take away what is being typed. The buttons load the page again.
+		{`<noscript><meta http-equiv="refresh" content="5"></noscript>`, ""},
+		{`<main id="main"`, added.String() + `<main id="main"`},
+	} {
+		if bytes.Count(body, []byte(edit.old)) != 1 {
+			return nil, errors.New("the debug page has not exactly one " + edit.old)
+		}
+		body = bytes.Replace(body, []byte(edit.old), []byte(edit.new), 1)
+	}
+	return body, nil
+}
+
+// answer is an answer that is kept.
+type answer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(code int)        { a.code = code }
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }

@@ -1,0 +1,254 @@
+package demo
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stageForTest is a stage with real backends, and its page.
+func stageForTest(t *testing.T) (*stage, *httptest.Server) {
+	t.Helper()
+	c, err := startCluster(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.stop)
+	st := &stage{cluster: c}
+	server := httptest.NewServer(newPage(st))
+	t.Cleanup(server.Close)
+	return st, server
+}
+
+// ask sends a request, with a header of its own if that is given, and returns the answer's
+// status and body.
+func ask(t *testing.T, method, url string, form url.Values, header ...string) (int, string, http.Header) {
+	t.Helper()
+	request, err := http.NewRequest(method, url, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			request.Host = header[i+1]
+		}
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body), response.Header
+}
+
+func (c *cluster) states() string {
+	var all []string
+	for _, s := range c.spots {
+		all = append(all, s.state())
+	}
+	return strings.Join(all, " ")
+}
+
+// The buttons of a priority, a locality and an endpoint do what they say, and the page
+// says it.
+func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
+	st, server := stageForTest(t)
+	first := "endpoint " + st.cluster.spots[0].address
+	before := st.cluster.spots[0].address
+	for _, test := range []struct{ do, to, want, said string }{
+		{"kill", "priority 0", "killed killed killed serving serving", "Killed p0 us-east/a, us-east/b at "},
+		{"hang", "locality us-east/a", "hung hung killed serving serving", "Hung us-east/a at "},
+		{"fail", first, "errors hung killed serving serving", "Made to answer errors: 127.0.0.1:"},
+		{"kill", first, "killed hung killed serving serving", "Killed 127.0.0.1:"},
+		{"restore", "priority 0", "serving serving serving serving serving", "Restored p0 us-east/a, us-east/b at "},
+		{"fail", "priority 1", "serving serving serving errors errors", "Made to answer errors: p1 eu-west/a at "},
+		{"restore", "priority 1", "serving serving serving serving serving", "Restored p1 eu-west/a at "},
+	} {
+		code, body, header := ask(t, http.MethodPost, server.URL+"/do", url.Values{"do": {test.do}, "to": {test.to}})
+		if code != http.StatusSeeOther || header.Get("Location") != "/" {
+			t.Fatalf("%s %s: %d %s", test.do, test.to, code, body)
+		}
+		if got := st.cluster.states(); got != test.want {
+			t.Errorf("%s %s: the backends are %s, want %s", test.do, test.to, got, test.want)
+		}
+		if _, page, _ := ask(t, http.MethodGet, server.URL+"/", nil); !strings.Contains(page, test.said) {
+			t.Errorf("%s %s: the page does not say %q:\n%s", test.do, test.to, test.said, page)
+		}
+	}
+	if now := st.cluster.spots[0].address; now != before {
+		t.Errorf("a backend came back on %s, want %s", now, before)
+	}
+}
+
+// A backend that died without us is brought back all the same.
+func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
+	st, _ := stageForTest(t)
+	s := st.cluster.spots[2]
+	s.process.command.Process.Kill()
+	if err := st.act(url.Values{"do": {"restore"}, "to": {"locality us-east/b"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.process.become(serving); err != nil {
+		t.Error(err)
+	}
+}
+
+// Weights reach the endpoints file together, or not at all.
+func TestTheControlsSetWeights(t *testing.T) {
+	st, server := stageForTest(t)
+	first := "endpoint " + st.cluster.spots[0].address
+	if code, body, _ := ask(t, http.MethodPost, server.URL+"/weights", url.Values{"locality us-east/a": {"7"}, first: {" 9 "}, "locality us-east/b": {""}}); code != http.StatusSeeOther {
+		t.Fatalf("%d %s", code, body)
+	}
+	file, err := os.ReadFile(st.cluster.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"zone: a}\n  priority: 0\n  load_balancing_weight: 7\n", "    load_balancing_weight: 9\n", "zone: b}\n  priority: 0\n  load_balancing_weight: 1\n"} {
+		if !strings.Contains(string(file), want) {
+			t.Errorf("the file lacks %q:\n%s", want, file)
+		}
+	}
+	for _, bad := range []string{"0", "1001", "-1", "1.5", "x", "<b>"} {
+		code, body, header := ask(t, http.MethodPost, server.URL+"/weights", url.Values{"locality us-east/b": {"5"}, first: {bad}})
+		if code != http.StatusBadRequest || !strings.Contains(body, "want a whole number from 1 to 1000") || header.Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("%s: %d %s %v", bad, code, body, header)
+		}
+	}
+	if again, err := os.ReadFile(st.cluster.file); err != nil || string(again) != string(file) {
+		t.Errorf("a bad weight changed the file, %v:\n%s", err, again)
+	}
+}
+
+// Only the page itself may press its buttons, and only under a name of this machine.
+func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
+	st, server := stageForTest(t)
+	kill := url.Values{"do": {"kill"}, "to": {"priority 0"}}
+	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
+	for _, test := range []struct {
+		method, path string
+		header       []string
+		code         int
+	}{
+		{http.MethodPost, "/do", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{http.MethodPost, "/do", []string{"Sec-Fetch-Site", "same-site"}, 403},
+		{http.MethodPost, "/do", []string{"Origin", "https://evil.example.com"}, 403},
+		{http.MethodPost, "/do", []string{"Origin", "http://127.0.0.1:1"}, 403},
+		{http.MethodPost, "/do", []string{"Origin", "null"}, 403},
+		{http.MethodPost, "/weights", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{http.MethodPost, "/do", []string{"Host", "evil.example.com:" + port, "Origin", "http://evil.example.com:" + port}, 403},
+		{http.MethodGet, "/", []string{"Host", "evil.example.com"}, 403},
+		{http.MethodGet, "/debug/understudy/", []string{"Host", "127.0.0.1.evil.example.com"}, 403},
+		{http.MethodGet, "/do", nil, 405},
+		{http.MethodPut, "/do", nil, 405},
+		{http.MethodPost, "/", nil, 405},
+		{http.MethodPost, "/debug/understudy/", nil, 405},
+		{http.MethodGet, "/nothing", nil, 404},
+		{http.MethodGet, "/", []string{"Host", "localhost:" + port}, 200},
+		{http.MethodGet, "/", []string{"Host", "[::1]:" + port}, 200},
+		{http.MethodHead, "/", nil, 200},
+	} {
+		code, body, header := ask(t, test.method, server.URL+test.path, kill, test.header...)
+		if code != test.code {
+			t.Errorf("%s %s with %q: %d, want %d: %s", test.method, test.path, test.header, code, test.code, body)
+		}
+		for name, want := range map[string]string{"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
+			if got := header.Values(name); !slices.Equal(got, []string{want}) {
+				t.Errorf("%s %s with %q: %s is %q, want %q", test.method, test.path, test.header, name, got, want)
+			}
+		}
+		if csp := header.Get("Content-Security-Policy"); !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s %s: the policy is %q", test.method, test.path, csp)
+		}
+	}
+	for _, form := range []url.Values{{"do": {"<b>"}, "to": {"priority 0"}}, {"do": {"kill"}, "to": {"priority 7"}}, {"do": {"kill"}}, {}, {"do": {"kill"}, "to": {strings.Repeat("x", 1<<17)}}} {
+		if code, body, _ := ask(t, http.MethodPost, server.URL+"/do", form); code != http.StatusBadRequest || len(body) > 200 {
+			t.Errorf("%.50q: %d %s", form, code, body)
+		}
+	}
+	if got := st.cluster.states(); got != "serving serving serving serving serving" {
+		t.Errorf("the backends are %s", got)
+	}
+}
+
+// The page is the debug page with controls in it, of which none needs a script, and each
+// says what it is for.
+func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
+	st, server := stageForTest(t)
+	_, page, header := ask(t, http.MethodGet, server.URL+"/", nil)
+	for _, want := range []string{
+		"<!DOCTYPE html>", `<main id="main"`, `<button name="do" value="kill" aria-label="Kill: p0 us-east/a, us-east/b">Kill</button>`,
+		`aria-label="weight of us-east/a"`, `aria-label="Restore: ` + st.cluster.spots[4].address + `"`, `role="status"`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %s:\n%s", want, page)
+		}
+	}
+	for _, forbidden := range []string{"style=", "<style", "onclick", "javascript:", "<script>", "http-equiv"} {
+		if strings.Contains(page, forbidden) {
+			t.Errorf("the page has %s", forbidden)
+		}
+	}
+	if csp := header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self'") || !strings.Contains(csp, "script-src 'self'") {
+		t.Errorf("the policy is %q, want one under which forms work", csp)
+	}
+	for path, want := range map[string]string{"/?asset=script": "EventSource", "/?asset=style": "--ready", "/?format=json": `"channels"`, "/controls.css": ".controls", "/debug/understudy/": "form-action 'none'"} {
+		code, body, header := ask(t, http.MethodGet, server.URL+path, nil)
+		if code != 200 || !strings.Contains(body+header.Get("Content-Security-Policy"), want) {
+			t.Errorf("%s: %d %.200s", path, code, body)
+		}
+	}
+	if _, plain, _ := ask(t, http.MethodGet, server.URL+"/debug/understudy/", nil); strings.Contains(plain, "<form") {
+		t.Error("the debug page itself has controls")
+	}
+	if code, body, _ := ask(t, http.MethodGet, server.URL+"/?channel=x", nil); code != 400 || !strings.Contains(body, "want its number") {
+		t.Errorf("a wrong channel: %d %s", code, body)
+	}
+}
+
+// Without a debug page as it is expected there is an error, and no page without controls.
+func TestAnotherDebugPageIsAnError(t *testing.T) {
+	p := &page{stage: &stage{cluster: &cluster{}}}
+	if _, err := p.withControls([]byte("<html></html>")); err == nil || !strings.Contains(err.Error(), "not exactly one") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// Whoever interrupts the demo ends its page, however many look at it.
+func TestThePageEndsWithTheDemo(t *testing.T) {
+	st := &stage{cluster: &cluster{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	done := make(chan error)
+	go func() {
+		done <- servePage(ctx, Options{Out: writer, Progress: io.Discard}, newPage(st))
+	}()
+	line := make([]byte, 100)
+	n, err := reader.Read(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.TrimSpace(strings.TrimPrefix(string(line[:n]), "page: "))
+	response, err := http.Get(page + "?format=events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("the page ended with %v", err)
+	}
+	io.Copy(io.Discard, response.Body) // ends
+}

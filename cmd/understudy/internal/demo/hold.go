@@ -1,0 +1,97 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// The calls while the demo holds. Their deadline is how a backend that hangs is found out.
+const (
+	heldPause    = 40 * time.Millisecond
+	heldDeadline = time.Second
+)
+
+// Hold keeps backends, calls and the page with its controls running until ctx ends. It
+// stops all processes that it started.
+func Hold(ctx context.Context, opts Options) error {
+	dir, err := os.MkdirTemp("", "understudy-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory may stay
+	c, err := startCluster(dir)
+	if err != nil {
+		return err
+	}
+	defer c.stop()
+	fmt.Fprintf(opts.Progress, "%d backends are up, in three localities and two priorities\n", len(c.spots))
+	target, stop, err := startSource(ctx, opts.Source, c.file)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	cc, err := dial(target, discovery.WithLogger(slog.New(slog.NewTextHandler(opts.Progress, nil))))
+	if err != nil {
+		return err
+	}
+	defer cc.Close() //nolint:errcheck // nothing to be lost
+	defer keepCalling(ctx, cc)()
+	return servePage(ctx, opts, newPage(&stage{cluster: c}))
+}
+
+// keepCalling calls until the function that it returns is called, and keeps nothing of
+// what becomes of the calls: the page counts them.
+func keepCalling(ctx context.Context, cc grpc.ClientConnInterface) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	for range senders {
+		done.Go(func() {
+			ticker := time.NewTicker(heldPause)
+			defer ticker.Stop()
+			for ctx.Err() == nil {
+				callCtx, cancel := context.WithTimeout(ctx, heldDeadline)
+				_, _ = callWhoAmI(callCtx, cc)
+				cancel()
+				select {
+				case <-ctx.Done():
+				case <-ticker.C:
+				}
+			}
+		})
+	}
+	return func() {
+		cancel()
+		done.Wait()
+	}
+}
+
+// servePage serves the page on a loopback port of the system's choice until ctx ends.
+func servePage(ctx context.Context, opts Options, page http.Handler) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler:           page,
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	stopped := context.AfterFunc(ctx, func() { server.Close() }) //nolint:errcheck // it ends
+	defer stopped()
+	fmt.Fprintf(opts.Out, "page: http://%s/\n", listener.Addr())
+	fmt.Fprintln(opts.Progress, "calls are made until you press Ctrl-C")
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

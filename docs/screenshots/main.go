@@ -1,0 +1,190 @@
+// Command screenshots takes the screenshots in docs: of the debug page in a demo whose
+// backends it kills, and of a channel with 10,000 endpoints. It needs Chromium.
+//
+//	go run ./docs/screenshots    # from the repository's root
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"image/png"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/testing/chromium"
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := takeAll(ctx, "docs"); err != nil {
+		fmt.Fprintln(os.Stderr, "screenshots:", err)
+		os.Exit(1)
+	}
+}
+
+// The windows.
+var (
+	desk     = chromium.View{Width: 1100, Height: 900}
+	deskDark = chromium.View{Width: 1100, Height: 900, Dark: true}
+	wide     = chromium.View{Width: 1500, Height: 900}
+	phone    = chromium.View{Width: 420, Height: 1100}
+)
+
+func takeAll(ctx context.Context, dir string) (err error) {
+	browser, err := chromium.Start()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := browser.Close(); err == nil {
+			err = closed
+		}
+	}()
+	page, stop, err := startDemo(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	c := &camera{browser: browser, dir: dir}
+	if err := c.takeDemo(ctx, page); err != nil {
+		return err
+	}
+	many, err := serveMany()
+	if err != nil {
+		return err
+	}
+	return c.take(ctx, "debug-many.png", many, desk, `/and [\d,]+ READY more/.test(document.body.innerText) && document.body.innerText.includes("TRANSIENT FAILURE") && `+fmt.Sprintf(calm, 0))
+}
+
+// camera takes screenshots.
+type camera struct {
+	browser *chromium.Browser
+	dir     string
+}
+
+// calm is the condition that the page has nothing to announce, and figures in it.
+const calm = `document.getElementById("live").innerText === "live" &&
+	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
+
+// take takes a picture of a page in which a condition holds, as high as the window at most.
+func (c *camera) take(ctx context.Context, file, url string, v chromium.View, condition string) error {
+	page, err := c.browser.Open(ctx, url, v)
+	if err != nil {
+		return err
+	}
+	defer page.Close(ctx) //nolint:errcheck // the browser is closed soon
+	if err := page.Until(ctx, condition); err != nil {
+		return err
+	}
+	var height int
+	if err := page.Eval(ctx, `Math.ceil(document.body.getBoundingClientRect().bottom + 8)`, &height); err != nil {
+		return err
+	}
+	v.Height = min(v.Height, height)
+	if err := page.LookAs(ctx, v); err != nil {
+		return err
+	}
+	shot, err := page.Screenshot(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(file)
+	return write(filepath.Join(c.dir, file), shot)
+}
+
+// write writes a picture again, in a fraction of the bytes.
+func write(file string, shot []byte) error {
+	picture, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		return err
+	}
+	var small bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := encoder.Encode(&small, picture); err != nil {
+		return err
+	}
+	return os.WriteFile(file, small.Bytes(), 0o644) //nolint:gosec // it is a document
+}
+
+// takeDemo takes pictures of a demo while things happen to it.
+func (c *camera) takeDemo(ctx context.Context, demo string) error {
+	debug := demo + "debug/understudy/"
+	first := `document.body.innerText.includes("Calls go to p0") && ` + fmt.Sprintf(calm, 300)
+	second := `document.body.innerText.includes("Calls go to p1") && ` + fmt.Sprintf(calm, 300)
+	if err := c.take(ctx, "debug-steady.png", debug, desk, first); err != nil {
+		return err
+	}
+	if err := c.press(ctx, demo, "Errors: us-east/b"); err != nil {
+		return err
+	}
+	if err := c.take(ctx, "debug-ejected.png", debug, desk, `document.querySelector(".ejected") !== null && `+fmt.Sprintf(calm, 300)); err != nil {
+		return err
+	}
+	if err := c.press(ctx, demo, "Kill: p0 us-east/a, us-east/b"); err != nil {
+		return err
+	}
+	for file, v := range map[string]chromium.View{"debug-failover.png": desk, "debug-dark.png": deskDark, "debug-narrow.png": phone} {
+		if err := c.take(ctx, file, debug, v, second); err != nil {
+			return err
+		}
+	}
+	return c.take(ctx, "demo-hold.png", demo, wide, second)
+}
+
+// press presses a button of the demo's page.
+func (c *camera) press(ctx context.Context, demo, label string) error {
+	page, err := c.browser.Open(ctx, demo, wide)
+	if err != nil {
+		return err
+	}
+	defer page.Close(ctx) //nolint:errcheck // the browser is closed soon
+	const said = `document.querySelector(".said").innerText`
+	var before string
+	if err := page.Eval(ctx, said, &before); err != nil {
+		return err
+	}
+	if err := page.Press(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
+		return err
+	}
+	return page.Until(ctx, fmt.Sprintf(`%s !== %q`, said, before))
+}
+
+// startDemo starts a demo that holds, and returns where its page is.
+func startDemo(ctx context.Context) (page string, stop func(), err error) {
+	dir, err := os.MkdirTemp("", "screenshots-")
+	if err != nil {
+		return "", nil, err
+	}
+	binary := filepath.Join(dir, "understudy")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/understudy").CombinedOutput(); err != nil {
+		return "", nil, fmt.Errorf("build the demo: %w\n%s", err, out)
+	}
+	demo := exec.Command(binary, "demo", "--hold")
+	stdout, err := demo.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := demo.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		_ = demo.Process.Signal(os.Interrupt) // or it has ended
+		_, _ = io.Copy(io.Discard, stdout)
+		_ = demo.Wait()
+		_ = os.RemoveAll(dir)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	page, found := strings.CutPrefix(strings.TrimSpace(line), "page: ")
+	if !found {
+		stop()
+		return "", nil, fmt.Errorf("the demo began with %q, %v", line, err)
+	}
+	return page, stop, nil
+}

@@ -1,0 +1,194 @@
+package chromium
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Page is a page in a browser.
+type Page struct {
+	browser  *Browser
+	target   string
+	session  string
+	problems []string // guarded by the browser's lock
+}
+
+// View is how a page is looked at.
+type View struct {
+	Width, Height int
+	Dark          bool
+	NoScript      bool
+}
+
+// Open opens a page.
+func (b *Browser) Open(ctx context.Context, url string, v View) (*Page, error) {
+	var target struct {
+		ID string `json:"targetId"`
+	}
+	if err := b.call(ctx, "", "Target.createTarget", map[string]any{"url": "about:blank"}, &target); err != nil {
+		return nil, err
+	}
+	var attached struct {
+		Session string `json:"sessionId"`
+	}
+	if err := b.call(ctx, "", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached); err != nil {
+		return nil, err
+	}
+	p := &Page{browser: b, target: target.ID, session: attached.Session}
+	b.mu.Lock()
+	b.pages[p.session] = p
+	b.mu.Unlock()
+	for _, domain := range []string{"Log", "Runtime"} {
+		if err := p.call(ctx, domain+".enable", nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.LookAs(ctx, v); err != nil {
+		return nil, err
+	}
+	return p, p.Go(ctx, url)
+}
+
+// Close closes the page.
+func (p *Page) Close(ctx context.Context) error {
+	return p.browser.call(ctx, "", "Target.closeTarget", map[string]any{"targetId": p.target}, nil)
+}
+
+func (p *Page) call(ctx context.Context, method string, params, result any) error {
+	return p.browser.call(ctx, p.session, method, params, result)
+}
+
+// hear keeps what went wrong in the page.
+func (p *Page) hear(method string, params json.RawMessage) {
+	var event struct {
+		Entry   *struct{ Level, Text, URL string } `json:"entry"`
+		Details *struct {
+			Text      string
+			Exception struct{ Description string }
+		} `json:"exceptionDetails"`
+	}
+	if json.Unmarshal(params, &event) != nil {
+		return
+	}
+	switch {
+	case method == "Log.entryAdded" && event.Entry != nil && event.Entry.Level != "info" && event.Entry.Level != "verbose":
+		p.problems = append(p.problems, strings.TrimSpace(event.Entry.Text+" "+event.Entry.URL))
+	case method == "Runtime.exceptionThrown" && event.Details != nil:
+		p.problems = append(p.problems, event.Details.Text+" "+event.Details.Exception.Description)
+	}
+}
+
+// Problems returns what the page's log says that went wrong: exceptions, what its
+// Content-Security-Policy forbade, and what could not be loaded.
+func (p *Page) Problems() []string {
+	p.browser.mu.Lock()
+	defer p.browser.mu.Unlock()
+	return slices.Clone(p.problems)
+}
+
+// LookAs changes how the page is looked at. Whether scripts run takes effect with the
+// next page that is loaded.
+func (p *Page) LookAs(ctx context.Context, v View) error {
+	scheme := "light"
+	if v.Dark {
+		scheme = "dark"
+	}
+	for _, c := range []struct {
+		method string
+		params map[string]any
+	}{
+		{"Emulation.setDeviceMetricsOverride", map[string]any{"width": v.Width, "height": v.Height, "deviceScaleFactor": 1, "mobile": false}},
+		{"Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}},
+		{"Emulation.setScriptExecutionDisabled", map[string]any{"value": v.NoScript}},
+	} {
+		if err := p.call(ctx, c.method, c.params, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Go loads another page, and returns when it is there.
+func (p *Page) Go(ctx context.Context, url string) error {
+	var gone struct{ ErrorText string }
+	if err := p.call(ctx, "Page.navigate", map[string]any{"url": url}, &gone); err != nil {
+		return err
+	}
+	if gone.ErrorText != "" {
+		return fmt.Errorf("load %s: %s", url, gone.ErrorText)
+	}
+	return p.Until(ctx, `location.href !== "about:blank" && document.readyState === "complete"`)
+}
+
+// Eval puts what an expression is worth in the page into value.
+func (p *Page) Eval(ctx context.Context, expression string, value any) error {
+	var got struct {
+		Result    struct{ Value json.RawMessage } `json:"result"`
+		Exception *struct {
+			Exception struct{ Description string }
+		} `json:"exceptionDetails"`
+	}
+	err := p.call(ctx, "Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &got)
+	switch {
+	case err != nil:
+		return err
+	case got.Exception != nil:
+		return fmt.Errorf("%s: %s", expression, got.Exception.Exception.Description)
+	case got.Result.Value == nil:
+		return fmt.Errorf("%s: has no value", expression)
+	}
+	return json.Unmarshal(got.Result.Value, value)
+}
+
+// Until returns when a condition holds in the page. A page that is just being replaced by
+// another one answers with errors; they count as no.
+func (p *Page) Until(ctx context.Context, condition string) error {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		var holds bool
+		err := p.Eval(ctx, condition, &holds)
+		if err == nil && holds {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w (last error: %v)", condition, context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// Press focuses the element that a selector finds, and presses Enter.
+func (p *Page) Press(ctx context.Context, selector string) error {
+	quoted, err := json.Marshal(selector)
+	if err != nil {
+		return err
+	}
+	var focused bool
+	expression := fmt.Sprintf(`(e => { e?.focus(); return e !== null && document.activeElement === e; })(document.querySelector(%s))`, quoted)
+	if err := p.Eval(ctx, expression, &focused); err != nil {
+		return err
+	}
+	if !focused {
+		return fmt.Errorf("%s: there is nothing that takes the focus", selector)
+	}
+	for _, kind := range []string{"keyDown", "keyUp"} {
+		key := map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
+		if err := p.call(ctx, "Input.dispatchKeyEvent", key, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Screenshot returns a picture of what is seen of the page, as PNG.
+func (p *Page) Screenshot(ctx context.Context) ([]byte, error) {
+	var shot struct{ Data []byte }
+	err := p.call(ctx, "Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
+	return shot.Data, err
+}
