@@ -19,20 +19,18 @@ type place struct{ locality, endpoint int }
 // checker finds all problems of one cluster.
 type checker struct {
 	cluster   *endpointv3.ClusterLoadAssignment
-	prefix    string // of every path
 	problems  *problems
 	addresses map[string]place // which endpoint has the address
 }
 
-// check adds the problems of cluster to found, with prefix before every path. Only what
-// has an effect can be a problem. gRPC leaves out localities without a weight before it
+// check adds the problems of cluster to found. Only what has an effect can be a problem. gRPC leaves out localities without a weight before it
 // looks any further, and a client that rejects fields which it does not use would break
 // when a server begins to set them (gRFC A27). What else breaks Envoy's rules goes into
 // the notes.
-func check(cluster *endpointv3.ClusterLoadAssignment, prefix string, found *problems) {
-	c := checker{cluster: cluster, prefix: prefix, problems: found, addresses: make(map[string]place)}
+func check(cluster *endpointv3.ClusterLoadAssignment, found *problems) {
+	c := checker{cluster: cluster, problems: found, addresses: make(map[string]place)}
 	if cluster.GetClusterName() == "" {
-		c.problems.add(c.path("cluster_name"), "cluster_name is empty")
+		c.problems.add("cluster_name", "cluster_name is empty")
 	}
 	c.checkLocalities()
 	for i, locality := range cluster.GetEndpoints() {
@@ -47,10 +45,6 @@ func check(cluster *endpointv3.ClusterLoadAssignment, prefix string, found *prob
 // skipped").
 func hasTraffic(locality *endpointv3.LocalityLbEndpoints) bool {
 	return locality.GetLoadBalancingWeight().GetValue() > 0
-}
-
-func (c *checker) path(format string, args ...any) string {
-	return join(c.prefix, fmt.Sprintf(format, args...))
 }
 
 // priorityKey identifies a locality of a priority.
@@ -69,17 +63,17 @@ func (c *checker) checkLocalities() {
 			continue
 		}
 		if locality.GetLocality() == nil {
-			c.problems.add(c.path("endpoints[%d]", i), "locality is missing")
+			c.problems.add(fmt.Sprintf("endpoints[%d]", i), "locality is missing")
 		}
 		weight, priority := uint64(locality.GetLoadBalancingWeight().GetValue()), locality.GetPriority()
 		key := priorityKey{priority, LocalityName(locality.GetLocality())}
 		if first, ok := seen[key]; ok {
-			c.problems.add(c.path("endpoints[%d].locality", i), "locality %q is in priority %d already, as endpoints[%d]", key.locality, priority, first)
+			c.problems.add(fmt.Sprintf("endpoints[%d].locality", i), "locality %q is in priority %d already, as endpoints[%d]", key.locality, priority, first)
 		} else {
 			seen[key] = i
 		}
 		if before := sums[priority]; before <= maxWeight && before+weight > maxWeight {
-			c.problems.add(c.path("endpoints[%d].load_balancing_weight", i), "the weights of the localities of priority %d sum to more than %d", priority, uint64(maxWeight))
+			c.problems.add(fmt.Sprintf("endpoints[%d].load_balancing_weight", i), "the weights of the localities of priority %d sum to more than %d", priority, uint64(maxWeight))
 		}
 		sums[priority] += weight
 	}
@@ -94,7 +88,7 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 		if p == 0 || used[p] == 0 || used[p-1] != 0 {
 			continue
 		}
-		c.problems.add(c.path("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
+		c.problems.add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
 		used[p-1] = 1 // once for each gap
 	}
 }
@@ -103,7 +97,7 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 func (c *checker) checkDrops() {
 	for i, drop := range c.cluster.GetPolicy().GetDropOverloads() {
 		if d := drop.GetDropPercentage().GetDenominator(); typev3.FractionalPercent_DenominatorType_name[int32(d)] == "" {
-			c.problems.add(c.path("policy.drop_overloads[%d].drop_percentage.denominator", i), "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", d)
+			c.problems.add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage.denominator", i), "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", d)
 		}
 	}
 }
@@ -113,12 +107,12 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	var sum uint64
 	for j, endpoint := range locality.GetLbEndpoints() {
 		if w := endpoint.GetLoadBalancingWeight(); w != nil && w.GetValue() == 0 {
-			c.problems.add(c.path("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or none, which is 1)")
+			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or none, which is 1)")
 		}
 		before := sum
 		sum += uint64(weightOf(endpoint))
 		if before <= maxWeight && sum > maxWeight {
-			c.problems.add(c.path("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "the weights of the endpoints of this locality sum to more than %d", uint64(maxWeight))
+			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "the weights of the endpoints of this locality sum to more than %d", uint64(maxWeight))
 		}
 		c.checkAddresses(i, j, endpoint)
 	}
@@ -130,16 +124,16 @@ func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 	dialled := Endpoint{lb}.Healthy()
 	if lb.GetEndpoint() == nil {
 		if dialled {
-			c.problems.add(c.path("endpoints[%d].lb_endpoints[%d]", i, j), "endpoint is missing (endpoint_name is not supported)")
+			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d]", i, j), "endpoint is missing (endpoint_name is not supported)")
 		}
 		return
 	}
 	for k, address := range addressesOf(lb) {
 		at := func() string {
 			if k == 0 {
-				return c.path("endpoints[%d].lb_endpoints[%d].endpoint.address", i, j)
+				return fmt.Sprintf("endpoints[%d].lb_endpoints[%d].endpoint.address", i, j)
 			}
-			return c.path("endpoints[%d].lb_endpoints[%d].endpoint.additional_addresses[%d].address", i, j, k-1)
+			return fmt.Sprintf("endpoints[%d].lb_endpoints[%d].endpoint.additional_addresses[%d].address", i, j, k-1)
 		}
 		dial, wrong := dialable(address)
 		if dial == "" {

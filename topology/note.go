@@ -11,13 +11,13 @@ import (
 )
 
 // note adds notes on a cluster in which check found no problem.
-func note(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) {
+func note(cluster *endpointv3.ClusterLoadAssignment, notes *problems) {
 	if len(split(cluster)) == 0 {
-		notes.add(join(prefix, "endpoints"), "%s: no call can be made", whyEmpty([]*endpointv3.ClusterLoadAssignment{cluster}))
+		notes.add("endpoints", "%s: no call can be made", whyEmpty(cluster))
 	}
 	var idle []string // prefixes of the paths that are noted already as without effect
 	for i, locality := range cluster.GetEndpoints() {
-		path := join(prefix, fmt.Sprintf("endpoints[%d]", i))
+		path := fmt.Sprintf("endpoints[%d]", i)
 		if !hasTraffic(locality) {
 			noteIdle(locality, path, notes)
 			idle = append(idle, path+".")
@@ -25,14 +25,14 @@ func note(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *probl
 		}
 		noteUnused(locality, path, notes)
 	}
-	idle = append(idle, noteUnread(cluster, prefix, notes)...)
-	noteDrops(cluster, prefix, notes)
+	idle = append(idle, noteUnread(cluster, notes)...)
+	noteDrops(cluster, notes)
 	err := cluster.ValidateAll()
 	if err == nil {
 		return
 	}
 	var violations problems
-	violations.addViolations(err, prefix, cluster.ProtoReflect().Descriptor())
+	violations.addViolations(err, "", cluster.ProtoReflect().Descriptor())
 	for _, v := range violations.list {
 		if !hasAnyPrefix(v.Path, idle) {
 			notes.add(v.Path, "%s", v.Text)
@@ -40,22 +40,12 @@ func note(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *probl
 	}
 }
 
-// whyEmpty says why no locality of clusters gets traffic.
-func whyEmpty(clusters []*endpointv3.ClusterLoadAssignment) string {
-	var why []string
-	for _, cluster := range clusters {
-		switch n := len(cluster.GetEndpoints()); {
-		case cluster == nil:
-		case n == 0:
-			why = append(why, fmt.Sprintf("cluster %q has no localities", cluster.GetClusterName()))
-		default:
-			why = append(why, fmt.Sprintf("cluster %q has no locality with a weight, of %d", cluster.GetClusterName(), n))
-		}
+// whyEmpty says why no locality of a cluster gets traffic.
+func whyEmpty(cluster *endpointv3.ClusterLoadAssignment) string {
+	if n := len(cluster.GetEndpoints()); n > 0 {
+		return fmt.Sprintf("cluster %q has no locality with a weight, of %d", cluster.GetClusterName(), n)
 	}
-	if len(why) == 0 {
-		return "there is no cluster"
-	}
-	return strings.Join(why, "; ")
+	return fmt.Sprintf("cluster %q has no localities", cluster.GetClusterName())
 }
 
 func hasAnyPrefix(path string, prefixes []string) bool {
@@ -79,7 +69,7 @@ func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *prob
 
 // noteUnread notes the fields of a cluster that are given and have no effect, and returns
 // their paths. What Envoy does by them, gRPC does not (gRFC A27).
-func noteUnread(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) (paths []string) {
+func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *problems) (paths []string) {
 	policy := cluster.GetPolicy()
 	for _, field := range []struct {
 		given bool
@@ -91,19 +81,18 @@ func noteUnread(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes 
 		{len(cluster.GetNamedEndpoints()) > 0, "named_endpoints"},
 	} {
 		if field.given {
-			path := join(prefix, field.path)
-			notes.add(path, "%s has no effect", strings.TrimPrefix(field.path, "policy."))
-			paths = append(paths, path)
+			notes.add(field.path, "%s has no effect", strings.TrimPrefix(field.path, "policy."))
+			paths = append(paths, field.path)
 		}
 	}
 	return paths
 }
 
 // noteDrops notes drops of more than all calls.
-func noteDrops(cluster *endpointv3.ClusterLoadAssignment, prefix string, notes *problems) {
+func noteDrops(cluster *endpointv3.ClusterLoadAssignment, notes *problems) {
 	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
 		if rate := dropRate(drop); rate > lbconfig.Million {
-			notes.add(join(prefix, fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i)),
+			notes.add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i),
 				"category %q drops %v %%, which counts as 100 %%", drop.GetCategory(), float64(rate)/(lbconfig.Million/100))
 		}
 	}

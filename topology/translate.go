@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"fmt"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -27,10 +26,8 @@ type Translator struct {
 	names      childNames
 }
 
-// Translate returns the tree over clusters in priority order: all priorities of the
-// first come before those of the second, and so on. A nil cluster counts as empty, and
-// so does one without localities. Without any endpoints all calls fail. The clusters
-// are not modified.
+// Translate returns the tree over a cluster. Without any endpoints all calls fail. The
+// cluster is not modified.
 //
 // A locality whose weight is unset or 0 gets no traffic. The tree notes that, and
 // whatever breaks the rules in Envoy's .proto files but not gRPC's. Endpoints without a
@@ -43,37 +40,24 @@ type Translator struct {
 // address twice in a cluster; a locality that is missing, or twice in a priority; a gap in
 // the priorities; a healthy endpoint without an address that gRPC can dial; a drop of an
 // unknown denominator; a cluster without a name. Nothing in a locality that gets no
-// traffic breaks a rule. With several clusters the paths of problems begin with the
-// cluster's index, as in "[1].endpoints[0]".
-func (t *Translator) Translate(clusters ...*endpointv3.ClusterLoadAssignment) (Tree, error) {
+// traffic breaks a rule.
+func (t *Translator) Translate(cluster *endpointv3.ClusterLoadAssignment) (Tree, error) {
 	var found, notes problems
-	for i, cluster := range clusters {
-		if cluster == nil {
-			continue
-		}
-		prefix := ""
-		if len(clusters) > 1 {
-			prefix = fmt.Sprintf("[%d]", i)
-		}
-		check(cluster, prefix, &found)
-		note(cluster, prefix, &notes)
-	}
+	check(cluster, &found)
 	if err := found.err(); err != nil {
 		return Tree{}, err
 	}
-	var priorities []priority
-	for _, cluster := range clusters {
-		priorities = append(priorities, split(cluster)...)
-	}
+	note(cluster, &notes)
+	priorities := split(cluster)
 	tree := t.build(priorities)
 	tree.Notes = notes.list
 	if len(priorities) == 0 {
-		tree.Empty = whyEmpty(clusters)
+		tree.Empty = whyEmpty(cluster)
 	}
 	return tree, nil
 }
 
-// priority is one priority of one cluster.
+// priority is one priority of a cluster.
 type priority struct {
 	cluster    *endpointv3.ClusterLoadAssignment
 	localities []Locality // those with traffic, in the order given

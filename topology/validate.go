@@ -7,6 +7,6 @@ import endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/
 // safe for concurrent use.
 func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
 	var found problems
-	check(cluster, "", &found)
+	check(cluster, &found)
 	return found.err()
 }
