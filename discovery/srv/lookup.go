@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"strings"
@@ -14,6 +15,10 @@ import (
 const (
 	// lookupTime is how long a look-up may take, that of all addresses included.
 	lookupTime = 30 * time.Second
+	// lookupHold is how long an answer waits for hosts of which nothing is heard, where
+	// there is nothing to go on with meanwhile. It is shorter than the failover time, for
+	// which a channel waits for its first part.
+	lookupHold = 5 * time.Second
 	// lookupsAtOnce is how many names are looked up at a time.
 	lookupsAtOnce = 16
 )
@@ -78,8 +83,9 @@ type answer struct {
 	flaws error
 }
 
-// lookUp looks up the records of a name and their addresses.
-func lookUp(ctx context.Context, l lookuper, name string) (answer, error) {
+// lookUp looks up the records of a name and their addresses. Early, which may be nil, is
+// given what there is after lookupHold.
+func lookUp(ctx context.Context, l lookuper, name string, early func(answer)) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 	_, found, err := l.LookupSRV(ctx, "", "", name)
@@ -92,27 +98,52 @@ func lookUp(ctx context.Context, l lookuper, name string) (answer, error) {
 	if len(found) == 1 && found[0].Target == "." {
 		return answer{}, nil
 	}
-	a := answer{flaws: err} // of records that are left out
+	a := answer{addresses: make(map[string][]netip.Addr), flaws: err} // of records that are left out
 	for _, r := range found {
 		a.records = append(a.records, record{r.Target, r.Port, r.Priority, r.Weight})
 	}
-	a.lookUpHosts(ctx, l)
+	hosts := &hosts{found: a}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		hosts.lookUp(ctx, l)
+	}()
+	if early != nil {
+		hold := time.NewTimer(lookupHold)
+		defer hold.Stop()
+		select {
+		case <-done:
+		case <-hold.C:
+			early(hosts.now())
+		}
+	}
+	<-done
+	a = hosts.now()
 	if len(a.addresses) == 0 {
 		return answer{}, a.flaws
 	}
 	return a, nil
 }
 
-// lookUpHosts looks up the addresses of all records.
-func (a *answer) lookUpHosts(ctx context.Context, l lookuper) {
-	a.addresses = make(map[string][]netip.Addr)
-	var (
-		mu      sync.Mutex // guards a.addresses and a.flaws
-		running sync.WaitGroup
-		asked   = make(map[string]bool)
-		slots   = make(chan struct{}, lookupsAtOnce)
-	)
-	for _, r := range a.records {
+// hosts are the hosts of an answer's records, whose addresses are looked up.
+type hosts struct {
+	mu    sync.Mutex
+	found answer
+}
+
+// now returns what was found until now.
+func (h *hosts) now() answer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return answer{h.found.records, maps.Clone(h.found.addresses), h.found.flaws}
+}
+
+// lookUp looks up the addresses of all records.
+func (h *hosts) lookUp(ctx context.Context, l lookuper) {
+	var running sync.WaitGroup
+	asked := make(map[string]bool)
+	slots := make(chan struct{}, lookupsAtOnce)
+	for _, r := range h.found.records {
 		if asked[r.host] {
 			continue
 		}
@@ -121,18 +152,23 @@ func (a *answer) lookUpHosts(ctx context.Context, l lookuper) {
 		running.Go(func() {
 			defer func() { <-slots }()
 			addresses, err := l.LookupNetIP(ctx, "ip", r.host)
-			missing, _ := errors.AsType[*net.DNSError](err)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil || missing != nil && missing.IsNotFound {
-				a.addresses[r.host] = addresses
-			}
-			if err != nil && (a.flaws == nil || err.Error() < a.flaws.Error()) {
-				a.flaws = err // the same of several from time to time
-			}
+			h.take(r.host, addresses, err)
 		})
 	}
 	running.Wait()
+}
+
+// take takes the addresses of a host.
+func (h *hosts) take(host string, addresses []netip.Addr, err error) {
+	missing, _ := errors.AsType[*net.DNSError](err)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil || missing != nil && missing.IsNotFound {
+		h.found.addresses[host] = addresses
+	}
+	if err != nil && (h.found.flaws == nil || err.Error() < h.found.flaws.Error()) {
+		h.found.flaws = err // the same of several from time to time
+	}
 }
 
 // name returns a host without the dot at the end.

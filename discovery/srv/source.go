@@ -115,7 +115,11 @@ func (w *watch) run(ctx context.Context) {
 
 // lookUp looks up once, and passes on what it finds. It returns whether that was taken.
 func (w *watch) lookUp(ctx context.Context) bool {
-	a, err := lookUp(ctx, w.net, w.name)
+	early := w.early
+	if len(w.table.records.Values()) > 0 {
+		early = nil // there is something to go on with
+	}
+	a, err := lookUp(ctx, w.net, w.name, early)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -133,6 +137,13 @@ func (w *watch) lookUp(ctx context.Context) bool {
 		return false
 	}
 	return w.receiver.Update(discovery.Answer{Cluster: cluster}) == nil
+}
+
+// early passes on what was found before all of it was.
+func (w *watch) early(a answer) {
+	if cluster := w.table.take(w.name, a); len(cluster.GetEndpoints()) > 0 {
+		_ = w.receiver.Update(discovery.Answer{Cluster: cluster}) // the rest comes
+	}
 }
 
 // log says once what was wrong with a part of an answer.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -141,7 +142,7 @@ func TestBackoffAfterFailures(t *testing.T) {
 
 // A host that cannot be looked up does not keep the others from being used.
 func TestSomeHostsFail(t *testing.T) {
-	failing := hosts(func(host string) ([]netip.Addr, error) {
+	failing := hostsFunc(func(host string) ([]netip.Addr, error) {
 		switch host {
 		case "gone.":
 			return nil, &net.DNSError{Name: host, Err: "no such host", IsNotFound: true}
@@ -150,7 +151,7 @@ func TestSomeHostsFail(t *testing.T) {
 		}
 		return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
 	})
-	a, err := lookUp(t.Context(), failing, "x")
+	a, err := lookUp(t.Context(), failing, "x", nil)
 	if err != nil || a.flaws == nil {
 		t.Fatalf("lookUp = %+v, %v, want an answer with flaws", a, err)
 	}
@@ -159,11 +160,94 @@ func TestSomeHostsFail(t *testing.T) {
 	}
 }
 
-// hosts looks up the addresses of the targets good, gone and slow.
-type hosts func(string) ([]netip.Addr, error)
+// hostsFunc looks up the addresses of the targets good, gone and slow.
+type hostsFunc func(string) ([]netip.Addr, error)
 
-func (hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+func (hostsFunc) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
 	return "", []*net.SRV{{Target: "good."}, {Target: "gone."}, {Target: "slow."}}, nil
 }
 
-func (h hosts) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) { return h(host) }
+func (h hostsFunc) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	return h(host)
+}
+
+// slow has two records, and says nothing of the second's host for a while.
+type slow struct {
+	after time.Duration
+	found []netip.Addr
+}
+
+func (slow) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	return "", []*net.SRV{{Target: "good.", Port: 1}, {Target: "slow.", Port: 1}}, nil
+}
+
+func (s slow) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, error) {
+	if host == "good." {
+		return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
+	}
+	select {
+	case <-time.After(s.after):
+	case <-ctx.Done():
+	}
+	if s.found == nil {
+		return nil, &net.DNSError{Name: host, Err: "i/o timeout", IsTimeout: true}
+	}
+	return s.found, nil
+}
+
+// told writes down the endpoints of each answer, and when it came.
+type told struct {
+	discovery.Receiver
+	began time.Time
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *told) Update(a discovery.Answer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, fmt.Sprint(time.Since(r.began), " ", shown(a.Cluster)))
+	return nil
+}
+
+// At first a host of which nothing is heard holds the others back for a while only.
+func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
+	late := slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}
+	for about, test := range map[string]struct {
+		host slow
+		want []string
+	}{
+		"never": {slow{time.Hour, nil}, []string{"5s 0: 10.0.0.1:1*1", "30s 0: 10.0.0.1:1*1"}},
+		"late":  {late, []string{"5s 0: 10.0.0.1:1*1", "9s 0: 10.0.0.1:1*1 10.0.0.2:1*1"}},
+		"soon":  {slow{4 * time.Second, late.found}, []string{"4s 0: 10.0.0.1:1*1 10.0.0.2:1*1"}},
+	} {
+		t.Run(about, func(t *testing.T) {
+			if got := toldOf(t, test.host, 0, time.Minute); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", test.want) {
+				t.Errorf("answers: %q, want %q", got, test.want)
+			}
+		})
+	}
+	// Later there is something to go on with.
+	for i, line := range toldOf(t, late, time.Second, 10*time.Minute) {
+		if i > 0 && !strings.HasSuffix(line, " 0: 10.0.0.1:1*1 10.0.0.2:1*1") {
+			t.Errorf("answer %d: %s, want both", i, line)
+		}
+	}
+}
+
+// toldOf runs a source in a bubble, and returns what it says.
+func toldOf(t *testing.T, host slow, every, d time.Duration) (lines []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &told{began: time.Now()}
+		w, err := source{"_grpc._tcp.x", host, discovery.Refresh{Every: every, RemoveAfter: 2}}.Start(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(d)
+		w.Close()
+		synctest.Wait()
+		lines = r.lines
+	})
+	return lines
+}
