@@ -102,10 +102,14 @@ type Child struct {
 	Addresses []string `json:"addresses,omitempty"`
 	Weight    uint32   `json:"weight,omitempty"`
 	// Share is the part of the channel's calls that it should get now.
-	Share   float64 `json:"share"`
-	Calls   *Calls  `json:"calls,omitempty"`
-	Ejected string  `json:"ejected,omitempty"`
-	Below   *Policy `json:"below,omitempty"`
+	Share float64 `json:"share"`
+	Calls *Calls  `json:"calls,omitempty"`
+	// Ejected says in words what ejected an endpoint, and for how long.
+	Ejected string `json:"ejected,omitempty"`
+	// EjectedBy is the algorithm, and EjectedUntil when its time is over.
+	EjectedBy    string     `json:"ejected_by,omitempty"`
+	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
+	Below        *Policy    `json:"below,omitempty"`
 
 	order int // of an endpoint among its kind: what is wrong comes first
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/connectivity"
 
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/shell"
@@ -34,10 +36,10 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		p.State = connectivity.Connecting.String() // nothing was published yet
 	}
 	shares := c.shares(t, share, p)
-	ejected := map[string]bool{}
+	ejected := map[string]outlierdetection.Ejected{}
 	if d, ok := t.Details.(outlierdetection.Details); ok {
-		for _, name := range d.Ejected {
-			ejected[name] = true
+		for _, e := range d.Ejected {
+			ejected[line(e.Name, longestName)] = e
 		}
 	}
 	for i := range t.Children {
@@ -53,7 +55,7 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	if only := p.onlyChild(); only != nil {
 		p.absorb(only)
 	}
-	p.eject(ejected)
+	p.eject(ejected, c.now)
 	return p
 }
 
@@ -212,15 +214,27 @@ func (p *Policy) absorb(below *Policy) {
 }
 
 // eject marks the endpoints below that are ejected.
-func (p *Policy) eject(names map[string]bool) {
-	if len(names) == 0 {
+func (p *Policy) eject(ejected map[string]outlierdetection.Ejected, now time.Time) {
+	if len(ejected) == 0 {
 		return
 	}
 	for _, child := range p.Children {
 		if child.Below != nil {
-			child.Below.eject(names)
-		} else if names[child.Name] {
-			child.Ejected = "ejected"
+			child.Below.eject(ejected, now)
+		} else if e, is := ejected[child.Name]; is {
+			child.EjectedBy, child.EjectedUntil = e.By.String(), timeOf(e.Until)
+			child.Ejected = "ejected by " + causes[e.By] + ", until the interval is over"
+			if left := e.Until.Sub(now); left > 0 {
+				child.Ejected = "ejected by " + causes[e.By] + ", for " + printable.Duration(left) + " more"
+			}
 		}
 	}
+}
+
+// causes says in words what ejects an endpoint.
+var causes = [...]string{
+	core.None:                "nobody",
+	core.SuccessRate:         "its success rate",
+	core.FailurePercentage:   "its failure percentage",
+	core.ConsecutiveFailures: "failures in a row",
 }

@@ -15,7 +15,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -28,6 +32,7 @@ type story struct {
 	server   *bufconn.Listener
 	up       map[string]bool
 	query    string // of the target
+	sick     bool   // all calls fail
 }
 
 func (s *story) Start(r discovery.Receiver) (discovery.Watch, error) {
@@ -53,7 +58,13 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 func tell(t *testing.T, s *story, endpoints ...discovery.Endpoint) *grpc.ClientConn {
 	t.Helper()
 	s.server = bufconn.Listen(1 << 16)
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if s.sick {
+			return nil, status.Error(codes.Unavailable, "sick")
+		}
+		return handle(ctx, req)
+	}))
+	healthpb.RegisterHealthServer(server, health.NewServer())
 	go server.Serve(s.server)
 	t.Cleanup(server.Stop)
 	builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {

@@ -142,7 +142,14 @@ func (p *policy) ExitIdle() { p.child.ExitIdle() }
 // Details is what a snapshot shows of the policy.
 type Details struct {
 	Tier    shell.Condition
-	Ejected []string // the first addresses of the endpoints that are
+	Ejected []Ejected
+}
+
+// Ejected is an endpoint that is ejected.
+type Ejected struct {
+	Name  string         // its first address
+	By    core.Algorithm // what ejected it
+	Until time.Time      // comes back with the first interval that ends after this
 }
 
 // Describe shows what is ejected.
@@ -153,7 +160,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	details := Details{Tier: conditions[p.phase]}
 	for _, e := range p.core.Endpoints() {
 		if e.Ejected() {
-			details.Ejected = append(details.Ejected, e.Shell.name)
+			details.Ejected = append(details.Ejected, Ejected{e.Shell.name, e.By(), p.core.EjectedUntil(e)})
 		}
 	}
 	s.Details = details

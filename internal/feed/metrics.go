@@ -46,7 +46,7 @@ func (f *Feed) count(s *slot, r result) {
 
 // resultOf says whether there was an answer, which err refused.
 func resultOf(err error) result {
-	if _, invalid := errors.AsType[*topology.Invalid](err); invalid || err == errNoAddresses {
+	if _, invalid := errors.AsType[*topology.Invalid](err); invalid || errors.Is(err, errNoAddresses) {
 		return wasRefused
 	}
 	if r, ok := errors.AsType[interface {

@@ -71,6 +71,7 @@ type Endpoint[T any] struct {
 	connected  bool      // it could have calls
 	ejected    bool      // A50's ejection timestamp is not null
 	ejectedAt  time.Time // that timestamp
+	by         Algorithm // what ejected it
 	multiplier int64     // of the ejection time
 	told       bool      // Change said that it is ejected
 }
@@ -81,6 +82,9 @@ func (e *Endpoint[T]) Ejected() bool { return e.ejected }
 
 // Told returns whether the children are to see the endpoint as ejected.
 func (e *Endpoint[T]) Told() bool { return e.told }
+
+// By returns what ejected the endpoint, if it is ejected.
+func (e *Endpoint[T]) By() Algorithm { return e.by }
 
 func (e *Endpoint[T]) calls() uint64 { return e.Successes + e.Failures }
 
@@ -206,7 +210,7 @@ func (c *Core[T]) Sweep(now time.Time) {
 		switch {
 		case !e.ejected && e.multiplier > 0:
 			e.multiplier--
-		case e.ejected && c.phase == Usable && now.After(e.ejectedAt.Add(c.ejectionTime(e))):
+		case e.ejected && c.phase == Usable && now.After(c.EjectedUntil(e)):
 			c.uneject(e)
 		}
 	}
@@ -224,6 +228,12 @@ func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
 	return min(base*time.Duration(e.multiplier), longest)
 }
 
+// EjectedUntil returns when the time of an ejected endpoint is over: the first Sweep after
+// it brings it back, unless its tier is emptied.
+func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
+	return e.ejectedAt.Add(c.ejectionTime(e))
+}
+
 // eject ejects an endpoint, by chance where its algorithm is not to be enforced always
 // (A50, "Ejection and Un-ejection").
 func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uint32, by Algorithm) {
@@ -231,7 +241,7 @@ func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uin
 		return
 	}
 	c.setEjected(e, true)
-	e.ejectedAt = now
+	e.ejectedAt, e.by = now, by
 	e.multiplier++
 	c.ejections = append(c.ejections, Ejection[T]{e, by})
 }
