@@ -80,11 +80,22 @@ type Policy struct {
 	// else is what it looked like before.
 	BusySince *time.Time `json:"busy_since,omitempty"`
 	Error     string     `json:"error,omitempty"`
+	// Through are the policies with a single child that stand above this one, such as drop,
+	// the topmost first.
+	Through []Layer `json:"through,omitempty"`
 	// Notes say what else there is to say, such as what is dropped.
 	Notes    []string `json:"notes,omitempty"`
 	Children []*Child `json:"children,omitempty"`
 	// Folded is how many more children there are, by state.
 	Folded map[string]int `json:"folded,omitempty"`
+}
+
+// Layer is a policy that passes the calls on to one child.
+type Layer struct {
+	Policy string     `json:"policy"`
+	State  string     `json:"state,omitempty"`
+	Since  *time.Time `json:"since,omitempty"`
+	Error  string     `json:"error,omitempty"`
 }
 
 // Child is a child of a policy: a priority, a locality or an endpoint.
@@ -94,8 +105,10 @@ type Child struct {
 	Title string     `json:"title,omitempty"`
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	Error string     `json:"error,omitempty"`
-	InUse bool       `json:"in_use,omitempty"`
+	// Error is its last error, even if it is over, and ErrorAt when it was reported last.
+	Error   string     `json:"error,omitempty"`
+	ErrorAt *time.Time `json:"error_at,omitempty"`
+	InUse   bool       `json:"in_use,omitempty"`
 	// Why says why a priority is not in use, or what it waits for.
 	Why string `json:"why,omitempty"`
 	// Addresses are those of an endpoint with several.

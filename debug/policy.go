@@ -110,7 +110,7 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		child.Title = line(s.Title, longestName)
 	}
 	if s.LastError != nil {
-		child.Error = line(shell.Brief(s.LastError), longestText)
+		child.Error, child.ErrorAt = line(shell.Brief(s.LastError), longestText), timeOf(s.FailedAt)
 	}
 	switch d := s.Details.(type) {
 	case prioritypolicy.Child:
@@ -203,11 +203,14 @@ func (p *Policy) onlyChild() *Policy {
 	return nil
 }
 
-// absorb puts the policy below in the place of p, which has only notes to add.
+// absorb puts the policy below in the place of p, which has only its state and notes to
+// add.
 func (p *Policy) absorb(below *Policy) {
 	notes, busy := p.Notes, p.BusySince
+	layer := Layer{p.Policy, p.State, p.Since, p.Error}
 	*p = *below
 	p.Notes = append(notes, p.Notes...)
+	p.Through = append([]Layer{layer}, p.Through...)
 	if busy != nil {
 		p.BusySince = busy
 	}

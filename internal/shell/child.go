@@ -34,6 +34,7 @@ type Child struct {
 	since   int64          // when that changed, in Unix nanoseconds; 0 where it was not noted
 	refused bool           // it returned an error from its last update, which counts
 	failed  error          // its last known error, nil for none
+	past    *past          // its last failure, nil where it was not noted
 	timers  [timersEach]serial.Timer
 	ends    [timersEach]time.Time // of those that run
 }
@@ -198,6 +199,7 @@ func (c *Child) swap() {
 
 func (c *Child) report(state balancer.State) {
 	noteSince(&c.since, c.state.ConnectivityState, state.ConnectivityState)
+	notePast(&c.past, state)
 	c.state, c.refused = state, false
 	if state.ConnectivityState == connectivity.TransientFailure {
 		if c.failed = FailureOf(state.Picker); c.failed == nil {

@@ -36,6 +36,7 @@ type Instance struct {
 	lb    balancer.Balancer // nil once it is closed
 	state balancer.State    // last reported
 	since int64             // when that changed, in Unix nanoseconds; 0 where it was not noted
+	past  *past             // its last failure, nil where it was not noted
 
 	mu       sync.Mutex
 	remember bool    // remember subchannels: the policy may leave some when it closes
@@ -128,6 +129,7 @@ func (i *Instance) take() bool {
 		return false
 	}
 	noteSince(&i.since, i.state.ConnectivityState, state.ConnectivityState)
+	notePast(&i.past, state)
 	i.state = state
 	i.owner.Reported(i, state)
 	return true

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/hierarchy"
@@ -30,6 +31,7 @@ type ChildSnapshot struct {
 	State     connectivity.State // as last reported
 	Since     time.Time          // when State became so; zero where that was not noted
 	LastError error              // the last known, even if it is over
+	FailedAt  time.Time          // when it was reported last; zero where that was not noted
 	Details   any                // what the policy's core adds
 	// Below is the child's policy, if it can be watched, too.
 	Below Watchable
@@ -169,6 +171,19 @@ func noteSince(since *int64, before, now connectivity.State) {
 	}
 }
 
+// past is a failure that may be over.
+type past struct {
+	err error
+	at  time.Time
+}
+
+// notePast notes a failure, while channels are shown.
+func notePast(last **past, state balancer.State) {
+	if live.On() && state.ConnectivityState == connectivity.TransientFailure {
+		*last = &past{FailureOf(state.Picker), time.Now()}
+	}
+}
+
 func timeOf(nanos int64) time.Time {
 	if nanos == 0 {
 		return time.Time{}
@@ -178,6 +193,9 @@ func timeOf(nanos int64) time.Time {
 
 func (i *Instance) look() ChildSnapshot {
 	seen := ChildSnapshot{State: i.state.ConnectivityState, Since: timeOf(i.since)}
+	if i.past != nil {
+		seen.LastError, seen.FailedAt = i.past.err, i.past.at
+	}
 	if seen.State == connectivity.TransientFailure {
 		seen.LastError = FailureOf(i.state.Picker)
 	}
@@ -187,6 +205,9 @@ func (i *Instance) look() ChildSnapshot {
 
 func (c *Child) look() ChildSnapshot {
 	seen := ChildSnapshot{State: c.state.ConnectivityState, Since: timeOf(c.since), LastError: c.failed}
+	if c.past != nil {
+		seen.FailedAt = c.past.at
+	}
 	if c.current != nil {
 		seen.Below, _ = c.current.lb.(Watchable)
 	}
