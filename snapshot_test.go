@@ -3,6 +3,7 @@ package understudy_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/priority"
 	"github.com/understudy-lb/understudy/weightedroundrobin"
+	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
 // describe writes down what a policy, and all below it, looks like at a time since start.
@@ -28,10 +30,16 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 	if s.Error != nil {
 		text += fmt.Sprintf(", error %v", s.Error)
 	}
-	if d, ok := s.Details.(priority.Details); ok {
+	switch d := s.Details.(type) {
+	case nil:
+	case priority.Details:
 		text += ", in use " + d.InUse
-	} else if s.Details != nil {
-		text += fmt.Sprintf(", %+v", s.Details)
+	case weightedtarget.Details:
+		text += gave(d.Scheduled())
+	case weightedroundrobin.Details:
+		text += gave(d.Scheduled())
+	default:
+		text += fmt.Sprintf(", %+v", d)
 	}
 	text += "\n"
 	for _, c := range s.Children {
@@ -52,6 +60,14 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 		}
 	}
 	return text
+}
+
+// gave writes down how many calls a schedule gave to each child, if it gave any.
+func gave(counts []uint64) string {
+	if slices.Max(append(counts, 0)) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", gave %v", counts)
 }
 
 // tree builds a tree of all policies, two endpoints in its first priority and one in its

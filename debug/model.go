@@ -116,7 +116,9 @@ type Child struct {
 	Weight    uint32   `json:"weight,omitempty"`
 	// Share is the part of the channel's calls that it should get now.
 	Share float64 `json:"share"`
-	Calls *Calls  `json:"calls,omitempty"`
+	// Scheduled is how many calls its policy's schedule gave it.
+	Scheduled uint64 `json:"scheduled,omitempty"`
+	Calls     *Calls `json:"calls,omitempty"`
 	// Ejected says in words what ejected an endpoint, and for how long.
 	Ejected string `json:"ejected,omitempty"`
 	// EjectedBy is the algorithm, and EjectedUntil when its time is over.

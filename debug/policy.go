@@ -42,8 +42,13 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 			ejected[line(e.Name, longestName)] = e
 		}
 	}
+	scheduled := scheduledOf(t.Details)
 	for i := range t.Children {
-		p.Children = append(p.Children, c.child(&t.Children[i], t.Below[i], shares[i]))
+		child := c.child(&t.Children[i], t.Below[i], shares[i])
+		if scheduled != nil {
+			child.Scheduled = scheduled[i]
+		}
+		p.Children = append(p.Children, child)
 	}
 	p.inOrder()
 	if d, ok := t.Details.(prioritypolicy.Details); ok {
@@ -57,6 +62,18 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	}
 	p.eject(ejected, c.now)
 	return p
+}
+
+// scheduledOf returns how many calls the policy's schedule gave each child, nil where it
+// has none.
+func scheduledOf(details any) []uint64 {
+	switch d := details.(type) {
+	case weightedtarget.Details:
+		return d.Scheduled()
+	case weightedroundrobin.Details:
+		return d.Scheduled()
+	}
+	return nil
 }
 
 // shares returns the parts of the calls that the children should get, and notes what the

@@ -29,6 +29,7 @@ type policy struct {
 	picker     *weighted.Picker       // in use, if a child is READY
 	recording  bool                   // calls
 	meter      meter
+	scheduled  weighted.Scheduled[*child] // while calls are recorded
 	addresses  []core.Address // of one endpoint; kept for the next
 	logged     struct{ twice, empty, big bool }
 }
@@ -76,6 +77,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.assign(state.Endpoints)
 	removed, sum := p.core.Endpoints()
 	for _, c := range removed {
+		p.scheduled.Forget(c)
 		c.Shell.Remove()
 	}
 	if sum > math.MaxUint32 {
@@ -136,6 +138,7 @@ func (p *policy) Due() (at time.Time, due bool) { return p.core.Due() }
 func (p *policy) State() balancer.State {
 	if p.picker != nil {
 		p.picker.Save()
+		p.scheduled.Use(nil, nil)
 		p.picker = nil
 	}
 	now := time.Now()
@@ -187,6 +190,9 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	}
 	picker := weighted.New(pickers, weights, places)
 	picker.SetReadyPart(p.core.ReadyPart())
+	if p.recording {
+		p.scheduled.Use(picker, children)
+	}
 	return picker
 }
 
@@ -213,6 +219,13 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 	}
 }
 
+// Details is what a snapshot says of the policy.
+type Details struct {
+	// Scheduled returns how many calls each child was given by the schedule since
+	// somebody watches. It may be called at any time, and does not wait for the policy.
+	Scheduled func() []uint64
+}
+
 // Endpoint is what a snapshot says of a child beyond its state.
 type Endpoint struct {
 	Addresses []resolver.Address // that it stands for; must not be modified
@@ -222,6 +235,7 @@ type Endpoint struct {
 
 // Describe says which weights the endpoints have, and where their calls are counted.
 func (p *policy) Describe(s *shell.Snapshot) {
+	s.Details = Details{p.scheduled.Now(p.core.Order())}
 	for i, c := range p.core.Order() {
 		s.Children[i].Details = Endpoint{hierarchy.Addresses(c.Shell.endpoint), c.Weight(), c.Shell.theRecord()}
 	}

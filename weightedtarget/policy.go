@@ -24,6 +24,9 @@ type policy struct {
 	config   *lbconfig.WeightedTarget
 	children map[string]*child // the retained ones too
 	picker   *weighted.Picker  // in use, if a child is READY
+
+	watched   bool
+	scheduled weighted.Scheduled[string] // while somebody watches
 }
 
 // child is one target.
@@ -72,6 +75,7 @@ func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 
 func (p *policy) destroy(actions []core.Action) {
 	for _, a := range actions {
+		p.scheduled.Forget(a.Child)
 		p.children[a.Child].Close()
 		delete(p.children, a.Child)
 	}
@@ -100,6 +104,7 @@ func (p *policy) End() { p.Publish() }
 func (p *policy) State() balancer.State {
 	if p.picker != nil {
 		p.picker.Save()
+		p.scheduled.Use(nil, nil)
 		p.picker = nil
 	}
 	all := p.core.Publish()
@@ -114,6 +119,9 @@ func (p *policy) State() balancer.State {
 	if all == core.Ready {
 		picker.SetReadyPart(p.readyPart(names))
 		p.picker = picker // only what calls get counts for a child's place
+		if p.watched {
+			p.scheduled.Use(picker, names)
+		}
 	}
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
 }
@@ -172,6 +180,19 @@ var connectivityOf = [...]connectivity.State{
 	core.TransientFailure: connectivity.TransientFailure,
 }
 
+// Watched has calls counted from the next picker on, which it makes.
+func (p *policy) Watched(on bool) {
+	p.watched = on
+	p.Publish()
+}
+
+// Details is what a snapshot says of the policy.
+type Details struct {
+	// Scheduled returns how many calls each child was given by the schedule since
+	// somebody watches. It may be called at any time, and does not wait for the policy.
+	Scheduled func() []uint64
+}
+
 // Target is what a snapshot says of a child beyond its state.
 type Target struct {
 	Weight   uint32     // 0 for one that is only retained
@@ -180,6 +201,11 @@ type Target struct {
 
 // Describe says what the children count as, and with what weights.
 func (p *policy) Describe(s *shell.Snapshot) {
+	var names []string
+	for i := range s.Children {
+		names = append(names, s.Children[i].Name)
+	}
+	s.Details = Details{p.scheduled.Now(names)}
 	for i := range s.Children {
 		name := s.Children[i].Name
 		target := Target{CountsAs: p.core.CountsAs(name)}

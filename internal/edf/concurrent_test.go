@@ -55,6 +55,14 @@ func TestConcurrentPickersShareTheSequence(t *testing.T) {
 		if got := together.Picked(); len(weights) > 1 && got != uint64(n) {
 			t.Errorf("%d picks are said to be handed out, want %d", got, n)
 		}
+		if len(weights) > 1 {
+			for i, got := range together.Counts() {
+				if got != uint64(want[i]) {
+					t.Errorf("entry %d is said to be picked %d times, want %d", i, got, want[i])
+					return
+				}
+			}
+		}
 		same(t, picks(together, 100), picks(alone, 100))
 	})
 }

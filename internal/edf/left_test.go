@@ -3,6 +3,7 @@ package edf_test
 import (
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/understudy-lb/understudy/internal/edf"
@@ -55,6 +56,15 @@ func TestGoesOnPickForPick(t *testing.T) {
 			got = append(got, picks(s, now)...)
 			if said := s.Picked(); len(weights) > 1 && said != uint64(now) {
 				t.Errorf("%d picks are said to be handed out, want %d", said, now)
+			}
+			if len(weights) > 1 {
+				want := make([]uint64, len(weights))
+				for _, i := range got[len(got)-now:] {
+					want[i]++
+				}
+				if said := s.Counts(); !slices.Equal(said, want) {
+					t.Errorf("the picks are said to be %v, want %v", said, want)
+				}
 			}
 			s = edf.New(entriesOf(weights, s.Lefts()))
 		}

@@ -156,6 +156,19 @@ func (s *Scheduler) make(size uint64) *block {
 	return &block{Stretch: s.seq.Next(size, scratch)}
 }
 
+// Counts returns how often each of two entries or more was picked. It waits while a block
+// is being made.
+func (s *Scheduler) Counts() []uint64 {
+	b := s.current.Load()
+	if b == nil {
+		return make([]uint64, s.size)
+	}
+	taken := min(b.next.Load(), uint64(len(b.Picks)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seq.Counts(s.start, s.seq.After(b.Stretch, taken), s.size, b.before+taken)
+}
+
 // Lefts returns the Left of every entry at one moment: now is the deadline of the last
 // pick handed out by then, and later picks do not count. A new scheduler of the same
 // entries with these Lefts goes on pick for pick. Lefts waits while a block is being

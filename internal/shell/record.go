@@ -39,6 +39,9 @@ type Recorded struct {
 	Record *Record
 }
 
+// Picks returns how many calls were given to the endpoint, also by other pickers.
+func (p *Recorded) Picks() uint64 { return p.Record.started.Load() }
+
 // Pick picks, and records the call.
 func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := p.Picker.Pick(info)

@@ -15,6 +15,7 @@ type Picker struct {
 	scheduler *edf.Scheduler // nil for one child
 	pickers   []balancer.Picker
 	places    []*Place
+	before    uint64      // with one child: PicksOf it when this picker was made
 	picked    atomic.Bool // with one child: whether it was picked
 	missing   float64     // the part of the weight that is not there
 }
@@ -32,6 +33,8 @@ func New(pickers []balancer.Picker, weights []uint32, places []*Place) *Picker {
 	p := &Picker{pickers: pickers, places: places}
 	if len(pickers) > 1 {
 		p.scheduler = edf.New(schedule(weights, places))
+	} else {
+		p.before = PicksOf(pickers[0])
 	}
 	return p
 }
@@ -55,7 +58,16 @@ func (p *Picker) Picks() uint64 {
 	if p.scheduler != nil {
 		return p.scheduler.Picked()
 	}
-	return PicksOf(p.pickers[0])
+	return PicksOf(p.pickers[0]) - p.before
+}
+
+// Counts returns how many picks each child had, as Picks knows it. It may wait while the
+// scheduler makes picks, and for nothing else.
+func (p *Picker) Counts() []uint64 {
+	if p.scheduler != nil {
+		return p.scheduler.Counts()
+	}
+	return []uint64{p.Picks()}
 }
 
 // PicksOf returns how often a picker was picked, where it counts that.

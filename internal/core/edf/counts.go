@@ -1,0 +1,25 @@
+package edf
+
+import "math"
+
+// Counts returns how often each of size entries is among the picks from one position to
+// another, of which there are so many. An entry of weight w whose Left was l, and is m
+// after an elapsed time t, was picked m - l + w·t times, and all of them together as often
+// as there were picks, from which t follows:
+//
+//	weights 3 and 1, both Left 1, after 5 picks Left 1 and 2/3
+//	    4 = 0 + 3·t,  1 = -1/3 + 1·t  for  t = (5 + 1/3) / 4
+func (q *Sequence) Counts(from, to Position, size int, picks uint64) []uint64 {
+	changes, sum := make([]float64, size), 0.0
+	for i := range changes {
+		changes[i] = (float64(q.leftOf(i, to)) - float64(q.leftOf(i, from))) / float64(Full)
+		sum += changes[i]
+	}
+	elapsed := (float64(picks) - sum) / float64(q.period)
+	counts := make([]uint64, size)
+	for i := range counts {
+		weight := float64(q.classes[q.of(i)].weight)
+		counts[i] = uint64(max(0, math.Round(changes[i]+weight*elapsed)))
+	}
+	return counts
+}
