@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/understudy-lb/understudy/topology"
@@ -205,6 +207,28 @@ var parameters = map[string]func(*options, string) error{
 		o.settings.NoOutlierDetection = !o.settings.OutlierDetection
 		return err
 	},
+}
+
+// ParseSettings returns what the parameters of a target say of the policies, such as
+// minReady=0.6. It is for tools that have no channel. An unknown name, a bad value and one
+// that is given twice are errors, as in a target.
+func ParseSettings(given url.Values) (topology.Settings, error) {
+	known := maps.Clone(parameters)
+	delete(known, "authority") // it is no policy's
+	var o options
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		set := known[name]
+		if set == nil {
+			return topology.Settings{}, fmt.Errorf("unknown parameter %q, want one of %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		}
+		if len(given[name]) != 1 || given[name][0] == "" {
+			return topology.Settings{}, fmt.Errorf("not one %s given, but none or several", name)
+		}
+		if err := set(&o, given.Get(name)); err != nil {
+			return topology.Settings{}, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return o.settings, o.check()
 }
 
 func parseFraction(text string) (float64, error) {

@@ -154,7 +154,8 @@ func explainCommand() *cobra.Command {
 		Short: "Show the tree that an endpoints file makes, and each endpoint's share of the calls",
 		Long: `Shows the tree that an endpoints file makes, each endpoint's share of the calls, and
 what becomes of it when something is down. The shares are not computed but counted:
-the policies are built, and asked a million times.
+the policies are built, and asked a million times. Options of a channel, by the names
+that the query of a target has, change what the policies do.
 
 FILE may be - for standard input. A file that no channel would take is an error, with
 a line for each problem: file:line:column: text.
@@ -169,10 +170,12 @@ The fields of the output with -o json are described in docs/explain.md.`,
 		Example: `  understudy explain endpoints.yaml
   understudy explain endpoints.yaml --down 10.0.0.1:443 --down us-east/a
   understudy explain endpoints.yaml --down priority:0 -o json
+  understudy explain endpoints.yaml --option minReady=0.6 --option outlierDetection=true
   kubectl get configmap shop -o jsonpath='{.data.endpoints\.yaml}' | understudy explain -`,
 		Args: cobra.ExactArgs(1),
 	}
 	down := command.Flags().StringArray("down", nil, "`NAME` of what is down: address:port, region/zone/sub_zone, or priority:N; may be repeated")
+	options := command.Flags().StringArray("option", nil, "`NAME=VALUE` of an option of the channel, as in the query of a target (docs/options.md); may be repeated")
 	wantJSON := outputFlag(command)
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		asJSON, err := wantJSON()
@@ -180,7 +183,7 @@ The fields of the output with -o json are described in docs/explain.md.`,
 			return err
 		}
 		err = explain.Run(cmd.Context(), explain.Options{
-			File: args[0], Down: *down, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
+			File: args[0], Down: *down, Options: *options, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
 		})
 		if _, ok := errors.AsType[*explain.OutputError](err); ok || err != nil && cmd.Context().Err() != nil {
 			return failure{err} // no fault of the file

@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
 	_ "github.com/understudy-lb/understudy" // the policies that trees are made of
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/file"
 	"github.com/understudy-lb/understudy/topology"
 )
@@ -42,6 +45,8 @@ type Options struct {
 	File string
 	// Down names what is down: an address, a locality, or "priority:N".
 	Down []string
+	// Options are those of a channel, NAME=VALUE as in the query of a target.
+	Options []string
 	// JSON prints the result as JSON, and no table.
 	JSON bool
 	// In is standard input, Out where the result goes.
@@ -56,15 +61,23 @@ func Run(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
+	settings, err := parseOptions(opts.Options)
+	if err != nil {
+		return err
+	}
 	tree, err := new(topology.Translator).Translate(cluster)
 	if err != nil {
 		return fmt.Errorf("%s: %w", opts.File, err)
 	}
 	result := newResult(cluster, tree.Notes)
+	result.Options = append(result.Options, opts.Options...)
 	if err := result.takeDown(opts.Down); err != nil {
 		return err
 	}
-	if err := result.measure(ctx, tree); err != nil {
+	if err := result.measure(ctx, topology.Join(settings, tree)); err != nil {
+		return err
+	}
+	if err := result.addTiers(ctx, cluster, settings); err != nil {
 		return err
 	}
 	if err := result.print(opts); err != nil {
@@ -74,6 +87,23 @@ func Run(ctx context.Context, opts Options) error {
 		return ErrNoEndpoint
 	}
 	return nil
+}
+
+// parseOptions returns what options of a channel say of the policies.
+func parseOptions(given []string) (topology.Settings, error) {
+	values := make(url.Values)
+	for _, option := range given {
+		name, value, ok := strings.Cut(option, "=")
+		if !ok {
+			return topology.Settings{}, fmt.Errorf("--option %.100q: want NAME=VALUE, such as minReady=0.6", option)
+		}
+		values.Add(name, value)
+	}
+	settings, err := discovery.ParseSettings(values)
+	if err != nil {
+		return topology.Settings{}, fmt.Errorf("--option: %w", err)
+	}
+	return settings, nil
 }
 
 func load(opts Options) (*endpointv3.ClusterLoadAssignment, error) {
@@ -99,15 +129,7 @@ func (r *Result) print(opts Options) error {
 
 // measure tries calls on the tree's policies, and notes each endpoint's share.
 func (r *Result) measure(ctx context.Context, tree topology.Tree) error {
-	owner := make(map[string]*Endpoint)
-	for i := range r.Endpoints {
-		if r.Endpoints[i].LocalityWeight == 0 {
-			continue // without traffic, it may have the addresses of another
-		}
-		for _, address := range r.Endpoints[i].addresses() {
-			owner[address] = &r.Endpoints[i]
-		}
-	}
+	owner := r.owners()
 	counted, err := countPicks(ctx, tree, func(address string) bool { return owner[address].isDown(address) })
 	if err != nil {
 		return err
@@ -124,4 +146,18 @@ func (r *Result) measure(ctx context.Context, tree topology.Tree) error {
 		}
 	}
 	return nil
+}
+
+// owners returns the endpoint of each address.
+func (r *Result) owners() map[string]*Endpoint {
+	owner := make(map[string]*Endpoint)
+	for i := range r.Endpoints {
+		if r.Endpoints[i].LocalityWeight == 0 {
+			continue // without traffic, it may have the addresses of another
+		}
+		for _, address := range r.Endpoints[i].addresses() {
+			owner[address] = &r.Endpoints[i]
+		}
+	}
+	return owner
 }

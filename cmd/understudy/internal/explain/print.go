@@ -47,6 +47,7 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 		last = &r.Endpoints[i]
 	}
 	t.Print(w)
+	r.printTiers(w)
 	if len(r.Drops) > 0 {
 		fmt.Fprintf(w, "\ndrops: %s\n", printable.Text(r.drops()))
 	}
@@ -59,6 +60,36 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 		}
 		fmt.Fprintf(w, "note: %s\n", printable.Text(note))
 	}
+}
+
+// printTiers prints what becomes of each priority, where there are several, or options.
+func (r *Result) printTiers(w *bytes.Buffer) {
+	if len(r.Tiers) == 0 || len(r.Tiers) == 1 && len(r.Options) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := table.Table{Columns: []table.Column{
+		{Title: "priority", Align: table.Right},
+		{Title: "endpoints", Align: table.Right},
+		{Title: "left after losing", Align: table.Right},
+		{Title: "for"},
+		{Title: "on errors for"},
+		{Title: ""},
+	}}
+	for _, tier := range r.Tiers {
+		next, errors, standby := "calls fail", "-", ""
+		if tier.Next != nil {
+			next = fmt.Sprintf("priority %d", *tier.Next)
+		}
+		if tier.ErrorsTo != tier.Priority {
+			errors = fmt.Sprintf("priority %d", tier.ErrorsTo)
+		}
+		if tier.Standby {
+			standby = "standby"
+		}
+		t.Row(fmt.Sprint(tier.Priority), fmt.Sprint(tier.Endpoints), fmt.Sprint(tier.LeftAfter), next, errors, standby)
+	}
+	t.Print(w)
 }
 
 // addTo adds the rows of e to the table, below those of last.

@@ -18,12 +18,16 @@ type Result struct {
 	// Priority is the highest that gets calls, nil if none does.
 	Priority  *uint32    `json:"priority"`
 	Endpoints []Endpoint `json:"endpoints"`
+	// Tiers say what becomes of each priority.
+	Tiers []Tier `json:"tiers"`
 	// Drops are those of the file, in the order in which they apply.
 	Drops []Drop `json:"drops"`
 	// Dropped is the fraction of the calls that got no endpoint because of drops.
 	Dropped float64 `json:"dropped"`
 	// Down are the names of what is down, as they were given.
 	Down []string `json:"down"`
+	// Options are those of the channel, as they were given.
+	Options []string `json:"options"`
 	// Error is what calls fail with, if all or, because of drops, some of them do.
 	Error string `json:"error,omitempty"`
 	// Notes say what in the file has no effect and may surprise.
@@ -58,7 +62,7 @@ type Drop struct {
 // newResult returns what is known of cluster before any call is made. No list in it is
 // nil, so that JSON has [] for an empty one.
 func newResult(cluster *endpointv3.ClusterLoadAssignment, notes []topology.Problem) *Result {
-	r := &Result{Cluster: cluster.GetClusterName(), Endpoints: []Endpoint{}, Drops: []Drop{}, Down: []string{}}
+	r := &Result{Cluster: cluster.GetClusterName(), Endpoints: []Endpoint{}, Tiers: []Tier{}, Drops: []Drop{}, Down: []string{}, Options: []string{}}
 	for locality := range topology.Localities(cluster) {
 		for endpoint := range locality.Endpoints() {
 			addresses := endpoint.Addresses()
