@@ -50,6 +50,10 @@ bench-updates: ## bring-up and updates of 1,000 to 10,000 endpoints, beside gRPC
 bench-failover: ## 1,000 channels that lose a tier of backends, until all have answers again, beside gRPC-Go's policies; some minutes
 	go run ./internal/e2e/bench
 
+.PHONY: bench-tiers
+bench-tiers: ## tiers that are killed, hang or answer errors: ours beside grpc-go's policies and grpc-gcp-go; three minutes
+	GOWORK=off go -C interop/peers run .
+
 .PHONY: fleet
 fleet: ## how calls of a fleet of clients spread when it starts; writes docs/fleet
 	go run ./docs/fleet
@@ -65,6 +69,7 @@ tidy: ## go mod tidy for all modules
 	GOWORK=off go -C tools mod tidy
 	bash .ci/tidy cmd/understudy ../..
 	bash .ci/tidy interop ..
+	GOWORK=off go -C interop/peers mod tidy
 
 .PHONY: ci
 ci: ## all that continuous integration runs

@@ -15,8 +15,10 @@ type Relay struct {
 	// Address is where to connect to.
 	Address string
 
-	server string
-	ended  chan struct{} // closed at the end of the test
+	server   string
+	listener net.Listener
+	ended    chan struct{} // closed by Close
+	running  sync.WaitGroup
 
 	mu     sync.Mutex
 	mended chan struct{} // closed while bytes pass
@@ -26,33 +28,44 @@ type Relay struct {
 // StartRelay starts a relay before the server at an address. It ends with the test.
 func StartRelay(t *testing.T, server string) *Relay {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	r, err := NewRelay(server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Relay{Address: listener.Addr().String(), server: server, ended: make(chan struct{}), mended: make(chan struct{})}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// NewRelay is StartRelay for what is no test.
+func NewRelay(server string) (*Relay, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &Relay{Address: listener.Addr().String(), server: server, listener: listener, ended: make(chan struct{}), mended: make(chan struct{})}
 	close(r.mended)
-	var running sync.WaitGroup
-	running.Go(func() {
+	r.running.Go(func() {
 		for {
 			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			running.Go(func() { r.serve(client) })
+			r.running.Go(func() { r.serve(client) })
 		}
 	})
-	t.Cleanup(func() {
-		close(r.ended)
-		listener.Close() //nolint:errcheck // the test ends
-		r.mu.Lock()
-		for _, conn := range r.conns {
-			conn.Close() //nolint:errcheck // the test ends
-		}
-		r.mu.Unlock()
-		running.Wait()
-	})
-	return r
+	return r, nil
+}
+
+// Close ends the relay, and all connections through it. It is called once.
+func (r *Relay) Close() {
+	close(r.ended)
+	r.listener.Close() //nolint:errcheck // it is over
+	r.mu.Lock()
+	for _, conn := range r.conns {
+		conn.Close() //nolint:errcheck // it is over
+	}
+	r.mu.Unlock()
+	r.running.Wait()
 }
 
 // Cut lets nothing pass any more.
@@ -77,14 +90,14 @@ func (r *Relay) Mend() {
 	}
 }
 
-// keep has a connection closed at the end of the test, unless that is over.
+// keep has Close close a connection too, or closes it afterwards.
 func (r *Relay) keep(conn net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conns = append(r.conns, conn)
 	select {
 	case <-r.ended:
-		conn.Close() //nolint:errcheck // the test ends
+		conn.Close() //nolint:errcheck // it is over
 	default:
 	}
 }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/internal/testing/testproxy"
+)
+
+// backendVerb makes this program a tier of backends.
+const backendVerb = "backend"
+
+// backends are those of a tier.
+type backends struct {
+	name    string
+	failing atomic.Bool
+}
+
+var service = grpc.ServiceDesc{
+	ServiceName: "peers.Tier",
+	HandlerType: (*any)(nil),
+	Methods: []grpc.MethodDesc{{MethodName: "Name", Handler: func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		if err := decode(&emptypb.Empty{}); err != nil {
+			return nil, err
+		}
+		b := srv.(*backends)
+		if b.failing.Load() {
+			return nil, status.Error(codes.Internal, "told to fail")
+		}
+		return wrapperspb.String(b.name), nil
+	}}},
+}
+
+// callName returns the name of the tier that answers.
+func callName(ctx context.Context, cc grpc.ClientConnInterface, wait bool) (string, error) {
+	var answer wrapperspb.StringValue
+	err := cc.Invoke(ctx, "/peers.Tier/Name", &emptypb.Empty{}, &answer, grpc.WaitForReady(wait))
+	return answer.GetValue(), err
+}
+
+// serveTier serves on two ports, which it prints, until stdin ends. A line on stdin has
+// calls fail from then on.
+func serveTier(name string) error {
+	b := &backends{name: name}
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}))
+		server.RegisterService(&service, b)
+		go server.Serve(l) //nolint:errcheck // it ends with the process
+		fmt.Println(l.Addr())
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		b.failing.Store(true)
+		fmt.Println(lines.Text())
+	}
+	return lines.Err()
+}
+
+// tier is a process with two backends.
+type tier struct {
+	name      string
+	addresses []string
+	relays    []*testproxy.Relay
+	command   *exec.Cmd
+	stdin     *os.File
+	stdout    *bufio.Reader
+}
+
+// startTier starts a process of this very program, and returns once it listens.
+func startTier(name string, relayed bool) (*tier, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	t := &tier{name: name, command: exec.Command(self, backendVerb, name)}
+	t.command.Stderr = os.Stderr
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	t.command.Stdin, t.stdin = read, write
+	stdout, err := t.command.StdoutPipe()
+	if err == nil {
+		err = t.command.Start()
+	}
+	read.Close() //nolint:errcheck // it is the process's
+	if err != nil {
+		return nil, err
+	}
+	t.stdout = bufio.NewReader(stdout)
+	for range 2 {
+		line, err := t.stdout.ReadString('\n')
+		if err != nil {
+			t.close()
+			return nil, fmt.Errorf("%s did not come up: %w", name, err)
+		}
+		address := strings.TrimSpace(line)
+		if relayed {
+			r, err := testproxy.NewRelay(address)
+			if err != nil {
+				t.close()
+				return nil, err
+			}
+			t.relays, address = append(t.relays, r), r.Address
+		}
+		t.addresses = append(t.addresses, address)
+	}
+	return t, nil
+}
+
+// kill ends the process as SIGKILL does, and returns when it is gone.
+func (t *tier) kill() error {
+	t.command.Process.Kill() //nolint:errcheck // it may be gone already
+	t.command.Wait()         //nolint:errcheck // it was killed: that is the error
+	return nil
+}
+
+// hang stops the process: the system accepts connections, and nobody reads.
+func (t *tier) hang() error { return t.command.Process.Signal(syscall.SIGSTOP) }
+
+// cut loses all packets.
+func (t *tier) cut() error {
+	for _, r := range t.relays {
+		r.Cut()
+	}
+	return nil
+}
+
+// fail has calls answered with errors.
+func (t *tier) fail() error {
+	if _, err := fmt.Fprintln(t.stdin, "fail"); err != nil {
+		return err
+	}
+	_, err := t.stdout.ReadString('\n')
+	return err
+}
+
+func (t *tier) close() {
+	t.kill()        //nolint:errcheck // it returns none
+	t.stdin.Close() //nolint:errcheck // nothing was to be written
+	for _, r := range t.relays {
+		r.Close()
+	}
+}

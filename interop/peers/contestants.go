@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/GoogleCloudPlatform/grpc-gcp-go/grpcgcp"
+	"github.com/GoogleCloudPlatform/grpc-gcp-go/grpcgcp/grpc_gcp"
+	"github.com/GoogleCloudPlatform/grpc-gcp-go/grpcgcp/multiendpoint"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// The names of the tiers.
+const firstName, secondName = "first", "second"
+
+const keepaliveTime, keepaliveTimeout = 10 * time.Second, 2 * time.Second
+
+func options() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true}),
+	}
+}
+
+// contestant is one way to know two tiers of backends.
+type contestant struct {
+	name string
+	dial func(*lab) (cc grpc.ClientConnInterface, closeIt func(), err error)
+}
+
+func contestants() []contestant {
+	return []contestant{
+		{"Understudy, as it comes", ours()},
+		{"Understudy, `outlierDetection`", ours(discovery.WithOutlierDetection())},
+		{"Understudy, `outlierDetection`, `warmStandby`, `fastFailover`", ours(discovery.WithOutlierDetection(), discovery.WithWarmStandby(1), discovery.WithFastFailover())},
+		{"grpc-go `pick_first`, both tiers in one list", stock("pick_first")},
+		{"grpc-go `round_robin`, both tiers in one list: half of the calls to each", stock("round_robin")},
+		{"grpc-gcp-go multi-endpoint", multiEndpoint},
+		{"grpc-gcp-go fallback by error rate, each second, from 50 %, INTERNAL counted", fallback},
+	}
+}
+
+// ours returns how to dial with options.
+func ours(opts ...discovery.Option) func(*lab) (grpc.ClientConnInterface, func(), error) {
+	return func(l *lab) (grpc.ClientConnInterface, func(), error) {
+		return closing(grpc.NewClient("file://"+l.file, append(options(), understudy.With(opts...))...))
+	}
+}
+
+// stock returns how to dial with a policy of grpc-go's, that is given both tiers in one
+// list.
+func stock(policy string) func(*lab) (grpc.ClientConnInterface, func(), error) {
+	return func(l *lab) (grpc.ClientConnInterface, func(), error) {
+		return closing(list(policy, slices.Concat(l.first.addresses, l.second.addresses)))
+	}
+}
+
+// list dials a list of addresses.
+func list(policy string, addresses []string) (*grpc.ClientConn, error) {
+	var state resolver.State
+	for _, a := range addresses {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	r := manual.NewBuilderWithScheme("fixed")
+	r.InitialState(state)
+	config := fmt.Sprintf(`{"loadBalancingConfig": [{%q: {}}]}`, policy)
+	return grpc.NewClient("fixed:///list", append(options(), grpc.WithResolvers(r), grpc.WithDefaultServiceConfig(config))...)
+}
+
+func closing(cc *grpc.ClientConn, err error) (grpc.ClientConnInterface, func(), error) {
+	if err != nil {
+		return nil, nil, err
+	}
+	return cc, func() { cc.Close() }, nil //nolint:errcheck // nothing to be lost
+}
+
+// multiEndpoint knows four endpoints in order, and changes at once: that is its shortest.
+func multiEndpoint(l *lab) (grpc.ClientConnInterface, func(), error) {
+	const name = "default"
+	gme, err := grpcgcp.NewGCPMultiEndpoint(&grpcgcp.GCPMultiEndpointOptions{
+		GRPCgcpConfig: &grpc_gcp.ApiConfig{ChannelPool: &grpc_gcp.ChannelPoolConfig{MinSize: 1, MaxSize: 1}},
+		MultiEndpoints: map[string]*multiendpoint.MultiEndpointOptions{
+			name: {Endpoints: slices.Concat(l.first.addresses, l.second.addresses)},
+		},
+		Default: name,
+	}, options()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return gme, func() { gme.Close() }, nil //nolint:errcheck // nothing to be lost
+}
+
+// fallback is a channel to each tier, and leaves the first where half of its calls failed
+// in a second.
+func fallback(l *lab) (grpc.ClientConnInterface, func(), error) {
+	primary, err := list("round_robin", l.first.addresses)
+	if err != nil {
+		return nil, nil, err
+	}
+	secondary, err := list("round_robin", l.second.addresses)
+	if err != nil {
+		return nil, nil, errors.Join(err, primary.Close())
+	}
+	secondary.Connect()
+	opts := grpcgcp.NewGCPFallbackOptions()
+	opts.Period, opts.ErrorRateThreshold = time.Second, 0.5
+	opts.ErroneousCodes = append(opts.ErroneousCodes, codes.Internal)
+	cc, err := grpcgcp.NewGCPFallback(context.Background(), primary, secondary, opts)
+	closeAll := func() {
+		primary.Close()   //nolint:errcheck // nothing to be lost
+		secondary.Close() //nolint:errcheck // nothing to be lost
+	}
+	if err != nil {
+		closeAll()
+		return nil, nil, err
+	}
+	return cc, func() { cc.Close(); closeAll() }, nil
+}
+
+// lab is two tiers, and a file that names them.
+type lab struct {
+	first, second *tier
+	dir, file     string
+}
+
+func startLab(relayed bool) (*lab, error) {
+	l := &lab{}
+	err := l.fill(relayed)
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *lab) fill(relayed bool) (err error) {
+	if l.first, err = startTier(firstName, relayed); err != nil {
+		return err
+	}
+	if l.second, err = startTier(secondName, relayed); err != nil {
+		return err
+	}
+	if l.dir, err = os.MkdirTemp("", "understudy"); err != nil {
+		return err
+	}
+	l.file = filepath.Join(l.dir, "endpoints.yaml")
+	var b strings.Builder
+	b.WriteString("cluster_name: shop\nendpoints:\n")
+	for priority, t := range []*tier{l.first, l.second} {
+		fmt.Fprintf(&b, "- locality: {region: %s}\n  priority: %d\n  load_balancing_weight: 1\n  lb_endpoints:\n", t.name, priority)
+		for _, a := range t.addresses {
+			host, port, _ := strings.Cut(a, ":")
+			fmt.Fprintf(&b, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
+		}
+	}
+	return os.WriteFile(l.file, []byte(b.String()), 0o600)
+}
+
+func (l *lab) close() {
+	for _, t := range []*tier{l.first, l.second} {
+		if t != nil {
+			t.close()
+		}
+	}
+	os.RemoveAll(l.dir) //nolint:errcheck // it is temporary
+}
