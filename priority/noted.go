@@ -12,7 +12,8 @@ import (
 type noted struct {
 	state core.State // that it is taken to be in
 	since time.Time  // when state became so
-	lost  time.Time  // when it was last READY or IDLE; when it was made, where it never was
+	well  bool       // whether it can be given calls, and is not poor
+	lost  time.Time  // when it was last well; when it was made, where it never was
 }
 
 // note notes in what state a child is, after an event of it. It is not called between
@@ -22,15 +23,21 @@ func (p *policy) note(child string) {
 	state, exists := p.core.State(child)
 	n := p.noted[child]
 	now := time.Now()
-	switch {
-	case !exists:
+	if !exists {
 		delete(p.noted, child)
-	case n == nil:
-		p.noted[child] = &noted{state: state, since: now, lost: now}
-	case n.state != state:
-		if usable(n.state) && !usable(state) {
-			n.lost = now
-		}
+		return
+	}
+	_, poor := p.core.Poor(child)
+	well := usable(state) && !poor
+	if n == nil {
+		p.noted[child] = &noted{state: state, since: now, well: well, lost: now}
+		return
+	}
+	if n.well && !well {
+		n.lost = now
+	}
+	n.well = well
+	if n.state != state {
 		n.state, n.since = state, now
 		if !live.On() {
 			return

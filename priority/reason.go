@@ -67,7 +67,7 @@ func (p *policy) poor(child string) string {
 	case tier.Condition == core.HalfOpen:
 		return "calls to all of its endpoints failed, and a few of them show whether that is over"
 	}
-	return fmt.Sprintf("%.0f %% of its weight is READY, want %.0f %%", 100*tier.ReadyPart, 100*p.config.MinReady)
+	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyPart, 100*p.config.MinReady)
 }
 
 // timedOut returns whether the child counts as failed because its failover timer fired.

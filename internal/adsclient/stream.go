@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy/internal/backoff"
+	"github.com/understudy-lb/understudy/internal/brief"
 )
 
 // keepaliveParams make a client notice a server that is gone without a word. Servers
@@ -54,6 +55,9 @@ func (c *client) streamEnded(ctx context.Context, err error) (answered bool) {
 		}
 		if ctx.Err() != nil { // closed by us: nobody is left to be told
 			return
+		}
+		if err != nil && !errors.Is(err, errRenewed) {
+			err = errors.New(brief.Text(err.Error())) // it becomes that of calls
 		}
 		if errors.Is(err, errRenewed) {
 			logger.Infof("eds: stream to %s: %v", c.server.URI, err)

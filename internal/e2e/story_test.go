@@ -32,6 +32,7 @@ type story struct {
 	receiver discovery.Receiver
 	sick     *bufconn.Listener // a server that says NOT_SERVING, or SERVING
 	health   *health.Server
+	more     map[string]*bufconn.Listener // by the last number of an address
 	log      safeBuffer
 }
 
@@ -63,7 +64,11 @@ func (s *story) Close() {}
 
 func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address)
-	switch host[strings.LastIndex(host, ".")+1:] {
+	last := host[strings.LastIndex(host, ".")+1:]
+	if listener := s.more[last]; listener != nil {
+		return listener.DialContext(ctx)
+	}
+	switch last {
 	case "2": // hangs
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -74,7 +79,7 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: addr, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
-func newStory(t *testing.T) (*story, *grpc.ClientConn) {
+func newStory(t *testing.T, options ...discovery.Option) (*story, *grpc.ClientConn) {
 	t.Helper()
 	s := &story{sick: bufconn.Listen(1 << 16), health: health.NewServer()}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
@@ -90,8 +95,8 @@ func newStory(t *testing.T) (*story, *grpc.ClientConn) {
 	}
 	builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
 		return []discovery.Part{{Source: s}}, nil
-	}, discovery.WithServiceConfig(`{"healthCheckConfig": {"serviceName": ""}}`), discovery.WithFailoverTimeout(8*time.Second),
-		discovery.WithLogger(slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))
+	}, append(options, discovery.WithServiceConfig(`{"healthCheckConfig": {"serviceName": ""}}`), discovery.WithFailoverTimeout(8*time.Second),
+		discovery.WithLogger(slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))...)
 	cc, err := grpc.NewClient("story:///shop", grpc.WithResolvers(builder), grpc.WithContextDialer(s.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

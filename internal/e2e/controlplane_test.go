@@ -1,0 +1,70 @@
+package e2e
+
+import (
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	understudy "github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// A management server that is not there, that comes, and that goes before the backends do:
+// calls and the log say which server and which priority it is, and calls go on as long as
+// there is a backend.
+func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
+	backend := startServer(t, "near", nil)
+	listener := listenOnce(t)
+	address := listener.Addr().String()
+	listener.Close()
+	var log safeBuffer
+	cc := newClient(t, "eds://"+address+"/shop", understudy.With(discovery.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
+
+	_, err := who(deadline(t, time.Minute), cc)
+	want := `eds: no endpoints of cluster "shop" from dns:///` + address + ": connection refused by " + address
+	if status.Code(err) != codes.Unavailable || status.Convert(err).Message() != want {
+		t.Errorf("without a management server calls fail with %v, want UNAVAILABLE and\n%s", err, want)
+	}
+	logged.Wait(t, time.Minute, "eds: stream to dns:///"+address+" failed: connection refused by "+address)
+
+	listener, err = net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := adstest.Serve(listener, adstest.NewCatalogue(adstest.Cluster("shop", backend.address)).Serve)
+	if _, err := who(deadline(t, time.Minute), cc, grpc.WaitForReady(true)); err != nil {
+		t.Errorf("a call that waits for ready ends with %v, want an answer", err)
+	}
+	before := logged.Count("eds: stream to dns:///" + address + " failed")
+	server.Stop()
+	logged.Wait(t, time.Minute, "eds: stream to dns:///"+address+" ended: ")
+	for patience := time.Now().Add(time.Minute); logged.Count("eds: stream to dns:///"+address+" failed") == before; {
+		if _, err := who(deadline(t, time.Minute), cc); err != nil || time.Now().After(patience) {
+			t.Fatalf("while the management server is gone, and this is not logged, a call ends with %v", err)
+		}
+	}
+
+	backend.grpc.Stop()
+	logged.Wait(t, time.Minute, "priority: eds://"+address+"/shop: no priority can take calls: p0 region/zone: connection refused by "+backend.address+" (1 endpoint)")
+	_, err = who(deadline(t, time.Minute), cc)
+	want = "no priority can take calls: p0 region/zone: connection refused by " + backend.address + " (1 endpoint"
+	if got := status.Convert(err).Message(); status.Code(err) != codes.Unavailable || !strings.HasPrefix(got, want) {
+		t.Errorf("without a backend calls fail with %v, want UNAVAILABLE and %s", err, want)
+	}
+}
+
+func listenOnce(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}

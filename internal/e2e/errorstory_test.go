@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// answers is a server whose calls end with a code.
+type answers struct {
+	healthpb.UnimplementedHealthServer
+	code atomic.Uint32
+}
+
+func (a *answers) Check(context.Context, *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	if code := codes.Code(a.code.Load()); code != codes.OK {
+		return nil, status.Error(code, "the disk is full")
+	}
+	return &healthpb.HealthCheckResponse{}, nil
+}
+
+func serveErrors(t *testing.T) (*answers, *bufconn.Listener) {
+	t.Helper()
+	listener, answers := bufconn.Listen(1<<16), &answers{}
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, answers)
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	return answers, listener
+}
+
+// Backends that answer every call with an error: the log says that calls fail, not that
+// connections do, and calls that nobody else can take end with what the backends said.
+func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, nearListener := serveErrors(t)
+		far, farListener := serveErrors(t)
+		s, cc := newStory(t, discovery.WithOutlierDetection())
+		s.more = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
+		s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5"))})
+		synctest.Wait()
+		// call makes as many calls as it takes until something is logged, ten a second.
+		call := func(most int) (log string, err error) {
+			for range most {
+				_, err = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
+				time.Sleep(100 * time.Millisecond)
+				synctest.Wait()
+				if log = s.log.take(); log != "" {
+					break
+				}
+			}
+			return log, err
+		}
+		want := func(what, log, want string) {
+			t.Helper()
+			if log != want {
+				t.Errorf("%s: logged\n%swant\n%s", what, log, want)
+			}
+		}
+		log, err := call(100)
+		if want("all is well", log, ""); err != nil {
+			t.Errorf("calls fail with %v", err)
+		}
+		near.code.Store(uint32(codes.Internal))
+		log, err = call(100)
+		want("the first priority answers with errors", log, `level=WARN msg=failover target=story:///shop from="p0 us-east/a, us-east/b" to="p1 eu-west" state=READY after=0s reason="p0 us-east/a, us-east/b: calls to all of its endpoints fail"
+`)
+		if got := status.Convert(err); got.Code() != codes.Internal || got.Message() != "the disk is full" {
+			t.Errorf("the calls before the failover end with %v, want what the backend said", err)
+		}
+		if log, err = call(5); err != nil {
+			t.Errorf("the calls after it end with %v", err)
+		}
+		want("the second priority answers", log, "")
+		far.code.Store(uint32(codes.Unavailable))
+		if log, err = call(100); status.Convert(err).Message() != "the disk is full" {
+			t.Errorf("calls that nobody can take otherwise end with %v, want what the backend said", err)
+		}
+		want("both answer with errors", log, `level=WARN msg=failback target=story:///shop from="p1 eu-west" to="p0 us-east/a, us-east/b" state=READY after=1s reason="p1 eu-west: calls to all of its endpoints fail"
+`)
+	})
+}
