@@ -88,6 +88,8 @@ type Policy struct {
 	Children []*Child `json:"children,omitempty"`
 	// Folded is how many more children there are, by state.
 	Folded map[string]int `json:"folded,omitempty"`
+
+	tally tally
 }
 
 // Layer is a policy that passes the calls on to one child.
@@ -126,7 +128,17 @@ type Child struct {
 	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
 	Below        *Policy    `json:"below,omitempty"`
 
-	order int // of an endpoint among its kind: what is wrong comes first
+	order int  // of an endpoint among its kind: what is wrong comes first
+	open  bool // unfolded on the page
+	tally tally
+}
+
+// tally counts endpoints, those that are folded among them.
+type tally struct{ endpoints, ready int }
+
+func (t *tally) add(c *Child) {
+	t.endpoints += c.tally.endpoints
+	t.ready += c.tally.ready
 }
 
 // Calls are those of an endpoint since it was first used.

@@ -48,7 +48,10 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		if scheduled != nil {
 			child.Scheduled = scheduled[i]
 		}
+		_, locality := t.Children[i].Details.(weightedtarget.Target)
+		child.open = child.Share > 0 || locality && share > 0
 		p.Children = append(p.Children, child)
+		p.tally.add(child)
 	}
 	p.inOrder()
 	if d, ok := t.Details.(prioritypolicy.Details); ok {
@@ -146,8 +149,15 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		child.Calls = &Calls{started, started - min(started, ended), failed}
 	}
 	child.order = badness[child.State]
+	if child.Calls != nil {
+		child.tally = tally{1, 0}
+		if child.State == connectivity.Ready.String() {
+			child.tally.ready = 1
+		}
+	}
 	if below != nil {
 		child.Below = c.policy(below, share)
+		child.tally = child.Below.tally
 	}
 	return child
 }

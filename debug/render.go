@@ -31,7 +31,13 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		}
 		return c.title()
 	},
-	"opened": func(c *Child) bool { return c.Share > 0 },
+	"opened": func(c *Child) bool { return c.open },
+	"ready": func(c *Child) string {
+		if c.tally.endpoints == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d of %d endpoints ready", c.tally.ready, c.tally.endpoints)
+	},
 	"folded": folded,
 }).ParseFS(files, "page.html"))
 

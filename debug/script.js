@@ -4,8 +4,17 @@
 const main = document.getElementById("main");
 const live = document.getElementById("live");
 
-const same = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName &&
-	(a.nodeType !== 1 || a.dataset.key === b.dataset.key);
+const same = (a, b) => a.nodeName === b.nodeName &&
+	(a.nodeType !== 1 || a.dataset.key === b.dataset.key && a.getAttribute("aria-label") === b.getAttribute("aria-label"));
+
+// What the server would have unfolded; the reader may have folded it since.
+const unfolded = new WeakMap();
+
+// fold folds or unfolds what the server does not unfold as it did before.
+function fold(old, now) {
+	if (unfolded.has(old) && unfolded.get(old) !== now.open) old.open = now.open;
+	unfolded.set(old, now.open);
+}
 
 function patch(old, now) {
 	if (old.nodeType !== 1) {
@@ -15,18 +24,34 @@ function patch(old, now) {
 	for (const {name, value} of now.attributes) {
 		if (name !== "open" && old.getAttribute(name) !== value) old.setAttribute(name, value);
 	}
-	const before = [...old.childNodes], after = [...now.childNodes];
-	after.forEach((node, i) => {
-		if (i >= before.length) old.append(node);
-		else if (same(before[i], node)) patch(before[i], node);
-		else before[i].replaceWith(node);
-	});
-	before.slice(after.length).forEach((node) => node.remove());
+	if (old.nodeName === "DETAILS") fold(old, now);
+	let at = old.firstChild;
+	const drop = (end) => {
+		while (at !== end) {
+			const gone = at;
+			at = at.nextSibling;
+			gone.remove();
+		}
+	};
+	for (const node of [...now.childNodes]) {
+		let match = at;
+		while (match && !same(match, node)) match = node.nodeType === 1 ? match.nextSibling : null;
+		if (match) {
+			drop(match);
+			at = match.nextSibling;
+			patch(match, node);
+		} else {
+			old.insertBefore(node, at);
+			node.querySelectorAll?.("details").forEach((d) => unfolded.set(d, d.open));
+		}
+	}
+	drop(null);
 }
 
 const headlines = () => [...main.querySelectorAll("article")].slice(0, 5).map((a) => a.dataset.said).join(" ");
 
 let said = headlines();
+main.querySelectorAll("details").forEach((d) => unfolded.set(d, d.open));
 const events = new EventSource(main.dataset.events);
 events.onmessage = (event) => {
 	const next = document.createElement("main");

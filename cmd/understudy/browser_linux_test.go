@@ -47,7 +47,7 @@ func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *ch
 // until waits for a condition, and shows the page's text where it never holds.
 func until(ctx context.Context, t *testing.T, page *chromium.Page, condition string) {
 	t.Helper()
-	waiting, cancel := context.WithTimeout(ctx, 40*time.Second)
+	waiting, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	if err := page.Until(waiting, condition); err != nil {
 		var text string
@@ -69,6 +69,11 @@ func press(ctx context.Context, t *testing.T, page *chromium.Page, label string)
 	}
 }
 
+// unfolded is the condition that what has a name is unfolded, or is not.
+func unfolded(name string, is bool) string {
+	return fmt.Sprintf(`[...document.querySelectorAll("main details")].find(d => d.querySelector(".name")?.innerText === %q)?.open === %v`, name, is)
+}
+
 // Kill priority 0, and see on the page how priority 1 steps in, and why; restore it, and
 // see it come back. The page changes by itself.
 func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
@@ -84,4 +89,51 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	if problems := page.Problems(); len(problems) > 0 {
 		t.Errorf("the browser complains: %s", strings.Join(problems, "\n"))
 	}
+}
+
+// The page unfolds by itself what is in use now, while somebody looks at it who does not
+// load it again. What that one has unfolded stays so.
+func TestWhatIsInUseIsUnfoldedInTheBrowser(t *testing.T) {
+	ctx, page := browse(t, wide)
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
+	if err := page.Press(ctx, `main details[data-key="events"] summary`); err != nil {
+		t.Fatal(err)
+	}
+	kill := `fetch("/do", {method: "POST", body: new URLSearchParams({do: "%s", to: "priority 0"})}).then(r => r.ok)`
+	until(ctx, t, page, fmt.Sprintf(kill, "kill"))
+	until(ctx, t, page, says("Calls go to p1 eu-west/a."))
+	until(ctx, t, page, unfolded("p1 eu-west/a", true)+" && "+unfolded("p0 us-east/a, us-east/b", false))
+	until(ctx, t, page, fmt.Sprintf(kill, "restore"))
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
+	until(ctx, t, page, unfolded("p0 us-east/a, us-east/b", true)+" && "+unfolded("p1 eu-west/a", false))
+	until(ctx, t, page, `document.querySelector('main details[data-key="events"]').open`)
+	until(ctx, t, page, `document.activeElement.closest("details")?.dataset.key === "events"`)
+}
+
+// On a phone, and without script, the page and its buttons work, too.
+func TestWithoutScriptOnAPhoneInTheBrowser(t *testing.T) {
+	ctx, page := browse(t, chromium.View{Width: 360, Height: 740, NoScript: true})
+	const fits = `document.documentElement.scrollWidth <= innerWidth`
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b.")+" && "+fits)
+	press(ctx, t, page, "Kill: p0 us-east/a, us-east/b")
+	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
+	for !holds(ctx, t, page, says("Calls go to p1 eu-west/a.")+" && "+fits) {
+		if err := page.Press(ctx, `.controls a[href="/"]`); err != nil && ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := page.Press(ctx, `main .tree details summary`); err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, page, unfolded("p0 us-east/a, us-east/b", true)+" && "+fits)
+}
+
+// holds returns whether a condition holds. A page that is being replaced is none of which
+// it does.
+func holds(ctx context.Context, t *testing.T, page *chromium.Page, condition string) (does bool) {
+	t.Helper()
+	if err := page.Eval(ctx, condition, &does); err != nil && ctx.Err() != nil {
+		t.Fatal(err)
+	}
+	return does
 }

@@ -1,0 +1,92 @@
+//go:build browser
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/chromium"
+)
+
+// evil is what a name or an error may be made of.
+const evil = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>` + "\x1b[31m\u202e\u2066\x00"
+
+// hostile is a source all of whose names and errors are.
+type hostile struct{}
+
+func (hostile) Start(r discovery.Receiver) (discovery.Watch, error) {
+	long := evil + strings.Repeat("x", 10_000)
+	err := r.Update(discovery.Answer{Cluster: discovery.Cluster(
+		discovery.Endpoint{Locality: long, Address: "127.0.0.1:1", Weight: 1},
+		discovery.Endpoint{Priority: 1, Locality: evil + "/" + evil, Address: "127.0.0.1:2", Weight: 1},
+	)})
+	r.Fail(errors.New(long))
+	return hostile{}, err
+}
+
+func (hostile) Close() {}
+
+// Names and errors from outside are text on the page, in one line of sense, and fit a
+// phone. Were one taken for HTML, it could still run no script.
+func TestHostileNamesInTheBrowser(t *testing.T) {
+	builder := discovery.NewBuilder("evil", func(*discovery.Target) ([]discovery.Part, error) {
+		return []discovery.Part{{Name: evil, Source: hostile{}}}, nil
+	})
+	cc, err := grpc.NewClient("evil:///"+strings.Repeat("%3Cb%3E%E2%80%AE", 500), grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close()
+	cc.Connect()
+	server := httptest.NewServer(debug.Handler())
+	defer server.Close()
+	browser, err := chromium.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer browser.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
+	defer cancel()
+	for _, width := range []int{360, 1100} {
+		page, err := browser.Open(ctx, server.URL, chromium.View{Width: width, Height: 800})
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(ctx, t, page, `document.body.innerText.includes("No priority can take calls.")`)
+		page.Eval(ctx, `document.querySelectorAll("details").forEach(d => d.open = true)`, new(any))
+		for _, condition := range []string{
+			`document.querySelectorAll("main img, main script, main b").length === 0`,
+			`document.body.innerText.includes('"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\\x1b[31m\\u202e\\u2066\\x00')`,
+			`!/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/.test(document.body.innerText)`,
+			`!document.body.innerText.includes("x".repeat(600))`,
+			`document.documentElement.scrollWidth <= innerWidth`,
+			`typeof window.hacked === "undefined"`,
+		} {
+			until(ctx, t, page, condition)
+		}
+		if problems := page.Problems(); len(problems) > 0 {
+			t.Errorf("the browser complains: %s", strings.Join(problems, "\n"))
+		}
+		until(ctx, t, page, `(() => {
+			const script = document.createElement("script");
+			script.textContent = "window.hacked = 1";
+			document.body.append(script);
+			document.body.insertAdjacentHTML("beforeend", "<img src=y onerror='window.hacked = 1'>");
+			return true;
+		})()`)
+		until(ctx, t, page, `new Promise(done => setTimeout(() => done(typeof window.hacked === "undefined"), 300))`)
+		if problems := strings.Join(page.Problems(), "\n"); !strings.Contains(problems, "Content Security Policy") {
+			t.Errorf("the browser ran what the policy forbids, or says nothing: %s", problems)
+		}
+	}
+}
