@@ -23,20 +23,18 @@ var background atomic.Int64
 func Background() int { return int(background.Load()) }
 
 // Serializer runs events one at a time, in the order in which they were queued. The
-// zero value is ready to use; SetFlush may be called before the first event. Do and
+// zero value is ready to use; SetHooks may be called before the first event. Do and
 // Enqueue may be called from any goroutine. Enqueue may be called from inside an event,
 // but Do must not: it would wait for itself.
 type Serializer struct {
 	mu       sync.Mutex
-	queue    []event
-	draining bool
-	begin    func()
-	flush    func()
-}
+	queue    []Event
+	draining bool // somebody runs events
 
-type event struct {
-	Event
-	done chan struct{} // nil where nobody waits
+	// What follows is for whoever that is.
+	background bool // a goroutine of ours
+	hooks      *Hooks
+	relayed    *Serializer // that got an event from the last flush, and may have nobody to run it
 }
 
 // Event is something to be done in its turn.
@@ -48,13 +46,23 @@ type Func func()
 // Run calls the function.
 func (f Func) Run() { f() }
 
-// SetFlush makes flush run after each batch of events: once all events queued so far
-// have been run, and before Do returns for any of them. It runs as an event does. It is
-// for work that many events cause and one run can do.
-func (s *Serializer) SetFlush(flush func()) { s.flush = flush }
+// awaited is an event that somebody waits for.
+type awaited struct {
+	Func
+	done chan struct{}
+}
 
-// SetBegin makes begin run before each batch of events. It runs as an event does.
-func (s *Serializer) SetBegin(begin func()) { s.begin = begin }
+// Hooks are run around each batch of events, as an event is.
+type Hooks struct {
+	// Begin is run before a batch.
+	Begin func()
+	// Flush is run once all events queued so far have been run, and before Do returns
+	// for any of them. It is for work that many events cause and one run can do.
+	Flush func()
+}
+
+// SetHooks makes the hooks run from now on.
+func (s *Serializer) SetHooks(hooks *Hooks) { s.hooks = hooks }
 
 // Enqueue queues f and returns at once. It never runs an event itself: if nobody
 // is running events, a goroutine is started that runs what is queued, and ends.
@@ -63,13 +71,28 @@ func (s *Serializer) Enqueue(f func()) { s.Queue(Func(f)) }
 // Queue is Enqueue for an event that is not a function, such as a frequent report.
 func (s *Serializer) Queue(e Event) {
 	s.mu.Lock()
-	s.queue = append(s.queue, event{Event: e})
+	s.queue = append(s.queue, e)
 	start := !s.draining
 	s.draining = true
 	s.mu.Unlock()
 	if start {
 		s.drainInBackground()
 	}
+}
+
+// Relay queues an event of another serializer, as Queue does. It is for the last thing
+// that a flush of s does. Where a goroutine of ours runs s's events, it goes on with the
+// other's. So a report that rises through a tree takes one goroutine and not one for
+// each policy, whose stack would have to grow again.
+func (s *Serializer) Relay(to *Serializer, e Event) {
+	if !s.background {
+		to.Queue(e)
+		return
+	}
+	to.mu.Lock()
+	to.queue = append(to.queue, e)
+	to.mu.Unlock()
+	s.relayed = to
 }
 
 // A Slot queues events of one kind, of which only the last matters: an event that comes
@@ -104,84 +127,114 @@ func (slot *Slot) Enqueue(s *Serializer, f func()) {
 // subchannel reports to a policy without children.
 func (s *Serializer) Run(f func()) {
 	s.mu.Lock()
-	s.queue = append(s.queue, event{Event: Func(f)})
-	start := !s.draining
-	s.draining = true
-	s.mu.Unlock()
-	if start {
-		s.drain(nil)
+	if s.draining {
+		s.queue = append(s.queue, Func(f))
+		s.mu.Unlock()
+		return
 	}
+	s.runFirst(f)
+	s.drain()
 }
 
 // Do queues f and returns when it has been run. It runs the events before it,
-// and f, on its own stack unless another goroutine is already running events.
+// and f, on its own stack unless another goroutine is already running events. Those that
+// come meanwhile it leaves to a goroutine, so that a steady stream of others' events does
+// not keep the caller.
 func (s *Serializer) Do(f func()) {
-	done := make(chan struct{})
 	s.mu.Lock()
-	s.queue = append(s.queue, event{Event: Func(f), done: done})
-	start := !s.draining
-	s.draining = true
-	s.mu.Unlock()
-	if start {
-		s.drain(done)
+	if s.draining {
+		done := make(chan struct{})
+		s.queue = append(s.queue, awaited{f, done})
+		s.mu.Unlock()
+		<-done
+		return
 	}
-	<-done
+	s.runFirst(f)
+	s.mu.Lock()
+	s.draining = len(s.queue) > 0
+	more := s.draining
+	s.mu.Unlock()
+	if more {
+		s.drainInBackground()
+	}
+}
+
+// runFirst makes the caller the one who runs events, and runs those that wait and f. It
+// is called with the lock held, and releases it.
+func (s *Serializer) runFirst(f func()) {
+	s.draining = true
+	var one [1]Event // most often nothing waits, and nothing is allocated
+	batch := append(one[:0], Func(f))
+	if len(s.queue) > 0 {
+		batch = append(s.queue, Func(f))
+		s.queue = nil
+	}
+	s.mu.Unlock()
+	s.background = false
+	s.runBatch(batch)
 }
 
 func (s *Serializer) drainInBackground() {
 	background.Add(1)
 	go func() {
 		defer background.Add(-1)
-		s.drain(nil)
+		for next := s; next != nil; {
+			next.background = true
+			next = next.drain()
+		}
 	}()
 }
 
-// drain runs batches of events until none is left. For a caller of Do it stops once the
-// caller's own event is done, and a goroutine takes over, so that a steady stream of
-// others' events does not keep the caller.
-func (s *Serializer) drain(own chan struct{}) {
-	var batch []event
+// drain runs batches of events until none is left. It returns a serializer whose events
+// the caller is to drain next, nil for none.
+func (s *Serializer) drain() (next *Serializer) {
+	var batch []Event
 	for {
 		s.mu.Lock()
 		if len(s.queue) == 0 {
-			s.draining = false
+			relayed := s.relayed
+			s.relayed, s.draining = nil, false
 			s.mu.Unlock()
-			return
-		}
-		if own != nil && isClosed(own) {
-			s.mu.Unlock()
-			s.drainInBackground()
-			return
+			return relayed.ifIdle()
 		}
 		batch, s.queue = s.queue, batch[:0]
 		s.mu.Unlock()
+		if next := s.relayed.ifIdle(); next != nil {
+			next.drainInBackground() // it is not to wait for more of ours
+		}
+		s.relayed = nil
 		s.runBatch(batch)
 		clear(batch)
 	}
 }
 
-func (s *Serializer) runBatch(batch []event) {
-	if s.begin != nil {
-		s.begin()
+// ifIdle returns s if it has events and nobody who runs them. Then the caller is to.
+func (s *Serializer) ifIdle() *Serializer {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining || len(s.queue) == 0 {
+		return nil
+	}
+	s.draining = true
+	return s
+}
+
+func (s *Serializer) runBatch(batch []Event) {
+	if s.hooks != nil {
+		s.hooks.Begin()
 	}
 	for _, e := range batch {
 		e.Run()
 	}
-	if s.flush != nil {
-		s.flush()
+	if s.hooks != nil {
+		s.hooks.Flush()
 	}
 	for _, e := range batch {
-		if e.done != nil {
-			close(e.done)
+		if a, ok := e.(awaited); ok {
+			close(a.done)
 		}
-	}
-}
-
-func isClosed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }

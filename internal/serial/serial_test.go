@@ -84,7 +84,7 @@ func TestDoIsNotKeptByOthersEvents(t *testing.T) {
 func TestFlushRunsOncePerBatchAndBeforeDoReturns(t *testing.T) {
 	var s Serializer
 	n, flushed := 0, []int{}
-	s.SetFlush(func() { flushed = append(flushed, n) })
+	s.SetHooks(&Hooks{Begin: func() {}, Flush: func() { flushed = append(flushed, n) }})
 	s.Do(func() {
 		for range 3 {
 			s.Enqueue(func() { n++ })

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/serial"
 )
 
 // Spec describes a policy. C is its configuration, a type of package lbconfig.
@@ -48,21 +49,12 @@ func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalanci
 func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	p := &lb[C]{fallback: b.spec.Default}
 	p.ClientConn, p.Options, p.name = cc, opts, b.spec.Name
-	_, p.isBelow = cc.(*Instance)
+	p.above, _ = cc.(*Instance)
 	p.policy = b.spec.New(&p.Shell)
 	p.parts = p.policy
 	p.scheduled, _ = p.policy.(Scheduled)
-	settler, _ := any(p.policy).(Settler)
-	p.serial.SetFlush(func() {
-		p.flush()
-		if settler != nil && !p.settled {
-			p.settled = p.closed
-			settler.Settled(p.closed)
-		}
-		p.lookAround()
-		p.began.Store(0)
-	})
-	p.serial.SetBegin(p.begin)
+	p.settler, _ = p.policy.(Settler)
+	p.serial.SetHooks(&serial.Hooks{Begin: p.begin, Flush: p.endBatch})
 	return p
 }
 

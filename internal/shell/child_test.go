@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -33,7 +34,7 @@ type parent struct {
 func newParent() *parent {
 	p := &parent{cc: &lbtest.ClientConn{}}
 	p.ClientConn = p.cc
-	p.serial.SetFlush(p.closeRemoved)
+	p.serial.SetHooks(&serial.Hooks{Begin: func() {}, Flush: p.closeRemoved})
 	p.child = p.NewChild("child", Handlers{
 		Reported: func(_ *Child, s balancer.State) {
 			p.mu.Lock()

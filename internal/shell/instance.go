@@ -93,6 +93,12 @@ func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolv
 // UpdateState is called by the policy, on its own stack and maybe with its own locks
 // held: it only queues.
 func (i *Instance) UpdateState(state balancer.State) {
+	i.say(state)
+	i.shell.serial.Queue((*taking)(i))
+}
+
+// say notes a report of the policy, for a taking to take in.
+func (i *Instance) say(state balancer.State) {
 	r := reports.Get().(*report)
 	r.state = state
 	i.mu.Lock()
@@ -103,7 +109,6 @@ func (i *Instance) UpdateState(state balancer.State) {
 	}
 	i.last = r
 	i.mu.Unlock()
-	i.shell.serial.Queue((*taking)(i))
 }
 
 // taking is the event that takes in one report, unless that has been done.

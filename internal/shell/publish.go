@@ -10,6 +10,19 @@ import (
 // queued now or, during an update, at its end.
 func (s *Shell) Publish() { s.stale = true }
 
+// endBatch follows each batch of events.
+func (s *Shell) endBatch() {
+	s.ending = s.above != nil && len(s.removed) == 0
+	s.flush()
+	s.ending = false
+	if s.settler != nil && !s.settled {
+		s.settled = s.closed
+		s.settler.Settled(s.closed)
+	}
+	s.lookAround()
+	s.began.Store(0)
+}
+
 // flush publishes the policy's state after a batch of events if it is due, or starts a
 // timer for it.
 func (s *Shell) flush() {
@@ -56,5 +69,10 @@ func (s *Shell) publish(state balancer.State) {
 		s.since = time.Now()
 	}
 	s.stale, s.published = false, state
+	if s.ending {
+		s.above.say(state)
+		s.serial.Relay(&s.above.shell.serial, (*taking)(s.above))
+		return
+	}
 	s.ClientConn.UpdateState(state)
 }

@@ -89,6 +89,7 @@ type Shell struct {
 	name      string // in errors and logs
 	parts     Parts
 	scheduled Scheduled // nil where the policy is not
+	settler   Settler   // likewise
 
 	serial                    serial.Serializer
 	resolverErrors, exitIdles serial.Slot
@@ -108,7 +109,8 @@ type Shell struct {
 	wakeAt    time.Time
 
 	channel *hierarchy.Channel
-	isBelow bool          // another policy of this kind is above
+	above   *Instance     // what it is in another policy of this kind, nil where none is above
+	ending  bool          // the batch: nothing is done in it after what is published now
 	live    *live.Channel // nil where nobody shows channels
 	unwatch func()        // where it is the top of a channel that is shown
 	watch

@@ -51,7 +51,7 @@ func (s *Shell) attach(channel *hierarchy.Channel) {
 		return
 	}
 	known, _ := channel.Live.(*live.Channel)
-	if s.isBelow {
+	if s.above != nil {
 		s.live = known
 		return
 	}

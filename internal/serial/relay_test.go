@@ -1,0 +1,120 @@
+package serial
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// goroutine returns which goroutine it is called on.
+func goroutine() string {
+	name, _, _ := strings.Cut(string(debugStack()), "[")
+	return name
+}
+
+func debugStack() []byte {
+	buf := make([]byte, 64)
+	return buf[:runtime.Stack(buf, false)]
+}
+
+// tower returns serializers each of which relays an event to the next, and where each
+// batch of each ran.
+func tower(height int) (floors []*Serializer, ran *[]string) {
+	ran = new([]string)
+	for i := range height {
+		s := new(Serializer)
+		s.SetHooks(&Hooks{Begin: func() {}, Flush: func() {
+			*ran = append(*ran, goroutine())
+			if i+1 < height {
+				s.Relay(floors[i+1], Func(func() {}))
+			}
+		}})
+		floors = append(floors, s)
+	}
+	return floors, ran
+}
+
+// A report that rises through a tree takes one goroutine.
+func TestWhatIsRelayedRunsOnTheGoroutineThatIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		floors, ran := tower(5)
+		floors[0].Enqueue(func() {})
+		synctest.Wait()
+		if got := slices.Compact(slices.Clone(*ran)); len(*ran) != 5 || len(got) != 1 || got[0] == goroutine() {
+			t.Errorf("the batches ran on %q, want five on one goroutine that is not %s", *ran, goroutine())
+		}
+	})
+}
+
+// The stack of a caller is not for events of others, who may want locks that it holds.
+func TestNothingIsRelayedOnACallersStack(t *testing.T) {
+	for name, call := range map[string]func(*Serializer){
+		"Do":  func(s *Serializer) { s.Do(func() {}) },
+		"Run": func(s *Serializer) { s.Run(func() {}) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			floors, ran := tower(2)
+			call(floors[0])
+			synctest.Wait()
+			if len(*ran) != 2 || (*ran)[0] != goroutine() || (*ran)[1] == goroutine() {
+				t.Errorf("%s: the batches ran on %q, want the first alone on %s", name, *ran, goroutine())
+			}
+		})
+	}
+}
+
+// What is relayed waits neither for more events below nor for a goroutine that is gone.
+func TestWhatIsRelayedDoesNotWaitForMoreEventsBelow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var below, above Serializer
+		release, arrived := make(chan struct{}), false
+		below.SetHooks(&Hooks{Begin: func() {}, Flush: func() {
+			if !arrived {
+				below.Relay(&above, Func(func() { arrived = true }))
+			}
+		}})
+		below.Enqueue(func() { below.Enqueue(func() { <-release }) })
+		synctest.Wait()
+		if !arrived {
+			t.Error("it waits for an event below that takes long")
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
+
+// Whoever runs the events above anyway takes what is relayed with them.
+func TestWhatIsRelayedRunsWithWhatIsAboveAnyway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var below, above Serializer
+		var got []string
+		release := make(chan struct{})
+		below.SetHooks(&Hooks{Begin: func() {}, Flush: func() {
+			below.Relay(&above, Func(func() { got = append(got, "relayed") }))
+			<-release
+		}})
+		below.Enqueue(func() {})
+		synctest.Wait()
+		above.Do(func() { got = append(got, "own") })
+		if want := []string{"relayed", "own"}; !slices.Equal(got, want) {
+			t.Errorf("ran %v, want %v", got, want)
+		}
+		close(release)
+		synctest.Wait()
+		if len(got) != 2 {
+			t.Errorf("ran %v", got)
+		}
+	})
+}
+
+// Do and Run allocate nothing but what they are given, where nobody else runs events.
+func TestDoAllocatesNothing(t *testing.T) {
+	var s Serializer
+	n := 0
+	f := func() { n++ }
+	if got := testing.AllocsPerRun(100, func() { s.Do(f); s.Run(f) }); got != 0 {
+		t.Errorf("%v allocations", got)
+	}
+}
