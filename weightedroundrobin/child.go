@@ -63,7 +63,7 @@ func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 		now = time.Now()
 	}
 	if c.Shell.parent.core.Reported(c, states[state.ConnectivityState], now) {
-		c.Shell.ExitIdle()
+		c.Shell.Connect()
 	}
 }
 

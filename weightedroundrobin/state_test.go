@@ -32,6 +32,22 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 	})
 }
 
+// A connection breaks, and its pick_first is asked at once for another: nobody above has
+// to hear, as a state of its own, that it was IDLE in between.
+func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
+	run(t, func(h *harness) {
+		h.update("", "a")
+		h.ready("a")
+		before := len(h.cc.States())
+		h.report(connectivity.Idle, "a")
+		for _, s := range h.cc.States()[before:] {
+			if s.ConnectivityState != connectivity.Connecting {
+				t.Errorf("published %v, want CONNECTING alone", s.ConnectivityState)
+			}
+		}
+	})
+}
+
 // Who configured four endpoints is not to read of one.
 func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	run(t, func(h *harness) {

@@ -177,6 +177,7 @@ func (s *Serializer) runFirst(f func()) {
 func (s *Serializer) drainInBackground() {
 	background.Add(1)
 	go func() {
+		growStack()
 		defer background.Add(-1)
 		for next := s; next != nil; {
 			next.background = true
@@ -184,6 +185,9 @@ func (s *Serializer) drainInBackground() {
 		}
 	}()
 }
+
+// kept is how many places an idle serializer keeps for its next events.
+const kept = 8
 
 // drain runs batches of events until none is left. It returns a serializer whose events
 // the caller is to drain next, nil for none.
@@ -194,6 +198,9 @@ func (s *Serializer) drain() (next *Serializer) {
 		if len(s.queue) == 0 {
 			relayed := s.relayed
 			s.relayed, s.draining = nil, false
+			if cap(batch) <= kept {
+				s.queue = batch[:0]
+			}
 			s.mu.Unlock()
 			return relayed.ifIdle()
 		}

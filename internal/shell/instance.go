@@ -211,6 +211,13 @@ func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 // ExitIdle asks the policy to connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
+// Connect asks the policy to connect, and takes in what it reports from inside that.
+// Where it is CONNECTING then, nobody above has to hear that it was IDLE before.
+func (i *Instance) Connect() {
+	i.lb.ExitIdle()
+	i.takeAll()
+}
+
 // Remove closes the policy once the parent has published its next state: until then the
 // policy's subchannels serve calls. What the policy reports is ignored at once.
 func (i *Instance) Remove() {
