@@ -85,7 +85,8 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 	for _, s := range v.Sources {
 		channel.Sources = append(channel.Sources, Source{
 			Name: line(s.Name, longestName), State: s.State, Answered: timeOf(s.Answered),
-			Error: line(s.Error, longestText), Endpoints: s.Endpoints, Priorities: s.Priorities,
+			Version: line(s.Version, longestName), Error: line(s.Error, longestText),
+			LastError: line(s.LastError, longestText), LastErrorAt: timeOf(s.FailedAt), Endpoints: s.Endpoints, Priorities: s.Priorities,
 		})
 		if tree == nil && s.Error != "" {
 			channel.State = connectivity.TransientFailure.String()

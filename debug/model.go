@@ -57,12 +57,18 @@ func (c *Channel) Elsewhere() bool {
 
 // Source is one source of a channel's endpoints.
 type Source struct {
-	Name       string     `json:"name,omitempty"`
-	State      string     `json:"state"`
-	Answered   *time.Time `json:"answered,omitempty"`
-	Error      string     `json:"error,omitempty"`
-	Endpoints  int        `json:"endpoints"`
-	Priorities int        `json:"priorities"`
+	Name  string `json:"name,omitempty"`
+	State string `json:"state"`
+	// Version is what the source calls its answer.
+	Version  string     `json:"version,omitempty"`
+	Answered *time.Time `json:"answered,omitempty"`
+	// Error is what is wrong now. LastError is what was wrong last, also where it is over,
+	// and LastErrorAt when the source said that last.
+	Error       string     `json:"error,omitempty"`
+	LastError   string     `json:"last_error,omitempty"`
+	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
+	Endpoints   int        `json:"endpoints"`
+	Priorities  int        `json:"priorities"`
 }
 
 // Event is something that happened to a channel.

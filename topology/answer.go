@@ -15,6 +15,9 @@ type Answer struct {
 	// weight among them. An answer without a Cluster and without any address counts as
 	// a failure. The slice is not modified.
 	Endpoints []resolver.Endpoint
+	// Version is what the source calls this state of what it knows, for people; "" where it
+	// has no name for it.
+	Version string
 	// Explain, which may be nil, turns the problems of the Cluster into an error in the
 	// words of its author, such as one with the lines of a file.
 	Explain func(*Invalid) error

@@ -155,7 +155,7 @@ func (w *watch) refresh() error {
 		return nil
 	}
 	explain := func(invalid *topology.Invalid) error { return doc.explain(invalid) }
-	_ = w.receiver.Update(discovery.Answer{Cluster: doc.cluster, Explain: explain}) // the next edit comes unasked
+	_ = w.receiver.Update(discovery.Answer{Cluster: doc.cluster, Explain: explain, Version: fmt.Sprintf("%.4x", sum)}) // the next edit comes unasked
 	return nil
 }
 

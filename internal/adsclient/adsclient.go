@@ -43,8 +43,9 @@ type Server struct {
 // watch was cancelled.
 type Watcher interface {
 	// Resource is called with each good resource that differs from the one
-	// before. The resource is shared and must not be modified.
-	Resource(proto.Message)
+	// before, and the version of the response that brought it, "" where that is not
+	// known any more. The resource is shared and must not be modified.
+	Resource(m proto.Message, version string)
 	// Unknown is called, any number of times, while no good resource is known. The
 	// error is one line that names the server and the resource, and wraps nothing.
 	// Absent means that the server has said so, by not sending it in time.

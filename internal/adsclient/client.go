@@ -45,6 +45,7 @@ func newClient(server Server, k key, r metricsRecorder) *client {
 	}
 	for _, of := range []*Type{Clusters, Endpoints} {
 		c.topics = append(c.topics, &topic{
+			versions: make(map[string]string),
 			Type:     of,
 			client:   c,
 			subs:     ads.New(),

@@ -96,8 +96,9 @@ func validate(m proto.Message) error {
 
 // notes is a watcher that writes down what it is told.
 type notes struct {
-	mu   sync.Mutex
-	list []string
+	mu      sync.Mutex
+	list    []string
+	version string // of the last resource
 }
 
 func (n *notes) add(text string) {
@@ -106,7 +107,10 @@ func (n *notes) add(text string) {
 	n.list = append(n.list, text)
 }
 
-func (n *notes) Resource(m proto.Message) {
+func (n *notes) Resource(m proto.Message, version string) {
+	n.mu.Lock()
+	n.version = version
+	n.mu.Unlock()
 	if c, ok := m.(*endpointv3.ClusterLoadAssignment); ok {
 		n.add(fmt.Sprintf("%s:%d", c.GetClusterName(), len(c.GetEndpoints()[0].GetLbEndpoints())))
 		return
@@ -143,7 +147,7 @@ func (f followed) Changed(s Snapshot) {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			switch r := all[name]; {
 			case r.Message != nil:
-				f.Resource(r.Message)
+				f.Resource(r.Message, r.Version)
 			case r.Err != nil:
 				f.add(r.Err.Error())
 			default:

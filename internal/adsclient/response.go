@@ -46,6 +46,9 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 			t.logRejected(response.GetVersionInfo(), a.Send.Reject)
 			c.recorder.rejected()
 		}
+		for _, d := range a.Deliver {
+			t.versions[d.Name] = response.GetVersionInfo()
+		}
 		t.do(a, decoded, t.watchers)
 		c.reachable(true)
 	})

@@ -19,8 +19,9 @@ type topic struct {
 	subs     *ads.Subscriptions
 	watchers map[string]map[*watch]bool // by name of the resource
 	timers   map[ads.Timer]*time.Timer
-	requests *mailbox // of the current stream, or nil
-	rejected string   // logged last
+	requests *mailbox          // of the current stream, or nil
+	rejected string            // logged last
+	versions map[string]string // of the responses that brought the resources that are watched
 	ttl      sync.Once
 }
 
@@ -44,6 +45,7 @@ func (t *topic) unwatch(name string, handle *watch) {
 	delete(t.watchers[name], handle)
 	if len(t.watchers[name]) == 0 {
 		delete(t.watchers, name)
+		delete(t.versions, name)
 	}
 	t.do(t.subs.Unwatch(name), nil, t.watchers)
 }
@@ -99,7 +101,7 @@ func (t *topic) deliver(d ads.Named, m proto.Message, watchers map[*watch]bool) 
 		}
 	}
 	for w := range watchers {
-		w.Resource(m)
+		w.Resource(m, t.versions[d.Name])
 	}
 }
 

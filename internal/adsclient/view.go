@@ -10,6 +10,7 @@ import (
 // server has said nothing.
 type State struct {
 	Message proto.Message // the last good one, which is shared and must not be modified
+	Version string        // of the response that brought it, "" where that is not known
 	Err     error         // why there is none
 }
 
@@ -136,9 +137,9 @@ func (r *viewed) event(change func() (news bool)) {
 }
 
 // Resource implements Watcher.
-func (r *viewed) Resource(m proto.Message) {
+func (r *viewed) Resource(m proto.Message, version string) {
 	r.event(func() bool {
-		r.state, r.absent = State{Message: m}, false
+		r.state, r.absent = State{Message: m, Version: version}, false
 		return true
 	})
 }

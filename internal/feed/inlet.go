@@ -141,7 +141,7 @@ func (f *Feed) repeats(in *Inlet, said said) bool {
 	if s.phase != answered || s.inherited || f.refused || len(s.parts.all()) > 0 || !s.said.equal(said) {
 		return false
 	}
-	s.complaint = ""
+	s.complaint, s.said.version = "", said.version
 	s.confirmed()
 	kept.confirm(s.Key, time.Now())
 	return true
@@ -212,6 +212,7 @@ func (f *Feed) fail(in *Inlet, err error) {
 // complain logs what is wrong with a source, unless it did so last. It returns whether
 // that is news. The lock is held.
 func (f *Feed) complain(s *slot, text, consequence string) bool {
+	s.wrong(text)
 	if s.complaint == text {
 		return false
 	}

@@ -27,18 +27,19 @@ type said struct {
 	cluster   []byte // nil: endpoints count
 	endpoints []resolver.Endpoint
 	parts     []Mechanism // in their place, if there are any
+	version   string      // for people; it is not compared
 }
 
 // sayingOf returns what an answer says.
 func sayingOf(a topology.Answer) said {
 	if a.Cluster == nil {
-		return said{endpoints: a.Endpoints}
+		return said{endpoints: a.Endpoints, version: a.Version}
 	}
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(a.Cluster)
 	if err != nil { // such as text that is not UTF-8, which the translation refuses
-		return said{cluster: []byte(err.Error())}
+		return said{cluster: []byte(err.Error()), version: a.Version}
 	}
-	return said{cluster: append([]byte{}, encoded...)}
+	return said{cluster: append([]byte{}, encoded...), version: a.Version}
 }
 
 // clone returns a copy of s that the source cannot change.

@@ -18,8 +18,11 @@ func (f *Feed) sources() []live.Source {
 		source := live.Source{
 			Name:       s.Name,
 			State:      phaseNames[s.phaseOf()],
+			Version:    s.said.version,
 			Answered:   s.answered,
 			Error:      s.complaint,
+			LastError:  s.lastError,
+			FailedAt:   s.failedAt,
 			Endpoints:  len(s.tree.Endpoints),
 			Priorities: len(s.tree.Priorities()),
 		}
@@ -29,6 +32,13 @@ func (f *Feed) sources() []live.Source {
 		sources = append(sources, source)
 	}
 	return sources
+}
+
+// wrong notes what the source says is wrong. The lock is held.
+func (s *slot) wrong(text string) {
+	if live.On() {
+		s.lastError, s.failedAt = text, time.Now()
+	}
 }
 
 // confirmed notes that the source of s stands by its answer now.

@@ -29,6 +29,8 @@ type slot struct {
 	tree      topology.Tree // over that answer; without endpoints while there is none
 	err       error         // why there is none
 	complaint string        // what is wrong now, "" if nothing
+	lastError string        // what was wrong last, while channels are shown
+	failedAt  time.Time     // when that was said last
 	noted     string        // what the log said about the answer last
 	told      bool          // it knows that the channel did not take an update
 	ask       bool          // it is to be asked to look again

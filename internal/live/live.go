@@ -28,8 +28,11 @@ func On() bool { return on.Load() }
 type Source struct {
 	Name       string // "" for the only one of a channel
 	State      string
+	Version    string    // of its answer, "" where it has no name for it
 	Answered   time.Time // when it last answered, zero for never
 	Error      string    // what is wrong with it now
+	LastError  string    // what was wrong with it last, even if it is over
+	FailedAt   time.Time // when it said that last, zero for never
 	Endpoints  int
 	Priorities int
 }

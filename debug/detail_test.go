@@ -2,6 +2,7 @@ package debug
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,5 +89,31 @@ func TestThePageShowsScheduledPicks(t *testing.T) {
 			t.Errorf("%d of 90 calls are shown:\n%s", measured, page)
 		}
 		wantTexts(t, page, `<td class="n" data-label="Scheduled">`, "· 18 calls scheduled")
+	})
+}
+
+// A source says which version it has, how old that is, and what was wrong last.
+func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true}}
+		tell(t, s)
+		answer := discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "a", 1)), Version: "7"}
+		s.receiver.Update(answer)
+		time.Sleep(5 * time.Second)
+		s.receiver.Fail(errors.New("the registry is away"))
+		time.Sleep(5 * time.Second)
+		c, page := channel(t)
+		if got := c.Sources[0]; got.Version != "7" || got.Error != "the registry is away" || got.LastError != got.Error || time.Since(*got.Answered) != 10*time.Second {
+			t.Errorf("the source is %+v", got)
+		}
+		wantTexts(t, page, "10 s ago <small>version 7</small>", `<td data-label="What is wrong">the registry is away</td>`)
+		answer.Version = "8" // which says the same
+		s.receiver.Update(answer)
+		time.Sleep(time.Second)
+		c, page = channel(t)
+		if got := c.Sources[0]; got.Version != "8" || got.Error != "" || got.LastError != "the registry is away" || time.Since(*got.LastErrorAt) != 6*time.Second {
+			t.Errorf("the source is %+v", got)
+		}
+		wantTexts(t, page, "1 s ago <small>version 8</small>", "<small>nothing now; 6 s ago:</small> the registry is away")
 	})
 }

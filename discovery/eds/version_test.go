@@ -1,0 +1,29 @@
+package eds
+
+import (
+	"testing"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// answers is a Receiver that keeps the last answer.
+type answers struct {
+	discovery.Receiver
+	last discovery.Answer
+}
+
+func (a *answers) Update(answer discovery.Answer) error {
+	a.last = answer
+	return nil
+}
+
+// An answer has the server's version.
+func TestAnswersHaveVersions(t *testing.T) {
+	var r answers
+	passOn(&r, adsclient.State{Message: adstest.Cluster("c", "10.0.0.1:1"), Version: "7"})
+	if r.last.Version != "7" {
+		t.Errorf("the answer has the version %q, want 7", r.last.Version)
+	}
+}
