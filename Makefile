@@ -30,8 +30,8 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 	bash .ci/fuzz $(or $(FUZZTIME),10s)
 
 .PHONY: sim
-sim: ## the simulator: new seeds until it is stopped, or SEED= alone
-	bash .ci/sim $(SEED)
+sim: ## the simulator: new seeds until it is stopped, or SEED= alone, or DAYS= of a day each
+	SIM_DAYS=$(DAYS) bash .ci/sim $(SEED)
 
 .PHONY: lint
 lint: ## vet and golangci-lint over all modules

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/understudy-lb/understudy/internal/dnslookup"
 )
 
 const (
@@ -23,14 +25,8 @@ const (
 	lookupsAtOnce = 16
 )
 
-// lookuper is the part of net.Resolver that this package uses.
-type lookuper interface {
-	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
-	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
-}
-
-// lookuperAt returns a resolver that asks the name server at host:port, or the system's.
-func lookuperAt(server string) lookuper {
+// resolverAt returns one that asks the name server at host:port, or the system's.
+func resolverAt(server string) dnslookup.Resolver {
 	if server == "" {
 		return net.DefaultResolver
 	}
@@ -47,13 +43,13 @@ type namedServer struct {
 	*net.Resolver
 }
 
-// LookupSRV implements lookuper.
+// LookupSRV implements dnslookup.Resolver.
 func (s namedServer) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
 	cname, records, err := s.Resolver.LookupSRV(ctx, service, proto, name)
 	return cname, records, s.named(err)
 }
 
-// LookupNetIP implements lookuper.
+// LookupNetIP implements dnslookup.Resolver.
 func (s namedServer) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	addresses, err := s.Resolver.LookupNetIP(ctx, network, host)
 	return addresses, s.named(err)
@@ -85,7 +81,7 @@ type answer struct {
 
 // lookUp looks up the records of a name and their addresses. Early, which may be nil, is
 // given what there is after lookupHold.
-func lookUp(ctx context.Context, l lookuper, name string, early func(answer)) (answer, error) {
+func lookUp(ctx context.Context, l dnslookup.Resolver, name string, early func(answer)) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 	_, found, err := l.LookupSRV(ctx, "", "", name)
@@ -139,7 +135,7 @@ func (h *hosts) now() answer {
 }
 
 // lookUp looks up the addresses of all records.
-func (h *hosts) lookUp(ctx context.Context, l lookuper) {
+func (h *hosts) lookUp(ctx context.Context, l dnslookup.Resolver) {
 	var running sync.WaitGroup
 	asked := make(map[string]bool)
 	slots := make(chan struct{}, lookupsAtOnce)

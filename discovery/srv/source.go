@@ -12,6 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/internal/backoff"
+	"github.com/understudy-lb/understudy/internal/dnslookup"
 )
 
 // Scheme is the scheme of the targets of this package.
@@ -38,8 +39,12 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	if err != nil {
 		return nil, err
 	}
+	by := discovery.OwnOptions(t, dnslookup.Options{}).Resolver
+	if by == nil {
+		by = resolverAt(p.server)
+	}
 	part := discovery.Part{
-		Source:    source{p.record, lookuperAt(p.server), refresh},
+		Source:    source{p.record, by, refresh},
 		Authority: authority.Encode(p.host),
 	}
 	switch verify := t.Parameter("verify"); verify {
@@ -58,7 +63,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 // source looks up the endpoints of the SRV records of a name.
 type source struct {
 	name    string
-	net     lookuper
+	net     dnslookup.Resolver
 	refresh discovery.Refresh
 }
 

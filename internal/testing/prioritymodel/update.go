@@ -10,6 +10,13 @@ func (m *Model) Update(config Config) []string {
 	if m.closed {
 		return nil
 	}
+	m.BeginUpdate(config)
+	return m.EndUpdate()
+}
+
+// BeginUpdate begins an update, which EndUpdate ends: in between children that exist may
+// report from inside it.
+func (m *Model) BeginUpdate(config Config) {
 	m.version++
 	m.errors = nil
 	if !slices.Equal(config.Priorities, m.config.Priorities) {
@@ -33,6 +40,10 @@ func (m *Model) Update(config Config) []string {
 		m.updating = true
 		m.updateChildren(true, true)
 	}
+}
+
+// EndUpdate ends an update with a choice. It returns the errors of the children.
+func (m *Model) EndUpdate() []string {
 	m.drain()
 	m.updating, m.force = false, true
 	m.choose()
@@ -144,5 +155,11 @@ func (m *Model) say(c *child, s *Stub, r Report, later bool) {
 	m.reported(c, s, r)
 }
 
-// Updating returns the policy of the child that is given an update, for React.
-func (m *Model) Updating(child string) *Stub { return m.children[child].policies.Latest() }
+// Updating returns the policy of the child that is given an update, for React; nil for a
+// child that does not exist.
+func (m *Model) Updating(child string) *Stub {
+	if c := m.children[child]; c != nil {
+		return c.policies.Latest()
+	}
+	return nil
+}

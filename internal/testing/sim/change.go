@@ -27,13 +27,13 @@ func (w *World) publish(truth Truth) {
 
 // moves says whether an update may change which priority is in use: not one that leaves
 // the priority in use and those above as they are, but for others without endpoints
-// that are put above or taken away. The parts of a failover: target cannot move. The
-// lock is held.
+// that are put above or taken away. The parts of a failover: target, and the members of
+// an aggregate, cannot move. The lock is held.
 func (w *World) moves(truth Truth) bool {
 	if w.lowest < 0 || w.lowest >= len(w.known) {
 		return true
 	}
-	_, fixed := w.source.(*names)
+	fixed := w.source.Fixed()
 	above := func(t Truth, n int) (shape []string) {
 		for _, tier := range t {
 			if fixed || len(tier.Serving()) > 0 {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
 )
 
@@ -33,7 +34,9 @@ type channel struct {
 	disagreed  int                // for how many seconds the model and the policy have disagreed
 	priorities []string           // of the last update
 	before     []string           // of the one before
-	updated    time.Time          // when the last one was
+	lastUpdate time.Time          // when the last one was
+	inUpdate   bool
+	said       []prioritymodel.Report // by children that the model is about to make
 	truth      Truth              // told last
 	failovers  int                // counted
 	settled    bool               // nothing that concerns priorities has happened since a quiet time
@@ -43,7 +46,8 @@ type channel struct {
 type seen struct {
 	state  connectivity.State
 	picker balancer.Picker
-	since  time.Time // of the state
+	tier   shell.Tier // what it said of its endpoints
+	since  time.Time  // of the state
 }
 
 var lastID atomic.Int64
@@ -63,22 +67,29 @@ func (c *channel) advance() {
 	c.model.Advance(now)
 }
 
-// updating is told that priority is about to be updated with what the channel was told.
+// updating is told that priority is about to be updated with what the channel was told. What
+// the children report until updated is part of the update, as A56 has it.
 func (c *channel) updating() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance()
-	c.before, c.priorities, c.updated = c.priorities, c.told.priorities, time.Now()
-	config := prioritymodel.Config{
-		Children:        make(map[string]prioritymodel.Child),
-		Priorities:      c.priorities,
-		FailoverTimeout: failoverTime,
-		ChildRetention:  15 * time.Minute,
+	c.before, c.priorities, c.lastUpdate = c.priorities, c.told.priorities, time.Now()
+	c.model.BeginUpdate(c.w.settings.model(c.priorities))
+	c.inUpdate = true
+}
+
+// updated is told that priority has been updated. What children said that the update made
+// comes after the choice that made them.
+func (c *channel) updated() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance()
+	c.model.EndUpdate()
+	said := c.said
+	c.inUpdate, c.said = false, nil
+	for _, r := range said {
+		c.model.Report(r.Text, r.Text, r)
 	}
-	for _, name := range c.priorities {
-		config.Children[name] = prioritymodel.Child{Policy: name}
-	}
-	c.model.Update(config)
 }
 
 // reported is told of each report of a child of priority.
@@ -94,10 +105,17 @@ func (c *channel) reported(child string, s balancer.State) {
 	if is.since.IsZero() || is.state != s.ConnectivityState {
 		is.since = time.Now()
 	}
-	is.state, is.picker = s.ConnectivityState, s.Picker
-	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child}
+	is.state, is.picker, is.tier = s.ConnectivityState, s.Picker, shell.TierOf(s.Picker)
+	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - is.tier.ReadyPart}
+	if is.tier.Condition != shell.Usable {
+		r.Condition = is.tier.Condition.String()
+	}
 	if s.ConnectivityState == failing {
 		r.Err = child
+	}
+	if c.inUpdate && c.model.Updating(child) == nil {
+		c.said = append(c.said, r)
+		return
 	}
 	c.model.Report(child, child, r)
 }
@@ -123,13 +141,14 @@ func (c *channel) check() {
 	defer c.mu.Unlock()
 	c.advance()
 	want := c.model.Last()
-	if want.State == "" {
+	if want.State == "" || c.w.settings.jitter > 0 {
 		return
 	}
 	agree := want.State == c.state.String()
 	child := want.Text
-	// In TRANSIENT_FAILURE priority has an error of its own, about all of its children.
-	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure {
+	// In TRANSIENT_FAILURE priority has an error of its own, about all of its children, and
+	// where others get a few of the calls its picker is one over several.
+	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure && len(want.Probing) == 0 {
 		agree = c.uses(c.children[child])
 	}
 	if agree {
@@ -157,7 +176,7 @@ func (c *channel) states() string {
 
 // failover is told of each failover that is counted, by what people call the two. None
 // goes down from a child that is READY, nor to one that has no endpoints while the one
-// before is READY and stays.
+// before is READY and stays, nor up to one that is not yet connected, unless by an update.
 func (c *channel) failover(from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,6 +191,12 @@ func (c *channel) failover(from, to string) {
 	}
 	left := c.children[c.priorities[was]]
 	if left == nil || left.state != connectivity.Ready || left.now() {
+		return
+	}
+	if entered := c.children[c.priorities[now]]; now < was && entered != nil && entered.state == connectivity.Connecting && time.Since(c.lastUpdate) > 0 {
+		c.w.Log.Break(ruleFailover, "from %q, which is READY, up to %q, which is CONNECTING", from, to)
+	}
+	if left.poor(c.w.settings) {
 		return
 	}
 	if was < now {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,21 +13,30 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// endpointsURL is the type of what the management server has.
-const endpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+// The types of what the management server has.
+const (
+	endpointsURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	clustersURL  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+)
 
-// controlAddress is where the management server of a world listens.
-const controlAddress = "10.9.0.1:18000"
+// The management servers of a world listen here, in order.
+const (
+	controlAddress = "10.9.0.1:18000"
+	secondAddress  = "10.9.0.2:18000"
+)
 
-// control is the management server of a world. It has the world's cluster, and a
-// neighbour that never changes.
+// control is a management server of a world. It has the world's cluster, and a neighbour
+// that never changes.
 type control struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-	network *Network
-	log     *Log
+	address    string
+	network    *Network
+	log        *Log
+	aggregated bool // the cluster is an aggregate
 
 	mu      sync.Mutex
 	server  *grpc.Server // nil while it is down
@@ -40,8 +50,8 @@ type control struct {
 	code codes.Code // how streams end at once; OK for not at all
 }
 
-func newControl(network *Network, log *Log, truth Truth) *control {
-	c := &control{network: network, log: log, truth: truth, version: 1, changed: make(chan struct{})}
+func newControl(network *Network, log *Log, address string, aggregated bool, truth Truth) *control {
+	c := &control{address: address, network: network, log: log, aggregated: aggregated, truth: truth, version: 1, changed: make(chan struct{})}
 	c.up()
 	return c
 }
@@ -52,7 +62,7 @@ func (c *control) up() {
 	if c.server != nil {
 		return
 	}
-	listener, err := c.network.Listen(controlAddress)
+	listener, err := c.network.Listen(c.address)
 	if err != nil {
 		panic(err) // nobody else listens there
 	}
@@ -68,7 +78,7 @@ func (c *control) down() {
 	c.server = nil
 	c.mu.Unlock()
 	if server != nil {
-		c.network.Reset(controlAddress)
+		c.network.Reset(c.address)
 		server.Stop()
 	}
 }
@@ -89,8 +99,9 @@ func (c *control) publish(truth Truth) {
 
 type controlStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 
-// talk is what was said on one stream.
+// talk is what was said on one stream about one type.
 type talk struct {
+	url   string
 	names []string // that are asked for
 	sent  int      // the version that was sent last; 0: some name was never answered
 	bad   string   // the nonce of a response that is to be refused, until it was answered
@@ -115,9 +126,9 @@ func (c *control) StreamAggregatedResources(stream controlStream) error {
 			}
 		}
 	}()
-	var t talk
+	talks := []*talk{{url: clustersURL}, {url: endpointsURL}}
 	for {
-		changed, err := c.answer(stream, &t)
+		changed, err := c.answer(stream, talks)
 		if err != nil {
 			return err
 		}
@@ -126,42 +137,99 @@ func (c *control) StreamAggregatedResources(stream controlStream) error {
 			return nil
 		case <-changed:
 		case r := <-requests:
-			c.hear(&t, r)
+			for _, t := range talks {
+				if t.url == r.GetTypeUrl() {
+					c.hear(t, r)
+				}
+			}
 		}
 	}
 }
 
 // answer sends what is to be sent.
-func (c *control) answer(stream controlStream, t *talk) (<-chan struct{}, error) {
+func (c *control) answer(stream controlStream, talks []*talk) (<-chan struct{}, error) {
 	c.mu.Lock()
-	changed, version, truth, hung, bad, code := c.changed, c.version, c.truth, c.hung, c.bad, c.code
+	changed, hung, code := c.changed, c.hung, c.code
+	c.mu.Unlock()
+	if code != codes.OK {
+		return changed, status.Error(code, "the management server was told to end streams so")
+	}
+	for _, t := range talks {
+		if hung {
+			break
+		}
+		if err := c.send(stream, t); err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// send sends the resources of one type, if there is anything new.
+func (c *control) send(stream controlStream, t *talk) error {
+	c.mu.Lock()
+	version, truth, bad := c.version, c.truth, c.bad
 	c.nonces++
 	nonce := "n" + strconv.Itoa(c.nonces)
 	c.mu.Unlock()
-	switch {
-	case code != codes.OK:
-		return changed, status.Error(code, "the management server was told to end streams so")
-	case hung || len(t.names) == 0 || t.sent == version:
-		return changed, nil
+	if len(t.names) == 0 || t.sent == version {
+		return nil
 	}
 	t.sent, t.bad = version, ""
-	response := &discoveryv3.DiscoveryResponse{TypeUrl: endpointsURL, VersionInfo: strconv.Itoa(version), Nonce: nonce}
+	response := &discoveryv3.DiscoveryResponse{TypeUrl: t.url, VersionInfo: strconv.Itoa(version), Nonce: nonce}
 	for _, name := range t.names {
-		cla := truth.Cluster(name)
-		switch {
-		case name != cluster:
-			cla = Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}}.Cluster(name)
-		case bad:
-			cla.Endpoints[0].Priority = 9 // a gap
-			t.bad = nonce
+		resource := c.resource(t.url, name, truth, bad)
+		if resource == nil {
+			continue
 		}
-		packed, err := anypb.New(cla)
+		packed, err := anypb.New(resource)
 		if err != nil {
-			return changed, err
+			return err
 		}
 		response.Resources = append(response.Resources, packed)
+		if bad && t.url == endpointsURL && c.own(name) {
+			t.bad = nonce
+		}
 	}
-	return changed, stream.Send(response)
+	return stream.Send(response)
+}
+
+// own says whether a name is that of endpoints that change.
+func (c *control) own(name string) bool {
+	return !c.aggregated && name == cluster || c.aggregated && name == memberName(0)
+}
+
+// resource returns what the server has of a name, nil for nothing. Endpoints that are bad
+// have a gap in their priorities.
+func (c *control) resource(url, name string, truth Truth, bad bool) proto.Message {
+	if url == clustersURL {
+		for _, found := range clusters(truth, false) {
+			if found.GetName() == name {
+				return found
+			}
+		}
+		return nil
+	}
+	own := Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}} // a neighbour's
+	switch all := members(truth); {
+	case !c.aggregated && name == cluster:
+		own = truth
+	case c.aggregated && strings.HasPrefix(name, cluster):
+		i := 0
+		for i < len(all) && memberName(i) != name {
+			i++
+		}
+		if i == len(all) {
+			return nil
+		}
+		own = all[i]
+	}
+	found := own.Cluster(name)
+	if bad && c.own(name) {
+		found.Endpoints = append(Truth{{{Zone: "gap", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}}.Cluster(name).GetEndpoints(), found.GetEndpoints()...)
+		found.Endpoints[0].Priority = 9
+	}
+	return found
 }
 
 // hear takes note of a request.

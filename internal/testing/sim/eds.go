@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"time"
 
 	"google.golang.org/grpc"
@@ -21,19 +22,43 @@ const (
 	neighbour = "neighbour"
 )
 
-// edsSource is a source of an eds: target: a management server of the world.
+// edsSource is a source of an eds: target: one or two management servers of the world.
 type edsSource struct {
 	w          *World
-	control    *control
+	controls   []*control // in order
+	aggregated bool       // the target begins at the cluster, which is an aggregate
+	reachable  bool       // the second server is asked as soon as the first cannot be reached
 	neighbours []*grpc.ClientConn
 	passers    int // channels to clusters that nobody else asks for, so far
 }
 
-func newEDS(w *World) *edsSource {
-	return &edsSource{w: w, control: newControl(w.network, w.Log, w.truth)}
+func newEDS(w *World, truth Truth) *edsSource {
+	s := &edsSource{w: w, aggregated: w.rand.IntN(3) == 0, reachable: w.rand.IntN(2) == 0}
+	addresses := []string{controlAddress, secondAddress}
+	for _, address := range addresses[:1+w.rand.IntN(3)/2] {
+		s.controls = append(s.controls, newControl(w.network, w.Log, address, s.aggregated, truth))
+	}
+	return s
 }
 
-func (s *edsSource) Target() string { return "eds://" + controlAddress + "/" + cluster }
+// Target returns one with the servers in order.
+func (s *edsSource) Target() string {
+	target, given := "eds://"+controlAddress, url.Values{}
+	if len(s.controls) > 1 {
+		target += "," + secondAddress
+		if s.reachable {
+			given.Set("fallbackOnReachabilityOnly", "true")
+		}
+	}
+	target += "/" + cluster
+	if s.aggregated {
+		given.Set("cds", "true")
+	}
+	if len(given) > 0 {
+		target += "?" + given.Encode()
+	}
+	return target
+}
 
 func (s *edsSource) Options() []discovery.Option {
 	network := &adsclient.Network{Dial: s.w.network.Dial}
@@ -79,48 +104,71 @@ func (s *edsSource) leave() {
 // Sees returns truth as it is: a management server says everything.
 func (s *edsSource) Sees(truth Truth) Truth { return truth }
 
-func (s *edsSource) Publish(truth Truth) { s.control.publish(truth) }
-
-func (s *edsSource) Fail(r *rand.Rand) string {
-	switch r.IntN(7) {
-	case 0:
-		s.control.down()
-		return "the management server is killed"
-	case 1:
-		s.control.set(func(c *control) { c.hung = true })
-		return "the management server hangs"
-	case 2:
-		s.w.network.SetLink(controlAddress, Link{LoseIn: true, LoseOut: true})
-		return "the management server is cut off"
-	case 3:
-		s.w.network.SetLink(controlAddress, Link{LoseIn: true})
-		return "the management server's answers are lost"
-	case 4:
-		s.control.set(func(c *control) { c.code = codes.PermissionDenied })
-		return "the management server ends streams with PERMISSION_DENIED"
-	case 5:
-		s.control.set(func(c *control) { c.code = codes.Internal })
-		return "the management server ends streams with INTERNAL"
+func (s *edsSource) Publish(truth Truth) {
+	for _, c := range s.controls {
+		c.publish(truth)
 	}
-	s.refuse()
-	return "the management server sends what must be refused"
+}
+
+// Fail makes the first server fail, another one, or each in its own way.
+func (s *edsSource) Fail(r *rand.Rand) string {
+	if len(s.controls) == 1 || r.IntN(2) == 0 {
+		return s.controls[0].fail(r)
+	}
+	if r.IntN(3) == 0 {
+		return s.controls[1].fail(r)
+	}
+	return s.controls[0].fail(r) + "; " + s.controls[1].fail(r)
+}
+
+func (c *control) fail(r *rand.Rand) string {
+	switch who := "the management server " + c.address; r.IntN(7) {
+	case 0:
+		c.down()
+		return who + " is killed"
+	case 1:
+		c.set(func(c *control) { c.hung = true })
+		return who + " hangs"
+	case 2:
+		c.network.SetLink(c.address, Link{LoseIn: true, LoseOut: true})
+		return who + " is cut off"
+	case 3:
+		c.network.SetLink(c.address, Link{LoseIn: true})
+		return who + " gets no answer through"
+	case 4:
+		c.set(func(c *control) { c.code = codes.PermissionDenied })
+		return who + " ends streams with PERMISSION_DENIED"
+	case 5:
+		c.set(func(c *control) { c.code = codes.Internal })
+		return who + " ends streams with INTERNAL"
+	default:
+		c.refuse()
+		return who + " sends what must be refused"
+	}
 }
 
 // refuse sends a resource that must be refused.
-func (s *edsSource) refuse() {
-	s.control.set(func(c *control) { c.bad = true; c.version++ })
-}
+func (c *control) refuse() { c.set(func(c *control) { c.bad = true; c.version++ }) }
 
 func (s *edsSource) Restore() {
-	s.w.network.SetLink(controlAddress, Link{})
-	s.control.up()
-	s.control.set(func(c *control) {
+	for _, c := range s.controls {
+		c.restore()
+	}
+}
+
+func (c *control) restore() {
+	c.network.SetLink(c.address, Link{})
+	c.up()
+	c.set(func(c *control) {
 		if c.bad {
 			c.version++
 		}
 		c.hung, c.bad, c.code = false, false, codes.OK
 	})
 }
+
+// Fixed says whether clusters have places.
+func (s *edsSource) Fixed() bool { return s.aggregated }
 
 // Lag is that of a response.
 func (s *edsSource) Lag() time.Duration { return time.Second }
@@ -134,6 +182,8 @@ func (s *edsSource) Close() {
 	for _, cc := range s.neighbours {
 		_ = cc.Close()
 	}
-	s.w.network.SetLink(controlAddress, Link{})
-	s.control.down()
+	for _, c := range s.controls {
+		c.network.SetLink(c.address, Link{})
+		c.down()
+	}
 }

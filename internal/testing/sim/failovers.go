@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // failoverLine is about a change of the priority in use: which ones, how long it has been,
@@ -45,7 +47,7 @@ func (w *World) failoverLine(m []string) string {
 		return "the direction is wrong"
 	}
 	if left := c.children[from]; left != nil && !left.now() {
-		return left.explains(why)
+		return left.explains(why, w.settings)
 	}
 	return ""
 }
@@ -77,7 +79,7 @@ func (c *channel) named(index, title string) (child, wrong string) {
 	if i >= 0 && i < len(c.priorities) && c.titled(c.priorities[i], title, c.told) {
 		return c.priorities[i], ""
 	}
-	if time.Since(c.updated) == 0 {
+	if time.Since(c.lastUpdate) == 0 {
 		if i >= 0 && i < len(c.before) && c.titled(c.before[i], title, c.toldBefore) {
 			return c.before[i], ""
 		}
@@ -95,6 +97,12 @@ func (c *channel) titled(child, title string, t tree) bool {
 	return slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
 }
 
+// poor says whether a child that is READY said that its calls should go elsewhere, or may
+// count as such: too little of it is READY.
+func (s *seen) poor(with settings) bool {
+	return s.tier.Condition != shell.Usable || s.tier.ReadyPart < with.recovery
+}
+
 // longAgo says what is wrong with how long something is said to have taken.
 func longAgo(text string, opened time.Time) string {
 	d, err := time.ParseDuration(strings.ReplaceAll(text, " ", ""))
@@ -108,12 +116,16 @@ func longAgo(text string, opened time.Time) string {
 }
 
 // explains says what is wrong with a reason why a child was left.
-func (s *seen) explains(why string) string {
+func (s *seen) explains(why string, with settings) string {
 	_, why, _ = strings.Cut(why, " ")
 	switch {
 	case strings.Contains(why, "did not connect within"):
-		if s.state != connectivity.Connecting || time.Since(s.since) < failoverTime {
+		if s.state != connectivity.Connecting || time.Since(s.since) < with.failover {
 			return fmt.Sprintf("it has been %v for %v", s.state, time.Since(s.since))
+		}
+	case strings.Contains(why, "calls to all of its endpoints fail"), strings.Contains(why, "of its weight is READY"):
+		if s.state != connectivity.Ready || !s.poor(with) {
+			return fmt.Sprintf("it is %v and %v, and %.0f %% of it is READY", s.state, s.tier.Condition, 100*s.tier.ReadyPart)
 		}
 	case strings.HasSuffix(why, "is "+s.state.String()), strings.HasSuffix(why, "is not wanted any more"):
 	case s.state != failing:

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -18,18 +19,28 @@ import (
 type file struct {
 	w       *World
 	dir     string
+	list    bool // it has a list of clusters, among them an aggregate
 	truth   Truth
 	failing bool
 }
 
-func newFile(w *World, dir string) *file {
-	f := &file{w: w, dir: filepath.Join(dir, "sim"), truth: w.truth}
+func newFile(w *World, truth Truth, dir string) *file {
+	f := &file{w: w, dir: filepath.Join(dir, "sim"), truth: truth, list: w.rand.IntN(3) == 0}
 	f.Restore()
 	return f
 }
 
-func (f *file) path() string   { return filepath.Join(f.dir, "endpoints.yaml") }
-func (f *file) Target() string { return "file://" + f.path() }
+func (f *file) path() string { return filepath.Join(f.dir, "endpoints.yaml") }
+
+func (f *file) Target() string {
+	if f.list {
+		return "file://" + f.path() + "?cluster=" + cluster
+	}
+	return "file://" + f.path()
+}
+
+// Fixed says whether clusters have places.
+func (f *file) Fixed() bool { return f.list }
 
 func (f *file) Options() []discovery.Option {
 	return []discovery.Option{discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true })}
@@ -46,9 +57,18 @@ func (f *file) Publish(truth Truth) {
 }
 
 func (f *file) content() []byte {
-	text, err := protojson.Marshal(f.truth.Cluster("sim"))
-	f.must(err)
-	return text
+	if !f.list {
+		text, err := protojson.Marshal(f.truth.Cluster(cluster))
+		f.must(err)
+		return text
+	}
+	var list []json.RawMessage
+	for _, c := range clusters(f.truth, true) {
+		text, err := protojson.Marshal(c)
+		f.must(err)
+		list = append(list, text)
+	}
+	return marshal(map[string]any{"clusters": list})
 }
 
 // write replaces the file at once.

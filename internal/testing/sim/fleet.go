@@ -81,7 +81,7 @@ func RunFleet(config FleetConfig) (FleetRecord, error) {
 		}
 		truth[tier] = Tier{l}
 	}
-	f.control = newControl(f.network, newLog(), truth)
+	f.control = newControl(f.network, newLog(), controlAddress, false, truth)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -37,11 +37,17 @@ var lines = []line{
 	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver answered without addresses(; .*)?$`), (*World).emptyLine},
 	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).keptLine},
 	{regexp.MustCompile(`^(.*); the endpoints from before stay in use$`), (*World).sourceLine},
-	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.1:18000 (failed|ended): (.*)$`), (*World).sourceLine},
-	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.1:18000: (.*)$`), (*World).sourceLine},
-	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.1:18000 did not send endpoints of cluster "(\w+)" within 15s$`), (*World).sourceLine},
+	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000 (failed|ended): (.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.\d:18000: (.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.\d:18000 did not send (endpoints of )?cluster "(\w+)" within 15s$`), (*World).sourceLine},
 	{regexp.MustCompile(`^(eds: no endpoints of cluster|file: open|file: /|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`^eds: cluster "sim": (back to )?management server (.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`^srv: _grpc\._tcp\.sim: the records say that there is no such service$`), (*World).goneLine},
+	{regexp.MustCompile(`^\w+: .*cluster "\S+" has no localities: no call can be made$`), (*World).emptyClusterLine},
+	{regexp.MustCompile(`^(srv|failover): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: child "(.*)" refused its update and (stays (\w+)|counts as failed): (.*)$`), (*World).rejectedLine},
+	{regexp.MustCompile(`^outlier_detection: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage)$`), (*World).ejectedLine},
+	{regexp.MustCompile(`^outlier_detection: (\S+): the endpoints are (usable|emptied|half-open)$`), (*World).emptiedLine},
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.blames(m[1]) }},
 }
 
@@ -83,10 +89,10 @@ func (w *World) keptLine(m []string) string {
 	w.mu.Lock()
 	last := w.lastTold
 	w.mu.Unlock()
-	if n, ok := w.source.(*names); ok && n.everEmpty() {
+	if n := part[*names](w); n != nil && n.everEmpty() {
 		return "" // a name without addresses confirms nothing, while others do
 	}
-	if age > time.Since(last)+time.Second {
+	if age > time.Since(last)+w.source.Lag()+time.Second {
 		return fmt.Sprintf("the channel was told %v ago", time.Since(last))
 	}
 	return w.sourceLine(m)
@@ -114,6 +120,30 @@ func (w *World) emptyLine(m []string) string {
 	return "it has addresses: " + w.truth.String()
 }
 
+// goneLine is about records of a service with nothing behind it. It comes with an answer.
+func (w *World) goneLine([]string) string {
+	s := part[*records](w)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.Sees(s.truth)) > 0 && len(s.Sees(s.before)) > 0 {
+		return "there are records"
+	}
+	return ""
+}
+
+// emptyClusterLine is about a part for which no priority is left.
+func (w *World) emptyClusterLine([]string) string {
+	m, _ := w.source.(*mixed)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range append(w.history[max(0, len(w.history)-2):], w.truth) {
+		if m == nil && len(w.source.Sees(t)) == 0 || m != nil && m.lacks(t) {
+			return ""
+		}
+	}
+	return "there are enough priorities: " + w.truth.String()
+}
+
 // rejectedLine is about a child that has nothing to work with.
 func (w *World) rejectedLine(m []string) string {
 	c := w.channelNow()
@@ -122,6 +152,30 @@ func (w *World) rejectedLine(m []string) string {
 	i := slices.Index(c.told.priorities, m[1])
 	if i >= 0 && i < len(c.truth) && len(c.truth[i].Serving()) > 0 {
 		return fmt.Sprintf("%q has endpoints: %v", m[1], c.truth[i])
+	}
+	return ""
+}
+
+// ejectedLine is about an endpoint whose calls fail.
+func (w *World) ejectedLine(m []string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.conditions[m[1]]
+	switch {
+	case c == nil || !w.ever[m[1]]:
+		return "it is none of the channel's"
+	case !w.settings.outliers:
+		return "the channel has no outlier detection"
+	case c.works() && time.Since(c.since) > w.settings.patience(1) && time.Since(c.failed) > w.settings.patience(1):
+		return fmt.Sprintf("it has been well for %v, and no call to it has failed for %v", time.Since(c.since), time.Since(c.failed))
+	}
+	return ""
+}
+
+// emptiedLine is about all endpoints of a priority.
+func (w *World) emptiedLine(m []string) string {
+	if !w.settings.outliers {
+		return "the channel has no outlier detection"
 	}
 	return ""
 }
@@ -142,7 +196,7 @@ func (w *World) blames(text string) string {
 		switch {
 		case c == nil || !w.ever[address]:
 			return address + " is none of the channel's"
-		case c.connects() && time.Since(c.since) > longestWait(1):
+		case c.connects() && time.Since(c.since) > w.settings.patience(1):
 			return address + " has been well for " + strconv.Itoa(int(time.Since(c.since).Seconds())) + " s"
 		}
 	}

@@ -24,13 +24,15 @@ type names struct {
 	last      [][]string // not empty, by part
 	failing   bool
 	watchers  map[*nameResolver]bool
+	first     int // the number of the first part
 	parts     int
 	empty     time.Time // since when a part has had no addresses; zero: none
 	was       bool      // some part has been without
 }
 
-func newNames(truth Truth) *names {
-	n := &names{addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), last: make([][]string, len(truth)), parts: len(truth)}
+// newNames returns names for the priorities from first on.
+func newNames(truth Truth, first int) *names {
+	n := &names{first: first, addresses: make(map[string][]string), watchers: make(map[*nameResolver]bool), last: make([][]string, len(truth)), parts: len(truth)}
 	n.set(truth)
 	return n
 }
@@ -42,7 +44,7 @@ func (n *names) set(truth Truth) {
 		if i < len(truth) {
 			tier = truth[i]
 		}
-		n.addresses[partName(i)] = tier.Serving()
+		n.addresses[n.partName(i)] = tier.Serving()
 		if len(tier.Serving()) > 0 {
 			n.last[i] = tier.Serving()
 		} else {
@@ -57,12 +59,15 @@ func (n *names) set(truth Truth) {
 	}
 }
 
-func partName(i int) string { return "p" + strconv.Itoa(i) }
+func (n *names) partName(i int) string { return "p" + strconv.Itoa(n.first+i) }
+
+// Fixed says that they are.
+func (n *names) Fixed() bool { return true }
 
 func (n *names) Target() string {
 	parts := make([]string, n.parts)
 	for i := range parts {
-		parts[i] = url.PathEscape("sim:///" + partName(i))
+		parts[i] = url.PathEscape("sim:///" + n.partName(i))
 	}
 	return "failover:///" + strings.Join(parts, ",")
 }
@@ -110,7 +115,7 @@ func (n *names) list() []*nameResolver {
 	var watchers []*nameResolver
 	for i := range n.parts {
 		for w := range n.watchers {
-			if w.name == partName(i) {
+			if w.name == n.partName(i) {
 				watchers = append(watchers, w)
 			}
 		}

@@ -35,8 +35,10 @@ func (w *World) sentTo(address string) {
 // call makes one call and holds it against the rules.
 func (w *World) call(wait bool) {
 	w.mu.Lock()
-	deadline := w.settleTime()
-	cc := w.cc
+	deadline, cc := w.settleTime(), w.cc
+	if w.settings.outliers && wait && w.calls.Made%2 == 0 {
+		deadline = hangTime
+	}
 	if w.checking || cc == nil {
 		w.mu.Unlock()
 		return // calls of others would spoil the shares; or there is no channel at this moment
@@ -57,6 +59,7 @@ func (w *World) call(wait bool) {
 		w.calls.Waited++
 	}
 	w.mu.Unlock()
+	w.ended(to, err)
 	switch {
 	case err != nil && to != "":
 		w.Log.Repeat(fmt.Sprintf("call sent to %s: %v", to, err), "the first sent %v ago", time.Since(at))
@@ -66,9 +69,11 @@ func (w *World) call(wait bool) {
 	if err == nil || to != "" || closed {
 		return
 	}
-	if wait {
+	switch {
+	case deadline == hangTime:
+	case wait:
 		w.checkWait(c, deadline, err)
-	} else {
+	default:
 		w.checkError(c, err)
 	}
 }
@@ -127,46 +132,94 @@ func (w *World) setChecking(checking bool) {
 // checkQuiet holds a world that has settled against the rules: the right priority has
 // all the calls, by weight.
 func (w *World) checkQuiet() {
-	w.mu.Lock()
-	known, inUse := w.known, w.inUse(w.known)
-	w.checkConnections()
-	w.lowest, w.vital = inUse, w.known[:inUse+1].serving()
-	if inUse < 0 {
-		w.mu.Unlock()
+	q := w.newQuiet()
+	if len(q.right) == 0 {
 		return
 	}
-	w.calls.Checks++
-	tier := known[inUse]
-	shares := tier.Shares(func(address string) bool { return w.conditions[address].connects() })
-	calls := 400
-	for address := range shares {
-		if w.conditions[address].hang {
-			calls = 10 // each takes its whole time
-		}
-	}
-	w.mu.Unlock()
-
 	w.setChecking(true)
 	defer w.setChecking(false)
 	counts := make(map[string]int)
-	for range calls {
+	for range q.calls {
 		c := &call{start: time.Now()}
 		_, err := c.make(w.cc, 5*time.Second, true)
 		to, _ := c.sent()
-		if to == "" {
-			w.Log.Break(rulePriority, "in quiet times a call waited for p%d in vain: %v", inUse, err)
+		if w.disturbed(q) {
 			return
 		}
+		if to == "" {
+			w.Log.Break(rulePriority, "in quiet times a call waited for one of p%d in vain: %v", q.right, err)
+			return
+		}
+		w.ended(to, err)
 		counts[to]++
-		if !slices.Contains(tier.Serving(), to) {
-			w.Log.Break(rulePriority, "in quiet times a call went to %s, want p%d, which is %s", to, inUse, strings.Join(tier.Serving(), ", "))
+		if !slices.Contains(q.endpoints, to) {
+			w.Log.Break(rulePriority, "in quiet times a call went to %s, want one of p%d, which is %s", to, q.right, strings.Join(q.endpoints, ", "))
 			return
 		}
 	}
-	for address, share := range shares {
-		if got := float64(counts[address]) / float64(calls); calls > 100 && math.Abs(got-share) > 0.01 {
-			w.Log.Break(ruleShares, "%s of p%d got %.1f %% of the calls, want %.1f %%", address, inUse, 100*got, 100*share)
+	for address, share := range q.shares {
+		if got := float64(counts[address]) / float64(q.calls); math.Abs(got-share) > 0.01 {
+			w.Log.Break(ruleShares, "%s of p%d got %.1f %% of the calls, want %.1f %%", address, q.right, 100*got, 100*share)
 		}
+	}
+}
+
+// quiet is what should hold of a world that has settled.
+type quiet struct {
+	right     []int              // the priorities that may be in use
+	endpoints []string           // theirs
+	shares    map[string]float64 // of the calls, nil where they cannot be told
+	calls     int                // to be made
+	known     time.Time          // when the channel was last told something
+}
+
+// newQuiet returns what should hold now, and takes note of what a failover would now have
+// to be for.
+func (w *World) newQuiet() quiet {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.checkConnections()
+	q := quiet{right: w.right(w.known), calls: 400, known: w.knownAt}
+	w.lowest, w.vital = -1, nil
+	for _, i := range q.right {
+		q.endpoints = append(q.endpoints, w.known[i].Serving()...)
+	}
+	if len(q.right) == 0 {
+		return q
+	}
+	w.calls.Checks++
+	if slices.ContainsFunc(q.endpoints, func(address string) bool { return w.conditions[address].hang }) {
+		q.calls = 10 // each takes its whole time
+	}
+	sure := q.sure(w)
+	if sure && q.calls > 100 {
+		q.shares = w.known[q.right[0]].Shares(w.connects)
+	}
+	if sure && w.settings.minReady == 0 {
+		w.lowest, w.vital = q.right[0], w.known[:q.right[0]+1].serving()
+	}
+	return q
+}
+
+// sure says whether it can be told which endpoints are in use. The lock is held.
+func (q quiet) sure(w *World) bool {
+	uncertain := func(address string) bool { return w.connects(address) && !w.answers(address) }
+	return len(q.right) == 1 && !slices.ContainsFunc(q.endpoints, uncertain)
+}
+
+// disturbed says whether the channel was told something meanwhile: a source may be late.
+func (w *World) disturbed(q quiet) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.knownAt != q.known
+}
+
+// ended takes note of how a call to an endpoint ended.
+func (w *World) ended(to string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.conditions[to]; c != nil && err != nil {
+		c.failed = time.Now()
 	}
 }
 
@@ -175,7 +228,7 @@ func (w *World) checkConnections() {
 	for _, address := range w.addresses {
 		// A call that hangs keeps the connection of an endpoint that was removed until its
 		// deadline.
-		if c := w.conditions[address]; c.hang || time.Since(c.since) < 2*w.settleTime() {
+		if c := w.conditions[address]; c.hang || time.Since(c.since) < 2*(w.settleTime()+w.settings.rest()) {
 			continue
 		}
 		times := 0

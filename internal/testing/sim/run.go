@@ -65,7 +65,7 @@ func pass(d time.Duration) { <-time.After(d) }
 func (w *World) unsettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wait := w.settleTime() + time.Second
+	wait := w.settleTime() + w.settings.rest() + time.Second
 	return time.Since(w.happened) < wait || time.Since(w.knownAt) < wait || time.Since(w.openedAt) < wait
 }
 
@@ -76,7 +76,10 @@ func (w *World) quiet() {
 	}
 	w.Log.Event("quiet")
 	w.checkQuiet()
-	w.channel.settle(true)
+	w.mu.Lock()
+	sure := !w.settings.outliers || w.lowest >= 0
+	w.mu.Unlock()
+	w.channel.settle(sure)
 }
 
 // traffic makes calls until done is closed.

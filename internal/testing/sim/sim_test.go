@@ -18,12 +18,16 @@ var (
 	length    = flag.Duration("sim.length", time.Hour, "how long a world lives")
 	eventEach = flag.Duration("sim.event", 2*time.Minute, "how often something happens on average")
 	callEach  = flag.Duration("sim.call", time.Second, "how often a call is made")
-	kind      = flag.String("sim.source", "", "failover, eds or file; empty: the seed draws it")
+	kind      = flag.String("sim.source", "", "failover, eds, file, srv or mixed; empty: the seed draws it")
+	day       = flag.Bool("sim.day", false, "each world lives for a day, and something happens every four minutes")
 	keepLogs  = flag.Bool("sim.log", false, "keep the event log of worlds without a broken rule as well")
 )
 
 // Each world keeps the rules. The log of one that does not is kept in a file.
 func TestWorlds(t *testing.T) {
+	if *day {
+		*length, *eventEach = 24*time.Hour, 4*time.Minute
+	}
 	first := *firstSeed
 	if first == 0 {
 		first = rand.Uint64N(1 << 48)

@@ -28,23 +28,36 @@ type Source interface {
 	Lag() time.Duration
 	// Recovery is how long after Restore a channel may take to know.
 	Recovery() time.Duration
+	// Fixed says whether a priority keeps its place, though it has no endpoints.
+	Fixed() bool
 	// Close frees what the source has. The channel is closed by then.
 	Close()
 }
 
 // newSource returns a source of the kind.
 func (w *World) newSource(kind string, config Config) Source {
+	if kind == "mixed" {
+		return newMixed(w, config)
+	}
+	return w.newLeaf(kind, w.truth, 0, config)
+}
+
+// newLeaf returns a source of the kind that has a part of the truth, from the given
+// priority on.
+func (w *World) newLeaf(kind string, truth Truth, first int, config Config) Source {
 	switch kind {
 	case "eds":
-		return newEDS(w)
+		return newEDS(w, truth)
 	case "file":
-		return newFile(w, config.Dir)
+		return newFile(w, truth, config.Dir)
+	case "srv":
+		return newRecords(w.rand, truth)
 	}
-	return newNames(w.truth)
+	return newNames(truth, first)
 }
 
 // kinds are the sources that the seed draws from.
-var kinds = []string{"failover", "eds", "eds", "file"}
+var kinds = []string{"failover", "eds", "eds", "file", "srv", "mixed", "mixed", "mixed"}
 
 // split returns the host and the port of an address.
 func split(address string) (string, uint32) {

@@ -74,6 +74,7 @@ func (t *tap) UpdateClientConnState(state balancer.ClientConnState) error {
 	}
 	if t.child == "" {
 		t.channel.updating()
+		defer t.channel.updated()
 	}
 	state.BalancerConfig = config.inner
 	return t.inner.UpdateClientConnState(state)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 
@@ -139,6 +140,13 @@ func (t tree) truth(endpoints []resolver.Endpoint) Truth {
 		l := &truth[i][at]
 		w := max(weight.FromEndpoint(e).Weight, 1)
 		l.Endpoints = append(l.Endpoints, Endpoint{Address: e.Addresses[0].Addr, Weight: w})
+	}
+	for i, name := range t.priorities { // localities without endpoints hold a part of the weight, too
+		for _, zone := range slices.Sorted(maps.Keys(t.weights[name])) {
+			if !slices.ContainsFunc(truth[i], func(l Locality) bool { return l.Zone == zone }) {
+				truth[i] = append(truth[i], Locality{Zone: zone, Weight: t.weights[name][zone]})
+			}
+		}
 	}
 	return truth
 }

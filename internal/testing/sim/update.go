@@ -53,7 +53,7 @@ func (w *World) updateOnTime() {
 		}
 	}
 	w.publish(drained)
-	pass(failoverTime)
+	pass(w.settings.failover)
 	w.publish(truth)
 }
 
@@ -108,8 +108,8 @@ func (w *World) reopen() {
 
 // refuseAndReopen lets what the client subscribes to change while it refuses something.
 func (w *World) refuseAndReopen() {
-	s, ok := w.source.(*edsSource)
-	if !ok {
+	s := part[*edsSource](w)
+	if s == nil {
 		w.reopen()
 		return
 	}
@@ -118,10 +118,11 @@ func (w *World) refuseAndReopen() {
 	w.faulty = "it is refused"
 	w.mu.Unlock()
 	w.Log.Event("the management server sends what must be refused")
-	s.refuse()
+	s.controls[0].refuse()
 	s.passBy()
 	w.reopen()
 	pass(time.Second)
 	s.leave()
+	s.Restore()
 	w.restoreSource()
 }

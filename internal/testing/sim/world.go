@@ -26,6 +26,7 @@ const (
 	longestBackoff   = 12 * time.Second // of maxBackoff, with gRPC's jitter
 	maxBackoff       = 10 * time.Second
 	attemptTime      = 20 * time.Second // how long one attempt to connect may take
+	hangTime         = 5 * time.Second  // the deadline of calls that are to notice that a server hangs
 )
 
 // condition is how a backend and the way to it are.
@@ -37,6 +38,14 @@ type condition struct {
 	link   Link
 	// since is when the backend could last not be reached, or changed.
 	since time.Time
+	// failed is when a call to it failed last.
+	failed time.Time
+}
+
+// suspect says whether calls to the backend may have failed so lately that it is still
+// ejected.
+func (c *condition) suspect() bool {
+	return time.Since(c.since) < longestEjection || time.Since(c.failed) < longestEjection
 }
 
 // connects says whether a connection can be made and used, whatever the calls on it
@@ -56,6 +65,8 @@ type World struct {
 	network *Network
 	source  Source
 	target  string
+	// settings are the channel's options.
+	settings settings
 	// builders are the product's. What is kept while a channel is idle is kept by them.
 	builders   []resolver.Builder
 	goroutines int // before there was a channel
@@ -128,11 +139,12 @@ func newWorld(seed uint64, config Config) (*World, error) {
 		kind = drawn
 	}
 	w.source = w.newSource(kind, config)
-	w.target = w.source.Target()
+	w.settings = newSettings(w.rand)
+	w.target = w.settings.within(w.source.Target())
 	w.changedAt, w.lastTold = time.Now(), time.Now()
 	w.builders = discovery.Registered(append(w.source.Options(), discovery.WithServiceConfig(serviceConfig))...)
 	w.Log.Event("seed %d; target %s; %v", seed, w.target, w.truth)
-	if s, ok := w.source.(*edsSource); ok {
+	if s := part[*edsSource](w); s != nil {
 		if err := s.open(neighbour); err != nil {
 			return w, err
 		}
@@ -183,24 +195,7 @@ func (w *World) channelNow() *channel {
 	return w.channel
 }
 
-// longestWait is how long at most the right one of some priorities takes to be in use
-// again after the last event.
-func longestWait(priorities int) time.Duration {
-	return time.Duration(priorities)*failoverTime + keepaliveTime + keepaliveTimeout + attemptTime + longestBackoff + 5*time.Second
-}
-
-// settleTime is longestWait for what is known. The lock is held.
-func (w *World) settleTime() time.Duration { return longestWait(max(len(w.truth), len(w.known))) }
-
-// inUse returns the index of the priority that should be in use once everything has
-// settled, -1 if none can be reached: A56 gives calls to the highest that is READY.
-func (w *World) inUse(truth Truth) int {
-	for i, tier := range truth {
-		for _, address := range tier.Serving() {
-			if w.conditions[address].connects() {
-				return i
-			}
-		}
-	}
-	return -1
+// settleTime is the longest patience for what is known. The lock is held.
+func (w *World) settleTime() time.Duration {
+	return w.settings.patience(max(len(w.truth), len(w.known)))
 }

@@ -1,0 +1,161 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	_ "github.com/understudy-lb/understudy/discovery/srv" // which nothing else here names
+	"github.com/understudy-lb/understudy/internal/dnslookup"
+)
+
+// service is the name whose SRV records a srv: target asks for.
+const service = "sim"
+
+// records is a source of a srv: target: the name servers of the world.
+type records struct {
+	refresh time.Duration
+
+	mu     sync.Mutex
+	truth  Truth
+	before Truth
+	fault  fault
+}
+
+// fault is what is wrong with the name servers.
+type fault int
+
+const (
+	none    fault = iota
+	refused       // they answer that they are in trouble
+	unknown       // they answer that there is no such name
+	silent        // they do not answer
+	noHosts       // they answer so only when asked for addresses
+)
+
+func newRecords(r *rand.Rand, truth Truth) *records {
+	return &records{refresh: time.Duration(5+r.IntN(26)) * time.Second, truth: truth}
+}
+
+// Target returns one with the interval of its questions.
+func (s *records) Target() string { return fmt.Sprintf("srv:///%s?refresh=%s", service, s.refresh) }
+
+func (s *records) Options() []discovery.Option {
+	return []discovery.Option{discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = s })}
+}
+
+// Sees returns truth without localities, without what drains, and without priorities in
+// which nothing else is: there is no record of those.
+func (s *records) Sees(truth Truth) Truth {
+	seen := Truth{}
+	for _, tier := range truth {
+		flat := Locality{Weight: 1}
+		for _, l := range tier {
+			for _, e := range l.Endpoints {
+				if !e.Draining {
+					flat.Endpoints = append(flat.Endpoints, e)
+				}
+			}
+		}
+		if len(flat.Endpoints) > 0 {
+			seen = append(seen, Tier{flat})
+		}
+	}
+	return seen
+}
+
+func (s *records) Publish(truth Truth) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before, s.truth = s.truth, truth
+}
+
+func (s *records) Fail(r *rand.Rand) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = refused + fault(r.IntN(int(noHosts)))
+	return [...]string{
+		refused: "the name servers are in trouble",
+		unknown: "the name servers do not know the records",
+		silent:  "the name servers do not answer",
+		noHosts: "the name servers do not know the addresses",
+	}[s.fault]
+}
+
+func (s *records) Restore() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = none
+}
+
+// Lag is that of the second answer that lacks what is removed.
+func (s *records) Lag() time.Duration { return 2*s.refresh*11/10 + time.Second }
+
+// Recovery is that, after a question without an answer and the pause after it.
+func (s *records) Recovery() time.Duration { return 30*time.Second + s.refresh*11/10 + s.Lag() }
+
+// Fixed says that priorities are numbers of records, which none has that is empty.
+func (s *records) Fixed() bool { return false }
+
+func (s *records) Close() {}
+
+// LookupSRV answers for the records.
+func (s *records) LookupSRV(ctx context.Context, _, _, name string) (string, []*net.SRV, error) {
+	s.mu.Lock()
+	truth, fault := s.truth, s.fault
+	s.mu.Unlock()
+	if fault != noHosts {
+		if err := fault.error(ctx, name); err != nil {
+			return "", nil, err
+		}
+	}
+	var found []*net.SRV
+	for i, tier := range s.Sees(truth) {
+		for _, e := range tier[0].Endpoints {
+			host, port := split(e.Address)
+			found = append(found, &net.SRV{Target: "h" + strings.ReplaceAll(host, ".", "-") + ".", Port: uint16(port), Priority: uint16(10 * (i + 1)), Weight: uint16(e.Weight)})
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, &net.SRV{Target: "."}) // there is no such service
+	}
+	return name, found, nil
+}
+
+// LookupNetIP answers for the address of a host, which its name says.
+func (s *records) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, error) {
+	s.mu.Lock()
+	fault := s.fault
+	s.mu.Unlock()
+	if fault == noHosts {
+		fault = unknown
+	}
+	if err := fault.error(ctx, host); err != nil {
+		return nil, err
+	}
+	text := strings.TrimSuffix(strings.TrimPrefix(host, "h"), ".")
+	return []netip.Addr{netip.MustParseAddr(strings.ReplaceAll(text, "-", "."))}, nil
+}
+
+// error returns what the standard library's resolver would, after as long.
+func (f fault) error(ctx context.Context, name string) error {
+	err := &net.DNSError{Name: name, Server: "10.9.0.53:53"}
+	switch f {
+	case refused:
+		err.Err, err.IsTemporary = "server misbehaving", true
+	case unknown:
+		err.Err, err.IsNotFound = "no such host", true
+	case silent:
+		<-ctx.Done()
+		err.Err, err.IsTimeout = "i/o timeout", true
+	default:
+		return nil
+	}
+	return err
+}
