@@ -37,9 +37,9 @@ type channel struct {
 	lastUpdate time.Time          // when the last one was
 	inUpdate   bool
 	said       []prioritymodel.Report // by children that the model is about to make
-	truth      Truth              // told last
-	failovers  int                // counted
-	settled    bool               // nothing that concerns priorities has happened since a quiet time
+	truth      Truth                  // told last
+	failovers  int                    // counted
+	settled    bool                   // nothing that concerns priorities has happened since a quiet time
 }
 
 // seen is what a child of priority said last.

@@ -105,6 +105,7 @@ type talk struct {
 	names []string // that are asked for
 	sent  int      // the version that was sent last; 0: some name was never answered
 	bad   string   // the nonce of a response that is to be refused, until it was answered
+	worst int      // its version
 }
 
 // StreamAggregatedResources serves one client.
@@ -188,7 +189,7 @@ func (c *control) send(stream controlStream, t *talk) error {
 		}
 		response.Resources = append(response.Resources, packed)
 		if bad && t.url == endpointsURL && c.own(name) {
-			t.bad = nonce
+			t.bad, t.worst = nonce, version
 		}
 	}
 	return stream.Send(response)
@@ -245,6 +246,6 @@ func (c *control) hear(t *talk, r *discoveryv3.DiscoveryRequest) {
 	}
 	t.bad = ""
 	if r.GetErrorDetail() == nil {
-		c.log.Break(ruleNames, "version %d was to be refused, and the answer to it gives no reason", t.sent)
+		c.log.Break(ruleNames, "version %d was to be refused, and the answer to it gives no reason", t.worst)
 	}
 }

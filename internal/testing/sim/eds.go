@@ -22,6 +22,9 @@ const (
 	neighbour = "neighbour"
 )
 
+// passers is how many channels pass by at once.
+const passers = 8
+
 // edsSource is a source of an eds: target: one or two management servers of the world.
 type edsSource struct {
 	w          *World
@@ -83,9 +86,10 @@ func (s *edsSource) open(name string) error {
 	return nil
 }
 
-// passBy opens channels to clusters that were not asked for before.
+// passBy opens channels to clusters that were not asked for before: so many that requests
+// wait to be sent while others come.
 func (s *edsSource) passBy() {
-	for range 3 {
+	for range passers {
 		s.passers++
 		if err := s.open(fmt.Sprint("passer", s.passers)); err != nil {
 			s.w.Log.Break(ruleWait, "a channel cannot be opened: %v", err)

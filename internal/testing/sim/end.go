@@ -27,7 +27,9 @@ func (w *World) end() {
 	if w.Log.Len() != lines {
 		w.Log.Break(ruleEnd, "something happens by itself after that: the lines above")
 	}
-	w.channel.forget()
+	for _, c := range w.channels {
+		c.forget()
+	}
 	living.CompareAndSwap(w, nil)
 }
 

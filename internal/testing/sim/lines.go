@@ -44,6 +44,7 @@ var lines = []line{
 	{regexp.MustCompile(`^eds: cluster "sim": (back to )?management server (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^srv: _grpc\._tcp\.sim: the records say that there is no such service$`), (*World).goneLine},
 	{regexp.MustCompile(`^\w+: .*cluster "\S+" has no localities: no call can be made$`), (*World).emptyClusterLine},
+	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^(srv|failover): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: child "(.*)" refused its update and (stays (\w+)|counts as failed): (.*)$`), (*World).rejectedLine},
 	{regexp.MustCompile(`^outlier_detection: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage)$`), (*World).ejectedLine},

@@ -3,6 +3,8 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
 	"sync"
 
 	"google.golang.org/grpc/balancer"
@@ -77,7 +79,20 @@ func (t *tap) UpdateClientConnState(state balancer.ClientConnState) error {
 		defer t.channel.updated()
 	}
 	state.BalancerConfig = config.inner
+	if t.child == "" {
+		return t.inner.UpdateClientConnState(state)
+	}
+	dawdle()
+	defer dawdle()
 	return t.inner.UpdateClientConnState(state)
+}
+
+// dawdle lets others go first: what comes at the same moment may come in the middle of a
+// child's update.
+func dawdle() {
+	for range rand.IntN(4) / 3 * rand.IntN(200) { //nolint:gosec // interleavings have no seed
+		runtime.Gosched()
+	}
 }
 
 func (t *tap) ResolverError(err error) {

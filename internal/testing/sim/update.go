@@ -118,6 +118,7 @@ func (w *World) refuseAndReopen() {
 	w.faulty = "it is refused"
 	w.mu.Unlock()
 	w.Log.Event("the management server sends what must be refused")
+	s.passBy()
 	s.controls[0].refuse()
 	s.passBy()
 	w.reopen()

@@ -74,6 +74,7 @@ type World struct {
 	mu         sync.Mutex
 	cc         *grpc.ClientConn
 	channel    *channel
+	channels   []*channel // all that there ever were: one that is closed may still be updated
 	backends   map[string]*Backend
 	addresses  []string
 	conditions map[string]*condition
@@ -161,8 +162,8 @@ func (w *World) dial() error {
 		overheard = append(overheard, &teller{b, c})
 	}
 	w.mu.Lock()
+	w.channels = append(w.channels, c)
 	if w.channel != nil {
-		w.channel.forget()
 		w.calls.Failovers += w.channel.failovers
 	}
 	w.channel, w.known, w.openedAt = c, nil, time.Now()
