@@ -1,11 +1,16 @@
 package pickfirst
 
 import (
+	"math/rand/v2"
+	"time"
+
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/backoff"
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
@@ -28,6 +33,8 @@ func (p *policy) act(actions []core.Action) {
 			sub.conn.RegisterHealthListener(sub.healthChanged)
 		case core.Resolve:
 			p.cc.ResolveNow(resolver.ResolveNowOptions{})
+		case core.Backoff:
+			p.entries[a.Index].sub.backOff(a.Count)
 		}
 	}
 }
@@ -86,6 +93,7 @@ type subchannel struct {
 	policy *policy
 	conn   balancer.SubConn // an unmade one where gRPC refused
 	index  int              // of its address; gone once it was shut down. Only used in events
+	rest   serial.Timer     // runs while the core waits for a backoff that gRPC knows nothing of
 }
 
 const gone = -1
@@ -94,6 +102,7 @@ const gone = -1
 func (e *entry) shutdown() {
 	if e.sub != nil {
 		e.sub.index = gone
+		e.sub.rest.Stop()
 		e.sub.conn.Shutdown()
 		e.sub = nil
 	}
@@ -110,8 +119,17 @@ func (s *subchannel) changed(state balancer.SubConnState) {
 
 func (p *policy) report(s *subchannel, now core.State, err error) {
 	if s.index != gone && !p.closed {
-		p.act(p.core.Report(s.index, now, err))
+		p.act(p.core.Report(time.Since(epoch), s.index, now, err))
 	}
+}
+
+// epoch is where the core's times are counted from.
+var epoch = time.Now()
+
+// backOff tells the core that the subchannel is IDLE after gRPC's backoff. gRPC itself
+// has told so already: for it, a connection that ended was a good one.
+func (s *subchannel) backOff(attempt int) {
+	s.rest.Start(&s.policy.serial, backoff.Delay(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
 // healthChanged is called by gRPC with a lock held that registering a listener

@@ -89,7 +89,7 @@ func TestChannelAfterGoAway(t *testing.T) {
 	b.server.GracefulStop()
 	await(t, cc, connectivity.Idle)
 	b.start()
-	wantCall(t, cc, b.address)
+	wantCall(t, cc, b.address, grpc.WaitForReady(true)) // the connection may have been short-lived
 }
 
 func TestChannelKeepsItsConnectionOverUpdates(t *testing.T) {

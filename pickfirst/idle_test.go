@@ -151,3 +151,30 @@ func TestChannelIdleTimeoutAndBack(t *testing.T) {
 		cc.Close()
 	})
 }
+
+// A server that accepts connections and closes each soon after the handshake is connected
+// to with gRPC's backoff, however many calls ask for it.
+func TestChannelBacksOffFromACrashLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		down := w.up()
+		dies := func(ctx context.Context, address string) (net.Conn, error) {
+			conn, err := w.dial(ctx, address)
+			if err == nil {
+				time.AfterFunc(20*time.Millisecond, func() { conn.Close() })
+			}
+			return conn, err
+		}
+		cc, _ := dial(t, []string{"a"}, grpc.WithContextDialer(dies))
+		for range 600 {
+			_, _ = call(cc)
+			pass(100 * time.Millisecond)
+		}
+		// After 1 s, 1.6 s, 2.56 s and so on, each ±20 %.
+		if n := len(w.dialled()); n < 6 || n > 10 {
+			t.Errorf("dialled %d times in a minute, want about 8 times", n)
+		}
+		cc.Close()
+		down()
+	})
+}

@@ -76,6 +76,7 @@ func TestPickFromIdleConnects(t *testing.T) {
 		cc, p := build(t)
 		update(t, p, endpoints("a"))
 		cc.SubConn("a").Report(connectivity.Ready, nil)
+		pass(time.Second)
 		cc.SubConn("a").Report(connectivity.Idle, nil)
 		idle := cc.State()
 		want(t, cc, connectivity.Idle, "queue")

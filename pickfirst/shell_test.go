@@ -34,19 +34,22 @@ func TestLateReportsAreNotHeard(t *testing.T) {
 
 // A parent that calls back from its UpdateState, on the same stack.
 func TestParentMayCallBackWhileItIsToldTheState(t *testing.T) {
-	cc, p := build(t)
-	update(t, p, endpoints("a"))
-	cc.OnUpdate(func(s balancer.State) {
-		if s.ConnectivityState == connectivity.Idle {
-			s.Picker.Pick(balancer.PickInfo{})
-			p.ExitIdle()
+	synctest.Test(t, func(t *testing.T) {
+		cc, p := build(t)
+		update(t, p, endpoints("a"))
+		cc.OnUpdate(func(s balancer.State) {
+			if s.ConnectivityState == connectivity.Idle {
+				s.Picker.Pick(balancer.PickInfo{})
+				p.ExitIdle()
+			}
+		})
+		cc.SubConn("a").Report(connectivity.Ready, nil)
+		pass(time.Second)
+		cc.SubConn("a").Report(connectivity.Idle, nil)
+		if n := cc.SubConn("a").Connects(); n != 2 {
+			t.Errorf("asked to connect %d times, want twice", n)
 		}
 	})
-	cc.SubConn("a").Report(connectivity.Ready, nil)
-	cc.SubConn("a").Report(connectivity.Idle, nil)
-	if n := cc.SubConn("a").Connects(); n != 2 {
-		t.Errorf("asked to connect %d times, want twice", n)
-	}
 }
 
 func TestNothingIsPublishedAfterClose(t *testing.T) {

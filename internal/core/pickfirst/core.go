@@ -5,12 +5,21 @@ package pickfirst
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
 // AttemptDelay is how long an attempt runs alone before the next address is tried
 // beside it (gRFC A61, "Connection Attempt Delay").
 const AttemptDelay = 250 * time.Millisecond
+
+// ShortLived is how long a connection stands at least after its handshake that is no
+// failed attempt. One that ends sooner is tried again with backoff, which is not in A62:
+// clients of a server that accepts and dies would else connect to it as fast as they can.
+const ShortLived = time.Second
+
+// ErrShortLived is the error of an address whose connection ended so soon.
+var ErrShortLived = fmt.Errorf("the connection ended within %v of its handshake", ShortLived)
 
 // ErrNoAddresses is the error of calls while the list of addresses is empty.
 var ErrNoAddresses = errors.New("the name resolver gave no addresses, want at least one")
@@ -76,6 +85,9 @@ const (
 	WatchHealth
 	// Resolve asks for re-resolution.
 	Resolve
+	// Backoff asks to report IDLE for address Index after a backoff: the one after Count
+	// earlier attempts that failed. So long its subchannel is not to be connected.
+	Backoff
 )
 
 // Action is something to do. Actions are to be carried out in order, and before
@@ -85,6 +97,7 @@ type Action struct {
 	Index int // of the address in the list
 	State State
 	Err   error
+	Count int // for Backoff
 }
 
 // Core decides for one list of addresses. The zero value is idle and has no
@@ -96,6 +109,8 @@ type Core struct {
 	next int32 // in the pass, the address whose turn it is, or len(subs)
 	left int32 // how many more failures end the pass, or after it the round
 
+	since time.Duration // when the connection was made, while there is one
+
 	phase     Phase
 	published State
 	passing   bool // some address has not had its turn yet
@@ -106,6 +121,7 @@ type Core struct {
 type subchannel struct {
 	state  State
 	failed bool  // in this pass
+	short  uint8 // how many connections in a row were short-lived
 	err    error // of its last failure
 }
 

@@ -2,11 +2,13 @@ package pickfirst_test
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/understudy-lb/understudy/internal/backoff"
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 	scenario "github.com/understudy-lb/understudy/internal/testing/pickfirstscenario"
 )
@@ -31,11 +33,12 @@ type target struct {
 	now   time.Duration
 	timer time.Duration // when it fires, 0 where it does not run
 	log   []string
+	rests map[string]time.Duration // when the backoffs end that the core asked for
 
 	closed bool
 }
 
-func newTarget() *target { return &target{made: map[string]bool{}} }
+func newTarget() *target { return &target{made: map[string]bool{}, rests: map[string]time.Duration{}} }
 
 func (t *target) Update(names []string, health bool) {
 	if t.closed {
@@ -67,6 +70,7 @@ func once(names []string) (list []string) {
 
 func (t *target) shutdown(name string) {
 	delete(t.made, name)
+	delete(t.rests, name)
 	t.log = append(t.log, "shutdown "+name)
 }
 
@@ -93,6 +97,8 @@ func (t *target) act(actions []core.Action) {
 			t.timer = 0
 		case core.WatchHealth:
 			t.log = append(t.log, "watch "+name)
+		case core.Backoff:
+			t.rests[name] = t.now + backoff.Delay(a.Count, 0.5)
 		case core.Resolve:
 			t.log = append(t.log, "resolve")
 		case core.Publish:
@@ -134,7 +140,7 @@ func (t *target) ExitIdle() {
 
 func (t *target) Report(name string, s core.State, err error) {
 	if t.made[name] {
-		t.act(t.core.Report(slices.Index(t.names, name), s, err))
+		t.act(t.core.Report(t.now, slices.Index(t.names, name), s, err))
 	}
 }
 
@@ -145,12 +151,26 @@ func (t *target) Health(name string, s core.State, err error) {
 }
 
 func (t *target) Advance(d time.Duration) {
-	end := t.now + d
-	for t.timer != 0 && t.timer <= end {
-		t.now, t.timer = t.timer, 0
-		t.act(t.core.TimerFired())
+	for end := t.now + d; ; {
+		next, rested := t.timer, ""
+		for _, name := range slices.Sorted(maps.Keys(t.rests)) {
+			if at := t.rests[name]; next == 0 || at < next {
+				next, rested = at, name
+			}
+		}
+		if next == 0 || next > end {
+			t.now = end
+			return
+		}
+		t.now = next
+		if rested == "" {
+			t.timer = 0
+			t.act(t.core.TimerFired())
+			continue
+		}
+		delete(t.rests, rested)
+		t.Report(rested, core.Idle, nil)
 	}
-	t.now = end
 }
 
 // Close is the shell's business.

@@ -20,7 +20,7 @@ func TestTimeIsLinearInAddresses(t *testing.T) {
 		if !slices.Contains(actions, core.Action{Kind: core.Connect, Index: i}) {
 			t.Fatalf("after %d failures: %v, want to connect to the next", i, actions)
 		}
-		actions = c.Report(i, core.TransientFailure, refused)
+		actions = c.Report(0, i, core.TransientFailure, refused)
 	}
 	if c.Phase() != core.PhaseRetrying {
 		t.Fatalf("in phase %v after all failed", c.Phase())
@@ -30,7 +30,7 @@ func TestTimeIsLinearInAddresses(t *testing.T) {
 		c.TimerFired()
 	}
 	for i := range n {
-		actions = c.Report(n-1-i, core.TransientFailure, refused)
+		actions = c.Report(0, n-1-i, core.TransientFailure, refused)
 	}
 	if !slices.Contains(actions, core.Action{Kind: core.Resolve}) {
 		t.Errorf("the last failure gives %v, want the end of the pass", actions)

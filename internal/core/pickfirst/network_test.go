@@ -53,10 +53,14 @@ type network struct {
 	states  map[string]core.State // of the subchannels, as reported
 	asked   map[string]bool       // to connect, since the last report
 	history []string
+
+	since map[string]time.Duration // when connections were made
+	ended map[string]time.Duration // when those ended last that did not stand for a second
 }
 
 func newNetwork(health bool) *network {
-	return &network{target: newTarget(), health: health, states: map[string]core.State{}, asked: map[string]bool{}}
+	return &network{target: newTarget(), health: health, states: map[string]core.State{}, asked: map[string]bool{},
+		since: map[string]time.Duration{}, ended: map[string]time.Duration{}}
 }
 
 // apply carries e out and returns the lines of history that it made, itself first.
@@ -72,6 +76,7 @@ func (n *network) apply(e event) []string {
 			return nil
 		}
 		line = "report " + e.address + " " + now.String()
+		n.noteEnd(e.address, now)
 		n.states[e.address], n.asked[e.address] = now, false
 		n.Report(e.address, now, fmt.Errorf("%s refused", e.address))
 	case "health":
@@ -96,11 +101,24 @@ func (n *network) apply(e event) []string {
 		case "shutdown":
 			delete(n.states, address)
 			delete(n.asked, address)
+			delete(n.ended, address)
 		}
 	}
 	lines := append([]string{line}, did...)
 	n.history = append(n.history, lines...)
 	return lines
+}
+
+// noteEnd notes when a connection is made, and when one ends that was short-lived.
+func (n *network) noteEnd(address string, now core.State) {
+	switch before := n.states[address]; {
+	case now == core.Ready:
+		n.since[address] = n.now
+	case now == core.Idle && (before == core.Connecting || before == core.Ready && n.now < n.since[address]+time.Second):
+		n.ended[address] = n.now
+	case now == core.Idle:
+		delete(n.ended, address)
+	}
 }
 
 // next returns what the subchannel would report next.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -38,7 +39,7 @@ func judge(n *network, before string, lines []string) error {
 		return nil
 	}
 	for _, rule := range []func(*network, string, []string) error{
-		sticky, idleWaits, sameListChangesNothing, keepsConnection, oneConnection, retriesForEver, resolvesOnce, neverStuck,
+		sticky, idleWaits, sameListChangesNothing, keepsConnection, oneConnection, retriesForEver, resolvesOnce, neverStuck, backsOff,
 	} {
 		if err := rule(n, before, lines); err != nil {
 			return err
@@ -135,7 +136,7 @@ func retriesForEver(n *network, _ string, _ []string) error {
 	}
 	for _, address := range n.names {
 		s := n.states[address]
-		if (s == core.Idle || s == core.None) && !n.asked[address] {
+		if _, rests := n.rests[address]; (s == core.Idle || s == core.None) && !n.asked[address] && !rests {
 			return fmt.Errorf("%s is not retried", address)
 		}
 	}
@@ -177,11 +178,23 @@ func neverStuck(n *network, _ string, _ []string) error {
 		return nil
 	}
 	for _, address := range n.names {
-		if s := n.states[address]; n.asked[address] || s == core.Connecting || s == core.TransientFailure || s == core.Ready {
+		_, rests := n.rests[address]
+		if s := n.states[address]; rests || n.asked[address] || s == core.Connecting || s == core.TransientFailure || s == core.Ready {
 			return nil
 		}
 	}
 	return fmt.Errorf("nothing is under way")
+}
+
+// backsOff: an address whose connection ended within a second is not connected to again
+// for as long as gRPC's shortest backoff.
+func backsOff(n *network, _ string, lines []string) error {
+	for address, at := range n.ended {
+		if slices.Contains(lines, "connect "+address) && n.now < at+800*time.Millisecond {
+			return fmt.Errorf("%s is tried again %v after its connection ended soon", address, n.now-at)
+		}
+	}
+	return nil
 }
 
 // recovers: when one address begins to work while all others fail, it is READY before
@@ -190,6 +203,7 @@ func recovers(n *network, good string) error {
 	n.health = false
 	for range 20 {
 		n.apply(event{op: "exit-idle"})
+		n.apply(event{op: "advance", wait: 3 * time.Minute})
 		for _, address := range slices.Clone(n.names) {
 			outcome := core.TransientFailure
 			if address == good {

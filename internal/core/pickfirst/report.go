@@ -1,6 +1,10 @@
 package pickfirst
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"time"
+)
 
 // change is what a report means for the subchannel.
 type change uint8
@@ -27,13 +31,21 @@ func changeOf(before, now State) change {
 	return started
 }
 
-// Report tells the core that the subchannel of address i is in another state; err says
-// why for TransientFailure. Do not report subchannels that were shut down.
-func (c *Core) Report(i int, now State, err error) []Action {
-	what := changeOf(c.subs[i].state, now)
+// Report tells the core that the subchannel of address i is in another state at the time
+// at, counted from anywhere; err says why for TransientFailure. Do not report subchannels
+// that were shut down.
+func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
+	before := c.subs[i].state
+	what := changeOf(before, now)
 	c.subs[i].state = now
 	if now == TransientFailure {
 		c.subs[i].err = err
+	}
+	switch what {
+	case rose:
+		c.since = at
+	case broke:
+		c.ended(i, before == Ready && at-c.since >= ShortLived)
 	}
 	switch c.phase {
 	case PhaseIdle:
@@ -46,6 +58,21 @@ func (c *Core) Report(i int, now State, err error) []Action {
 		c.reportRetrying(i, what)
 	}
 	return c.take()
+}
+
+// ended handles the end of a connection. After one that was short-lived the subchannel is
+// one whose attempt has failed, until its backoff ends.
+func (c *Core) ended(i int, stood bool) {
+	sub := &c.subs[i]
+	if stood {
+		sub.short = 0
+		return
+	}
+	c.add(Action{Kind: Backoff, Index: i, Count: int(sub.short)})
+	sub.state, sub.err = TransientFailure, ErrShortLived
+	if sub.short < math.MaxUint8 {
+		sub.short++
+	}
 }
 
 func (c *Core) reportIdle(i int, what change) {
