@@ -40,20 +40,28 @@ func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
 func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), parts ...int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := &fleet{t: t, cc: &lbtest.ClientConn{}, bad: map[string]bool{}}
-		h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
+		h := newFleet(t, settings, parts...)
 		defer h.policy.Close()
-		for i, n := range parts {
-			part := topology.Part{Name: string(rune('a' + i))}
-			for j := range n {
-				address := resolver.Address{Addr: fmt.Sprintf("%s%d", part.Name, j)}
-				part.Endpoints = append(part.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
-			}
-			h.given = append(h.given, part)
-		}
-		h.update(topology.Join(settings, topology.Targets(h.given)))
 		f(h)
 	})
+}
+
+// newFleet returns a fleet with parts of so many endpoints each, in a bubble.
+func newFleet(t *testing.T, settings topology.Settings, parts ...int) *fleet {
+	t.Helper()
+	h := &fleet{t: t, cc: &lbtest.ClientConn{}, bad: map[string]bool{}}
+	h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
+	var given []topology.Part
+	for i, n := range parts {
+		part := topology.Part{Name: string(rune('a' + i))}
+		for j := range n {
+			address := resolver.Address{Addr: fmt.Sprintf("%s%d", part.Name, j)}
+			part.Endpoints = append(part.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
+		}
+		given = append(given, part)
+	}
+	h.update(topology.Join(settings, topology.Targets(given)))
+	return h
 }
 
 func (h *fleet) update(tree topology.Tree) {

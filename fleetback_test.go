@@ -1,0 +1,169 @@
+package understudy_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// recommended is what docs/options.md recommends.
+var recommended = topology.Settings{
+	WarmStandby: 1, FastFailover: true, OutlierDetection: true,
+	FailbackDelay: 10 * time.Second, FailbackJitter: 20 * time.Second, MaxFailbackDelay: 30 * time.Second,
+}
+
+// crowd are clients of the same two tiers of two, each with a call a second.
+type crowd struct {
+	t       *testing.T
+	clients []*fleet
+	calls   map[string]int            // by endpoint, in the second under way
+	moved   int                       // clients whose call went to another tier than the one before
+	last    []string                  // where that went, by client
+	due     map[int][]*lbtest.SubConn // connections that are made so many steps from now
+}
+
+var firstTier = []string{"a0", "a1"}
+
+const (
+	crowdSize = 1000
+	crowdStep = 10 * time.Millisecond
+)
+
+func newCrowd(t *testing.T) *crowd {
+	c := &crowd{t: t, last: make([]string, crowdSize), due: map[int][]*lbtest.SubConn{}}
+	for range crowdSize {
+		h := newFleet(t, recommended, 2, 2)
+		h.settle() // the standby is asked for once the first tier is READY
+		c.clients = append(c.clients, h)
+	}
+	return c
+}
+
+// second lets a second pass, and returns how many calls each endpoint had, and how many
+// clients went to another tier.
+func (c *crowd) second() (calls map[string]int, moved int) {
+	c.calls, c.moved = map[string]int{}, 0
+	steps := int(time.Second / crowdStep)
+	for step := range steps {
+		c.connect()
+		for i := step; i < len(c.clients); i += steps {
+			c.call(i)
+		}
+		time.Sleep(crowdStep)
+		synctest.Wait()
+	}
+	return c.calls, c.moved
+}
+
+func (c *crowd) call(i int) {
+	result, err := c.clients[i].cc.State().Picker.Pick(balancer.PickInfo{})
+	if err != nil {
+		c.t.Fatalf("a call of client %d failed or waits: %v", i, err)
+	}
+	endpoint := result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
+	if result.Done != nil {
+		result.Done(balancer.DoneInfo{BytesSent: true, BytesReceived: true})
+	}
+	c.calls[endpoint]++
+	if c.last[i] != endpoint[:1] {
+		c.moved++
+	}
+	c.last[i] = endpoint[:1]
+}
+
+// lose takes the connections of the first tier from all clients.
+func (c *crowd) lose() {
+	for _, state := range []connectivity.State{connectivity.Idle, connectivity.Connecting} {
+		for _, h := range c.clients {
+			for _, a := range firstTier {
+				h.cc.SubConn(a).Report(state, nil)
+			}
+		}
+		synctest.Wait()
+	}
+}
+
+// restore gives them back, each at some moment within the time.
+func (c *crowd) restore(within time.Duration) {
+	for _, h := range c.clients {
+		for _, a := range firstTier {
+			step := rand.N(within/crowdStep + 1)
+			c.due[int(step)] = append(c.due[int(step)], h.cc.SubConn(a))
+		}
+	}
+}
+
+// connect makes the connections that are due at this step.
+func (c *crowd) connect() {
+	due := c.due[0]
+	later := map[int][]*lbtest.SubConn{}
+	for step, conns := range c.due {
+		if step > 0 {
+			later[step-1] = conns
+		}
+	}
+	c.due = later
+	if len(due) == 0 {
+		return
+	}
+	for _, sc := range due {
+		sc.Report(connectivity.Ready, nil)
+	}
+	synctest.Wait()
+	for _, sc := range due {
+		sc.ReportHealth(connectivity.Ready, nil)
+	}
+	synctest.Wait()
+}
+
+// A thousand clients lose a tier and have it back, at the same moment or as their
+// backoffs end: no backend ever gets more calls than a fifth above its share, and the
+// clients return over the whole window.
+func TestAThousandClientsComeBack(t *testing.T) {
+	for name, within := range map[string]time.Duration{"at the same moment": 0, "as their backoffs end": 30 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t)
+				defer func() {
+					for _, h := range c.clients {
+						h.policy.Close()
+					}
+				}()
+				for range 3 {
+					c.second()
+				}
+				c.lose()
+				for range 60 {
+					c.second()
+				}
+				c.restore(within)
+				most, mostMoved, back := 0, 0, 0
+				for range 90 {
+					calls, moved := c.second()
+					for _, n := range calls {
+						most = max(most, n)
+					}
+					mostMoved = max(mostMoved, moved)
+					back += moved
+				}
+				t.Logf("no backend got more than %.2f of its share in a second, and no more than %d clients came back in one", float64(most)/(crowdSize/2), mostMoved)
+				if float64(most) > 1.2*crowdSize/2 {
+					t.Errorf("a backend got %d calls in a second, want at most a fifth more than %d", most, crowdSize/2)
+				}
+				if mostMoved > crowdSize/10 {
+					t.Errorf("%d clients came back in one second, want at most a tenth of %d", mostMoved, crowdSize)
+				}
+				if back != crowdSize {
+					t.Errorf("%d clients came back, want all %d, once", back, crowdSize)
+				}
+			})
+		})
+	}
+}
