@@ -51,16 +51,15 @@ func newFleet(t *testing.T, settings topology.Settings, parts ...int) *fleet {
 	t.Helper()
 	h := &fleet{t: t, cc: &lbtest.ClientConn{}, bad: map[string]bool{}}
 	h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
-	var given []topology.Part
 	for i, n := range parts {
 		part := topology.Part{Name: string(rune('a' + i))}
 		for j := range n {
 			address := resolver.Address{Addr: fmt.Sprintf("%s%d", part.Name, j)}
 			part.Endpoints = append(part.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
 		}
-		given = append(given, part)
+		h.given = append(h.given, part)
 	}
-	h.update(topology.Join(settings, topology.Targets(given)))
+	h.update(topology.Join(settings, topology.Targets(h.given)))
 	return h
 }
 

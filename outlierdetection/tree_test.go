@@ -214,6 +214,7 @@ func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b")...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
+		time.Sleep(time.Second) // else the connection was short-lived
 		h.cc.SubConn("a").Report(connectivity.Idle, nil)
 		synctest.Wait()
 		h.update(consecutive(), endpointsOf("a", "b")...)

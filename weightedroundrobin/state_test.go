@@ -27,6 +27,7 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 		h.wantState(connectivity.TransientFailure, "fail: b is down") // sticky, A62
 		h.ready("a")
 		h.wantState(connectivity.Ready, "a")
+		time.Sleep(time.Second) // else the connection was short-lived
 		h.report(connectivity.Idle, "a")
 		h.wantState(connectivity.Connecting, "queue")
 	})

@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"crypto/tls"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +37,29 @@ func startTier(t *testing.T, name string, size int) *tier {
 	return tr
 }
 
+// startSecureTier starts a tier that speaks TLS, without relays.
+func startSecureTier(t *testing.T, name string, certificate *tls.Certificate) *tier {
+	t.Helper()
+	tr := &tier{name: name}
+	for range 2 {
+		tr.servers = append(tr.servers, startServer(t, name, certificate))
+	}
+	return tr
+}
+
+// addresses are where the tier is connected to.
+func (tr *tier) addresses() (all []string) {
+	for _, s := range tr.servers {
+		all = append(all, s.address)
+	}
+	for i, r := range tr.relays {
+		all[i] = r.Address
+	}
+	return all
+}
+
+func (tr *tier) has(address string) bool { return slices.Contains(tr.addresses(), address) }
+
 // fail has some backends answer every call with an error, nil for none.
 func (tr *tier) fail(err error, servers ...*server) {
 	for _, s := range servers {
@@ -50,8 +75,8 @@ func (tr *tier) fail(err error, servers ...*server) {
 // lbEndpoints are the tier's in a file.
 func (tr *tier) lbEndpoints() string {
 	var text strings.Builder
-	for _, r := range tr.relays {
-		host, port, _ := strings.Cut(r.Address, ":")
+	for _, address := range tr.addresses() {
+		host, port, _ := strings.Cut(address, ":")
 		fmt.Fprintf(&text, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
 	}
 	return text.String()
@@ -60,21 +85,31 @@ func (tr *tier) lbEndpoints() string {
 // dialTiers returns a channel to tiers in priority order, by a file.
 func dialTiers(t *testing.T, opts []discovery.Option, tiers ...*tier) *grpc.ClientConn {
 	t.Helper()
+	return dialTiersBy(t, []grpc.DialOption{understudy.With(opts...)}, tiers...)
+}
+
+func dialTiersBy(t *testing.T, opts []grpc.DialOption, tiers ...*tier) *grpc.ClientConn {
+	t.Helper()
 	var text strings.Builder
 	text.WriteString("cluster_name: e2e\nendpoints:\n")
 	for priority, tr := range tiers {
 		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: %s}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, tr.name, tr.lbEndpoints())
 	}
-	return dialFile(t, text.String(), opts...)
+	return newClient(t, "file://"+tiersFile(t, text.String()), opts...)
 }
 
 func dialFile(t *testing.T, text string, opts ...discovery.Option) *grpc.ClientConn {
+	t.Helper()
+	return newClient(t, "file://"+tiersFile(t, text), understudy.With(opts...))
+}
+
+func tiersFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return newClient(t, "file://"+path, understudy.With(opts...))
+	return path
 }
 
 // Tiers of two, of which the first answers with errors, hangs, or is cut off while calls

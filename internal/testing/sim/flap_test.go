@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+// recommended is what docs/options.md recommends.
+const recommended = "?warmStandby=1&fastFailover=true&failbackDelay=10s&failbackJitter=20s&maxFailbackDelay=30s&outlierDetection=true"
+
+// changes are the changes of the priority in use, as the log tells them.
+type changes struct {
+	slog.Handler
+	mu  sync.Mutex
+	all []string
+}
+
+func (*changes) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c *changes) Handle(_ context.Context, r slog.Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Message == "failover" || r.Message == "failback" {
+		c.all = append(c.all, r.Message)
+	}
+	return nil
+}
+
+func (c *changes) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.all)
+}
+
+// A tier that is up for 2 s and down for 2 s, for half a minute, changes the priority in
+// use four times at most, and has its calls back a minute after it is stable. Without the
+// options it is a change each time.
+func TestATierFlaps(t *testing.T) {
+	if options, err := os.ReadFile("../../../docs/options.md"); err != nil || !strings.Contains(string(options), recommended) {
+		t.Fatalf("docs/options.md does not recommend %s, %v", recommended, err)
+	}
+	for _, query := range []string{"", recommended} {
+		t.Run("options "+query, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, back := flap(t, query)
+				t.Logf("%d changes, back %v after it was stable", n, back)
+				if query != "" && n > 4 {
+					t.Errorf("%d changes of the priority in use, want at most 4", n)
+				}
+				if query == "" && n <= 4 {
+					t.Errorf("%d changes of the priority in use without the options: the test shows nothing", n)
+				}
+				if back > time.Minute {
+					t.Errorf("the calls were back %v after the tier was stable, want at most a minute", back)
+				}
+			})
+		})
+	}
+}
+
+// flap returns how often the priority in use changed, and how long after the first tier
+// was stable its calls were back.
+func flap(t *testing.T, query string) (n int, back time.Duration) {
+	network := NewNetwork(func(string, ...any) {})
+	tiers := map[string][]*Backend{}
+	var resolvers []resolver.Builder
+	for _, name := range []string{"1", "2"} {
+		builder := manual.NewBuilderWithScheme("tier" + name)
+		var state resolver.State
+		for _, host := range []string{"1", "2"} {
+			b := NewBackend(network, "10."+name+".0."+host+":443", func(string) {})
+			b.Up()
+			defer b.Down()
+			tiers[name] = append(tiers[name], b)
+			state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: b.Address}}})
+		}
+		builder.InitialState(state)
+		resolvers = append(resolvers, builder)
+	}
+	said := &changes{}
+	cc, err := grpc.NewClient("failover:///tier1:%2F%2F%2Fx,tier2:%2F%2F%2Fx"+query,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(network.Dial),
+		understudy.With(failover.WithResolvers(resolvers...), discovery.WithLogger(slog.New(said))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close() //nolint:errcheck // the test ends
+	// calls makes calls for so long, and returns how many went to the first tier.
+	calls := func(d time.Duration) (first int) {
+		for range d / (100 * time.Millisecond) {
+			to, err := new(call).make(cc, time.Second, true)
+			if err != nil {
+				t.Errorf("a call failed: %v", err)
+			}
+			if strings.HasPrefix(to, "10.1.") {
+				first++
+			}
+			pass(100 * time.Millisecond)
+		}
+		return first
+	}
+	calls(5 * time.Second)
+	if said.count() > 0 {
+		t.Fatalf("%d changes before anything fails", said.count())
+	}
+	for range 7 {
+		for _, b := range tiers["1"] {
+			b.Down()
+		}
+		calls(2 * time.Second)
+		for _, b := range tiers["1"] {
+			b.Up()
+		}
+		calls(2 * time.Second)
+	}
+	stable := time.Now().Add(-2 * time.Second)
+	for time.Since(stable) < 5*time.Minute && calls(time.Second) < 10 {
+		continue
+	}
+	back = time.Since(stable)
+	calls(5 * time.Minute)
+	return said.count(), back
+}

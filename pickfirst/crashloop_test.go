@@ -1,0 +1,70 @@
+package pickfirst
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// dying is a listener whose connections are closed soon after they were accepted.
+type dying struct {
+	net.Listener
+	accepted chan time.Time
+}
+
+func (d *dying) Accept() (net.Conn, error) {
+	conn, err := d.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case d.accepted <- time.Now():
+	default:
+	}
+	time.AfterFunc(50*time.Millisecond, func() { conn.Close() })
+	return conn, nil
+}
+
+// A server that accepts, shakes hands and dies gets a connection after gRPC's backoff, and
+// not as many as its clients can make, however many calls there are.
+func TestCrashLoopOnRealSockets(t *testing.T) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dying{listener, make(chan time.Time, 1000)}
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	go server.Serve(d)
+	defer server.Stop()
+	cc, _ := dial(t, []string{listener.Addr().String()})
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = call(cc, grpc.WaitForReady(true))
+			}
+		}
+	}()
+	defer func() {
+		close(stop)
+		cc.Close()
+		<-stopped
+	}()
+	last := <-d.accepted
+	for _, least := range []time.Duration{800 * time.Millisecond, 1280 * time.Millisecond} {
+		next := <-d.accepted
+		if gap := next.Sub(last); gap < least {
+			t.Errorf("connected again after %v, want at least %v", gap, least)
+		}
+		last = next
+	}
+}
