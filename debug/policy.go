@@ -94,7 +94,7 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 		}
 	case outlierdetection.Details:
 		if len(d.Ejected) > 0 {
-			p.Notes = append(p.Notes, fmt.Sprintf("%d ejected; the endpoints are %v", len(d.Ejected), d.Tier))
+			p.Notes = append(p.Notes, fmt.Sprintf("%d ejected%s", len(d.Ejected), consequence[d.Tier]))
 		}
 	}
 	for i, child := range t.Children {
@@ -160,6 +160,12 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		child.tally = child.Below.tally
 	}
 	return child
+}
+
+// consequence says what becomes of a policy some of whose endpoints are ejected.
+var consequence = map[shell.Condition]string{
+	shell.Emptied:  ", none is left: another priority is used, if there is one",
+	shell.HalfOpen: ", none is left: a few calls show whether that is over",
 }
 
 // badness sorts endpoints: what is wrong comes first.

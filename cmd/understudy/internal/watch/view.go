@@ -102,8 +102,12 @@ func (p *picture) headline(c *debug.Channel) {
 	name := line(nil).add(strong, cut(c.Target, max(narrowest, p.columns-state.cells()-2)))
 	p.lines = append(p.lines, append(name.fill(p.columns-state.cells()), state...))
 	said := c.Said()
-	if c.InUseSince != nil && !c.Idle {
-		said = strings.TrimSuffix(said, ".") + " (for " + ago(c.InUseSince, p.page.Time) + ")."
+	since := c.InUseSince
+	if c.State != "READY" {
+		since = c.Since
+	}
+	if since != nil && !c.Idle {
+		said = strings.TrimSuffix(said, ".") + " (for " + ago(since, p.page.Time) + ")."
 	}
 	p.text(toneOf(c.State), "", said, 3)
 	for _, why := range c.Why {

@@ -27,20 +27,29 @@ func countStates(p *debug.Policy, counts map[string]int, depth int) {
 	}
 	for _, child := range p.Children {
 		counts[child.State]++
+		if child.Ejected != "" {
+			counts[ejected]++
+		}
 	}
 	for state, n := range p.Folded {
 		counts[state] += n
 	}
 }
 
-// ready says how many of some endpoints are READY.
+// ejected is counted beside the states: an endpoint that is ejected has one, too.
+const ejected = "ejected"
+
+// ready says how many of some endpoints are READY, and how many of those shown ejected.
 func ready(counts map[string]int) string {
-	all := 0
+	all := -counts[ejected]
 	for _, n := range counts {
 		all += n
 	}
-	if all == 0 {
+	switch {
+	case all <= 0:
 		return ""
+	case counts[ejected] > 0:
+		return fmt.Sprintf("%d/%d READY, %d ejected", counts["READY"], all, counts[ejected])
 	}
 	return fmt.Sprintf("%d/%d READY", counts["READY"], all)
 }
