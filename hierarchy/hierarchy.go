@@ -58,13 +58,43 @@ func Path(endpoint resolver.Endpoint) []string {
 // Endpoints without a path, and those whose path is empty, are in no group.
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
-	for _, endpoint := range endpoints {
-		p, _ := endpoint.Attributes.Value(pathKey{}).(path)
-		if len(p) == 0 {
-			continue
+	for len(endpoints) > 0 {
+		// Most often those of one group follow each other. Then the group has its place
+		// at once.
+		p := pathOf(endpoints[0])
+		n := 1
+		for n < len(endpoints) && sameGroup(p, pathOf(endpoints[n])) {
+			n++
 		}
-		endpoint.Attributes = endpoint.Attributes.WithValue(pathKey{}, p[1:])
-		groups[p[0]] = append(groups[p[0]], endpoint)
+		if len(p) > 0 {
+			groups[p[0]] = appendBelow(groups[p[0]], endpoints[:n])
+		}
+		endpoints = endpoints[n:]
 	}
 	return groups
+}
+
+func pathOf(endpoint resolver.Endpoint) path {
+	p, _ := endpoint.Attributes.Value(pathKey{}).(path)
+	return p
+}
+
+func sameGroup(a, b path) bool {
+	return len(a) == 0 && len(b) == 0 || len(a) > 0 && len(b) > 0 && a[0] == b[0]
+}
+
+// appendBelow appends the endpoints to the group without the first elements of their
+// paths.
+func appendBelow(group, endpoints []resolver.Endpoint) []resolver.Endpoint {
+	group = slices.Grow(group, len(endpoints))
+	var last path
+	var below any // the rest of last: paths are never modified, so endpoints share it
+	for _, endpoint := range endpoints {
+		if p := pathOf(endpoint); below == nil || !slices.Equal(p, last) {
+			last, below = p, p[1:]
+		}
+		endpoint.Attributes = endpoint.Attributes.WithValue(pathKey{}, below)
+		group = append(group, endpoint)
+	}
+	return group
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc/resolver"
 
@@ -47,7 +48,11 @@ func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 // WithEndpoints returns the state with these endpoints and their addresses alone.
 // Policies made with base.NewBalancerBuilder look only at the addresses.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
-	state.Endpoints, state.Addresses = endpoints, nil
+	n := 0
+	for _, endpoint := range endpoints {
+		n += len(endpoint.Addresses)
+	}
+	state.Endpoints, state.Addresses = endpoints, slices.Grow([]resolver.Address(nil), n)
 	for _, endpoint := range endpoints {
 		state.Addresses = append(state.Addresses, endpoint.Addresses...)
 	}

@@ -94,8 +94,8 @@ const (
 // the next event.
 type Action struct {
 	Kind  Kind
-	Index int // of the address in the list
 	State State
+	Index int // of the address in the list
 	Err   error
 	Count int // for Backoff
 }
