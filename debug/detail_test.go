@@ -3,6 +3,7 @@ package debug
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,9 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 			t.Errorf("it is ejected for %v more, want 29 s", left)
 		}
 		wantTexts(t, page, "ejected by failures in a row, for 29 s more", "1 ejected<")
+		if strings.Contains(page, "because calls to it failed") {
+			t.Errorf("the page says twice that an endpoint is ejected:\n%s", page)
+		}
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/connectivity"
+
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
@@ -32,14 +34,42 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		return c.title()
 	},
 	"opened": func(c *Child) bool { return c.open },
-	"ready": func(c *Child) string {
-		if c.tally.endpoints == 0 {
-			return ""
-		}
-		return fmt.Sprintf("%d of %d endpoints ready", c.tally.ready, c.tally.endpoints)
-	},
+	"facts":  facts,
+	"wrong":  wrong,
 	"folded": folded,
 }).ParseFS(files, "page.html"))
+
+// facts says what there is to say of a priority or locality beside its state.
+func facts(c *Child) (all []string) {
+	if c.Since != nil {
+		all = append(all, printable.Duration(max(0, time.Since(*c.Since))))
+	}
+	if c.Weight > 0 {
+		all = append(all, fmt.Sprintf("weight %d", c.Weight))
+	}
+	if c.tally.endpoints > 0 {
+		all = append(all, fmt.Sprintf("%d of %d endpoints ready", c.tally.ready, c.tally.endpoints))
+	}
+	if c.Scheduled > 0 {
+		all = append(all, fmt.Sprintf("%d calls scheduled", c.Scheduled))
+	}
+	return all
+}
+
+// wrong says what is wrong with an endpoint, or was.
+func wrong(c *Child) (all []string) {
+	if c.Ejected != "" {
+		all = append(all, c.Ejected)
+	}
+	switch {
+	case c.Error == "" || c.Ejected != "" && strings.Contains(c.Error, "is ejected"):
+	case c.State == connectivity.TransientFailure.String():
+		all = append(all, c.Error)
+	default:
+		all = append(all, "last error: "+c.Error)
+	}
+	return all
+}
 
 // percent returns a part in percent, with one digit if it has one.
 func percent(share float64) string {

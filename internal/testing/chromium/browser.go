@@ -58,7 +58,7 @@ func Start() (*Browser, error) {
 	args := []string{
 		"--headless", "--remote-debugging-pipe", "--user-data-dir=" + dir, "--no-first-run", "--disable-gpu",
 		"--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-dev-shm-usage",
-		"--hide-scrollbars", "--force-color-profile=srgb", "--lang=en",
+		"--hide-scrollbars", "--force-color-profile=srgb", "--disable-lcd-text", "--lang=en",
 	}
 	if os.Geteuid() == 0 {
 		args = append(args, "--no-sandbox") // Chromium has none for root
