@@ -87,6 +87,8 @@ func (p *policy) kindOf(from, to string) string {
 		return "poor"
 	case state == core.TransientFailure && p.timedOut(from):
 		return "timeout"
+	case p.passed(from):
+		return "lost"
 	}
 	return "failed"
 }
@@ -138,6 +140,8 @@ func (p *policy) why(child string) string {
 		return p.title(child) + " is not wanted any more"
 	case state == core.TransientFailure:
 		return p.reasonOf(child).String()
+	case p.passed(child):
+		return p.title(child) + " has lost its connections"
 	}
 	if poor := p.poor(child); poor != "" {
 		return p.title(child) + ": " + poor

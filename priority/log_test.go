@@ -110,6 +110,26 @@ func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	})
 }
 
+// A priority that is not waited for has not failed yet: it has lost its connections.
+func TestAFastFailoverSaysWhatWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged.take()
+		r := newRecorder()
+		m := &metrics{count: map[string]int64{}}
+		r.Recorder = m
+		u := update("p0", "p1")
+		u.Config.WarmStandby, u.Config.FastFailover = 1, true
+		r.Script(map[string][]scenario.Reaction{"p0": {{Report: ready}}, "p1": {{Report: ready}}})
+		r.Update(u)
+		r.Report("p0", connecting)
+		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: p0 has lost its connections`)
+		r.Close()
+		if n := m.count["understudy.priority.failovers lbtest:///target p0 p1 lost"]; n != 1 {
+			t.Errorf("counted %v, want one failover because p0 was lost", m.count)
+		}
+	})
+}
+
 func TestFailoversAreLoggedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()

@@ -3,6 +3,7 @@ package priority
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,6 +75,16 @@ func (p *policy) poor(child string) string {
 func (p *policy) timedOut(child string) bool {
 	c := p.children[child]
 	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
+}
+
+// passed returns whether the child is still given time to connect, and is not waited for
+// all the same.
+func (p *policy) passed(child string) bool {
+	if state, exists := p.core.State(child); !exists || state != core.Connecting {
+		return false
+	}
+	_, waits := p.children[child].TimerEnds(failover)
+	return waits && slices.Index(p.config.Priorities, p.chosen) > slices.Index(p.config.Priorities, child)
 }
 
 // String returns the reason with its title.

@@ -17,11 +17,12 @@ func (c *Core) failbackDelay(child *child) time.Duration {
 }
 
 // noteFlaps notes whether the choice of a priority leaves one that had the calls, and
-// starts the time after which the one that is chosen is steady.
+// starts the time after which the one that is chosen is steady. What it notes of one that
+// is left for a higher one, endFailback forgets.
 func (c *Core) noteFlaps(priority int) {
 	if previous := c.currentPriority; previous != none && previous != priority {
 		if left, ok := c.children[c.config.Priorities[previous]]; ok {
-			if left.served && previous < priority {
+			if left.served {
 				c.flap(left)
 			}
 			left.served = false
