@@ -39,6 +39,7 @@ func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a")
 		h.ready("a")
+		time.Sleep(time.Second) // else the connection was short-lived
 		before := len(h.cc.States())
 		h.report(connectivity.Idle, "a")
 		for _, s := range h.cc.States()[before:] {
