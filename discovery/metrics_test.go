@@ -42,6 +42,7 @@ func TestUpdatesAreCounted(t *testing.T) {
 	then("a", "refused", func() { a.say("10.0.0.1:1", "10.0.0.1:1") }) // twice
 	then("a", "refused", func() { a.Fail(fmt.Errorf("at the source: %w", &file.Error{})) })
 	then("b", "accepted", func() { b.Parts([]discovery.Part{{Name: "c", Source: &scripted{}}}) })
+	then("a", "refused", func() { a.Receiver.(interface{ Rejected(error) }).Rejected(errors.New("bad")) })
 	r.Close()
 	then("a", "", func() { a.say("10.0.0.3:1"); a.Fail(errors.New("closed")) })
 }

@@ -260,6 +260,10 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 				}
 			}
 		}
+		refused := attribute.NewSet(attribute.String("grpc.target", targets[0]), attribute.String("understudy.source", "eds"), attribute.String("understudy.source.result", "refused"))
+		if updates := got["understudy.source.updates counter"]; !slices.Contains(updates, refused) {
+			t.Errorf("the update that was refused is not among %v", updates)
+		}
 		for metric, sets := range got {
 			if _, listed := want[metric]; strings.HasPrefix(metric, "understudy.") && !listed {
 				t.Errorf("%s was exported, and is not in the document", metric)

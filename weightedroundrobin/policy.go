@@ -30,7 +30,7 @@ type policy struct {
 	recording  bool                   // calls
 	meter      meter
 	scheduled  weighted.Scheduled[*child] // while calls are recorded
-	addresses  []core.Address // of one endpoint; kept for the next
+	addresses  []core.Address             // of one endpoint; kept for the next
 	logged     struct{ twice, empty, big bool }
 }
 

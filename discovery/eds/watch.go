@@ -33,6 +33,14 @@ func (w *watch) Changed(s adsclient.Snapshot) { w.leave(news{snapshot: s}) }
 // Unknown implements adsclient.Follower.
 func (w *watch) Unknown(err error) { w.leave(news{err: err}) }
 
+// Rejected implements adsclient.Follower. The receiver only takes note of it, so it does
+// not wait for the channel.
+func (w *watch) Rejected(err error) {
+	if r, ok := w.receiver.(interface{ Rejected(error) }); ok {
+		r.Rejected(err)
+	}
+}
+
 // leave replaces older news. One goroutine at a time calls it.
 func (w *watch) leave(n news) {
 	select {

@@ -58,6 +58,7 @@ type Actions struct {
 	Start   []Timer   // timers to start; pass each to Expired when it fires
 	Deliver []Named   // good resources, for their watchers
 	Fail    []Failure // resources of which no good one is known, and why
+	Kept    []Failure // resources of which a bad one was rejected, and the last good one stays
 	Send    *Request  // nil: nothing; else it replaces what was not yet sent: see Replacing
 	Renew   bool      // end the stream, which is no failure, and open another
 }

@@ -123,6 +123,9 @@ func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error)
 	bad.add(name, err)
 	s.stopTimer(a, name)
 	s.fail(a, name, Rejected{err})
+	if w := s.wanted[name]; w.has && w.watchers > 0 {
+		a.Kept = append(a.Kept, Failure{name, Rejected{err}})
+	}
 }
 
 // accept keeps r. The same bytes again change nothing.

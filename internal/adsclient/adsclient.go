@@ -50,6 +50,9 @@ type Watcher interface {
 	// error is one line that names the server and the resource, and wraps nothing.
 	// Absent means that the server has said so, by not sending it in time.
 	Unknown(err error, absent bool)
+	// Rejected is called when a bad resource came in place of a good one, which stays. The
+	// error is like that of Unknown.
+	Rejected(err error)
 	// Reachable(false) is called when the server cannot be reached: a stream ended
 	// without an answer, or nothing came on it within the time that a resource has. It
 	// comes before any error that this causes. Reachable(true) is called when the server

@@ -32,6 +32,9 @@ type Follower interface {
 	Changed(Snapshot)
 	// Unknown is called while there is nothing to be used, each time the reason changes.
 	Unknown(error)
+	// Rejected is called when the server in use sent something bad, in place of which what
+	// it sent before is used on.
+	Rejected(error)
 }
 
 // Follow tells f about a target until it is stopped.

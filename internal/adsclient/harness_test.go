@@ -99,6 +99,8 @@ type notes struct {
 	mu      sync.Mutex
 	list    []string
 	version string // of the last resource
+
+	rejected []string
 }
 
 func (n *notes) add(text string) {
@@ -119,6 +121,12 @@ func (n *notes) Resource(m proto.Message, version string) {
 }
 
 func (n *notes) Unknown(err error, _ bool) { n.add(err.Error()) }
+
+func (n *notes) Rejected(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rejected = append(n.rejected, err.Error())
+}
 
 func (n *notes) Reachable(bool) {}
 

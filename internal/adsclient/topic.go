@@ -82,6 +82,12 @@ func (t *topic) do(a ads.Actions, decoded resources, watchers map[string]map[*wa
 			w.Unknown(err, errors.Is(f.Err, ads.ErrMissing) && !t.client.lost)
 		}
 	}
+	for _, f := range a.Kept {
+		err := refusal{fmt.Errorf("eds: rejected the %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)}
+		for w := range watchers[f.Name] {
+			w.Rejected(err)
+		}
+	}
 	if a.Send != nil && t.requests != nil {
 		t.requests.put(a.Send)
 	}

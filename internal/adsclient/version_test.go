@@ -38,3 +38,29 @@ func TestResourcesHaveVersions(t *testing.T) {
 		versions(second, "a:2", "42")
 	})
 }
+
+// Those who have a good resource hear that a bad one came in its place, and those who have
+// none hear why.
+func TestARejectedResourceIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManager(t, func(s *adstest.Stream) error {
+			s.Recv()
+			bad, worse := adstest.Cluster("a", "10.0.0.1:1"), adstest.Cluster("b", "10.0.0.1:1")
+			bad.Endpoints[0].Priority, worse.Endpoints[0].Priority = 7, 7
+			s.Respond("1", "n1", adstest.Cluster("a", "10.0.0.1:1"))
+			s.Recv()
+			s.Recv() // both are asked for
+			s.Respond("2", "n2", bad, worse)
+			return s.Drain()
+		})
+		a, cancelA := m.watch("a")
+		defer cancelA()
+		expect(t, "a", a.take(), "a:1")
+		b, cancelB := m.watch("b")
+		defer cancelB()
+		expect(t, "b", b.take(), `no endpoints of cluster "b" from passthrough:///TestARejectedResourceIsTold: `)
+		expect(t, "a", a.take())
+		expect(t, "a", a.rejected, `eds: rejected the endpoints of cluster "a" from passthrough:///TestARejectedResourceIsTold: `)
+		expect(t, "b", b.rejected)
+	})
+}

@@ -153,6 +153,16 @@ func (r *viewed) Unknown(err error, absent bool) {
 	})
 }
 
+// Rejected implements Watcher.
+func (r *viewed) Rejected(err error) {
+	r.event(func() bool {
+		if g := r.view.of; g.used == r.view.server {
+			g.follower.Rejected(err)
+		}
+		return false
+	})
+}
+
 // Reachable implements Watcher.
 func (r *viewed) Reachable(is bool) {
 	r.event(func() bool {

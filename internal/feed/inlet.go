@@ -66,6 +66,15 @@ func (in *Inlet) failed(err error, r result) {
 	_ = in.feed.publish(nil) // the source knows that it failed, and tries again anyway
 }
 
+// Rejected takes note of an update that the source refused, for metrics and for those who
+// look: its last answer stays as good as it was. The source has logged that.
+func (in *Inlet) Rejected(err error) {
+	in.feed.count(in.slot, wasRefused)
+	in.feed.mu.Lock()
+	defer in.feed.mu.Unlock()
+	in.slot.wrong(err.Error())
+}
+
 // take makes a tree of an answer and notes it. A complaint says why the answer is an
 // old one.
 func (in *Inlet) take(a topology.Answer, s said, complaint string) (topology.Tree, error) {

@@ -1,0 +1,76 @@
+package weightedroundrobin
+
+import (
+	"runtime"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// readyPicker returns the picker of a policy whose endpoints are READY, after somebody has
+// exported metrics if that is asked for.
+func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
+	t.Helper()
+	recorder := &lbtest.Recorder{}
+	cc := &lbtest.ClientConn{Recorder: recorder}
+	published := make(chan struct{}, 100)
+	cc.OnUpdate(func(balancer.State) { published <- struct{}{} })
+	p := NewBuilder("wrr").Build(cc, balancer.BuildOptions{})
+	t.Cleanup(p.Close)
+	if err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: endpoints(list)}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, sc := range cc.SubConns() {
+		sc.Report(connectivity.Connecting, nil)
+		sc.Report(connectivity.Ready, nil)
+		sc.ReportHealth(connectivity.Ready, nil)
+	}
+	for ready := func() bool { return cc.State().ConnectivityState == connectivity.Ready }; !ready(); {
+		<-published
+	}
+	for exported && recorder.Export()["understudy.picks :///   "] == 0 {
+		cc.State().Picker.Pick(balancer.PickInfo{}) // the meter begins in the background
+		runtime.Gosched()
+	}
+	return cc.State().Picker
+}
+
+// picks are those that a call may meet.
+var pickCases = []struct {
+	name, endpoints string
+	exported        bool
+}{
+	{"several endpoints", "a:3 b:1", false},
+	{"several endpoints, exported", "a:3 b:1", true},
+	{"one endpoint", "a", false},
+	{"one endpoint, exported", "a", true},
+}
+
+// A pick allocates nothing, whether somebody exports metrics or not.
+func TestAPickAllocatesNothing(t *testing.T) {
+	for _, test := range pickCases {
+		picker := readyPicker(t, test.endpoints, test.exported)
+		picker.Pick(balancer.PickInfo{}) // the first makes the schedule
+		if n := testing.AllocsPerRun(1000, func() { picker.Pick(balancer.PickInfo{}) }); n != 0 {
+			t.Errorf("%s: a pick makes %v allocations", test.name, n)
+		}
+	}
+}
+
+func BenchmarkPick(b *testing.B) {
+	for _, test := range pickCases {
+		b.Run(test.name, func(b *testing.B) {
+			picker := readyPicker(b, test.endpoints, test.exported)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					picker.Pick(balancer.PickInfo{})
+				}
+			})
+		})
+	}
+}
