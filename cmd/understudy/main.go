@@ -83,8 +83,17 @@ func complain(w io.Writer, err error) {
 
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "understudy",
-		Short:         "Failover and weighted load balancing for gRPC-Go clients, without a mesh",
+		Use:   "understudy",
+		Short: "Failover and weighted load balancing for gRPC-Go clients, without a mesh",
+		Long: `Failover and weighted load balancing for gRPC-Go clients, without a mesh.
+
+  demo     begin here: backends die, answer errors and come back under real calls
+  explain  what a file of endpoints means, before a channel uses it
+  serve    such files to a fleet
+  watch    which priority a channel uses right now, and why
+
+Exit codes: 0 if all is well, 1 if something failed, 2 if the arguments or a file are
+wrong, and 3 if calls cannot be taken.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -118,7 +127,8 @@ Exits with 1 if the calls do not go where they should.
 
 With --hold nothing is killed: the calls go on until Ctrl-C, and a page on loopback,
 whose address is printed, shows where they go. It has buttons to kill, hang and restore
-a backend, a locality or a priority, to make it answer errors, and to change weights.`,
+a backend, a locality or a priority, to make it answer errors, and to change weights.
+"understudy watch" with that address shows the same in a terminal.`,
 		Args: cobra.NoArgs,
 	}
 	hold := command.Flags().Bool("hold", false, "keep it running, with a page that shows it and has controls")

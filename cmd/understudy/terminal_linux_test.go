@@ -137,9 +137,14 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 			if coloured := strings.Contains(shown, "\x1b[2m"); coloured == (test.env == "NO_COLOR=1") {
 				t.Errorf("with %s the view has colours: %v", test.env, coloured)
 			}
-			term.resize(50, 10)
-			if shown := term.await("q ends"); strings.Contains(shown, left) && name != "for" {
-				t.Errorf("the view ends when the terminal is resized: %q", shown)
+			if name != "for" { // else it may have ended
+				term.resize(50, 10)
+				again := term.await("q ends")
+				for frames := 0; strings.Count(again, "\r\n") != 9; frames++ { // it is drawn each second
+					if again = term.await("q ends"); frames == 20 || strings.Contains(again, left) {
+						t.Fatalf("resized to 10 rows the view is %q", again)
+					}
+				}
 			}
 			test.end(term, command.Process)
 			last := term.await(left)

@@ -18,12 +18,12 @@ With a TARGET it opens a channel of its own, as a program would:
   failover:///a:443,b:443   file:///etc/shop.yaml   eds://server:18000/shop
   srv:///shop.example.com   a:443,b:443             dns:///shop.example.com:443
 
-The target's query takes the options of docs/options.md, such as ?failoverTimeout=5s.
-The channel makes no calls unless --rate is given. Connections on this machine go
-without TLS, all others with it.
+Options of docs/options.md are given by --option, or in the target's query, such as
+?failoverTimeout=5s. The channel makes no calls unless --rate is given. Connections on
+this machine go without TLS, and all others with it unless --insecure is given.
 
-With the URL of a page of debug.Handler it shows the channels of a running program, and
-waits where that is restarted.
+With a URL it shows the channels of a running program that serves debug.Handler there,
+and waits while that is restarted.
 
 In a terminal the view is redrawn, and q or Ctrl-C ends it. Elsewhere each event is a
 line, with the tree below where another priority is used; with -o json each event is
@@ -36,7 +36,7 @@ Exit codes, when the watch is ended by a key, a signal or --for:
   3  calls could not be taken then: they wait or fail`
 
 const examples = `  understudy watch 'file:///etc/shop.yaml?failoverTimeout=5s'
-  understudy watch us.example.com:443,eu.example.com:443 --rate 10
+  understudy watch us.example.com:443,eu.example.com:443 --rate 10 --option outlierDetection=true
   understudy watch http://127.0.0.1:8080/debug/understudy/
   understudy watch --for 5s -o json eds://127.0.0.1:18000/shop`
 
@@ -52,6 +52,7 @@ func Command() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	flags := command.Flags()
+	flags.StringArrayVar(&o.Dial.Options, "option", nil, "`NAME=VALUE` of an option of the channel, as in the query of a target (docs/options.md); may be repeated")
 	flags.Float64Var(&o.Rate, "rate", 0, "`calls` of grpc.health.v1.Health/Check to make each second, at most 1000")
 	flags.StringVar(&o.Service, "service", "", "`service` whose health these calls ask for; the server's own if none is given")
 	flags.DurationVar(&o.Timeout, "timeout", time.Second, "`duration` that each of these calls may take")
@@ -76,7 +77,7 @@ func Command() *cobra.Command {
 }
 
 // forTargets are the flags that a page has no use for.
-var forTargets = []string{"rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
+var forTargets = []string{"option", "rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
 
 // check says what is wrong with the options.
 func (o *Options) check(output string, flags *pflag.FlagSet) (err error) {

@@ -20,6 +20,7 @@ import (
 
 // Dial says how a channel is made.
 type Dial struct {
+	Options       []string // of the channel, NAME=VALUE, as in the target's query
 	TLS           TLS
 	XDSInsecure   bool          // to the management server
 	ServiceConfig string        // in JSON
@@ -42,9 +43,28 @@ func ours(target string) string {
 	return "failover:///" + target
 }
 
+// withOptions returns a target with more parameters, each NAME=VALUE.
+func withOptions(target string, options []string) (string, error) {
+	for _, option := range options {
+		name, value, found := strings.Cut(option, "=")
+		if !found || name == "" {
+			return "", fmt.Errorf("--option %q: want NAME=VALUE, such as failoverTimeout=5s", option)
+		}
+		separator := "?"
+		if strings.Contains(target, "?") {
+			separator = "&"
+		}
+		target += separator + url.QueryEscape(name) + "=" + url.QueryEscape(value)
+	}
+	return target, nil
+}
+
 // dial makes a channel. It fails if the target has mistakes.
 func (d Dial) dial(target string) (*grpc.ClientConn, error) {
-	target = ours(target)
+	target, err := withOptions(ours(target), d.Options)
+	if err != nil {
+		return nil, err
+	}
 	creds, err := d.TLS.credentials()
 	if err != nil {
 		return nil, err

@@ -75,10 +75,16 @@ func (p *picture) source(s debug.Source) {
 	if s.Answered != nil {
 		text += " " + ago(s.Answered, p.page.Time) + " ago"
 	}
+	if s.Version != "" {
+		text += " with version " + s.Version
+	}
 	text += fmt.Sprintf(", %s, %s", count(s.Endpoints, "endpoint"), countOf(s.Priorities, "priority", "priorities"))
 	t := faint
-	if s.Error != "" {
+	switch {
+	case s.Error != "":
 		t, text = bad, text+": "+s.Error
+	case s.LastError != "" && s.LastErrorAt != nil:
+		text += "; last wrong " + ago(s.LastErrorAt, p.page.Time) + " ago: " + s.LastError
 	}
 	p.text(t, "", text, 2)
 }

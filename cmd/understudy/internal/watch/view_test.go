@@ -59,7 +59,7 @@ func failedOver() *debug.Page {
 	return &debug.Page{Time: noon, Channels: []*debug.Channel{{
 		ID: 1, Target: "file:///etc/shop.yaml", State: "READY", Since: before(11 * time.Second), InUse: "p1 eu-west", InUseSince: before(11 * time.Second),
 		Why:     []string{"p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443"},
-		Sources: []debug.Source{{State: "answered", Answered: before(time.Hour), Endpoints: 8, Priorities: 3}}, Tree: tree,
+		Sources: []debug.Source{{State: "answered", Version: "1f3a9c20", Answered: before(time.Hour), Endpoints: 8, Priorities: 3}}, Tree: tree,
 		Events: []debug.Event{
 			{Time: *before(11 * time.Second), Text: "p1 eu-west is READY"},
 			{Time: *before(12 * time.Second), Text: "failover from p0 us-east/a, us-east/b to p1 eu-west, which is CONNECTING, after 1 ms: p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443 (3 endpoints)"},
@@ -83,6 +83,10 @@ func TestView(t *testing.T) {
 	used.Below.Children[0].Below = endpoints("10.1.0", 1000, 1, 1)
 	calls := &tally{rate: 10, now: Tally{Sent: 120, Answered: 115, Failed: 4, InFlight: 1, LastError: "DEADLINE_EXCEEDED: context deadline exceeded"}, last: "SERVING by 10.1.0.1:443 in 3 ms", at: noon.Add(-12 * time.Second)}
 	idle := failedOver()
+	wrong := failedOver()
+	wrong.Channels[0].Sources = append(wrong.Channels[0].Sources,
+		debug.Source{Name: "a.example.com:443", State: "failed", Error: "no such host", LastError: "no such host", LastErrorAt: before(time.Minute)},
+		debug.Source{Name: "b.example.com:443", State: "answered", Answered: before(time.Minute), LastError: "no such host", LastErrorAt: before(time.Hour), Endpoints: 1, Priorities: 1})
 	idle.Channels[0].Idle, idle.Channels[0].State = true, "IDLE"
 	for name, test := range map[string]struct {
 		view          view
@@ -98,6 +102,7 @@ func TestView(t *testing.T) {
 		"never.txt": {view{source: "http://127.0.0.1:1/", lost: errors.New("connection refused by 127.0.0.1:1"), since: *before(3 * time.Second)}, 80, 40},
 		"none.txt":  {view{page: &debug.Page{}}, 80, 40},
 		"idle.txt":  {view{page: idle}, 80, 9},
+		"wrong.txt": {view{page: wrong}, 80, 40},
 	} {
 		test.view.now = noon
 		lines := test.view.render(test.columns, test.rows)

@@ -1,12 +1,12 @@
 package watch
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -44,9 +44,17 @@ func TestATargetIsWatched(t *testing.T) {
 // Where calls can be taken at the end, all is well; calls that end with the watch did not
 // fail.
 func TestAWatchThatEndsWell(t *testing.T) {
-	b := newBackend(t)
-	w := begin(t, Options{Target: b.address, Lines: true, Rate: 100, For: 2 * time.Second})
+	called := make(chan bool, 1000)
+	b := newBackend(t, grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		called <- true
+		return handle(ctx, request)
+	}))
+	w := begin(t, Options{Target: b.address, Lines: true, Rate: 100})
 	w.await("Calls go to p0 " + b.address)
+	for range 5 {
+		<-called
+	}
+	w.quit()
 	last := w.await(" calls ")
 	if !strings.Contains(last, "were answered and 0 failed") || strings.Contains(last, "of 0 calls") {
 		t.Errorf("the last line is %q", last)
