@@ -1,6 +1,7 @@
 package eds
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -107,7 +108,8 @@ func TestServersAtRandom(t *testing.T) {
 			for i := range addresses {
 				catalogues = append(catalogues, adstest.NewCatalogue(shopOf(prefixes[i], "a", "b")...))
 			}
-			defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+			target := fmt.Sprintf("eds://%s,%s/shop?cds=true&fallbackOnReachabilityOnly=%v", server, second, seed%2 == 1)
+			defer s.open(s.builder(), target)()
 			lists := [][]string{{"a"}, {"a", "b"}, {"b", "a"}, {"c"}, {"b", "c", "a"}}
 			began := false
 			for range 60 {

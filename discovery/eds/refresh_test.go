@@ -1,0 +1,90 @@
+package eds
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// rotating is DNS in which each look-up of a name has the next of its answers, in a circle.
+type rotating struct {
+	mu      sync.Mutex
+	answers map[string][]string
+	lookups map[string]int
+}
+
+func (*rotating) Scheme() string { return "dns" }
+
+func (d *rotating) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	w := &rotatingName{d, target.Endpoint(), cc}
+	w.ResolveNow(resolver.ResolveNowOptions{})
+	return w, nil
+}
+
+type rotatingName struct {
+	dns  *rotating
+	name string
+	cc   resolver.ClientConn
+}
+
+func (w *rotatingName) ResolveNow(resolver.ResolveNowOptions) {
+	d := w.dns
+	d.mu.Lock()
+	answers := d.answers[w.name]
+	answer := answers[d.lookups[w.name]%len(answers)]
+	d.lookups[w.name]++
+	d.mu.Unlock()
+	var state resolver.State
+	for a := range strings.FieldsSeq(answer) {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	_ = w.cc.UpdateState(state)
+}
+
+func (*rotatingName) Close() {}
+
+// The names in clusters are looked up again by the target's refresh, and an address leaves
+// after as many answers without it as the target says: answers that rotate three subsets
+// for an hour change nothing where that is 3, and do where it is 2.
+func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
+	for parameters, quiet := range map[string]bool{"&refresh=30s&removeAfter=3": true, "&refresh=30s": false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(t)
+			defer s.end()
+			dns := &rotating{
+				answers: map[string][]string{"logical.test:1": {"10.1.0.1:1", "10.1.0.2:1", "10.1.0.3:1"}, "strict.test:1": {"10.2.0.1:1", "10.2.0.2:1", "10.2.0.3:1"}},
+				lookups: make(map[string]int),
+			}
+			strict := adstest.LogicalDNS("strict", "strict.test", 1)
+			strict.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
+			s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "logical", "strict"), adstest.LogicalDNS("logical", "logical.test", 1), strict).Serve)
+			network := &adsclient.Network{Dial: s.dial}
+			b := NewBuilder(WithInsecure(), failover.WithResolvers(dns), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
+			defer s.open(b, "eds://"+server+"/shop?cds=true"+parameters)()
+			time.Sleep(3 * 34 * time.Second) // all subsets were seen
+			const all = `10.1.0.1:1 logical, 10.1.0.2:1 logical, 10.1.0.3:1 logical, 10.2.0.1:1 strict/child0, 10.2.0.2:1 strict/child0, 10.2.0.3:1 strict/child0 of ["logical","strict/child0"]`
+			if got := s.saw(); strings.HasSuffix(got, all) != quiet {
+				t.Errorf("%s: channel saw\n%s", parameters, got)
+			}
+			time.Sleep(time.Hour)
+			if got := s.saw(); (got == "") != quiet {
+				t.Errorf("%s: in an hour the channel saw\n%s", parameters, got)
+			}
+			for name, n := range dns.lookups {
+				if n < 100 || n > 150 {
+					t.Errorf("%s: %s was looked up %d times in an hour", parameters, name, n)
+				}
+			}
+		})
+	}
+}
