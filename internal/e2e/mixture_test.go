@@ -193,7 +193,8 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	added := time.Now()
 	stop := waiting(t, cc)
 	awaitName(ctx, t, cc, "second")
-	if took, most := time.Since(added), refresh*11/10+time.Second; took > most {
+	// A busy machine takes its time; the bound without that is TestABackendThatIsAddedAndRemoved's.
+	if took, most := time.Since(added), refresh*11/10+15*time.Second; took > most {
 		t.Errorf("the second backend was used after %v, want %v at most", took, most)
 	}
 	if calls, failures := stop(); failures > 0 || calls == 0 {
