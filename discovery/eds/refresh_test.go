@@ -88,3 +88,69 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 		})
 	}
 }
+
+// pending is DNS that says nothing until it is told to.
+type pending struct {
+	mu   sync.Mutex
+	open []resolver.ClientConn
+}
+
+func (*pending) Scheme() string { return "dns" }
+
+func (d *pending) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = append(d.open, cc)
+	return d, nil
+}
+
+func (*pending) ResolveNow(resolver.ResolveNowOptions) {}
+func (*pending) Close()                                {}
+
+// The second server's list waits for a name that is being looked up. Meanwhile the first
+// server's clusters are used as they were, not with the second's endpoints.
+func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		dns := &pending{}
+		first := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "b"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1"), adstest.EDS("b"), adstest.Cluster("b", "10.1.0.2:1"))
+		other := adstest.NewCatalogue(adstest.Aggregate("shop", "a", "name"), adstest.EDS("a"), adstest.Cluster("a", "10.2.0.1:1"), adstest.LogicalDNS("name", "name.test", 1))
+		s.start(server, first.Serve)
+		s.start(second, other.Serve)
+		network := &adsclient.Network{Dial: s.dial}
+		b := NewBuilder(WithInsecure(), failover.WithResolvers(dns), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
+		defer s.open(b, "eds://"+server+","+second+"/shop?cds=true&fallbackOnReachabilityOnly=true")()
+		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
+		s.stop(server)
+		time.Sleep(9 * time.Second)
+		s.expect("")
+		for _, cc := range dns.open {
+			_ = cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.9.0.1:1"}}}}})
+		}
+		s.expect(`10.2.0.1:1 a/child0, 10.9.0.1:1 name of ["a/child0","name"]`)
+	})
+}
+
+// A server that is back after a channel was idle has the endpoints, but not the clusters:
+// what was known of these is used, and the endpoints are followed.
+func TestEndpointsAreFollowedWithoutClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:1")).Serve)
+		b := s.builder()
+		closeIt := s.open(b, "eds://"+server+"/shop?cds=true")
+		s.expect(`10.1.0.1:1 a/child0 of ["a/child0"]`)
+		closeIt()
+		s.stop(server)
+		without := adstest.NewCatalogue(adstest.Cluster("a", "10.1.0.2:1"))
+		s.start(server, without.Serve)
+		time.Sleep(time.Minute)
+		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		time.Sleep(time.Minute)
+		s.expect(`10.1.0.2:1 a/child0 of ["a/child0"]`)
+		without.Set(adstest.Cluster("a", "10.1.0.3:1"))
+		s.expect(`10.1.0.3:1 a/child0 of ["a/child0"]`)
+	})
+}
