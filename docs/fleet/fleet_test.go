@@ -99,7 +99,7 @@ func TestRunWritesAPageAndAPlot(t *testing.T) {
 			t.Errorf("the page has no %q:\n%s", want, written)
 		}
 	}
-	for name, want := range map[string]int{"load.svg": 3, "calls.svg": 2, "connections.svg": 3} {
+	for name, want := range map[string]int{"load.svg": 3, "calls.svg": 6, "connections.svg": 7} {
 		if got := polylines(t, filepath.Join(directory, name)); got != want {
 			t.Errorf("%s has %d lines, want %d", name, got, want)
 		}

@@ -14,8 +14,22 @@ const (
 	left, right, top, bottom = 70, 590, 50, 370
 )
 
-// colours tell the lines apart, also for those who do not see red and green.
-var colours = []string{"#d55e00", "#0072b2", "#777777"}
+// style has the colours, for readers whose pages are light or dark. They tell lines apart,
+// also for those who do not see red and green. Class c0 is the first line, f0 its label.
+const style = `<style>
+.back{fill:#fff}.ink{fill:#222}.grid{stroke:#ddd}.mark{stroke:#aaa;stroke-dasharray:3 3}polyline{fill:none;stroke-width:2}.thin{stroke-width:1.2}
+.c0{stroke:#d55e00}.c1{stroke:#0072b2}.c2{stroke:#777}.f0{fill:#d55e00}.f1{fill:#0072b2}.f2{fill:#666}
+@media (prefers-color-scheme:dark){.back{fill:#0d1117}.ink{fill:#d6dde5}.grid{stroke:#2b3138}.mark{stroke:#5b636d}
+.c0{stroke:#ff9248}.c1{stroke:#5cb8ff}.c2{stroke:#a3abb5}.f0{fill:#ff9248}.f1{fill:#5cb8ff}.f2{fill:#a3abb5}}
+</style>
+`
+
+// begin writes what each image begins with.
+func begin(b *strings.Builder) {
+	fmt.Fprintf(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\">\n", width, height, width, height)
+	b.WriteString(style)
+	fmt.Fprintf(b, "<rect width=\"%d\" height=\"%d\" class=\"back\"/>\n", width, height)
+}
 
 // axes place a number of calls, and an overload on a logarithmic scale.
 type axes struct {
@@ -40,13 +54,11 @@ func plot(f fleet, results []result) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\">\n",
-		width, height, width, height)
-	fmt.Fprintf(&b, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", width, height)
-	text(&b, left, top-24, "start", "#222222", "the largest load, as a multiple of its fair share")
+	begin(&b)
+	text(&b, left, top-24, "start", "ink", "the largest load, as a multiple of its fair share")
 	grid(&b, a)
 	for i, r := range results {
-		line(&b, a, r, colours[i%len(colours)])
+		line(&b, a, r, i)
 	}
 	labels(&b, a, results)
 	b.WriteString("</svg>\n")
@@ -55,23 +67,23 @@ func plot(f fleet, results []result) string {
 
 func grid(b *strings.Builder, a axes) {
 	for o := 1.0; o <= a.most; o *= 10 {
-		fmt.Fprintf(b, "<path d=\"M%d %.1fH%d\" stroke=\"#dddddd\"/>\n", left, a.y(o), right)
-		text(b, left-10, a.y(o)+4, "end", "#222222", fmt.Sprintf("%.0f×", o))
+		fmt.Fprintf(b, "<path d=\"M%d %.1fH%d\" class=\"grid\"/>\n", left, a.y(o), right)
+		text(b, left-10, a.y(o)+4, "end", "ink", fmt.Sprintf("%.0f×", o))
 	}
 	for _, calls := range shown {
 		if calls <= a.calls {
-			text(b, a.x(calls), bottom+22, "middle", "#222222", fmt.Sprint(calls))
+			text(b, a.x(calls), bottom+22, "middle", "ink", fmt.Sprint(calls))
 		}
 	}
-	text(b, (left+right)/2, bottom+42, "middle", "#222222", "calls that each client has made")
+	text(b, (left+right)/2, bottom+42, "middle", "ink", "calls that each client has made")
 }
 
-func line(b *strings.Builder, a axes, r result, colour string) {
+func line(b *strings.Builder, a axes, r result, class int) {
 	var points strings.Builder
 	for k, o := range r.overload {
 		fmt.Fprintf(&points, "%.1f,%.1f ", a.x(k+1), a.y(o))
 	}
-	fmt.Fprintf(b, "<polyline points=%q fill=\"none\" stroke=%q stroke-width=\"2\"/>\n", strings.TrimSpace(points.String()), colour)
+	fmt.Fprintf(b, "<polyline points=%q class=\"c%d\"/>\n", strings.TrimSpace(points.String()), class)
 }
 
 // labels names each line at its end, from the lowest up, keeping the names apart.
@@ -86,10 +98,10 @@ func labels(b *strings.Builder, a axes, results []result) {
 	below := math.Inf(1)
 	for _, i := range order {
 		below = min(a.y(end(i))+4, below-apart)
-		text(b, right+8, below, "start", colours[i%len(colours)], results[i].name)
+		text(b, right+8, below, "start", fmt.Sprintf("f%d", i), results[i].name)
 	}
 }
 
-func text(b *strings.Builder, x, y float64, anchor, colour, s string) {
-	fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=%q fill=%q>%s</text>\n", x, y, anchor, colour, s)
+func text(b *strings.Builder, x, y float64, anchor, class, s string) {
+	fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=%q class=%q>%s</text>\n", x, y, anchor, class, s)
 }

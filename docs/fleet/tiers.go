@@ -3,7 +3,6 @@ package main
 import (
 	_ "embed"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,20 +15,28 @@ var recorded string
 
 // record is a fleet's life, second by second.
 type record struct {
-	clients, backends, callMillis, bytes, goroutines int
-	seconds                                          [][]int
+	clients, backends, callMillis int
+	cost, connection              cost // of a client, and of one of its connections to a backend
+	seconds                       [][]int
 }
 
-// The columns of a second: of the backend of p0, and of p1, that was sent most calls, and
-// of those that were asked for most connections; of the management server; calls that failed.
-const (
-	calls0 = iota
-	calls1
-	connections0
-	connections1
-	control
-	failed
-)
+// cost is what takes so much memory and so many goroutines.
+type cost struct{ bytes, goroutines int }
+
+// The columns of a second are the calls that each backend was sent, those of p0 first; the
+// connections that each was asked for; those that the management server was asked for; and
+// calls that failed.
+func (r record) calls(priority int) (from, to int) {
+	return priority * r.backends, (priority + 1) * r.backends
+}
+
+func (r record) connections(priority int) (from, to int) {
+	from, to = r.calls(priority)
+	return from + 2*r.backends, to + 2*r.backends
+}
+
+func (r record) control() int { return 4 * r.backends }
+func (r record) failed() int  { return 4*r.backends + 1 }
 
 // phases are what befell the fleet, from which second on.
 var phases = []struct {
@@ -59,11 +66,17 @@ func parseRecord(text string) (record, error) {
 		}
 		rows = append(rows, row)
 	}
-	if len(rows) != phases[len(phases)-1].from+1 || len(rows[0]) != 5 || len(rows[1]) != failed+1 {
+	if len(rows) != phases[len(phases)-1].from+1 || len(rows[0]) != 7 {
 		return record{}, fmt.Errorf("tiers.csv: %d lines, want the fleet and a line for each of %d seconds", len(rows), phases[len(phases)-1].from)
 	}
 	h := rows[0]
-	return record{h[0], h[1], h[2], h[3], h[4], rows[1:]}, nil
+	r := record{clients: h[0], backends: h[1], callMillis: h[2], cost: cost{h[3], h[4]}, connection: cost{h[5], h[6]}, seconds: rows[1:]}
+	for i, s := range r.seconds {
+		if len(s) != r.failed()+1 {
+			return record{}, fmt.Errorf("tiers.csv, line %d: %d columns, want %d", i+2, len(s), r.failed()+1)
+		}
+	}
+	return r, nil
 }
 
 // column returns one column, from one second to before another.
@@ -71,6 +84,15 @@ func (r record) column(c, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
 		all = append(all, s[c])
+	}
+	return all
+}
+
+// busiest returns the largest of some columns, in each of some seconds.
+func (r record) busiest(first, end, from, to int) []int {
+	var all []int
+	for _, s := range r.seconds[from:to] {
+		all = append(all, slices.Max(s[first:end]))
 	}
 	return all
 }
@@ -85,18 +107,24 @@ func steady(column []int) int {
 // tiersPage returns the page.
 func tiersPage(r record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, tiersText, thousands(r.clients), r.backends, float64(r.callMillis)/1000, r.bytes>>10, r.goroutines, r.bytes*r.clients>>20)
+	base := cost{r.cost.bytes - r.backends*r.connection.bytes, r.cost.goroutines - r.backends*r.connection.goroutines}
+	fmt.Fprintf(&b, tiersText, thousands(r.clients), r.backends, float64(r.callMillis)/1000)
 	for i, p := range phases[:len(phases)-1] {
 		to := phases[i+1].from
-		col := func(c int) []int { return r.column(c, p.from, to) }
-		cell := func(c int) string { return fmt.Sprintf("%d / %d", slices.Max(col(c)), steady(col(c))) }
+		cell := func(column []int) string {
+			return fmt.Sprintf("%s / %s", thousands(slices.Max(column)), thousands(steady(column)))
+		}
+		busiest := func(first, end int) string { return cell(r.busiest(first, end, p.from, to)) }
 		lost := 0
-		for _, n := range col(failed) {
+		for _, n := range r.column(r.failed(), p.from, to) {
 			lost += n
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %d |\n", p.name, cell(calls0), cell(calls1), cell(connections0), cell(connections1), cell(control), lost)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %d |\n", p.name, busiest(r.calls(0)), busiest(r.calls(1)),
+			busiest(r.connections(0)), busiest(r.connections(1)), cell(r.column(r.control(), p.from, to)), lost)
 	}
-	fmt.Fprintf(&b, tiersEnd, r.clients*1000/r.callMillis/r.backends)
+	fmt.Fprintf(&b, tiersEnd, r.clients*1000/r.callMillis/r.backends,
+		r.cost.bytes>>10, r.cost.goroutines, r.backends, r.connection.bytes>>10, r.connection.goroutines, base.bytes>>10, base.goroutines,
+		thousands(r.clients), r.cost.bytes*r.clients>>20, thousands(10<<30/r.cost.bytes/100*100))
 	return b.String()
 }
 
@@ -108,10 +136,8 @@ const tiersText = `# A fleet that loses a tier
 are two priorities of %d backends, which have equal weights, and each client makes a call
 every %.0f s that waits for ready. All clients start at the same moment. Then the backends
 of p0 restart one after the other, 20 s apart: each says GOAWAY, and listens again after 5 s.
-Later p0 is lost, comes back, and the management server is lost and comes back.
-
-A client, with its share of the servers, takes %d KB and %d goroutines here, four
-connections among them: %d MB for all.
+Later p0 is lost, comes back, and the management server is lost and comes back. The network
+has no delay: what all clients do at once comes in the same second.
 
 ## Peak against steady
 
@@ -123,9 +149,9 @@ phase / the median of its last half minute. Connections that were refused count.
 `
 
 const tiersEnd = `
-![Calls a second at the busiest backend of each priority](calls.svg)
+![Calls a second at each backend](calls.svg)
 
-![Connections a second at the backend, and the management server, that is asked for most](connections.svg)
+![Connections a second that each backend, and the management server, is asked for](connections.svg)
 
 What follows from this:
 
@@ -136,70 +162,47 @@ What follows from this:
   that was connected first, and each client then takes the others before it comes back to
   that one. All get their share over a few calls, but in one second one backend has more
   than another: that is why the busiest one has more than its fair share of %d a second.
+  What makes clients connect at different times, as the return of p0 does, ends that.
 - **A restart** is felt by all clients at once, since each has a connection to each backend.
   They come back at once, too, after GOAWAY, and are refused, twice within the first second
   or so; gRPC's backoff spreads them a little more with each attempt. The calls move to the
   other backends.
-- **When p0 is lost**, its connections fail at once and everybody connects to p1 within
-  two seconds. p1 then has the load of p0, and nothing is lost; but its backends must stand as
-  many handshakes in that time as there are clients. No client connects ahead of that.
+- **When p0 is lost**, its connections fail at once and everybody connects to p1 in the same
+  second. p1 then has the load of p0, and nothing is lost; but each of its backends must stand
+  as many handshakes in that second as there are clients. No client connects ahead of that,
+  unless warmStandby is set ([options](../options.md)).
 - **When p0 is back**, backoff spreads the return over half a minute: p0's peak is its steady
   load. The longer a tier is away, the wider the spread, up to gRPC's two minutes.
 - **Without a control plane** nothing changes for calls. When it is back, the clients'
   streams come back with the backoff, not all at once; while it is refused, they ask at first
   all in the same second.
+
+## How many clients fit
+
+A client takes %d KB and %d goroutines here, both ends of its %d connections to backends and
+of its stream among them. A connection more costs %d KB and %d goroutines, so that %d KB and
+%d goroutines are left for the channel, its tree and its stream. %s clients take %d MB, and
+10 GB hold about %s. Go's collector lets the process grow to twice that.
 `
-
-// line of a plot over time.
-type series struct {
-	name   string
-	values []int
-}
-
-// timePlot returns lines over the seconds, with the phases, as an SVG image.
-func timePlot(title string, r record, lines ...series) string {
-	most := 1
-	for _, s := range lines {
-		most = max(most, slices.Max(s.values))
-	}
-	step := int(math.Pow(10, math.Floor(math.Log10(float64(most)))))
-	if most/step < 3 {
-		step = max(1, step/2)
-	}
-	x := func(second int) float64 { return left + float64(second)/float64(len(r.seconds))*(right-left) }
-	y := func(n int) float64 { return bottom - float64(n)/float64(most)*(bottom-top) }
-	var b strings.Builder
-	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\">\n",
-		width, height, width, height)
-	fmt.Fprintf(&b, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", width, height)
-	text(&b, left, top-24, "start", "#222222", title)
-	for n := 0; n <= most; n += step {
-		fmt.Fprintf(&b, "<path d=\"M%d %.1fH%d\" stroke=\"#dddddd\"/>\n", left, y(n), right)
-		text(&b, left-10, y(n)+4, "end", "#222222", thousands(n))
-	}
-	for i, p := range phases[:len(phases)-1] {
-		fmt.Fprintf(&b, "<path d=\"M%.1f %dV%d\" stroke=\"#bbbbbb\" stroke-dasharray=\"3 3\"/>\n", x(p.from), top, bottom)
-		text(&b, x(p.from)+3, float64(bottom+18+14*(i%2)), "start", "#222222", p.name)
-	}
-	text(&b, right, bottom+48, "end", "#222222", "ten minutes")
-	for i, s := range lines {
-		var points strings.Builder
-		for second, n := range s.values {
-			fmt.Fprintf(&points, "%.1f,%.1f ", x(second), y(n))
-		}
-		fmt.Fprintf(&b, "<polyline points=%q fill=\"none\" stroke=%q stroke-width=\"1.5\"/>\n", strings.TrimSpace(points.String()), colours[i])
-		text(&b, right+8, float64(top+20*(i+1)), "start", colours[i], s.name)
-	}
-	b.WriteString("</svg>\n")
-	return b.String()
-}
 
 // tiers returns the page and its plots, by name of the file.
 func tiers(r record) map[string]string {
-	all := func(c int) []int { return r.column(c, 0, len(r.seconds)) }
+	lines := func(name string, class, from, to int) (list []series) {
+		for c := from; c < to; c++ {
+			list = append(list, series{name, class, r.column(c, 0, len(r.seconds))})
+			name = "" // one label for all of a priority
+		}
+		return list
+	}
+	of := func(columns func(int) (int, int)) []series {
+		from0, to0 := columns(0)
+		from1, to1 := columns(1)
+		return append(lines("p0", 0, from0, to0), lines("p1", 1, from1, to1)...)
+	}
+	asked := append(of(r.connections), series{"control plane", 2, r.column(r.control(), 0, len(r.seconds))})
 	return map[string]string{
 		"tiers.md":        tiersPage(r),
-		"calls.svg":       timePlot("calls a second at the busiest backend", r, series{"p0", all(calls0)}, series{"p1", all(calls1)}),
-		"connections.svg": timePlot("connections asked for in a second", r, series{"a backend of p0", all(connections0)}, series{"one of p1", all(connections1)}, series{"control plane", all(control)}),
+		"calls.svg":       timePlot("calls a second, a line for each backend", linear, of(r.calls)),
+		"connections.svg": timePlot("connections asked for in a second, a line for each backend", logarithmic, asked),
 	}
 }

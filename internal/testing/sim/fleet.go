@@ -23,20 +23,22 @@ type FleetConfig struct {
 	CallEach time.Duration // by each client
 }
 
-// Second is what one second brought to the backend of each priority that got most.
+// Second is what one second brought to each backend, those of p0 before those of p1.
 type Second struct {
-	Calls       [2]int // that the busiest backend of p0 and of p1 was sent
-	Connections [2]int // that were asked for at the one that was asked most
-	Control     int    // connections that the management server was asked for
-	Failed      int    // calls, of all clients
+	Calls       []int // that it was sent
+	Connections []int // that it was asked for
+	Control     int   // connections that the management server was asked for
+	Failed      int   // calls, of all clients
 }
 
 // FleetRecord is what became of a fleet.
 type FleetRecord struct {
-	Seconds    []Second
-	Bytes      uint64 // of heap and stacks, for each client, servers' share among it
-	Goroutines int    // likewise
+	Seconds []Second
+	Cost    Cost // of each client
 }
+
+// Cost is what takes so much memory, of heap and stacks, and so many goroutines.
+type Cost struct{ Bytes, Goroutines int }
 
 // The seconds at which something befalls a fleet.
 const (
@@ -67,7 +69,58 @@ type fleet struct {
 
 // RunFleet lets a fleet live for ten minutes. It must be called inside a bubble.
 func RunFleet(config FleetConfig) (FleetRecord, error) {
-	f := &fleet{config: config, network: NewNetwork(func(string, ...any) {}), calls: make(map[string]*atomic.Int64)}
+	before := costOfAll()
+	f, stop, err := begin(config)
+	if err != nil {
+		return FleetRecord{}, err
+	}
+	var record FleetRecord
+	last := f.totals()
+	for second := range FleetEnd {
+		f.befall(second)
+		pass(time.Second)
+		now := f.totals()
+		record.Seconds = append(record.Seconds, f.second(last, now))
+		last = now
+		if second == FleetRestart/2 {
+			record.Cost = costOfAll().less(before).each(config.Clients)
+		}
+	}
+	stop()
+	return record, nil
+}
+
+// FleetCost returns what each client of a fleet costs half a minute after its start. It
+// must be called inside a bubble.
+func FleetCost(config FleetConfig) (Cost, error) {
+	before := costOfAll()
+	_, stop, err := begin(config)
+	if err != nil {
+		return Cost{}, err
+	}
+	defer stop()
+	pass(FleetRestart / 2 * time.Second)
+	return costOfAll().less(before).each(config.Clients), nil
+}
+
+// costOfAll returns what the process takes now.
+func costOfAll() Cost {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first one left to finalizers and pools
+	runtime.ReadMemStats(&m)
+	return Cost{int(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()} //nolint:gosec // less than 8 EB
+}
+
+func (c Cost) less(before Cost) Cost {
+	return Cost{c.Bytes - before.Bytes, c.Goroutines - before.Goroutines}
+}
+
+func (c Cost) each(clients int) Cost { return Cost{c.Bytes / clients, c.Goroutines / clients} }
+
+// begin starts a fleet, and its calls.
+func begin(config FleetConfig) (f *fleet, stop func(), err error) {
+	f = &fleet{config: config, network: NewNetwork(func(string, ...any) {}), calls: make(map[string]*atomic.Int64)}
 	truth := make(Truth, len(f.tiers))
 	for tier := range f.tiers {
 		l := Locality{Zone: string(rune('a' + tier)), Weight: 1}
@@ -82,37 +135,19 @@ func RunFleet(config FleetConfig) (FleetRecord, error) {
 		truth[tier] = Tier{l}
 	}
 	f.control = newControl(f.network, newLog(), controlAddress, false, truth)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	goroutines := runtime.NumGoroutine()
 	if err := f.start(); err != nil {
-		return FleetRecord{}, err
+		return nil, nil, err
 	}
 	done := make(chan struct{})
 	var clients sync.WaitGroup
 	for _, cc := range f.channels {
 		clients.Go(func() { f.traffic(cc, done) })
 	}
-	var record FleetRecord
-	last := f.totals()
-	for second := range FleetEnd {
-		f.befall(second)
-		pass(time.Second)
-		now := f.totals()
-		record.Seconds = append(record.Seconds, f.second(last, now))
-		last = now
-		if second == FleetRestart/2 {
-			runtime.GC()
-			runtime.ReadMemStats(&after)
-			record.Bytes = (after.HeapInuse + after.StackInuse - before.HeapInuse - before.StackInuse) / uint64(config.Clients)
-			record.Goroutines = (runtime.NumGoroutine() - goroutines) / config.Clients
-		}
-	}
-	close(done)
-	clients.Wait()
-	f.close()
-	return record, nil
+	return f, func() {
+		close(done)
+		clients.Wait()
+		f.close()
+	}, nil
 }
 
 // start opens the channels.
@@ -161,19 +196,30 @@ func (f *fleet) befall(second int) {
 		switch second {
 		case FleetRestart + i*restartEach:
 			b.Drain()
-		case FleetRestart + i*restartEach + restartTakes, FleetReturn:
+		case FleetRestart + i*restartEach + restartTakes:
 			b.Up()
 		case FleetLoss:
+			f.refuse(b.Address)
 			b.Down()
+		case FleetReturn:
+			b.Up()
+			f.network.SetLink(b.Address, Link{})
 		}
 	}
 	switch second {
 	case FleetNoPlane:
+		f.refuse(controlAddress)
 		f.control.down()
 	case FleetPlane:
 		f.control.up()
+		f.network.SetLink(controlAddress, Link{})
 	}
 }
+
+// refuse makes a host refuse new connections before it dies. A connection that came between
+// the end of the others and that of the listener would wait in its queue until it timed out;
+// a kernel resets those.
+func (f *fleet) refuse(address string) { f.network.SetLink(address, Link{Refuse: true}) }
 
 // totals are the counts since the beginning, of calls and of connections.
 type totals map[string][2]int
@@ -193,10 +239,10 @@ func (f *fleet) totals() totals {
 func (f *fleet) second(before, now totals) Second {
 	count := func(address string, what int) int { return now[address][what] - before[address][what] }
 	s := Second{Failed: count(controlAddress, 0), Control: count(controlAddress, 1)}
-	for tier, backends := range f.tiers {
+	for _, backends := range f.tiers {
 		for _, b := range backends {
-			s.Calls[tier] = max(s.Calls[tier], count(b.Address, 0))
-			s.Connections[tier] = max(s.Connections[tier], count(b.Address, 1))
+			s.Calls = append(s.Calls, count(b.Address, 0))
+			s.Connections = append(s.Connections, count(b.Address, 1))
 		}
 	}
 	return s
