@@ -92,8 +92,6 @@ func (r *rules) of(info balancer.DoneInfo) verdict {
 		return failure
 	case !info.BytesReceived || code == codes.Canceled:
 		return nothing // the client's own fault, or its change of mind
-	case r.failures.has(code):
-		return nothing
 	}
 	return success
 }

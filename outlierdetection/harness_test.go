@@ -31,6 +31,8 @@ type recording struct {
 	mu    sync.Mutex
 	conns map[string]balancer.SubConn
 	heard []string
+
+	addresses []resolver.Address // of the last update
 }
 
 type recordingBuilder struct {
@@ -47,6 +49,7 @@ func (b *recordingBuilder) Build(cc balancer.ClientConn, _ balancer.BuildOptions
 }
 
 func (r *recording) UpdateClientConnState(state balancer.ClientConnState) error {
+	r.addresses = state.ResolverState.Addresses
 	wanted := map[string]bool{}
 	for _, e := range state.ResolverState.Endpoints {
 		wanted[e.Addresses[0].Addr] = true
@@ -103,7 +106,7 @@ func (r *recording) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 
 func (r *recording) ResolverError(error)                                        {}
 func (r *recording) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
-func (r *recording) ExitIdle()                                                  {}
+func (r *recording) ExitIdle()                                                  { r.hear("ExitIdle") }
 func (r *recording) Close()                                                     {}
 
 // harness is the policy on a fake channel over a recording child, in a bubble.

@@ -101,6 +101,9 @@ func TestASubchannelGetsOtherAddresses(t *testing.T) {
 		h.wantHeard("a TRANSIENT_FAILURE")
 		move("a", "b") // several: ignored
 		h.wantHeard("a READY")
+		if got := h.cc.SubConn("a").Updated(); len(got) != 2 {
+			t.Errorf("the subchannel was given %v, want both addresses", got)
+		}
 		move("b")
 		move("a")
 		h.wantHeard("a TRANSIENT_FAILURE")

@@ -60,6 +60,11 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpoints}}); err != nil {
 		h.t.Fatal(err)
 	}
+	h.connect()
+}
+
+// connect makes the connections that the child asks for.
+func (h *tree) connect() {
 	synctest.Wait()
 	for range 2 { // the first address, and what comes after it
 		for _, sc := range h.cc.Live() {

@@ -21,6 +21,7 @@ type SubConn struct {
 
 	mu       sync.Mutex
 	connects int
+	updated  []resolver.Address
 	shutdown bool
 	health   func(balancer.SubConnState)
 }
@@ -56,8 +57,19 @@ func (sc *SubConn) IsShutdown() bool {
 	return sc.shutdown
 }
 
-// UpdateAddresses is not used by policies of today.
-func (sc *SubConn) UpdateAddresses([]resolver.Address) {}
+// UpdateAddresses records the addresses. Policies of today do not use it.
+func (sc *SubConn) UpdateAddresses(addresses []resolver.Address) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.updated = addresses
+}
+
+// Updated returns the addresses that UpdateAddresses was given last.
+func (sc *SubConn) Updated() []resolver.Address {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.updated
+}
 
 // RegisterHealthListener records the listener.
 func (sc *SubConn) RegisterHealthListener(f func(balancer.SubConnState)) {

@@ -1,0 +1,134 @@
+package outlierdetection
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/balancer"
+	estats "google.golang.org/grpc/experimental/stats"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+// A child may dial an endpoint with attributes of its own: where no other has the address,
+// it is the endpoint all the same.
+func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(consecutive(), []string{"a", "b"})
+		child := h.builder.built[0]
+		conn, err := child.cc.NewSubConn([]resolver.Address{{Addr: "a", Attributes: attributes.New("k", "v")}}, balancer.NewSubConnOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		child.conns["again"] = conn
+		h.fail("again")
+		h.wantHeard("a TRANSIENT_FAILURE")
+	})
+}
+
+// incomparable makes Equal panic.
+type incomparable []string
+
+// Addresses are told apart by their server name and their attributes, each alone.
+func TestSameAddresses(t *testing.T) {
+	plain := resolver.Address{Addr: "proxy"}
+	named := resolver.Address{Addr: "proxy", ServerName: "a"}
+	tagged := resolver.Address{Addr: "proxy", Attributes: attributes.New("to", "a")}
+	wild, other := resolver.Address{Addr: "proxy", Attributes: attributes.New("to", incomparable{"a"})}, resolver.Address{Addr: "proxy", Attributes: attributes.New("to", incomparable{"a"})}
+	for _, test := range []struct {
+		a, b resolver.Address
+		want bool
+	}{{plain, plain, true}, {named, named, true}, {tagged, tagged, true}, {plain, named, false}, {plain, tagged, false}, {wild, other, false}} {
+		if got := same(test.a, test.b); got != test.want {
+			t.Errorf("%v and %v: %v, want %v", test.a, test.b, got, test.want)
+		}
+	}
+}
+
+// Below another policy that counts, the calls count for both.
+func TestOneBelowAnother(t *testing.T) {
+	for _, inner := range []bool{false, true} {
+		inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+			config, below := consecutive(), outlierscenario.Default()
+			if inner {
+				config, below = below, config
+			}
+			c := given(config, h.child)
+			c.ChildPolicy = lbconfig.Policy{Builder: NewBuilder(Name), Config: given(below, h.child)}
+			state := balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpointsOf("a", "b")}}
+			if err := h.policy.UpdateClientConnState(state); err != nil {
+				t.Fatal(err)
+			}
+			h.connect()
+			h.want(h.calls(20, "a"), "map[a:5 b:15]")
+		})
+	}
+}
+
+// Where nothing is counted, a child that knows nothing of counting is not made to listen.
+func TestWithoutConfigurationNobodyListens(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(outlierscenario.Default(), []string{"a"})
+		result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.WithValue(t.Context(), wanted{}, "a")})
+		if err != nil || result.Done != nil {
+			t.Errorf("a pick has a Done: %v, %v", result.Done != nil, err)
+		}
+	})
+}
+
+// part is a picker that says how much of its tier is READY, and what it fails with.
+type part struct{ balancer.Picker }
+
+func (part) ReadyPart() float64 { return 0.25 }
+func (part) Failure() error     { return fmt.Errorf("down") }
+
+// What the child says beside its picker is handed on, with what is said of the tier.
+func TestWhatTravelsBesideThePicker(t *testing.T) {
+	for _, p := range []balancer.Picker{
+		&reporting{part{}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
+		&picker{child: part{}},
+		&reporting{&picker{child: part{}}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
+	} {
+		want := shell.Tier{ReadyPart: 0.25}
+		if _, says := p.(*reporting); says {
+			want.Condition, want.Interval = shell.HalfOpen, time.Second
+		}
+		if got := shell.TierOf(p); got != want {
+			t.Errorf("%T says %+v, want %+v", p, got, want)
+		}
+		if err := shell.FailureOf(p); err == nil || err.Error() != "down" {
+			t.Errorf("%T fails with %v, want the child's error", p, err)
+		}
+	}
+}
+
+// recorder keeps the labels of what is counted.
+type recorder struct {
+	estats.UnimplementedMetricsRecorder
+	counted []string
+}
+
+func (r *recorder) RecordInt64Count(handle *estats.Int64CountHandle, n int64, labels ...string) {
+	r.counted = append(r.counted, fmt.Sprint(handle.Descriptor().Name, n, labels[2]))
+}
+
+// Each ejection is counted, with what found it.
+func TestEjectionsAreCounted(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		r := &recorder{}
+		h.cc.Recorder = r
+		h.Update(consecutive(), []string{"a", "b"})
+		h.fail("a")
+		synctest.Wait()
+		if got := fmt.Sprint(r.counted); got != "[understudy.outlier_detection.ejections_enforced1consecutive_failures]" {
+			t.Errorf("counted %s", got)
+		}
+	})
+}

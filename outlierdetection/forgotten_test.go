@@ -1,0 +1,154 @@
+package outlierdetection
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/resolver"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+// emptying may eject all endpoints, and says so.
+func emptying() core.Config {
+	config := consecutive()
+	config.MaxEjectionPercent, config.ReportEmptied = 100, true
+	return config
+}
+
+// inside returns the policy itself.
+func (h *harness) inside() *policy {
+	for _, conn := range h.builder.built[0].conns {
+		return conn.(*subConn).policy
+	}
+	h.t.Fatal("the child has no subchannel")
+	return nil
+}
+
+func (h *harness) fail(endpoint string) {
+	h.t.Helper()
+	for range 5 {
+		h.Call(endpoint, false)
+	}
+}
+
+// A subchannel that the child shuts down is forgotten, and its endpoint is not connected
+// any more: where only ejected ones are left, the tier is emptied.
+func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(emptying(), []string{"a", "b"})
+		p := h.inside()
+		of := func(name string) []*subConn {
+			for _, e := range p.core.Endpoints() {
+				if e.Shell.name == name {
+					return p.of(e)
+				}
+			}
+			return nil
+		}
+		h.fail("a")
+		h.wantHeard("a TRANSIENT_FAILURE")
+		if len(p.all) != 2 || p.strangers.Load() != 2 || len(of("b")) != 1 {
+			t.Fatalf("%d subchannels, %d strangers, %d of b; want 2, 2, 1", len(p.all), p.strangers.Load(), len(of("b")))
+		}
+		child := h.builder.built[0]
+		gone := h.cc.SubConn("b")
+		child.cc.RemoveSubConn(child.conns["b"])
+		synctest.Wait()
+		h.wantHeard("a READY", "tier emptied")
+		if !gone.IsShutdown() || len(p.all) != 1 || p.strangers.Load() != 1 || len(of("b")) != 0 {
+			t.Errorf("%d subchannels, %d strangers, %d of b; want 1, 1, 0", len(p.all), p.strangers.Load(), len(of("b")))
+		}
+		h.ready(gone) // too late
+		child.conns["b"].Shutdown()
+		synctest.Wait()
+		if h.wantHeard(); p.strangers.Load() != 1 {
+			t.Errorf("%d strangers after a second Shutdown, want 1", p.strangers.Load())
+		}
+	})
+}
+
+// A subchannel that goes to another endpoint leaves the one before without a connection,
+// and connects the other.
+func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(emptying(), []string{"a", "b"})
+		h.fail("a")
+		h.wantHeard("a TRANSIENT_FAILURE")
+		child := h.builder.built[0]
+		move := func(to ...resolver.Address) {
+			child.cc.UpdateAddresses(child.conns["b"], to)
+			synctest.Wait()
+		}
+		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // nobody's
+		h.wantHeard("a READY", "tier emptied")
+		move(resolver.Address{Addr: "b"})
+		if p := h.inside(); p.phase != core.Usable || !slices.Contains(h.Take(), "tier usable") {
+			t.Errorf("the tier is %v though an endpoint is connected that answers", p.phase)
+		}
+	})
+}
+
+// Connections from before anything was counted count as such.
+func TestAConfigurationThatComesLater(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(outlierscenario.Default(), []string{"a", "b"})
+		h.fail("a")
+		h.wantHeard()
+		h.Update(emptying(), []string{"a", "b"})
+		h.fail("a")
+		h.wantHeard("a TRANSIENT_FAILURE")
+		h.fail("b")
+		h.wantHeard("a READY", "tier emptied")
+	})
+}
+
+// An interval in which nothing changes publishes nothing: each picker costs those above.
+func TestAQuietIntervalPublishesNothing(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(emptying(), []string{"a", "b"})
+		before := len(h.cc.States())
+		for range 10 {
+			h.Call("a", true)
+			h.Call("b", false)
+			h.Advance(10 * time.Second)
+		}
+		if more := len(h.cc.States()) - before; more > 0 {
+			t.Errorf("%d states were published in ten quiet intervals", more)
+		}
+	})
+}
+
+// An endpoint that is given twice is one, and one without an address is none.
+func TestTheListOfEndpoints(t *testing.T) {
+	given := append([]resolver.Endpoint{{}}, endpointsOf("a", "b", "a")...)
+	p := &policy{}
+	first := p.list(given)
+	if len(first) != 2 || first[0].Shell.name != "a" || first[1].Shell.name != "b" {
+		t.Fatalf("the list has %d entries, want a and b", len(first))
+	}
+	if again := p.list(given); !slices.Equal(first, again) {
+		t.Error("the entries are not the same after another update")
+	}
+	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+		h.update(consecutive(), given...)
+		h.want(h.calls(20, "a"), "map[a:5 b:15]")
+	})
+}
+
+// The child is told of the addresses, too, which old policies read, and to leave IDLE.
+func TestWhatTheChildIsTold(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(consecutive(), []string{"a", "b"})
+		if got := h.builder.built[0].addresses; len(got) != 2 {
+			t.Errorf("the child was given the addresses %v, want those of both endpoints", got)
+		}
+		h.policy.(balancer.ExitIdler).ExitIdle()
+		synctest.Wait()
+		h.wantHeard("ExitIdle")
+	})
+}
