@@ -73,11 +73,11 @@ func canonicalHost(host string) (canonical, problem string) {
 		}
 		return ip.String(), ""
 	}
-	if i := strings.IndexFunc(host, notInHost); i >= 0 {
-		return "", fmt.Sprintf("address %q has %q, which is in no host name", host, host[i:i+1])
-	}
 	if strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "" {
 		return host, ipv4Problem(host)
+	}
+	if i := strings.IndexFunc(host, notInHost); i >= 0 {
+		return "", fmt.Sprintf("address %q has %q, which is in no host name", host, host[i:i+1])
 	}
 	return host, nameProblem(strings.TrimSuffix(host, "."))
 }

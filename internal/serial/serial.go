@@ -177,7 +177,9 @@ func (s *Serializer) runFirst(f func()) {
 func (s *Serializer) drainInBackground() {
 	background.Add(1)
 	go func() {
-		growStack()
+		if s.hooks != nil {
+			growStack()
+		}
 		defer background.Add(-1)
 		for next := s; next != nil; {
 			next.background = true
