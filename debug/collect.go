@@ -88,10 +88,9 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 			Version: line(s.Version, longestName), Error: line(s.Error, longestText),
 			LastError: line(s.LastError, longestText), LastErrorAt: timeOf(s.FailedAt), Endpoints: s.Endpoints, Priorities: s.Priorities,
 		})
-		if tree == nil && s.Error != "" {
-			channel.State = connectivity.TransientFailure.String()
-			channel.Why = append(channel.Why, line(s.Error, longestText))
-		}
+	}
+	if tree == nil {
+		channel.withoutTree()
 	}
 	if full {
 		for _, e := range slices.Backward(v.Events) {
@@ -99,6 +98,23 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 		}
 	}
 	return channel
+}
+
+// withoutTree says why there are no policies yet. Calls fail once all sources have failed,
+// and wait as long as one has not.
+func (channel *Channel) withoutTree() {
+	for _, s := range channel.Sources {
+		switch {
+		case s.Error == "":
+		case s.Name == "":
+			channel.Why = append(channel.Why, s.Error)
+		default:
+			channel.Why = append(channel.Why, s.Name+": "+s.Error)
+		}
+	}
+	if n := len(channel.Why); n > 0 && n == len(channel.Sources) {
+		channel.State = connectivity.TransientFailure.String()
+	}
 }
 
 // inUse says which priority is in use, and why none above it is.

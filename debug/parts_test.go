@@ -1,0 +1,48 @@
+package debug
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// Where no source of several has answered, each is named with its reason. The page says
+// when the process was started, so that whoever looks again knows whether it is the same.
+func TestSourcesThatFailAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &story{}, &story{}
+		builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
+			return []discovery.Part{{Name: "a.example.com", Source: a}, {Name: "b.example.com", Source: b}}, nil
+		})
+		cc, err := grpc.NewClient("story:///"+t.Name(), grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cc.Close()
+		cc.Connect()
+		synctest.Wait()
+		a.receiver.Fail(errors.New("no such host"))
+		synctest.Wait()
+		if c, page := channel(t); c.State != "CONNECTING" || len(c.Why) != 1 {
+			t.Errorf("while one of two has not answered the channel is %s because of %q:\n%s", c.State, c.Why, page)
+		}
+		b.receiver.Fail(errors.New("timed out"))
+		synctest.Wait()
+		time.Sleep(time.Second) // pages are shared for a moment
+		c, page := channel(t)
+		wantTexts(t, page, "Calls fail.")
+		if want := []string{"a.example.com: no such host", "b.example.com: timed out"}; !slices.Equal(c.Why, want) {
+			t.Errorf("calls fail because of %q, want %q", c.Why, want)
+		}
+		if first, again := collect(query{}), collect(query{}); first.Started.IsZero() || !first.Started.Equal(again.Started) {
+			t.Errorf("the process was started at %v and at %v", first.Started, again.Started)
+		}
+	})
+}
