@@ -66,6 +66,7 @@ func BenchmarkPick(b *testing.B) {
 		b.Run(test.name, func(b *testing.B) {
 			picker := readyPicker(b, test.endpoints, test.exported)
 			b.ReportAllocs()
+			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					picker.Pick(balancer.PickInfo{})
