@@ -59,6 +59,21 @@ func TestServersTakeTurns(t *testing.T) {
 	})
 }
 
+// The first server is back with a cluster that needs no endpoints by EDS: it has all that is
+// needed, and is used again.
+func TestServerIsBackWithANameAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		s.start(second, adstest.NewCatalogue(shopOf("10.2", "a")...).Serve)
+		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
+		s.expect(`10.2.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`)
+		s.start(server, adstest.NewCatalogue(adstest.LogicalDNS("shop", "shop.example.com", 443)).Serve)
+		time.Sleep(longestPause)
+		s.expect(`10.9.0.1:443 shop of ["shop"]`)
+	})
+}
+
 // Two management servers exchange their addresses, as after a move. What the one at the
 // first address says is used.
 func TestServersExchange(t *testing.T) {

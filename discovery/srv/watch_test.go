@@ -8,11 +8,13 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/dnslookup"
 )
 
 // names is a name server in a bubble. It writes down when it was asked for the records.
@@ -236,7 +238,7 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 }
 
 // toldOf runs a source in a bubble, and returns what it says.
-func toldOf(t *testing.T, host slow, every, d time.Duration) (lines []string) {
+func toldOf(t *testing.T, host dnslookup.Resolver, every, d time.Duration) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &told{began: time.Now()}
@@ -250,4 +252,35 @@ func toldOf(t *testing.T, host slow, every, d time.Duration) (lines []string) {
 		lines = r.lines
 	})
 	return lines
+}
+
+// moving is slow, and good has another address from the second look-up on.
+type moving struct {
+	slow
+	lookups atomic.Int64
+}
+
+func (m *moving) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	if host == "good." && m.lookups.Add(1) > 1 {
+		return []netip.Addr{netip.MustParseAddr("10.0.0.3")}, nil
+	}
+	return m.slow.LookupNetIP(ctx, network, host)
+}
+
+// A look-up that is slow counts once: an address leaves after two, not after two looks at one.
+func TestSlowLookupCountsOnce(t *testing.T) {
+	m := &moving{slow: slow{9 * time.Second, []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}
+	got := toldOf(t, m, time.Second, 40*time.Second)
+	for i, want := range []string{
+		"0: 10.0.0.1:1*1", "0: 10.0.0.1:1*1 10.0.0.2:1*1", // the first look-up
+		"0: 10.0.0.1:1+10.0.0.3:1*1 10.0.0.2:1*1", "0: 10.0.0.3:1*1 10.0.0.2:1*1",
+	} {
+		if i >= len(got) || !strings.HasSuffix(got[i], "s "+want) {
+			t.Fatalf("answers: %q, want number %d to be %s", got, i, want)
+		}
+	}
+	at, _, _ := strings.Cut(got[3], " ")
+	if left, err := time.ParseDuration(at); err != nil || left < 3*9*time.Second {
+		t.Errorf("the address left after %v, %v, want the third look-up's end", left, err)
+	}
 }

@@ -115,6 +115,21 @@ func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	})
 }
 
+// Where no name is well any more, the cluster says so: what was known stays in use.
+func TestNamesThatAllFailLater(t *testing.T) {
+	strictly(t, 2, func(r *told, name []*spoken) {
+		_ = name[0].say("10.0.0.1:1")
+		_ = name[1].say("10.0.0.2:1")
+		expect(t, r, "10.0.0.1:1 10.0.0.2:1")
+		name[0].Fail(errors.New("i/o timeout"))
+		expect(t, r, "")
+		name[1].Fail(errors.New("no such host"))
+		expect(t, r, "error a.test:1: i/o timeout; b.test:1: no such host")
+		_ = name[1].say("10.0.0.2:1", "10.0.0.3:1")
+		expect(t, r, "10.0.0.1:1 10.0.0.2:1 10.0.0.3:1")
+	})
+}
+
 // A name of which nothing is heard holds the others back for a while only.
 func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
