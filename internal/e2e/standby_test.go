@@ -51,13 +51,12 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 	t.Helper()
 	ca := testcert.New(t)
 	certificate := ca.Pair("tiers", "tiers.test").Load(t)
-	var connected sync.WaitGroup // to the next tier
-	connected.Add(2)
+	connected := make(chan struct{}, 100) // to the next tier
 	near, far := startSecureTier(t, "near", &certificate), startSecureTier(t, "far", &certificate)
 	w := &wires{near: near}
 	cc := dialTiersBy(t, []grpc.DialOption{
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})), grpc.WithContextDialer(w.dial),
-		grpc.WithStatsHandler(&firstConnections{near: near, connected: &connected}),
+		grpc.WithStatsHandler(&firstConnections{near: near, connected: connected}),
 		understudy.With(discovery.WithAuthority("tiers.test"), discovery.WithWarmStandby(1), discovery.WithFastFailover()),
 	}, near, far)
 	answered := make(chan time.Time, 1) // by the next tier, first
@@ -66,7 +65,9 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 	defer callers.Wait()
 	defer cancel()
 	awaitName(ctx, t, cc, "near")
-	connected.Wait()
+	for range far.servers {
+		<-connected
+	}
 	for range 100 {
 		awaitName(ctx, t, cc, "near") // meanwhile the handshakes end
 	}
@@ -145,11 +146,11 @@ func (w *wire) note(isLost bool) {
 	}
 }
 
-// firstConnections tells when a client has its first connections to others than a tier.
+// firstConnections tells of connections to others than a tier.
 type firstConnections struct {
 	stats.Handler
 	near      *tier
-	connected *sync.WaitGroup
+	connected chan<- struct{}
 }
 
 type connectionKey struct{}
@@ -163,6 +164,9 @@ func (*firstConnections) TagConn(ctx context.Context, info *stats.ConnTagInfo) c
 
 func (f *firstConnections) HandleConn(ctx context.Context, s stats.ConnStats) {
 	if _, begins := s.(*stats.ConnBegin); begins && !f.near.has(ctx.Value(connectionKey{}).(string)) {
-		f.connected.Done()
+		select {
+		case f.connected <- struct{}{}:
+		default:
+		}
 	}
 }
