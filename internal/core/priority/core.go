@@ -124,11 +124,11 @@ func (c *Core) BeginUpdate(config Config) []Action {
 		c.configured[name] = true
 	}
 	for _, name := range c.names() {
+		c.weigh(c.children[name])
 		if !c.configured[name] {
 			c.deactivate(c.children[name], true)
 		} else {
 			c.children[name].removed = false
-			c.weigh(c.children[name])
 			if c.children[name].poor() {
 				c.stopFailback(c.children[name])
 			}

@@ -106,6 +106,24 @@ func (m *Model) readyBelow(priority int) bool {
 	return len(below) > 0 && m.children[below[0]] != nil && m.children[below[0]].connectivityState() == Ready
 }
 
+// outdone is a child that was lost while it was poor, beside a lower one that is READY.
+func (m *Model) outdone(child *child, priority int) bool {
+	if !child.lost() || !m.readyBelow(priority) {
+		return false
+	}
+	m.hasToConnect(child)
+	return true
+}
+
+// create is what the pseudo-code does where a child does not exist.
+func (m *Model) create(name string, early bool) *child {
+	child := m.CreateChild(name)
+	child.early = early
+	m.children[name] = child
+	child.Update()
+	return child
+}
+
 // ChoosePriority is the pseudo-code's.
 func (m *Model) ChoosePriority() {
 	if len(m.config.Priorities) == 0 {
@@ -118,21 +136,14 @@ func (m *Model) ChoosePriority() {
 	for priority, childName := range m.config.Priorities {
 		child, ok := m.children[childName]
 		if !ok {
-			child = m.CreateChild(childName)
-			child.early = passed
-			m.children[childName] = child
-			child.Update()
+			child = m.create(childName, passed)
 		} else {
 			child.MaybeReactivate()
 		}
 		if child.poor() {
 			continue
 		}
-		if child.lost() && m.readyBelow(priority) {
-			m.hasToConnect(child)
-			continue
-		}
-		if m.delayed(child, priority, before) {
+		if m.outdone(child, priority) || m.delayed(child, priority, before) {
 			continue
 		}
 		if m.notWaitedFor(child, priority, passed) {

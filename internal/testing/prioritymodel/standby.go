@@ -38,10 +38,7 @@ func (m *Model) startStandby() bool {
 	}
 	for _, name := range m.standbys() {
 		if m.children[name] == nil {
-			standby := m.CreateChild(name)
-			standby.early = true
-			m.children[name] = standby
-			standby.Update()
+			m.create(name, true)
 			return true
 		}
 	}

@@ -99,7 +99,7 @@ func flap(t *testing.T, query string) (n int, back time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cc.Close() //nolint:errcheck // the test ends
+	defer cc.Close()
 	// calls makes calls for so long, and returns how many went to the first tier.
 	calls := func(d time.Duration) (first int) {
 		for range d / (100 * time.Millisecond) {
