@@ -137,3 +137,22 @@ func holds(ctx context.Context, t *testing.T, page *chromium.Page, condition str
 	}
 	return does
 }
+
+// A backend that answers errors is seen to be ejected, and why; weights that are typed in
+// are seen as shares.
+func TestErrorsAndWeightsAreSeenInTheBrowser(t *testing.T) {
+	ctx, page := browse(t, wide)
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
+	press(ctx, t, page, "Errors: us-east/b")
+	until(ctx, t, page, `/ejected by failures in a row, for \d+ s more/.test(document.querySelector("main tr.more")?.innerText)`)
+	until(ctx, t, page, unfolded("us-east/b", true)+" && "+says("Calls go to p0 us-east/a, us-east/b."))
+	press(ctx, t, page, "Kill: us-east/b")
+	const shares = `[...document.querySelectorAll('main td[data-label="Share"]')].map(e => e.innerText.trim()).join(", ")`
+	until(ctx, t, page, shares+` === "66.7 %, 33.3 %, 0 %"`)
+	until(ctx, t, page, `(document.querySelectorAll('.controls input[type="number"]')[1].value = 3) === 3`)
+	if err := page.Press(ctx, `#weights button`); err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Changed the weights at ")`)
+	until(ctx, t, page, shares+` === "75 %, 25 %, 0 %"`)
+}
