@@ -1,0 +1,69 @@
+package interop
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+// failing starts a server that answers every call with INTERNAL, and returns its address.
+func failing(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.UnaryInterceptor(func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+		return nil, status.Error(codes.Internal, "broken")
+	}))
+	healthpb.RegisterHealthServer(server, healthpb.UnimplementedHealthServer{})
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
+// The outlier_detection of a cluster that is served is obeyed by gRPC's own xDS client, and
+// by ours, in the same way: an endpoint that answers with errors is out after an interval
+// or two.
+func TestOutlierDetectionAgainstServe(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
+		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
+		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop?cds=true") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "shop.yaml")
+			cluster := "- name: shop\n" +
+				"  outlier_detection: {interval: 1s, max_ejection_percent: 40, enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_minimum_hosts: 3, failure_percentage_request_volume: 5}\n" +
+				"  load_assignment: {endpoints: [{lb_endpoints: ["
+			for _, address := range []string{backend(t), backend(t), failing(t)} {
+				cluster += "{" + endpointAt(address) + "}, "
+			}
+			writeClusters(t, path, cluster+"]}]}\n")
+			conn := open(t, serve(t, "127.0.0.1:0", path).address)
+			failed, row := 0, 0
+			begin := time.Now()
+			for row < 300 {
+				_, err := call(conn)
+				if row++; err != nil {
+					failed, row = failed+1, 0
+				}
+				if err != nil && status.Code(err) != codes.Internal {
+					t.Fatal(err)
+				}
+				if time.Since(begin) > patience {
+					t.Fatalf("%d calls failed within %v, and no 300 in a row were answered", failed, patience)
+				}
+			}
+			if failed == 0 {
+				t.Error("no call failed, want the endpoint that is broken to be in use at first")
+			}
+		})
+	}
+}
