@@ -84,6 +84,10 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `/Not p0 us-east\/a, us-east\/b: connection refused by 127\.0\.0\.1:/.test(document.querySelector(".why").innerText)`)
 	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
 	until(ctx, t, page, `[...document.querySelectorAll(".controls .state")].filter(e => e.innerText === "killed").length === 3`)
+	if err := page.Key(ctx, chromium.Tab); err != nil { // it goes on where it was
+		t.Fatal(err)
+	}
+	until(ctx, t, page, `document.activeElement.getAttribute("aria-label") === "Kill: p0 us-east/a, us-east/b"`)
 	press(ctx, t, page, "Restore: p0 us-east/a, us-east/b")
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
 	if problems := page.Problems(); len(problems) > 0 {

@@ -177,9 +177,26 @@ func (p *Page) Press(ctx context.Context, selector string) error {
 	if !focused {
 		return fmt.Errorf("%s: there is nothing that takes the focus", selector)
 	}
+	return p.Key(ctx, Enter)
+}
+
+// Key is a key of the keyboard.
+type Key struct {
+	Name, Text string
+	Code       int
+}
+
+// The keys.
+var (
+	Enter = Key{"Enter", "\r", 13}
+	Tab   = Key{"Tab", "", 9}
+)
+
+// Key presses a key.
+func (p *Page) Key(ctx context.Context, k Key) error {
 	for _, kind := range []string{"keyDown", "keyUp"} {
-		key := map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
-		if err := p.call(ctx, "Input.dispatchKeyEvent", key, nil); err != nil {
+		event := map[string]any{"type": kind, "key": k.Name, "code": k.Name, "windowsVirtualKeyCode": k.Code, "text": k.Text}
+		if err := p.call(ctx, "Input.dispatchKeyEvent", event, nil); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/understudy-lb/understudy/debug"
@@ -39,8 +40,8 @@ func newPage(st *stage) http.Handler {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		_, _ = w.Write(controlsCSS) // whoever asked is gone
 	})
-	mux.HandleFunc("POST /do", p.change(func(r *http.Request) error { return st.act(r.PostForm) }))
-	mux.HandleFunc("POST /weights", p.change(func(r *http.Request) error { return st.setWeights(r.PostForm) }))
+	mux.HandleFunc("POST /do", p.change(st.act))
+	mux.HandleFunc("POST /weights", p.change(func(form url.Values) (string, error) { return "weights", st.setWeights(form) }))
 	return guard(mux)
 }
 
@@ -70,19 +71,21 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// change returns a handler that does what a form asks for, and shows the page again.
-func (p *page) change(do func(*http.Request) error) http.HandlerFunc {
+// change returns a handler that does what a form asks for, and shows the page again, at
+// the place of the form: there the keyboard goes on.
+func (p *page) change(do func(url.Values) (place string, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
-		err := r.ParseForm()
-		if err == nil {
-			err = do(r)
+		if err := r.ParseForm(); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
 		}
+		place, err := do(r.PostForm)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		http.Redirect(w, r, "/", http.StatusSeeOther)
+		http.Redirect(w, r, "/#"+place, http.StatusSeeOther)
 	}
 }
 

@@ -77,8 +77,11 @@ func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
 		{"restore", "priority 1", "serving serving serving serving serving", "Restored p1 eu-west/a at "},
 	} {
 		code, body, header := ask(t, http.MethodPost, server.URL+"/do", url.Values{"do": {test.do}, "to": {test.to}})
-		if code != http.StatusSeeOther || header.Get("Location") != "/" {
+		if code != http.StatusSeeOther || header.Get("Location") != "/#"+strings.ReplaceAll(test.to, " ", "-") {
 			t.Fatalf("%s %s: %d %s", test.do, test.to, code, body)
+		}
+		if _, page, _ := ask(t, http.MethodGet, server.URL+"/", nil); !strings.Contains(page, `id="`+strings.ReplaceAll(test.to, " ", "-")+`"`) {
+			t.Errorf("%s %s: there is nothing at %s", test.do, test.to, header.Get("Location"))
 		}
 		if got := st.cluster.states(); got != test.want {
 			t.Errorf("%s %s: the backends are %s, want %s", test.do, test.to, got, test.want)
@@ -97,7 +100,7 @@ func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
 	st, _ := stageForTest(t)
 	s := st.cluster.spots[2]
 	s.process.command.Process.Kill()
-	if err := st.act(url.Values{"do": {"restore"}, "to": {"locality us-east/b"}}); err != nil {
+	if _, err := st.act(url.Values{"do": {"restore"}, "to": {"locality us-east/b"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.process.become(serving); err != nil {

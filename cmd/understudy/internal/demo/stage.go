@@ -79,6 +79,9 @@ type group struct {
 // ID names the group in a form.
 func (g *group) ID() string { return string(g.Rank) + " " + g.Name }
 
+// Place is the group's place on the page.
+func (g *group) Place() string { return strings.ReplaceAll(g.ID(), " ", "-") }
+
 // State is what an endpoint does, "" for other groups.
 func (g *group) State() string {
 	if g.Rank != ofEndpoint {
@@ -111,27 +114,27 @@ func (c *cluster) groups() []*group {
 	return all
 }
 
-// act does what a form asks for to the backends of a group.
-func (st *stage) act(form url.Values) error {
+// act does what a form asks for to the backends of a group, and returns its place.
+func (st *stage) act(form url.Values) (place string, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	what, to := form.Get("do"), form.Get("to")
 	v := slices.IndexFunc(verbs, func(v verb) bool { return v.Name == what })
 	if v < 0 {
-		return fmt.Errorf("do %.20q given, want kill, hang, fail or restore", what)
+		return "", fmt.Errorf("do %.20q given, want kill, hang, fail or restore", what)
 	}
 	groups := st.cluster.groups()
 	g := slices.IndexFunc(groups, func(g *group) bool { return g.ID() == to })
 	if g < 0 {
-		return fmt.Errorf("to %.40q given, want a priority, a locality or an endpoint of the demo", to)
+		return "", fmt.Errorf("to %.40q given, want a priority, a locality or an endpoint of the demo", to)
 	}
 	for _, s := range groups[g].spots {
 		if err := verbs[v].do(s); err != nil {
-			return err
+			return "", err
 		}
 	}
 	st.say(verbs[v].past + " " + groups[g].Title)
-	return nil
+	return groups[g].Place(), nil
 }
 
 // mostWeight bounds the weights that a form may set.
