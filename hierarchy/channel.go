@@ -40,10 +40,19 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 	return state
 }
 
+// WithoutChannel returns state without what SetChannel put into it: each update has
+// another, of which an endpoint's policy need not hear.
+func WithoutChannel(state resolver.State) resolver.State {
+	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
+		state.Attributes = state.Attributes.WithValue(channelKey{}, (*Channel)(nil))
+	}
+	return state
+}
+
 // ChannelOf returns the channel that SetChannel put into state, at any depth of the
 // tree, or an empty Channel.
 func ChannelOf(state resolver.State) *Channel {
-	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok {
+	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		return c
 	}
 	return &Channel{}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -183,5 +184,21 @@ func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
 		a.CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: base.NewErrPicker(lbtest.PickedStub{ID: "A"})})
 		synctest.Wait()
 		h.wantPicks("AbAb")
+	})
+}
+
+// What a channel is called, and where in the tree its endpoints are, comes with each
+// update: an endpoint that stays as it is need not hear of it.
+func TestAnEndpointThatStaysIsNotUpdated(t *testing.T) {
+	leaf, builder := stubLeaf("wrr_stays")
+	runWith(t, builder, func(h *harness) {
+		for i, want := range []string{"a 1, b 1", "a 1, b 1"} {
+			state := hierarchy.SetChannel(resolver.State{Endpoints: endpoints("a b")}, &hierarchy.Channel{Target: "file:///x"})
+			state = hierarchy.SetPlace(state, hierarchy.Place{Priority: fmt.Sprintf("p%d", i)})
+			if err := h.updateWith("", state); err != nil {
+				t.Fatal(err)
+			}
+			wantUpdates(t, leaf, want)
+		}
 	})
 }

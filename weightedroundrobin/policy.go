@@ -68,7 +68,7 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 // has changed in more than its weight.
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
-	place, state := hierarchy.TakePlace(state)
+	place, state := hierarchy.TakePlace(hierarchy.WithoutChannel(state))
 	p.meter.at(place)
 	// The children have to watch the server's health, too, where health checking is
 	// configured, because this policy would otherwise pick endpoints that do not serve.
