@@ -12,6 +12,7 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
@@ -52,21 +53,28 @@ func TestSameAddresses(t *testing.T) {
 	}
 }
 
-// Below another policy that counts, the calls count for both.
+// Below another policy that counts, the calls count for both, also where one of them begins
+// to count later.
 func TestOneBelowAnother(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		inTree(t, "understudy_weighted_round_robin", func(h *tree) {
-			config, below := consecutive(), outlierscenario.Default()
+			update := func(outer, below core.Config) {
+				c := given(outer, h.child)
+				c.ChildPolicy = lbconfig.Policy{Builder: NewBuilder(Name), Config: given(below, h.child)}
+				state := balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpointsOf("a", "b")}}
+				if err := h.policy.UpdateClientConnState(state); err != nil {
+					t.Fatal(err)
+				}
+				h.connect()
+			}
+			nothing := outlierscenario.Default()
+			update(nothing, nothing)
+			h.want(h.calls(10, "a"), "map[a:5 b:5]")
 			if inner {
-				config, below = below, config
+				update(nothing, consecutive())
+			} else {
+				update(consecutive(), nothing)
 			}
-			c := given(config, h.child)
-			c.ChildPolicy = lbconfig.Policy{Builder: NewBuilder(Name), Config: given(below, h.child)}
-			state := balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpointsOf("a", "b")}}
-			if err := h.policy.UpdateClientConnState(state); err != nil {
-				t.Fatal(err)
-			}
-			h.connect()
 			h.want(h.calls(20, "a"), "map[a:5 b:15]")
 		})
 	}

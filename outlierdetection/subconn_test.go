@@ -39,6 +39,90 @@ func TestWhatASubchannelPassesOn(t *testing.T) {
 	})
 }
 
+// While an endpoint is ejected a new connection is heard of once, when its health is known,
+// and so is an ejection from before that.
+func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(consecutive(), []string{"a", "b"})
+		sc := h.cc.SubConn("a")
+		again := func() {
+			sc.Report(connectivity.Idle, nil)
+			sc.Report(connectivity.Ready, nil)
+			synctest.Wait()
+		}
+		again()
+		h.fail("a")
+		h.wantHeard() // nobody knows yet whether it is healthy
+		for range 2 {
+			sc.ReportHealth(connectivity.Ready, nil)
+			synctest.Wait()
+		}
+		h.wantHeard("a TRANSIENT_FAILURE")
+		again()
+		for range 2 {
+			sc.ReportHealth(connectivity.Ready, nil)
+			synctest.Wait()
+		}
+		h.wantHeard("a TRANSIENT_FAILURE")
+		h.Advance(40e9)
+		h.wantHeard("a READY")
+	})
+}
+
+// Health that was asked for on an earlier connection, or by a child that has gone, is not
+// passed on.
+func TestHealthThatComesTooLate(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(consecutive(), []string{"a", "b"})
+		a := h.builder.built[0].conns["a"].(*subConn)
+		late := balancer.SubConnState{ConnectivityState: connectivity.TransientFailure}
+		before := a.run
+		h.Connect("a", false)
+		h.Connect("a", true)
+		a.healthChanged(before, late)
+		h.wantHeard()
+		a.RegisterHealthListener(nil)
+		if h.cc.SubConn("a").HasHealthListener() {
+			t.Error("the health is still listened to")
+		}
+		a.healthChanged(a.run, late)
+		a.Shutdown()
+		a.healthChanged(a.run, late)
+		h.wantHeard()
+	})
+}
+
+// user is a child's picker that knows how to count.
+type user struct{}
+
+func (user) PickResultChanged() {}
+
+// A subchannel whose user knows how to count is no stranger, from then on and only once.
+func TestStrangers(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		h.Update(consecutive(), []string{"a", "b", "c"})
+		p := h.inside()
+		want := func(what string, n int64) {
+			t.Helper()
+			if got := p.strangers.Load(); got != n {
+				t.Errorf("%s: %d strangers, want %d", what, got, n)
+			}
+		}
+		conns := h.builder.built[0].conns
+		a, b := conns["a"].(*subConn), conns["b"].(*subConn)
+		want("at first", 3)
+		a.Picked(user{})
+		a.Picked(user{})
+		want("one is known", 2)
+		a.Shutdown()
+		want("it is shut down", 2)
+		b.Shutdown()
+		want("a stranger is shut down", 1)
+		b.Picked(user{})
+		want("it is known afterwards", 1)
+	})
+}
+
 // A child may make a second subchannel to an endpoint that is ejected.
 func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
 	inBubble(t, func(h *harness) {
