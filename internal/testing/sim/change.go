@@ -93,8 +93,13 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) {
 		delete(w.gone, address)
 		w.ever[address] = true
 	}
-	w.known, w.knownAt = truth, now
-	if w.faulty == "" {
+	// A source whose answer the channel did not take, because nothing in it can be used, asks
+	// again, and says the same.
+	if w.known == nil || truth.String() != w.known.String() {
+		w.knownAt = now
+	}
+	w.known = truth
+	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // else it may be one part of several
 		w.lastTold = now
 	}
 	w.Log.Event("the channel is told %v", truth)

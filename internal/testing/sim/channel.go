@@ -23,6 +23,8 @@ type channel struct {
 	w  *World
 	id int
 
+	order sync.Mutex // of reports
+
 	mu         sync.Mutex
 	begin      time.Time // of the model's clock
 	told       tree      // last
@@ -48,6 +50,7 @@ type seen struct {
 	picker balancer.Picker
 	tier   shell.Tier // what it said of its endpoints
 	since  time.Time  // of the state
+	told   time.Time  // when it last reported
 }
 
 var lastID atomic.Int64
@@ -105,6 +108,7 @@ func (c *channel) reported(child string, s balancer.State) {
 	if is.since.IsZero() || is.state != s.ConnectivityState {
 		is.since = time.Now()
 	}
+	is.told = time.Now()
 	is.state, is.picker, is.tier = s.ConnectivityState, s.Picker, shell.TierOf(s.Picker)
 	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - is.tier.ReadyPart}
 	if is.tier.Condition != shell.Usable {
@@ -141,7 +145,7 @@ func (c *channel) check() {
 	defer c.mu.Unlock()
 	c.advance()
 	want := c.model.Last()
-	if want.State == "" || c.w.settings.jitter > 0 {
+	if want.State == "" || !c.w.settings.modelled() {
 		return
 	}
 	agree := want.State == c.state.String()

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ import (
 // and why.
 func (w *World) failoverLine(m []string) string {
 	c, opened := w.opened()
-	if m[1] != w.target {
+	if m[1] != w.shown {
 		return "" // the neighbour's
 	}
 	what, state, after, why := m[2], m[7], m[8], m[9]
@@ -52,6 +53,9 @@ func (w *World) failoverLine(m []string) string {
 	return ""
 }
 
+// anotherOne tells a child from one of the same name.
+var anotherOne = regexp.MustCompile(`'\d+$`)
+
 // opened returns the channel, and when it was opened.
 func (w *World) opened() (*channel, time.Time) {
 	w.mu.Lock()
@@ -68,9 +72,9 @@ func number(text string) int {
 	return n
 }
 
-// now says whether a child has changed at this very moment: of two things at once, either
+// now says whether a child has reported at this very moment: of two things at once, either
 // may be first.
-func (s *seen) now() bool { return time.Since(s.since) == 0 }
+func (s *seen) now() bool { return time.Since(s.told) == 0 }
 
 // named returns the child with a number and a title, and what is wrong with them. An
 // update under way may not have reached the policy yet. The lock is held.
@@ -87,10 +91,22 @@ func (c *channel) named(index, title string) (child, wrong string) {
 	return "", fmt.Sprintf("p%d %s is none of %v", i, title, c.told.priorities)
 }
 
-// titled says whether a title is that of a child: its localities, or its part.
+// titled says whether a title is that of a child: its part, its localities, or both. Where it
+// is long its end is cut.
 func (c *channel) titled(child, title string, t tree) bool {
-	if title == child {
+	part := child
+	if i := strings.LastIndex(child, "/child"); i >= 0 {
+		part = anotherOne.ReplaceAllString(child[:i], "")
+	}
+	if title == child || title == part {
 		return true
+	}
+	if begin, _, cut := strings.Cut(title, "…"); cut {
+		return strings.HasPrefix(part+": ", begin) || strings.HasPrefix(begin, part)
+	}
+	title = strings.TrimPrefix(title, part+": ")
+	if strings.HasPrefix(title, "priority ") {
+		return true // of a part that names no localities
 	}
 	localities := strings.Split(title, ", ")
 	slices.Sort(localities)
@@ -137,7 +153,7 @@ func (s *seen) explains(why string, with settings) string {
 // noneLine says that no priority is left.
 func (w *World) noneLine(m []string) string {
 	c, _ := w.opened()
-	if m[1] != w.target {
+	if m[1] != w.shown {
 		return ""
 	}
 	c.mu.Lock()
@@ -154,7 +170,7 @@ func (w *World) noneLine(m []string) string {
 // againLine says that a priority is back.
 func (w *World) againLine(m []string) string {
 	c, opened := w.opened()
-	if m[1] != w.target {
+	if m[1] != w.shown {
 		return ""
 	}
 	c.mu.Lock()

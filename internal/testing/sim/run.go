@@ -69,10 +69,17 @@ func (w *World) unsettled() bool {
 	return time.Since(w.happened) < wait || time.Since(w.knownAt) < wait || time.Since(w.openedAt) < wait
 }
 
+// longestUnrest is how long sources and timers may go on after the last event: far longer than
+// any of them takes.
+const longestUnrest = 2 * time.Hour
+
 // quiet waits until everything must have settled, and checks.
 func (w *World) quiet() {
-	for w.unsettled() {
-		pass(5 * time.Second)
+	for begin := time.Now(); w.unsettled(); pass(5 * time.Second) {
+		if time.Since(begin) > longestUnrest {
+			w.Log.Break(ruleTold, "the channel is told something new all the time, though nothing has happened for %v", longestUnrest)
+			return
+		}
 	}
 	w.Log.Event("quiet")
 	w.checkQuiet()

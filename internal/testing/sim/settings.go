@@ -127,6 +127,13 @@ func (s settings) model(priorities []string) prioritymodel.Config {
 	return config
 }
 
+// modelled says whether A56's model can tell which priority is in use: not where that depends
+// on a random number, nor where it depends for long on which of two things at one moment was
+// first, such as a priority of which too little is READY for an instant.
+func (s settings) modelled() bool {
+	return s.jitter == 0 && (s.failback == 0 || s.minReady == 0 && !s.outliers)
+}
+
 // patience is how long at most the right one of some priorities takes to be in use again
 // after the last event.
 func (s settings) patience(priorities int) time.Duration {

@@ -134,9 +134,14 @@ type tapConn struct {
 func (c *tapConn) UpdateState(state balancer.State) {
 	if c.t.child == "" {
 		c.t.channel.published(state)
-	} else {
-		c.t.channel.reported(c.t.child, state)
+		c.ClientConn.UpdateState(state)
+		return
 	}
+	// The model hears of two children in the order in which the policy does, which only
+	// queues what it is told.
+	c.t.channel.order.Lock()
+	defer c.t.channel.order.Unlock()
+	c.t.channel.reported(c.t.child, state)
 	c.ClientConn.UpdateState(state)
 }
 

@@ -37,11 +37,16 @@ func (w *World) drainedAbove() {
 }
 
 // updateOnTime lets an update come at the very moment at which the first priority's
-// failover timer fires: the second one, which has had no endpoints, gets them then.
+// failover timer fires: the second one, which has had no endpoints, gets them then. Now and
+// then those below cannot be reached either, so that it matters what the second one is.
 func (w *World) updateOnTime() {
 	truth := w.newTruth()
 	w.Log.Event("an update is to meet a timer")
-	for _, tier := range truth[:2] {
+	lost := truth[:2]
+	if w.rand.IntN(2) == 0 {
+		lost = truth
+	}
+	for _, tier := range lost {
 		for _, address := range tier.Serving() {
 			w.blackhole(address)
 		}

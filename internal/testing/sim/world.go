@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"sync"
 	"time"
 
@@ -65,6 +66,7 @@ type World struct {
 	network *Network
 	source  Source
 	target  string
+	shown   string // the target as it is shown
 	// settings are the channel's options.
 	settings settings
 	// builders are the product's. What is kept while a channel is idle is kept by them.
@@ -142,6 +144,11 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	w.source = w.newSource(kind, config)
 	w.settings = newSettings(w.rand)
 	w.target = w.settings.within(w.source.Target())
+	u, err := url.Parse(w.target)
+	if err != nil {
+		return w, err
+	}
+	w.shown = resolver.Target{URL: *u}.String()
 	w.changedAt, w.lastTold = time.Now(), time.Now()
 	w.builders = discovery.Registered(append(w.source.Options(), discovery.WithServiceConfig(serviceConfig))...)
 	w.Log.Event("seed %d; target %s; %v", seed, w.target, w.truth)
