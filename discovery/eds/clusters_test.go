@@ -60,8 +60,8 @@ func TestOutlierDetectionOfClusters(t *testing.T) {
 			t.Helper()
 			s.expect(both)
 			for child, interval := range map[string]string{"near": nearly, "far": "10s"} {
-				if want := `"` + child + `/child0":{"config":[{"understudy_outlier_detection":{"interval":"` + interval + `"`; !strings.Contains(*s.cc.config, want) {
-					t.Errorf("config %s has no %s", *s.cc.config, want)
+				if want := `"` + child + `/child0":{"config":[{"understudy_outlier_detection":{"interval":"` + interval + `"`; !strings.Contains(s.cc.config.Load().(string), want) {
+					t.Errorf("config %s has no %s", s.cc.config.Load().(string), want)
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -30,7 +31,7 @@ type site struct {
 }
 
 func newSite(t *testing.T) *site {
-	return &site{t: t, cc: told{channel: newChannel(), lines: make(chan string, 1000), config: new(string)}, servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
+	return &site{t: t, cc: told{channel: newChannel(), lines: make(chan string, 1000), config: new(atomic.Value)}, servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
 }
 
 // start starts a server at an address.
@@ -102,7 +103,7 @@ func (s *site) end() {
 type told struct {
 	*channel
 	lines  chan string
-	config *string // the last
+	config *atomic.Value // the last, as text
 }
 
 func (c told) UpdateState(state resolver.State) error {
@@ -110,8 +111,9 @@ func (c told) UpdateState(state resolver.State) error {
 	for _, e := range state.Endpoints {
 		parts = append(parts, e.Addresses[0].Addr+" "+hierarchy.Path(e)[0])
 	}
-	*c.config = state.ServiceConfig.Config.(rawConfig).text
-	_, priorities, _ := strings.Cut(*c.config, `"priorities":`)
+	config := state.ServiceConfig.Config.(rawConfig).text
+	c.config.Store(config)
+	_, priorities, _ := strings.Cut(config, `"priorities":`)
 	list, _, _ := strings.Cut(priorities, "]")
 	c.lines <- strings.Join(parts, ", ") + " of " + list + "]"
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,7 @@ func (s *spoken) say(addresses ...string) error {
 // told is what the cluster says, a line each.
 type told struct {
 	discovery.Receiver
+	mu    sync.Mutex
 	lines []string
 	last  string
 }
@@ -47,16 +49,24 @@ func (r *told) Update(a discovery.Answer) error {
 			addresses = append(addresses, e.Addresses()...)
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if line := strings.Join(addresses, " "); line != r.last { // as the feed does
 		r.lines, r.last = append(r.lines, line), line
 	}
 	return nil
 }
 
-func (r *told) Fail(err error) { r.lines = append(r.lines, "error "+err.Error()) }
+func (r *told) Fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, "error "+err.Error())
+}
 
 func (r *told) take() string {
 	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	text := strings.Join(r.lines, "\n")
 	r.lines = nil
 	return text
