@@ -6,13 +6,13 @@ package sim
 // outlier detection may have taken out of use or not; then calls may go to each of them.
 // There is none if nothing can be reached. The lock is held.
 func (w *World) right(truth Truth) []int {
-	var some, any []int
+	var some, all []int
 	for i, tier := range truth {
 		good, there := tier.part(w.answers), tier.part(w.connects)
 		if there == 0 {
 			continue
 		}
-		any = append(any, i)
+		all = append(all, i)
 		tried := w.settings.outliers && good < there // by a few of the calls
 		if there >= w.settings.minReady || tried {
 			some = append(some, i)
@@ -21,10 +21,10 @@ func (w *World) right(truth Truth) []int {
 			return some
 		}
 	}
-	if w.settings.minReady == 0 && !w.settings.outliers || len(any) == 0 {
+	if w.settings.minReady == 0 && !w.settings.outliers || len(all) == 0 {
 		return some
 	}
-	return any
+	return all
 }
 
 // connects says whether an endpoint can be reached, which is all that A56 sees.
