@@ -38,6 +38,7 @@ var lines = []line{
 	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).keptLine},
 	{regexp.MustCompile(`^(.*); the endpoints from before stay in use$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000 (failed|ended): (.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000: renewed, to forget clusters that nobody watches$`), (*World).renewedLine},
 	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.\d:18000: (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.\d:18000 did not send (endpoints of )?cluster "(\w+)" within 15s$`), (*World).sourceLine},
 	{regexp.MustCompile(`^(eds: no endpoints of cluster|file: open|file: /|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
@@ -105,6 +106,14 @@ func (w *World) sourceLine([]string) string {
 	defer w.mu.Unlock()
 	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() {
 		return fmt.Sprintf("the source has been well for %v", time.Since(w.wellSince))
+	}
+	return ""
+}
+
+// renewedLine is about what channels have left behind that passed by: more than is kept.
+func (w *World) renewedLine([]string) string {
+	if s := part[*edsSource](w); s.passers <= 100 {
+		return fmt.Sprintf("only %d channels have passed by", s.passers)
 	}
 	return ""
 }
