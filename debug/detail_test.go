@@ -121,3 +121,38 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 		wantTexts(t, page, "1 s ago <small>version 8</small>", "<small>nothing now; 6 s ago:</small> the registry is away")
 	})
 }
+
+// An endpoint that is well again says what its last error was, and when.
+func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"b": true}}
+		tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
+		s.restore("a")
+		time.Sleep(30 * time.Second) // it is tried again meanwhile
+		settle()
+		c, page := channel(t)
+		a, b := c.Tree.Children[0].Below.Children[0].Below.Children[0], c.Tree.Children[0].Below.Children[0].Below.Children[1]
+		if a.State != "READY" || a.Error != "connection refused by a:443" || a.ErrorAt == nil || !a.ErrorAt.Before(*a.Since) {
+			t.Errorf("the endpoint is %+v", a)
+		}
+		if b.Error != "" || b.ErrorAt != nil {
+			t.Errorf("one that was always well is %+v", b)
+		}
+		wantTexts(t, page, "last error: connection refused by a:443 <small>3")
+	})
+}
+
+// Policies between a priority and its localities have their states, too.
+func TestThePageShowsThePoliciesBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true}}
+		tell(t, s, at(0, "us-east/a", "a", 1))
+		time.Sleep(10 * time.Second)
+		c, page := channel(t)
+		through := c.Tree.Children[0].Below.Through
+		if len(through) != 2 || through[0].Policy != "outlier_detection" || through[1].Policy != "drop" || through[1].State != "READY" || through[1].Since == nil {
+			t.Errorf("between are %+v", through)
+		}
+		wantTexts(t, page, "outlier_detection READY for 11 s · drop READY for 11 s")
+	})
+}
