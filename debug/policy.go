@@ -132,6 +132,7 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 	if s.LastError != nil {
 		child.Error, child.ErrorAt = line(shell.Brief(s.LastError), longestText), timeOf(s.FailedAt)
 	}
+	child.order = badness[child.State]
 	switch d := s.Details.(type) {
 	case prioritypolicy.Child:
 		c.priority(child, d)
@@ -148,7 +149,6 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		started, ended, failed := d.Record.Calls()
 		child.Calls = &Calls{started, started - min(started, ended), failed}
 	}
-	child.order = badness[child.State]
 	if child.Calls != nil {
 		child.tally = tally{1, 0}
 		if child.State == connectivity.Ready.String() {

@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/debug"
 )
 
-// serve serves a page that answers with body.
-func serve(t *testing.T, handler http.HandlerFunc) *remote {
+// pageOf returns a page that a handler answers for.
+func pageOf(t *testing.T, handler http.HandlerFunc) *remote {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -87,7 +87,7 @@ func TestWhatIsNoPageIsRefused(t *testing.T) {
 		}, "the server sends us to"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			page := serve(t, test.handler)
+			page := pageOf(t, test.handler)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := page.fetch(t.Context())
@@ -165,7 +165,7 @@ func TestHostileNamesAreCutAndEscaped(t *testing.T) {
 // A page that does not come is given up, and the reason told.
 func TestASlowPageIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
-	page := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	page := pageOf(t, func(w http.ResponseWriter, _ *http.Request) {
 		asJSON(w)
 		w.(http.Flusher).Flush()
 		<-release

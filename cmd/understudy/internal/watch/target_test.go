@@ -1,0 +1,62 @@
+package watch
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
+)
+
+// Whatever the scheme, the channel has our tree.
+func TestAnyTargetIsWatched(t *testing.T) {
+	b := newBackend(t)
+	host, port, err := net.SplitHostPort(b.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	text := fmt.Sprintf("endpoints:\n- locality: {region: us-east}\n  load_balancing_weight: 1\n  lb_endpoints:\n  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, err := serve.Start(t.Context(), serve.Options{Paths: []string{file}, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	for target, want := range map[string]string{
+		b.address:                     "p0 " + b.address,
+		"dns:///" + b.address:         "p0 dns:///" + b.address,
+		"passthrough:///" + b.address: "p0 passthrough:///" + b.address,
+		"failover:///" + b.address + "?failoverTimeout=3s": "p0 " + b.address,
+		"file://" + file: "p0 us-east",
+		"eds://" + server.Addr().String() + "/shop":                                     "p0 us-east",
+		"eds://" + server.Addr().String() + "/shop?cds=true":                            "p0 shop: us-east",
+		"failover:///eds://" + server.Addr().String() + "/shop%3Fcds=true," + b.address: "p0 eds://",
+	} {
+		w := begin(t, Options{Target: target, Lines: true, Dial: Dial{Options: []string{"failbackDelay=1s"}}})
+		w.await("Calls go to " + want)
+		if err := w.end(); err != nil {
+			t.Errorf("%s: the watch ended with %v", target, err)
+		}
+	}
+}
+
+// Options are added to the query of a target, whatever is in them.
+func TestOptionsOfATarget(t *testing.T) {
+	for _, test := range []struct {
+		target  string
+		options []string
+		want    string
+	}{
+		{"a:1", []string{"minReady=0.5"}, "a:1?minReady=0.5"},
+		{"a:1?x=1", []string{"authority=a&b", "y=2"}, "a:1?x=1&authority=a%26b&y=2"},
+	} {
+		if got, err := withOptions(test.target, test.options); got != test.want || err != nil {
+			t.Errorf("%s with %q is %s, %v, want %s", test.target, test.options, got, err, test.want)
+		}
+	}
+}
