@@ -46,3 +46,17 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 		}
 	})
 }
+
+// Priorities stand in their order, also where all are down and the last one is in use.
+func TestPrioritiesStandInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{}
+		tell(t, s, at(0, "us-east", "a", 1), at(1, "eu-west", "b", 1), at(2, "ap-south", "c", 1))
+		c, _ := channel(t)
+		for i, want := range []string{"p0 us-east", "p1 eu-west", "p2 ap-south"} {
+			if got := c.Tree.Children[i].title(); got != want || len(c.Why) != 3 {
+				t.Errorf("priority %d is %q because of %q, want %s, and three reasons", i, got, c.Why, want)
+			}
+		}
+	})
+}
