@@ -3,6 +3,7 @@ package debug
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,13 +51,23 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 // Priorities stand in their order, also where all are down and the last one is in use.
 func TestPrioritiesStandInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &story{}
-		tell(t, s, at(0, "us-east", "a", 1), at(1, "eu-west", "b", 1), at(2, "ap-south", "c", 1))
-		c, _ := channel(t)
-		for i, want := range []string{"p0 us-east", "p1 eu-west", "p2 ap-south"} {
-			if got := c.Tree.Children[i].title(); got != want || len(c.Why) != 3 {
-				t.Errorf("priority %d is %q because of %q, want %s, and three reasons", i, got, c.Why, want)
-			}
+		last, first := &story{}, &story{} // by their names
+		builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
+			return []discovery.Part{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil
+		})
+		cc, err := grpc.NewClient("story:///"+t.Name(), grpc.WithResolvers(builder), grpc.WithContextDialer(last.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cc.Close()
+		cc.Connect()
+		synctest.Wait()
+		for _, s := range []*story{last, first} {
+			s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east", "x", 1))})
+		}
+		settle()
+		if c, _ := channel(t); len(c.Why) != 2 || len(c.Tree.Children) != 2 || !strings.HasPrefix(c.Tree.Children[0].title(), "p0 z") {
+			t.Errorf("the first priority is %q, and none can be used because of %q, want p0 and two reasons", c.Tree.Children[0].title(), c.Why)
 		}
 	})
 }
