@@ -122,7 +122,7 @@ func (m *mixed) Restore() {
 	for i := range m.parts {
 		if p := &m.parts[i]; p.failing {
 			p.failing = false
-			p.Source.Restore()
+			p.Restore()
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (m *mixed) longest(of func(Source) time.Duration) time.Duration {
 
 func (m *mixed) Close() {
 	for _, p := range m.parts {
-		p.Source.Close()
+		p.Close()
 	}
 }
 
