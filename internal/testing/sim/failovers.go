@@ -18,8 +18,8 @@ import (
 // and why.
 func (w *World) failoverLine(m []string) string {
 	c, opened := w.opened()
-	if m[1] != w.shown {
-		return "" // the neighbour's
+	if m[1] != w.shown || time.Since(opened) == 0 {
+		return "" // the neighbour's, or that of the channel which is being closed
 	}
 	what, state, after, why := m[2], m[7], m[8], m[9]
 	c.mu.Lock()
@@ -152,8 +152,8 @@ func (s *seen) explains(why string, with settings) string {
 
 // noneLine says that no priority is left.
 func (w *World) noneLine(m []string) string {
-	c, _ := w.opened()
-	if m[1] != w.shown {
+	c, opened := w.opened()
+	if m[1] != w.shown || time.Since(opened) == 0 {
 		return ""
 	}
 	c.mu.Lock()
@@ -170,7 +170,7 @@ func (w *World) noneLine(m []string) string {
 // againLine says that a priority is back.
 func (w *World) againLine(m []string) string {
 	c, opened := w.opened()
-	if m[1] != w.shown {
+	if m[1] != w.shown || time.Since(opened) == 0 {
 		return ""
 	}
 	c.mu.Lock()
