@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
@@ -60,7 +61,8 @@ func startDNS(t *testing.T) *dnstest.Server {
 }
 
 // waiting makes calls that wait for ready, several at a time, until it is told to stop. It
-// counts those that fail.
+// counts those that fail. A call whose backend is killed between the headers of its answer
+// and the end of it does not count: no client may try it again (gRFC A6).
 func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures int64)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,9 +71,10 @@ func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures in
 	for range 4 {
 		callers.Go(func() {
 			for ctx.Err() == nil {
-				_, err := who(ctx, cc, grpc.WaitForReady(true))
-				if ctx.Err() != nil {
-					return
+				var headers metadata.MD
+				_, err := who(ctx, cc, grpc.WaitForReady(true), grpc.Header(&headers))
+				if ctx.Err() != nil || err != nil && len(headers) > 0 {
+					continue
 				}
 				calls.Add(1)
 				if err != nil {

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"fmt"
-	"slices"
 
 	"google.golang.org/grpc/resolver"
 
@@ -52,7 +51,10 @@ func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver
 	for _, endpoint := range endpoints {
 		n += len(endpoint.Addresses)
 	}
-	state.Endpoints, state.Addresses = endpoints, slices.Grow([]resolver.Address(nil), n)
+	state.Endpoints, state.Addresses = endpoints, nil
+	if n > 0 {
+		state.Addresses = make([]resolver.Address, 0, n)
+	}
 	for _, endpoint := range endpoints {
 		state.Addresses = append(state.Addresses, endpoint.Addresses...)
 	}

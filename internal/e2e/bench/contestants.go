@@ -27,6 +27,9 @@ type contestant struct {
 // baseline is the one that the others are compared with.
 const baseline = "grpc-go round_robin"
 
+// standby makes a channel have connections to both tiers all the time, as round_robin has.
+const standby = "?warmStandby=1&fastFailover=true"
+
 func contestants() []contestant {
 	return []contestant{
 		{"file:", 2, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
@@ -34,6 +37,12 @@ func contestants() []contestant {
 		}},
 		{"failover:", 2, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 			return grpc.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port), append(opts, understudy.With())...)
+		}},
+		{"file: with a standby", 4, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+			return grpc.NewClient("file://"+l.file+standby, append(opts, understudy.With())...)
+		}},
+		{"failover: with a standby", 4, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+			return grpc.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port)+standby, append(opts, understudy.With())...)
 		}},
 		{"grpc-go pick_first", 1, stock("pick_first", fixed)},
 		{"grpc-go pick_first, DNS", 1, stock("pick_first", looksUp)},
