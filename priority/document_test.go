@@ -1,103 +1,20 @@
 package priority
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
-)
 
-var (
-	scenarioName = regexp.MustCompile("`((?:a56|rows)/[a-z0-9-]+\\.txt)`: ((?:[A-Za-z0-9-]+)(?:, [A-Za-z0-9-]+)*)")
-	testName     = regexp.MustCompile("`((?:Test|Example)[A-Za-z0-9]*)`")
-	quotation    = regexp.MustCompile(`(?s)^# "(.*?)"\n(?:#|new )`)
+	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
 // Every scenario and test that docs/a56.md names exists, no row of its tables is
 // without one, and each sentence that a scenario quotes is in the table.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
-	document := read(t, "../docs/a56.md")
-	var code strings.Builder
-	for _, pattern := range []string{"*_test.go", "../internal/core/priority/*_test.go", "../hierarchy/*_test.go", "../*_test.go", "../internal/arch/*_test.go"} {
-		for _, file := range glob(t, pattern) {
-			code.WriteString(read(t, file))
-		}
-	}
-	_, tables, _ := strings.Cut(document, "## Beyond A56")
-	sentences := 0
-	for line := range strings.Lines(tables) {
-		cells := strings.Split(strings.TrimSpace(line), " | ")
-		if len(cells) < 2 || strings.Contains(line, "---") || strings.HasSuffix(line, "| tested by |\n") || strings.HasPrefix(line, "| **") {
-			continue
-		}
-		sentences++
-		tested := cells[len(cells)-1]
-		scenarios, tests := scenarioName.FindAllStringSubmatch(tested, -1), testName.FindAllStringSubmatch(tested, -1)
-		if len(scenarios)+len(tests) == 0 {
-			t.Errorf("nothing tests %s", cells[0])
-		}
-		for _, m := range scenarios {
-			text := read(t, "../internal/core/priority/testdata/"+m[1])
-			for name := range strings.SplitSeq(m[2], ", ") {
-				if !strings.Contains(text, "\nnew "+name+"\n") {
-					t.Errorf("there is no scenario %s in %s", name, m[1])
-				}
-			}
-		}
-		for _, m := range tests {
-			if !strings.Contains(code.String(), "func "+m[1]+"(") {
-				t.Errorf("there is no %s", m[1])
-			}
-		}
-	}
-	if sentences < 80 {
-		t.Errorf("found %d sentences, want all of A56", sentences)
-	}
-	checkQuotations(t, plain(document))
-}
-
-func checkQuotations(t *testing.T, document string) {
-	for _, file := range glob(t, "../internal/core/priority/testdata/a56/*.txt") {
-		blocks := strings.Split(read(t, file), "\n\n")
-		quoted := 0
-		for _, block := range blocks {
-			m := quotation.FindStringSubmatch(block)
-			if m == nil {
-				continue
-			}
-			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // two in one scenario
-				quoted++
-				if !strings.Contains(document, strings.TrimSuffix(sentence, ".")) {
-					t.Errorf("%s quotes %q, which docs/a56.md does not have", file, sentence)
-				}
-			}
-		}
-		if quoted < 4 {
-			t.Errorf("%s quotes %d sentences", file, quoted)
-		}
-	}
-}
-
-func glob(t *testing.T, pattern string) []string {
-	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
-	}
-	return files
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// plain drops what a line break or a comment adds to a sentence.
-func plain(text string) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\n#", " ")), " ")
+	sentences.Document{
+		Path:      "../docs/a56.md",
+		Begin:     "## Beyond A56",
+		Scenarios: "../internal/core/priority/testdata",
+		Spec:      "a56",
+		Tests:     []string{"*_test.go", "../internal/core/priority/*_test.go", "../hierarchy/*_test.go", "../*_test.go", "../internal/arch/*_test.go"},
+		Least:     80,
+	}.Check(t)
 }

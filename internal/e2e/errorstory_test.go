@@ -7,13 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
 // answers is a server whose calls end with a code.
@@ -31,12 +31,8 @@ func (a *answers) Check(context.Context, *healthpb.HealthCheckRequest) (*healthp
 
 func serveErrors(t *testing.T) (*answers, *bufconn.Listener) {
 	t.Helper()
-	listener, answers := bufconn.Listen(1<<16), &answers{}
-	server := grpc.NewServer()
-	healthpb.RegisterHealthServer(server, answers)
-	go server.Serve(listener)
-	t.Cleanup(server.Stop)
-	return answers, listener
+	answers := &answers{}
+	return answers, toldtest.Serve(t, answers)
 }
 
 // Backends that answer every call with an error: the log says that calls fail, not that
@@ -47,7 +43,7 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 		far, farListener := serveErrors(t)
 		s, cc := newStory(t, discovery.WithOutlierDetection())
 		s.more = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
-		s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5"))})
+		s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5"))})
 		synctest.Wait()
 		// call makes as many calls as it takes until something is logged, ten a second.
 		call := func(most int) (log string, err error) {
@@ -73,7 +69,7 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 		}
 		near.code.Store(uint32(codes.Internal))
 		log, err = call(100)
-		want("the first priority answers with errors", log, `level=WARN msg=failover target=story:///shop from="p0 us-east/a, us-east/b" to="p1 eu-west" state=READY after=0s reason="p0 us-east/a, us-east/b: calls to all of its endpoints fail"
+		want("the first priority answers with errors", log, `level=WARN msg=failover target=story:///shop from="p0 us-east/a, us-east/b" to="p1 eu-west" state=READY after=0s reason="p0 us-east/a, us-east/b: calls to all of its endpoints fail with INTERNAL"
 `)
 		if got := status.Convert(err); got.Code() != codes.Internal || got.Message() != "the disk is full" {
 			t.Errorf("the calls before the failover end with %v, want what the backend said", err)
@@ -86,7 +82,7 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 		if log, err = call(100); status.Convert(err).Message() != "the disk is full" {
 			t.Errorf("calls that nobody can take otherwise end with %v, want what the backend said", err)
 		}
-		want("both answer with errors", log, `level=WARN msg=failback target=story:///shop from="p1 eu-west" to="p0 us-east/a, us-east/b" state=READY after=1s reason="p1 eu-west: calls to all of its endpoints fail"
+		want("both answer with errors", log, `level=WARN msg=failback target=story:///shop from="p1 eu-west" to="p0 us-east/a, us-east/b" state=READY after=1s reason="p1 eu-west: calls to all of its endpoints fail with UNAVAILABLE"
 `)
 	})
 }

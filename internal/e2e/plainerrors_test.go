@@ -42,7 +42,7 @@ func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
 					continue
 				}
 				t.Run(policy.name+"/"+what, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { checkPlain(t, policy.errors(t, m)) })
+					synctest.Test(t, func(t *testing.T) { checkPlain(t, policy.errorsAfter(t, m)) })
 				})
 			}
 		}
@@ -176,8 +176,8 @@ func (p *policyUnderTest) update(t *testing.T, b balancer.Balancer, child string
 	return b.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: endpoints}, BalancerConfig: config})
 }
 
-// errors returns what gRPC is handed by the policy when something happens to it.
-func (p *policyUnderTest) errors(t *testing.T, m mishap) []error {
+// errorsAfter returns what gRPC is handed by the policy when something happens to it.
+func (p *policyUnderTest) errorsAfter(t *testing.T, m mishap) []error {
 	cc := new(lbtest.ClientConn)
 	b := balancer.Get(p.name).Build(channelOf{cc}, balancer.BuildOptions{})
 	defer b.Close()

@@ -18,22 +18,22 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
 // story is a source that says what it is told to, and the network below it.
 type story struct {
-	receiver discovery.Receiver
-	sick     *bufconn.Listener // a server that says NOT_SERVING, or SERVING
-	health   *health.Server
-	more     map[string]*bufconn.Listener // by the last number of an address
-	log      safeBuffer
+	toldtest.Source
+	sick   *bufconn.Listener // a server that says NOT_SERVING, or SERVING
+	health *health.Server
+	more   map[string]*bufconn.Listener // by the last number of an address
+	log    safeBuffer
 }
 
 type safeBuffer struct {
@@ -55,13 +55,6 @@ func (b *safeBuffer) take() string {
 	return b.String()
 }
 
-func (s *story) Start(r discovery.Receiver) (discovery.Watch, error) {
-	s.receiver = r
-	return s, nil
-}
-
-func (s *story) Close() {}
-
 func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 	host, _, _ := net.SplitHostPort(address)
 	last := host[strings.LastIndex(host, ".")+1:]
@@ -81,30 +74,18 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 
 func newStory(t *testing.T, options ...discovery.Option) (*story, *grpc.ClientConn) {
 	t.Helper()
-	s := &story{sick: bufconn.Listen(1 << 16), health: health.NewServer()}
+	s := &story{health: health.NewServer()}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
-	server := grpc.NewServer()
-	healthpb.RegisterHealthServer(server, s.health)
-	go server.Serve(s.sick)
-	t.Cleanup(server.Stop)
+	s.sick = toldtest.Serve(t, s.health)
 	withoutTime := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
 		return a
 	}
-	builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Source: s}}, nil
-	}, append(options, discovery.WithServiceConfig(`{"healthCheckConfig": {"serviceName": ""}}`), discovery.WithFailoverTimeout(8*time.Second),
-		discovery.WithLogger(slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))...)
-	cc, err := grpc.NewClient("story:///shop", grpc.WithResolvers(builder), grpc.WithContextDialer(s.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cc.Close() })
-	cc.Connect()
-	synctest.Wait()
-	return s, cc
+	options = append(options, discovery.WithServiceConfig(`{"healthCheckConfig": {"serviceName": ""}}`), discovery.WithFailoverTimeout(8*time.Second),
+		discovery.WithLogger(slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))
+	return s, toldtest.Open(t, "shop", []discovery.Part{{Source: s}}, options, grpc.WithContextDialer(s.dial))
 }
 
 // at returns an endpoint of a priority. The last number of its address says what it does.
@@ -127,7 +108,7 @@ func TestErrorsAndTheLogTellTheWholeStory(t *testing.T) {
 		log   string
 	}{
 		"everything refused": {
-			func(s *story) { s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(refuse...)}) }, 0,
+			func(s *story) { s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(refuse...)}) }, 0,
 			"no priority can take calls: p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a, us-east/b" to="p1 eu-west" state=CONNECTING after=0s reason="p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints)"
 level=WARN msg="no priority can take calls" target=story:///shop reason="no priority can take calls: p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)"
@@ -135,7 +116,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 		},
 		"hung": {
 			func(s *story) {
-				s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.2"), at(1, "eu-west", "10.1.0.2"))})
+				s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.2"), at(1, "eu-west", "10.1.0.2"))})
 			}, 15 * time.Second,
 			"no priority can take calls: p0 us-east/a: did not connect within 8 s (1 endpoint, failing for 8 s); p1 eu-west: did not connect within 8 s (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a" to="p1 eu-west" state=CONNECTING after=8s reason="p0 us-east/a: did not connect within 8 s (1 endpoint)"
@@ -144,7 +125,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 		},
 		"NOT_SERVING": {
 			func(s *story) {
-				s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.3"), at(1, "eu-west", "10.1.0.3"))})
+				s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.3"), at(1, "eu-west", "10.1.0.3"))})
 			}, 0,
 			"no priority can take calls: p0 us-east/a: the health check says NOT_SERVING (1 endpoint); p1 eu-west: the health check says NOT_SERVING (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a" to="p1 eu-west" state=CONNECTING after=0s reason="p0 us-east/a: the health check says NOT_SERVING (1 endpoint)"
@@ -152,12 +133,12 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 `,
 		},
 		"empty": {
-			func(s *story) { s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster()}) }, 0,
+			func(s *story) { s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster()}) }, 0,
 			`priority policy has empty priority list: story:///shop: cluster "cluster" has no localities`,
 			``,
 		},
 		"control plane gone": {
-			func(s *story) { s.receiver.Fail(errors.New("xds.example.com: connection refused")) }, 0,
+			func(s *story) { s.Receiver.Fail(errors.New("xds.example.com: connection refused")) }, 0,
 			"story: xds.example.com: connection refused",
 			``,
 		},
@@ -184,7 +165,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 				}
 				// Calls that wait for ready have waited, until there is somebody.
 				s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
-				s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.3"))})
+				s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.3"))})
 				if err := <-waits; status.Code(err) != codes.Unimplemented {
 					t.Errorf("a call that waits for ready ended with %v, want the server's UNIMPLEMENTED", err)
 				}
@@ -203,7 +184,7 @@ func TestErrorsOfHostileNamesAreCutAndEscaped(t *testing.T) {
 			locality := fmt.Sprintf("\x1b[31m\u202e<script>%d %s", i, strings.Repeat("x", 10_000))
 			endpoints = append(endpoints, at(uint32(i), locality, fmt.Sprintf("10.0.%d.1", i)))
 		}
-		s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(endpoints...)})
+		s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(endpoints...)})
 		synctest.Wait()
 		err := cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
 		for _, text := range []string{status.Convert(err).Message(), s.log.take()} {

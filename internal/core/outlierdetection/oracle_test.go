@@ -77,7 +77,7 @@ func (o *oracle) call(address string, ok bool) {
 	}
 	e.active.failures++
 	e.row++
-	if c := o.config.ConsecutiveFailuresEjection; c != nil && e.row == int(c.Failures) {
+	if c := o.config.ConsecutiveFailuresEjection; c != nil && e.row >= int(c.Failures) {
 		e.row = 0
 		if e.ejection == nil && !o.tooMany() && o.random() < c.EnforcementPercentage {
 			o.eject(e, o.now)

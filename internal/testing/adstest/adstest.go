@@ -46,17 +46,37 @@ func (s *Server) Streams() int { return int(s.streams.Load()) }
 
 // StreamAggregatedResources runs the script.
 func (s *Server) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
-	return s.script(&Stream{stream, int(s.streams.Add(1))})
+	return s.script(&Stream{AggregatedDiscoveryService_StreamAggregatedResourcesServer: stream, Number: int(s.streams.Add(1))})
 }
 
 // Stream is one stream of a client. Number counts from 1.
 type Stream struct {
 	discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer
 	Number int
+
+	asked bool                          // a request has come
+	first *discoveryv3.DiscoveryRequest // which Recv has not returned yet
 }
 
-// Respond sends clusters as a response of this version and nonce.
+// Recv returns the next request.
+func (s *Stream) Recv() (*discoveryv3.DiscoveryRequest, error) {
+	if r := s.first; r != nil {
+		s.first = nil
+		return r, nil
+	}
+	s.asked = true
+	return s.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Recv()
+}
+
+// Respond sends clusters as a response of this version and nonce. It waits until the client
+// has asked for something: one that has not wants nothing yet. Recv returns that request.
 func (s *Stream) Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error {
+	if !s.asked {
+		var err error
+		if s.first, err = s.Recv(); err != nil {
+			return err
+		}
+	}
 	r := &discoveryv3.DiscoveryResponse{TypeUrl: EndpointsURL, VersionInfo: version, Nonce: nonce}
 	for _, c := range clusters {
 		r.Resources = append(r.Resources, Any(c))

@@ -27,6 +27,22 @@ func Keep() *Log {
 	return l
 }
 
+// KeepWarnings does so with warnings and errors, and drops all else.
+func KeepWarnings() *Log {
+	l := &Log{}
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, l, io.Discard))
+	return l
+}
+
+// Take returns what was logged since the last call.
+func (l *Log) Take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.Join(l.lines, "")
+	l.lines = nil
+	return text
+}
+
 // Write takes a line.
 func (l *Log) Write(line []byte) (int, error) {
 	l.mu.Lock()

@@ -1,0 +1,126 @@
+// Package sentences holds a document with the sentences of a gRFC against the tests that it
+// names. For tests only.
+package sentences
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Document is a document with tables, each row of which names in its last column what
+// tests its sentence.
+type Document struct {
+	Path string
+	// Begin is the heading from which on each row must name something.
+	Begin string
+	// Scenarios is the folder of the scenarios, and Spec the one in it whose files quote
+	// the sentences that they test.
+	Scenarios, Spec string
+	// Tests are patterns of the files that have the tests.
+	Tests []string
+	// Least is how many sentences there are at least.
+	Least int
+}
+
+var (
+	testName  = regexp.MustCompile("`((?:Test|Example)[A-Za-z0-9]*)`")
+	quotation = regexp.MustCompile(`(?s)^# "(.*?)"\n(?:#|new )`)
+)
+
+// Check checks that every scenario and test that the document names exists, that no row of
+// its tables is without one, and that each sentence that a scenario quotes is in a table.
+func (d Document) Check(t *testing.T) {
+	t.Helper()
+	document := read(t, d.Path)
+	var code strings.Builder
+	for _, pattern := range d.Tests {
+		for _, file := range glob(t, pattern) {
+			code.WriteString(read(t, file))
+		}
+	}
+	_, tables, _ := strings.Cut(document, d.Begin)
+	sentences := 0
+	for line := range strings.Lines(tables) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if len(cells) < 2 || strings.Contains(line, "---") || strings.HasSuffix(line, "| tested by |\n") || strings.HasPrefix(line, "| **") {
+			continue
+		}
+		sentences++
+		d.checkRow(t, cells, code.String())
+	}
+	if sentences < d.Least {
+		t.Errorf("%s: found %d sentences, want at least %d", d.Path, sentences, d.Least)
+	}
+	d.checkQuotations(t, plain(document))
+}
+
+func (d Document) checkRow(t *testing.T, cells []string, code string) {
+	t.Helper()
+	scenarioName := regexp.MustCompile("`((?:" + d.Spec + "|rows)/[a-z0-9-]+\\.txt)`: ((?:[A-Za-z0-9-]+)(?:, [A-Za-z0-9-]+)*)")
+	tested := cells[len(cells)-1]
+	scenarios, tests := scenarioName.FindAllStringSubmatch(tested, -1), testName.FindAllStringSubmatch(tested, -1)
+	if len(scenarios)+len(tests) == 0 {
+		t.Errorf("%s: nothing tests %s", d.Path, cells[0])
+	}
+	for _, m := range scenarios {
+		text := read(t, filepath.Join(d.Scenarios, m[1]))
+		for name := range strings.SplitSeq(m[2], ", ") {
+			if !strings.Contains(text, "\nnew "+name+"\n") {
+				t.Errorf("%s: there is no scenario %s in %s", d.Path, name, m[1])
+			}
+		}
+	}
+	for _, m := range tests {
+		if !strings.Contains(code, "func "+m[1]+"(") {
+			t.Errorf("%s: there is no %s", d.Path, m[1])
+		}
+	}
+}
+
+func (d Document) checkQuotations(t *testing.T, document string) {
+	t.Helper()
+	for _, file := range glob(t, filepath.Join(d.Scenarios, d.Spec, "*.txt")) {
+		quoted := 0
+		for block := range strings.SplitSeq(read(t, file), "\n\n") {
+			m := quotation.FindStringSubmatch(block)
+			if m == nil {
+				continue
+			}
+			for sentence := range strings.SplitSeq(plain(m[1]), ". It will ") { // two in one scenario
+				quoted++
+				if !strings.Contains(document, strings.TrimSuffix(sentence, ".")) {
+					t.Errorf("%s quotes %q, which %s does not have", file, sentence, d.Path)
+				}
+			}
+		}
+		if quoted < 4 {
+			t.Errorf("%s quotes %d sentences", file, quoted)
+		}
+	}
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+	}
+	return files
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path) //nolint:gosec // a test's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// plain drops what a line break or a comment adds to a sentence.
+func plain(text string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\n#", " ")), " ")
+}

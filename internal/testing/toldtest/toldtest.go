@@ -1,0 +1,54 @@
+// Package toldtest has a source that says what a test tells it to, and channels and servers
+// for its endpoints. For tests only, in a bubble of testing/synctest.
+package toldtest
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// Source is a source that says what its Receiver is told. It has one while a channel is
+// open.
+type Source struct{ Receiver discovery.Receiver }
+
+// Start implements discovery.Source.
+func (s *Source) Start(r discovery.Receiver) (discovery.Watch, error) {
+	s.Receiver = r
+	return s, nil
+}
+
+// Close implements discovery.Watch.
+func (s *Source) Close() {}
+
+// Open opens a channel to story:///name, which has the parts, until the test ends.
+func Open(t *testing.T, name string, parts []discovery.Part, options []discovery.Option, dial ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) { return parts, nil }, options...)
+	dial = append([]grpc.DialOption{grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials())}, dial...)
+	cc, err := grpc.NewClient("story:///"+name, dial...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() }) //nolint:errcheck // nothing to be lost
+	cc.Connect()
+	synctest.Wait()
+	return cc
+}
+
+// Serve serves health checks until the test ends.
+func Serve(t *testing.T, checks healthpb.HealthServer, options ...grpc.ServerOption) *bufconn.Listener {
+	t.Helper()
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer(options...)
+	healthpb.RegisterHealthServer(server, checks)
+	go server.Serve(listener) //nolint:errcheck // it ends with Stop
+	t.Cleanup(server.Stop)
+	return listener
+}
