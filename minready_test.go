@@ -1,12 +1,42 @@
 package understudy_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/topology"
 )
+
+// lose takes the connections of endpoints, which cannot be made again.
+func (h *fleet) lose(endpoints ...string) {
+	for _, e := range endpoints {
+		h.cc.SubConn(e).Report(connectivity.Connecting, nil)
+		h.cc.SubConn(e).Report(connectivity.TransientFailure, errors.New("connection refused"))
+	}
+	h.settle()
+}
+
+// want holds where the calls of a second go.
+func (h *fleet) want(what, tier string) {
+	h.t.Helper()
+	if in, failed := h.calls(1e9); in[tier] < 190 || failed > 0 {
+		h.t.Errorf("%s: calls %v, %d failed; want them in %s", what, in, failed, tier)
+	}
+}
+
+// without leaves endpoints without a connection.
+func without(endpoints ...string) map[string]bool {
+	keep := map[string]bool{}
+	for _, e := range endpoints {
+		keep[e] = true
+	}
+	return keep
+}
 
 // The part of a tier that is READY reaches priority through the whole tree, and with it
 // the calls go over and come back: none fails or waits on the way.
@@ -17,27 +47,82 @@ func TestTooLittleOfATierIsLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFleetWith(t, settings, func(h *fleet) {
-				lose := func(endpoints ...string) {
-					for _, e := range endpoints {
-						h.cc.SubConn(e).Report(connectivity.Connecting, nil)
-					}
-				}
-				want := func(what, tier string) {
-					t.Helper()
-					if in, failed := h.calls(1e9); in[tier] < 190 || failed > 0 {
-						t.Errorf("%s: calls %v, %d failed; want them in %s", what, in, failed, tier)
-					}
-				}
-				want("all are READY", "a")
-				h.keep = map[string]bool{"a0": true, "a1": true, "a2": true}
-				lose("a0", "a1")
-				want("three of five are READY", "a")
-				lose("a2")
-				want("two of five are READY", "b")
+				h.want("all are READY", "a")
+				h.keep = without("a0", "a1", "a2")
+				h.lose("a0", "a1")
+				h.want("three of five are READY", "a")
+				h.lose("a2")
+				h.want("two of five are READY", "b")
 				h.keep = nil
 				h.settle()
-				want("all are READY again", "a")
+				h.want("all are READY again", "a")
 			}, 5, 5)
 		})
+	}
+}
+
+// A tier that comes up has its calls as soon as one of its endpoints is READY. Those that
+// connect for the first time have not failed, and no lower tier is connected for them.
+func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &fleet{t: t, keep: without("a1", "a2", "a3", "a4")}
+		h.start(topology.Settings{MinReady: 0.6}, 5, 5)
+		defer h.policy.Close()
+		h.want("one of five is READY, the others connect", "a")
+		if h.cc.SubConn("b0") != nil {
+			t.Error("the lower tier is connected")
+		}
+		h.lose("a1")
+		h.want("another one of five has failed", "b")
+	})
+}
+
+// Endpoints that are added to a tier in use do not make it too small while they connect.
+func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
+	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
+		h.keep = without("a2", "a3", "a4", "a5", "a6")
+		for i := 2; i < 7; i++ {
+			address := resolver.Address{Addr: fmt.Sprintf("a%d", i)}
+			h.given[0].Endpoints = append(h.given[0].Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})
+		}
+		h.update(topology.Join(topology.Settings{MinReady: 0.6}, topology.Targets(h.given)))
+		h.want("two of seven are READY, the others connect", "a")
+		h.lose("a2", "a3")
+		h.want("two have failed", "b")
+	}, 2, 2)
+}
+
+// A server that closes a connection which is too old has not failed.
+func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
+	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
+		h.calls(2e9) // a connection that is younger has failed
+		h.keep = without("a0")
+		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
+		h.settle()
+		h.want("one of two connects anew", "a")
+		h.lose("a0")
+		h.want("it cannot be reached", "b")
+	}, 2, 2)
+}
+
+// What is READY may be just as much as is asked for, whatever the fraction. Few of them are
+// exact in binary.
+func TestATierAtItsMark(t *testing.T) {
+	for _, test := range []struct {
+		mark     float64
+		of, kept int
+	}{{0.1, 10, 1}, {0.2, 5, 1}, {0.3, 10, 3}, {0.35, 20, 7}, {0.55, 20, 11}, {0.7, 10, 7}, {0.9, 10, 9}, {0.95, 20, 19}} {
+		inFleetWith(t, topology.Settings{MinReady: test.mark}, func(h *fleet) {
+			var lost []string
+			for i := test.kept; i < test.of; i++ {
+				lost = append(lost, fmt.Sprint("a", i))
+			}
+			h.keep = without(lost...)
+			h.lose(lost...)
+			h.want(fmt.Sprintf("%d of %d are READY, and want %v", test.kept, test.of, test.mark), "a")
+			h.keep = without(append(lost, "a0")...)
+			h.lose("a0")
+			h.want("one less is READY", "b")
+		}, test.of, 5)
 	}
 }

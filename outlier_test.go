@@ -2,6 +2,7 @@ package understudy_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -49,7 +50,15 @@ func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), par
 // newFleet returns a fleet with parts of so many endpoints each, in a bubble.
 func newFleet(t *testing.T, settings topology.Settings, parts ...int) *fleet {
 	t.Helper()
-	h := &fleet{t: t, cc: &lbtest.ClientConn{}, bad: map[string]bool{}}
+	h := &fleet{t: t, bad: map[string]bool{}}
+	h.start(settings, parts...)
+	return h
+}
+
+// start opens the channel.
+func (h *fleet) start(settings topology.Settings, parts ...int) {
+	h.t.Helper()
+	h.cc = &lbtest.ClientConn{}
 	h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
 	for i, n := range parts {
 		part := topology.Part{Name: string(rune('a' + i))}
@@ -60,7 +69,6 @@ func newFleet(t *testing.T, settings topology.Settings, parts ...int) *fleet {
 		h.given = append(h.given, part)
 	}
 	h.update(topology.Join(settings, topology.Targets(h.given)))
-	return h
 }
 
 func (h *fleet) update(tree topology.Tree) {
@@ -177,6 +185,25 @@ func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 		h.calls(20 * time.Second)
 		in, failed := h.calls(25 * time.Second)
 		if failed > 10 {
+			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, in["a"])
+		}
+	}, 2)
+}
+
+// An endpoint that is connected and does not serve is no reason to take the last one out of
+// use that answers at all.
+func TestTheOthersDoNotServe(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
+		h.settle()
+		h.bad["a0"] = true
+		if in, failed := h.calls(time.Minute); failed != in["a"] {
+			t.Errorf("%d of %d calls failed", failed, in["a"])
+		}
+		// The one that serves is ejected for good reason once the other one serves, too.
+		h.cc.SubConn("a1").ReportHealth(connectivity.Ready, nil)
+		h.calls(20 * time.Second)
+		if in, failed := h.calls(10 * time.Second); failed > 10 {
 			t.Errorf("%d of %d calls failed though one endpoint of two answers", failed, in["a"])
 		}
 	}, 2)

@@ -10,6 +10,7 @@ import (
 // subConns are the subchannels of the child, and the endpoints that they are bound to.
 type subConns struct {
 	rules     atomic.Pointer[rules] // nil while nothing is counted
+	listens   atomic.Bool           // some subchannel's health has been listened to
 	strangers atomic.Int64          // how many are of policies that do not know shell.Counted
 
 	mu        sync.Mutex
@@ -141,7 +142,7 @@ func (p *policy) tell(s *subConn) {
 
 func (p *policy) isConnected(e *endpoint) bool {
 	for _, s := range p.of(e) {
-		if s.isReady() {
+		if s.isUsable() {
 			return true
 		}
 	}

@@ -111,8 +111,13 @@ func (s *subConn) count(info balancer.DoneInfo) {
 		}
 	case failure:
 		counter.failures.Add(1)
-		if r.row > 0 && counter.row.Add(1) == r.row {
-			counter.row.Store(0)
+		counter.code.Store(uint32(status.Code(info.Err)))
+		// More than r.row there are where an update has just asked for fewer. Of several
+		// calls that end at once, the last ends the row.
+		if r.row == 0 {
+			return
+		}
+		if row := counter.row.Add(1); row >= r.row && counter.row.CompareAndSwap(row, 0) {
 			s.policy.Event(func() {
 				s.policy.core.Failed(e, time.Now())
 				s.policy.settle()

@@ -124,19 +124,20 @@ func TestMistakesInConfigurations(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{}`:                                 "childPolicy: none given, want a list of policies, [{\"name\": {…}}]",
 		`{"interval": "-1s", ` + child + `}`: `interval: "-1s" given, want a duration such as "10s" that is not negative`,
-		`{"baseEjectionTime": "300y", ` + child + `}`:                                            `baseEjectionTime: "300y" given, want a duration such as "10s"`,
-		`{"maxEjectionTime": "9999999999999s", ` + child + `}`:                                   `maxEjectionTime: "9999999999999s" given, want a duration such as "10s"`,
-		`{"maxEjectionPercent": 101, ` + child + `}`:                                             "maxEjectionPercent: 101 given, want 0 to 100",
-		`{"successRateEjection": {"enforcementPercentage": 101}, ` + child + `}`:                 "successRateEjection.enforcementPercentage: 101 given, want 0 to 100",
-		`{"failurePercentageEjection": {"threshold": 101}, ` + child + `}`:                       "failurePercentageEjection.threshold: 101 given, want 0 to 100",
-		`{"failurePercentageEjection": {"enforcementPercentage": 101}, ` + child + `}`:           "failurePercentageEjection.enforcementPercentage: 101 given, want 0 to 100",
-		`{"consecutiveFailuresEjection": {"failures": 0}, ` + child + `}`:                        "consecutiveFailuresEjection.failures: 0 given, want 1 or more",
-		`{"consecutiveFailuresEjection": {"enforcementPercentage": 101}, ` + child + `}`:         "consecutiveFailuresEjection.enforcementPercentage: 101 given, want 0 to 100",
-		`{"consecutiveFailuresEjection": {}, "interval": "0s", ` + child + `}`:                   `interval: "0s" given, want a positive duration such as "10s"`,
-		`{"failureCodes": ["UNAVAILABLE", "DOWN"], ` + child + `}`:                               `failureCodes[1]: "DOWN" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
-		`{"failureCodes": ["OK"], ` + child + `}`:                                                `failureCodes[0]: "OK" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
-		`{"consecutiveFailuresEjection": {}, "childPolicy": [{"understudy_pick_first": {}}]}`:    "childPolicy: understudy_pick_first given, which would not notice that an endpoint is ejected; " + instead,
-		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "pick_first"): "childPolicy: pick_first below understudy_weighted_target below understudy_drop given, which would not notice that an endpoint is ejected; " + instead,
+		`{"baseEjectionTime": "300y", ` + child + `}`:                                             `baseEjectionTime: "300y" given, want a duration such as "10s"`,
+		`{"maxEjectionTime": "9999999999999s", ` + child + `}`:                                    `maxEjectionTime: "9999999999999s" given, want a duration such as "10s"`,
+		`{"maxEjectionPercent": 101, ` + child + `}`:                                              "maxEjectionPercent: 101 given, want 0 to 100",
+		`{"successRateEjection": {"enforcementPercentage": 101}, ` + child + `}`:                  "successRateEjection.enforcementPercentage: 101 given, want 0 to 100",
+		`{"failurePercentageEjection": {"threshold": 101}, ` + child + `}`:                        "failurePercentageEjection.threshold: 101 given, want 0 to 100",
+		`{"failurePercentageEjection": {"enforcementPercentage": 101}, ` + child + `}`:            "failurePercentageEjection.enforcementPercentage: 101 given, want 0 to 100",
+		`{"consecutiveFailuresEjection": {"failures": 0}, ` + child + `}`:                         "consecutiveFailuresEjection.failures: 0 given, want 1 or more",
+		`{"consecutiveFailuresEjection": {"enforcementPercentage": 101}, ` + child + `}`:          "consecutiveFailuresEjection.enforcementPercentage: 101 given, want 0 to 100",
+		`{"consecutiveFailuresEjection": {}, "interval": "0s", ` + child + `}`:                    `interval: "0s" given, want a positive duration such as "10s"`,
+		`{"failureCodes": ["UNAVAILABLE", "DOWN"], ` + child + `}`:                                `failureCodes[1]: "DOWN" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
+		`{"failureCodes": ["OK"], ` + child + `}`:                                                 `failureCodes[0]: "OK" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
+		`{"consecutiveFailuresEjection": {}, "childPolicy": [{"understudy_pick_first": {}}]}`:     "childPolicy: understudy_pick_first given, which would not notice that an endpoint is ejected; " + instead,
+		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "pick_first"):  "childPolicy: pick_first below understudy_weighted_target below understudy_drop given, which would not notice that an endpoint is ejected; " + instead,
+		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "pick_first"): "childPolicy: pick_first below understudy_priority given, which would not notice that an endpoint is ejected; " + instead,
 	} {
 		if _, err := parser.ParseConfig([]byte(raw)); err == nil || err.Error() != "outlier_detection: "+want {
 			t.Errorf("%s: error %v, want %s", raw, err, want)
@@ -146,6 +147,7 @@ func TestMistakesInConfigurations(t *testing.T) {
 		`{"childPolicy": [{"pick_first": {}}]}`, // of a tree whose shape does not change
 		`{"interval": "0s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "understudy_weighted_round_robin"),
+		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "understudy_weighted_round_robin"),
 	} {
 		if _, err := parser.ParseConfig([]byte(raw)); err != nil {
 			t.Errorf("%s: error %v", raw, err)
@@ -155,5 +157,6 @@ func TestMistakesInConfigurations(t *testing.T) {
 
 const (
 	instead = "want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin"
+	beside  = `[{"understudy_priority": {"priorities": ["x"], "children": {"x": {"config": [{%q: {}}]}}}}]}`
 	below   = `[{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {"x": {"weight": 1, "childPolicy": [{%q: {}}]}}}}]}}]}`
 )

@@ -30,6 +30,7 @@ type counted struct {
 type counter struct {
 	successes, failures atomic.Uint64
 	row                 atomic.Uint32 // failures since the last success
+	code                atomic.Uint32 // of the last failure, 0 where none is known
 }
 
 // swap returns what was counted since it was last called.

@@ -1,12 +1,18 @@
 package outlierdetection
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/brief"
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
@@ -19,6 +25,7 @@ type policy struct {
 	state balancer.State // that the child counts as
 	core  *core.Core[counted]
 	phase core.Phase        // as last published
+	codes string            // that the calls failed with which emptied the tier
 	known map[key]*endpoint // nil while nothing is counted
 	place hierarchy.Place   // for metrics
 
@@ -109,9 +116,32 @@ func (p *policy) settle() {
 	}
 	if phase := p.core.Phase(); phase != p.phase {
 		shell.Logger.Warningf("outlier_detection: %s: the endpoints are %v", p.Options.Target.String(), phase)
+		if phase == core.Emptied {
+			p.codes = p.failures()
+		}
 		p.phase = phase
 		p.Publish()
 	}
+}
+
+// failures names the codes that the last failures of the ejected endpoints had: at most
+// three, those of the most endpoints first.
+func (p *policy) failures() string {
+	const most = 3
+	counts := make(map[codes.Code]int)
+	for _, e := range p.core.Endpoints() {
+		if code := codes.Code(e.Shell.code.Load()); e.Ejected() && code != codes.OK {
+			counts[code]++
+		}
+	}
+	list := slices.SortedFunc(maps.Keys(counts), func(a, b codes.Code) int {
+		return cmp.Or(counts[b]-counts[a], int(a)-int(b))
+	})
+	var names []string
+	for _, code := range list[:min(most, len(list))] {
+		names = append(names, brief.Code(code))
+	}
+	return strings.Join(names, ", ")
 }
 
 // State returns the child's state. The picker is the child's own, unless there is
@@ -122,7 +152,7 @@ func (p *policy) State() balancer.State {
 		state.Picker = &picker{state.Picker, p}
 	}
 	if p.phase != core.Usable {
-		state.Picker = &reporting{state.Picker, shell.Tier{Condition: conditions[p.phase], Interval: p.core.Interval()}}
+		state.Picker = &reporting{state.Picker, shell.Tier{Condition: conditions[p.phase], Interval: p.core.Interval(), Failures: p.codes}}
 	}
 	return state
 }

@@ -55,6 +55,7 @@ type subConn struct {
 	addresses []resolver.Address
 	state     connectivity.State
 	run       int                         // how often the state has changed
+	healthy   bool                        // in this run
 	listener  func(balancer.SubConnState) // of health, in this run
 	user      shell.CountedUser
 	shut      bool
@@ -150,13 +151,12 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
 	s.mu.Lock()
-	before := s.state
-	s.state, s.listener = state.ConnectivityState, nil
+	before := s.usable()
+	s.state, s.listener, s.healthy = state.ConnectivityState, nil, false
 	s.run++
+	changed := s.usable() != before
 	s.mu.Unlock()
-	if (before == connectivity.Ready) != (state.ConnectivityState == connectivity.Ready) && s.policy.rules.Load() != nil {
-		s.policy.Event(func() { s.policy.connectedTo(s.endpoint.Load()) })
-	}
+	s.noteUsable(changed)
 	if s.changed != nil {
 		s.changed(state)
 	}
@@ -165,6 +165,9 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 // RegisterHealthListener has the child hear of the endpoint's health, and of ejections
 // as if they were the endpoint's (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
+	if listener != nil {
+		s.policy.listens.Store(true)
+	}
 	s.mu.Lock()
 	s.listener = listener
 	run := s.run
@@ -190,6 +193,7 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 	if listener == nil || run != of {
 		return
 	}
+	s.noteUsable(s.setHealthy(state.ConnectivityState == connectivity.Ready))
 	s.health, s.healthRun = state, run
 	if !s.ejected {
 		listener(state)
@@ -220,10 +224,32 @@ func (s *subConn) setEjected(now bool) {
 	}
 }
 
-func (s *subConn) isReady() bool {
+// setHealthy returns whether the subchannel is now usable, or is not any more.
+func (s *subConn) setHealthy(healthy bool) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state == connectivity.Ready && !s.shut
+	before := s.usable()
+	s.healthy = healthy
+	return s.usable() != before
+}
+
+// noteUsable has the core hear of a change.
+func (s *subConn) noteUsable(changed bool) {
+	if changed && s.policy.rules.Load() != nil {
+		s.policy.Event(func() { s.policy.connectedTo(s.endpoint.Load()) })
+	}
+}
+
+// usable says whether the child would use the subchannel if its endpoint is not ejected: it
+// is connected and, where the child listens to that, healthy. The lock is held.
+func (s *subConn) usable() bool {
+	return s.state == connectivity.Ready && (s.healthy || !s.policy.listens.Load())
+}
+
+func (s *subConn) isUsable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usable() && !s.shut
 }
 
 // address returns the address that the subchannel is for. One with several is nobody's.

@@ -19,6 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 
 	_ "github.com/understudy-lb/understudy/drop"
+	_ "github.com/understudy-lb/understudy/priority"
 	_ "github.com/understudy-lb/understudy/weightedroundrobin"
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 )

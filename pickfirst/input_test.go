@@ -185,22 +185,24 @@ func TestManyAddressesInOneEndpoint(t *testing.T) {
 			a := fmt.Sprintf(families[i%len(families)], i/256, i%256)
 			e.Addresses = append(e.Addresses, resolver.Address{Addr: a})
 		}
-		r := newRecorder(balancer.Get(Name), EnableHealthListener)
-		r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: []resolver.Endpoint{e}}})
-		tried := 0
-		for n := len(r.log); n > 0; n = len(r.log) {
-			address, ok := strings.CutPrefix(r.log[n-1], "connect ")
-			if !ok {
-				break
+		synctest.Test(t, func(t *testing.T) {
+			r := newRecorder(balancer.Get(Name), EnableHealthListener)
+			r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: []resolver.Endpoint{e}}})
+			tried := 0
+			for n := len(r.log); n > 0; n = len(r.log) {
+				address, ok := strings.CutPrefix(r.log[n-1], "connect ")
+				if !ok {
+					break
+				}
+				tried++
+				r.log = r.log[:0]
+				r.Report(address, core.TransientFailure, errors.New("refused"))
 			}
-			tried++
-			r.log = r.log[:0]
-			r.Report(address, core.TransientFailure, errors.New("refused"))
-		}
-		want := []string{"publish TRANSIENT_FAILURE: all 10000 addresses failed, the last with: refused", "resolve"}
-		if tried != n || !slices.Equal(r.log, want) {
-			t.Errorf("tried %d addresses, then %q", tried, r.log)
-		}
-		r.policy.Close()
+			want := []string{"publish TRANSIENT_FAILURE: all 10000 addresses failed, the last with: refused", "resolve"}
+			if tried != n || !slices.Equal(r.log, want) {
+				t.Errorf("tried %d addresses, then %q", tried, r.log)
+			}
+			r.policy.Close()
+		})
 	}
 }

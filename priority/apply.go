@@ -25,6 +25,9 @@ const (
 func (p *policy) event(child string, actions []core.Action) {
 	p.note(child)
 	p.apply(actions)
+	if e, ok := p.published.Picker.(*exhausted); ok {
+		p.explain(e)
+	}
 }
 
 // apply does what the core asks for.
@@ -81,8 +84,10 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 		c.StopTimer(deactivation)
 	case core.StartFailback:
 		after := a.After + time.Duration(p.random()*float64(a.Jitter))
+		p.delay(a.Child, after)
 		c.StartTimer(failback, after, func() { p.apply(p.core.FailbackTimerFired(a.Child)) })
 	case core.StopFailback:
+		p.delay(a.Child, 0)
 		c.StopTimer(failback)
 	case core.StartSteady:
 		c.StartTimer(steady, a.After, func() { p.apply(p.core.SteadyTimerFired(a.Child)) })

@@ -150,26 +150,30 @@ const pickFirst = `{"config": [{"pick_first": {}}]}`
 // fail with UNAVAILABLE and an error that says why.
 func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	for name, test := range map[string]struct {
-		fail func(*channel)
-		want string
+		fail  func(*channel)
+		after time.Duration // what is wrong takes this long to show
+		want  string
 	}{
 		"no priorities": {
 			func(c *channel) { c.update(`{}`) },
+			0,
 			"priority policy has empty priority list",
 		},
 		"failover timer": {
 			func(c *channel) {
 				c.update(`{"children": {"p0": `+pickFirst+`}, "priorities": ["p0"]}`, "p0/never")
-				<-time.After(10 * time.Second)
 			},
+			10 * time.Second,
 			`no priority can take calls: p0: did not connect within 10 s (1 endpoint)`,
 		},
 		"empty list": {
 			func(c *channel) { c.update(`{"children": {"p0": ` + pickFirst + `}, "priorities": ["p0"]}`) },
+			0,
 			`produced zero addresses`,
 		},
 		"child's failure": {
 			func(c *channel) { c.update(`{"children": {"p0": `+pickFirst+`}, "priorities": ["p0"]}`, "p0/down") },
+			0,
 			`refused`,
 		},
 		"resolver error": {
@@ -177,6 +181,7 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 				c.update(`{}`)
 				c.resolver.CC().ReportError(errors.New("no such host"))
 			},
+			0,
 			`priority: the resolver failed: no such host`,
 		},
 	} {
@@ -186,6 +191,7 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 				n.setDown("down", true)
 				c := n.newChannel()
 				test.fail(c)
+				<-time.After(test.after)
 				synctest.Wait()
 				waited := make(chan error, 1)
 				go func() {

@@ -76,3 +76,33 @@ func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 		p.Close()
 	}
 }
+
+// An update that is accepted ends the refusal of the one before: what the child reported
+// last counts again, and is what calls are told.
+func TestARefusalThatIsOverIsNoReason(t *testing.T) {
+	cc := &lbtest.ClientConn{}
+	var refusal error
+	b, p, update := stubs(cc, func(*lbtest.Stub, balancer.ClientConnState) error { return refusal })
+	defer p.Close()
+	for i, step := range []struct {
+		refusal error
+		want    string
+	}{
+		{nil, "fail: no priority can take calls: p0 a: connection refused"},
+		{errors.New("no good"), "fail: no priority can take calls: p0 a: refused its update: no good"},
+		{nil, "fail: no priority can take calls: p0 a: connection refused"},
+	} {
+		refusal = step.refusal
+		err := update("a")
+		if (err != nil) != (refusal != nil) {
+			t.Fatalf("update %d: error = %v, want %v", i, err, refusal)
+		}
+		if i == 0 {
+			b.Get("a").Report(connectivity.TransientFailure, errors.New("connection refused"))
+		}
+		shell.PartsOf(p).(*policy).Do(func() {})
+		if got := lbtest.Pick(cc.State()); got != step.want {
+			t.Errorf("update %d: calls get %q, want %q", i, got, step.want)
+		}
+	}
+}

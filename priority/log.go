@@ -58,8 +58,16 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) {
 			took = now.Sub(left)
 		}
 	}
-	p.tell(what, fmt.Sprintf("%s from %s to %s, which is %v, after %s: %s", what, p.title(from), p.title(to), state, printable.Duration(took), p.why(from)),
-		slog.String("from", p.title(from)), slog.String("to", p.title(to)), slog.String("state", state.String()), slog.Duration("after", took), slog.String("reason", p.why(from)))
+	why := p.why(from)
+	if what == "failback" && why == "" {
+		why = p.whyBack(to)
+	} else if why == "" {
+		is, _ := p.core.State(from)
+		why = fmt.Sprintf("%s is %v", p.title(from), is)
+	}
+	p.delay(to, 0)
+	p.tell(what, fmt.Sprintf("%s from %s to %s, which is %v, after %s: %s", what, p.title(from), p.title(to), state, printable.Duration(took), why),
+		slog.String("from", p.title(from)), slog.String("to", p.title(to)), slog.String("state", state.String()), slog.Duration("after", took), slog.String("reason", why))
 }
 
 // noteLeft notes since when the highest priority is not in use: a failover leaves it, and
@@ -130,7 +138,7 @@ func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	})
 }
 
-// why says what has become of the child that was in use.
+// why says what has become of the child that was in use, "" for nothing.
 func (p *policy) why(child string) string {
 	state, exists := p.core.State(child)
 	switch {
@@ -146,5 +154,24 @@ func (p *policy) why(child string) string {
 	if poor := p.poor(child); poor != "" {
 		return p.title(child) + ": " + poor
 	}
-	return fmt.Sprintf("%s is %v", p.title(child), state)
+	return ""
+}
+
+// whyBack says what has become of a child that takes over from a lower one, which is as well
+// as it was.
+func (p *policy) whyBack(child string) string {
+	text := p.title(child) + " can take calls"
+	n := p.noted[child]
+	switch {
+	case n == nil || n.state == core.Connecting:
+		return p.title(child) + " is given time to connect"
+	case !n.well:
+		return fmt.Sprintf("%s is %v", p.title(child), n.state)
+	case n.again:
+		text += " again"
+	}
+	if n.delayed > 0 {
+		text += ", and the failback delay of " + printable.Duration(n.delayed) + " is over"
+	}
+	return text
 }

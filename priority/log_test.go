@@ -84,32 +84,6 @@ var (
 	failed     = scenario.Report{State: core.TransientFailure, Tag: "refused"}
 )
 
-// An update may put priorities above the one in use: calls have left the highest one
-// since then, not since the beginning of time.
-func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		logged.take()
-		r := newRecorder()
-		r.Update(update("p1"))
-		r.Report("p1", ready)
-		r.Update(update("p0", "p1"))
-		wantLog(t, `WARNING lbtest:///target: failback from p1 to p0, which is CONNECTING, after 0 ms: p1 is READY`)
-		r.Report("p0", failed)
-		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: p0: refused`)
-		r.Advance(20 * time.Second)
-		r.Report("p0", ready)
-		wantLog(t, `WARNING lbtest:///target: failback from p1 to p0, which is READY, after 20 s: p1 is READY`)
-
-		r.Script(map[string][]scenario.Reaction{"new": {{Report: failed}}})
-		r.Update(update("new", "p0", "p1"))
-		wantLog(t)
-		r.Advance(30 * time.Second)
-		r.Report("new", ready)
-		wantLog(t, `WARNING lbtest:///target: failback from p1 p0 to p0 new, which is READY, after 30 s: p1 p0 is READY`)
-		r.Close()
-	})
-}
-
 // A priority that is not waited for has not failed yet: it has lost its connections.
 func TestAFastFailoverSaysWhatWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -144,7 +118,7 @@ func TestFailoversAreLoggedAndCounted(t *testing.T) {
 		wantLog(t)
 		r.Advance(90 * time.Second)
 		r.Report("p0", ready)
-		wantLog(t, `WARNING lbtest:///target: failback from p1 to p0, which is READY, after 90 s: p1 is READY`)
+		wantLog(t, `WARNING lbtest:///target: failback from p1 to p0, which is READY, after 90 s: p0 can take calls`)
 		r.Report("p0", connecting)
 		r.Advance(10 * time.Second)
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 10 s: p0: did not connect within 10 s, last error: refused`)

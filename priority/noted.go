@@ -14,6 +14,9 @@ type noted struct {
 	since time.Time  // when state became so
 	well  bool       // whether it can be given calls, and is not poor
 	lost  time.Time  // when it was last well; when it was made, where it never was
+	again bool       // it was well, and then was not
+
+	delayed time.Duration // that it waited to take over from a lower one, 0 for not at all
 }
 
 // note notes in what state a child is, after an event of it. It is not called between
@@ -34,7 +37,7 @@ func (p *policy) note(child string) {
 		return
 	}
 	if n.well && !well {
-		n.lost = now
+		n.lost, n.again = now, true
 	}
 	n.well = well
 	if n.state != state {
@@ -47,6 +50,13 @@ func (p *policy) note(child string) {
 			text = "failed: " + p.reasonOf(child).String()
 		}
 		p.Note(text)
+	}
+}
+
+// delay notes how long a child waits to take over from a lower one.
+func (p *policy) delay(child string, d time.Duration) {
+	if n := p.noted[child]; n != nil {
+		n.delayed = d
 	}
 }
 

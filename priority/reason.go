@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -64,11 +65,21 @@ func (p *policy) poor(child string) string {
 	case !poor:
 		return ""
 	case tier.Condition == core.Emptied:
-		return "calls to all of its endpoints fail"
+		return "calls to all of its endpoints fail" + p.failures(child)
 	case tier.Condition == core.HalfOpen:
-		return "calls to all of its endpoints failed, and a few of them show whether that is over"
+		return "calls to all of its endpoints failed" + p.failures(child) + ", and a few of them show whether that is over"
 	}
 	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyPart, 100*p.config.MinReady)
+}
+
+// failures says what the calls of a child ended with, as far as that is known.
+func (p *policy) failures(child string) string {
+	if c := p.children[child]; c != nil {
+		if codes := shell.TierOf(c.State().Picker).Failures; codes != "" {
+			return " with " + codes
+		}
+	}
+	return ""
 }
 
 // timedOut returns whether the child counts as failed because its failover timer fired.
@@ -112,22 +123,31 @@ func brief(err error) string { return printable.Line(shell.Brief(err), longestRe
 // exhausted is the picker where no priority can take calls. It leaves to the child in
 // use what that does with a call, and tells of all priorities when it is a failure.
 type exhausted struct {
-	child   balancer.Picker // of the child in use
-	inUse   string          // its title
-	reasons []reason        // in priority order
+	child balancer.Picker // of the child in use
+	inUse string          // its title
+	// reasons are in priority order. They are replaced while the picker is in use: those of
+	// children that are not in use are published by nobody.
+	reasons atomic.Pointer[[]reason]
 }
 
 // exhausted returns state, which is TRANSIENT_FAILURE and the child's, with a picker
 // whose errors tell of all priorities.
 func (p *policy) exhausted(child string, state balancer.State) balancer.State {
 	e := &exhausted{child: state.Picker, inUse: p.title(child)}
-	for _, name := range p.config.Priorities {
-		if s, ok := p.core.State(name); ok && s == core.TransientFailure {
-			e.reasons = append(e.reasons, p.reasonOf(name))
-		}
-	}
+	p.explain(e)
 	state.Picker = e
 	return state
+}
+
+// explain gives a picker the reasons of now.
+func (p *policy) explain(e *exhausted) {
+	var reasons []reason
+	for _, name := range p.config.Priorities {
+		if s, ok := p.core.State(name); ok && s == core.TransientFailure {
+			reasons = append(reasons, p.reasonOf(name))
+		}
+	}
+	e.reasons.Store(&reasons)
 }
 
 // Pick lets the child's picker pick. Where that fails with a status, it means to end the
@@ -149,10 +169,11 @@ func (e *exhausted) Failure() error { return e.failure(shell.FailureOf(e.child))
 // failure returns an error that names every priority with its reason. own is the error
 // of the child in use, nil where it is not known.
 func (e *exhausted) failure(own error) error {
+	known := *e.reasons.Load()
 	var reasons []string
-	for i, r := range e.reasons {
+	for i, r := range known {
 		if i == mostReasons {
-			reasons = append(reasons, fmt.Sprintf("and %d more", len(e.reasons)-i))
+			reasons = append(reasons, fmt.Sprintf("and %d more", len(known)-i))
 			break
 		}
 		if !r.told && r.title == e.inUse && own != nil {

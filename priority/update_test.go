@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
@@ -108,6 +109,34 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 		want := `fail: no priority can take calls: p0 a: did not connect within 10 s (failing for 10 s); p1 b: did not connect within 10 s, last error: refused its update: no endpoints`
 		if got := lbtest.Pick(cc.State()); got != want {
 			t.Errorf("calls get %q in %v, want %q", got, cc.State().ConnectivityState, want)
+		}
+	})
+}
+
+// Where no priority is left, the error of calls says what each of them failed with last,
+// also of those that are not in use: a new picker for each of their attempts would wake all
+// calls that wait.
+func TestReasonsAreThoseOfNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		b, p, update := stubs(cc, func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			s.CC.UpdateState(shell.Failed(errors.New("old")))
+			return nil
+		})
+		defer p.Close()
+		if err := update("a", "b"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		before := len(cc.States())
+		b.Get("a").CC.UpdateState(shell.Failed(errors.New("new")))
+		synctest.Wait()
+		want := "fail: no priority can take calls: p0 a: new; p1 b: old"
+		if got := lbtest.Pick(cc.State()); got != want {
+			t.Errorf("calls get %q, want %q", got, want)
+		}
+		if n := len(cc.States()); n != before {
+			t.Errorf("%d states were published for a child that is not in use, want none", n-before)
 		}
 	})
 }

@@ -38,6 +38,13 @@ func dialable(address *corev3.Address) (dial string, wrong []flaw) {
 	return "", []flaw{{"", "neither socket_address nor pipe is given"}}
 }
 
+// Dial returns address in the form that gRPC dials, such as "192.0.2.1:443", "" where it
+// has none. Equal addresses have equal forms.
+func Dial(address *corev3.Address) string {
+	dial, _ := dialable(address)
+	return dial
+}
+
 func dialableSocket(socket *corev3.SocketAddress) (dial string, wrong []flaw) {
 	host, problem := canonicalHost(socket.GetAddress())
 	if problem != "" {

@@ -25,7 +25,8 @@ type Settings struct {
 	PickFirst bool
 	// MinReady is the part of a priority's weight that is to be READY: below that the
 	// calls go to the next one that has as much, if there is one. They come back at
-	// MinReadyRecovery, or at MinReady where that is more.
+	// MinReadyRecovery, or at MinReady where that is more. An endpoint that is connecting
+	// counts once it is READY or has failed.
 	MinReady, MinReadyRecovery float64
 	// WarmStandby is how many of the priorities below the one in use are connected before
 	// they are needed. 0 is A56's behaviour: none.

@@ -38,7 +38,8 @@
 // of their names; a child keeps its place in the sequence from picker to picker. If no
 // child is READY, calls wait while any is CONNECTING; they go to the pickers of IDLE
 // children, which thereby are asked to connect; or they fail with the errors of the
-// failed ones, chosen by weight.
+// failed ones, chosen by weight. Beside a READY child an IDLE one gets no calls, and so is
+// asked to connect, once each time that it becomes IDLE.
 //
 // Endpoints reach the child that the first element of their path names (package
 // hierarchy), with that element taken off.

@@ -90,6 +90,9 @@ func (p *policy) newChild(name string) *child {
 		} else if p.core.Report(name, states[state.ConnectivityState]) {
 			c.counts = state
 		}
+		if !p.Updating() { // End looks at what all children are then
+			p.wake()
+		}
 		if p.core.Stale() {
 			p.Publish()
 		}
@@ -97,8 +100,18 @@ func (p *policy) newChild(name string) *child {
 	return c
 }
 
+// wake tells children to connect that get no calls.
+func (p *policy) wake() {
+	for _, name := range p.core.Wake() {
+		p.children[name].ExitIdle()
+	}
+}
+
 // End publishes the state in any case: weights may have changed.
-func (p *policy) End() { p.Publish() }
+func (p *policy) End() {
+	p.wake()
+	p.Publish()
+}
 
 // State returns what to publish.
 func (p *policy) State() balancer.State {
@@ -126,17 +139,17 @@ func (p *policy) State() balancer.State {
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
 }
 
-// readyPart returns which part of the weight of all targets is READY: that of the READY
-// ones, as far as they are.
+// readyPart returns which part of the weight is READY, of that of all targets which are
+// READY or have failed: that of the READY ones, as far as they are. One that is connecting
+// counts neither way, as an endpoint of weighted_round_robin does.
 func (p *policy) readyPart(ready []string) float64 {
 	part, all := 0.0, 0.0
-	for name, c := range p.children {
-		if p.core.Has(name) {
-			all += float64(c.weight)
-		}
+	for _, name := range p.core.In(core.TransientFailure) {
+		all += float64(p.children[name].weight)
 	}
 	for _, name := range ready {
 		c := p.children[name]
+		all += float64(c.weight)
 		part += float64(c.weight) * shell.TierOf(c.counts.Picker).ReadyPart
 	}
 	return part / all

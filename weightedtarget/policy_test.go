@@ -246,13 +246,13 @@ func TestCloseClosesRetainedChildren(t *testing.T) {
 	})
 }
 
-// Reports that change nothing that calls see are not published.
+// Reports that change nothing that calls see, nor the part that is READY, are not published.
 func TestNoNeedlessPublications(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
 		h.report("a", connectivity.Ready)
-		before := len(h.cc.States())
 		h.report("b", connectivity.TransientFailure)
+		before := len(h.cc.States())
 		h.report("b", connectivity.Connecting)
 		h.report("b", connectivity.TransientFailure)
 		if n := len(h.cc.States()) - before; n != 0 {

@@ -15,8 +15,8 @@ type half struct{ balancer.Picker }
 
 func (half) ReadyPart() float64 { return 0.5 }
 
-// The part of the weight that is READY is that of the READY targets, as far as they are;
-// one that is retained does not count.
+// The part of the weight that is READY is that of the READY targets, as far as they are,
+// of that of those which are READY or have failed; one that is retained does not count.
 func TestReadyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -32,7 +32,11 @@ func TestReadyPart(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.report("a", connectivity.Ready)
-		want("three of four", 0.75)
+		want("one of two, and the other connects", 1)
+		h.report("b", connectivity.TransientFailure)
+		want("three of four, and the other has failed", 0.75)
+		h.report("b", connectivity.Connecting)
+		want("three of four, and the other tries again", 0.75)
 		h.report("b", connectivity.Ready)
 		want("all", 1)
 		h.builder.Get("a").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: half{shell.Queue}})

@@ -1,24 +1,21 @@
 package weightedtarget
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
 // What children report from inside an update is published with it, however the
@@ -156,36 +153,14 @@ func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	})
 }
 
-// logs collects the warnings of the process.
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-var logged logs
-
-func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, &logged, io.Discard)) }
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-// take returns what was logged since the last call.
-func (l *logs) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.buf.Reset()
-	return l.buf.String()
-}
+var logged = testlog.KeepWarnings()
 
 // Endpoints that reach no child are logged, once as long as there are some.
 func TestStraysAreLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
-		logged.take()
+		logged.Take()
 		h.update("a=1", "")
-		if got := logged.take(); got != "" {
+		if got := logged.Take(); got != "" {
 			t.Errorf("logged %q where all is well", got)
 		}
 		stray := hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: "1"}}}, "nobody")
@@ -195,7 +170,7 @@ func TestStraysAreLoggedOnce(t *testing.T) {
 				ResolverState:  resolver.State{Endpoints: []resolver.Endpoint{stray}},
 			})
 		}
-		if got := logged.take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "1 of 1 endpoints") {
+		if got := logged.Take(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "1 of 1 endpoints") {
 			t.Errorf("logged %q, want one line about one endpoint", got)
 		}
 	})

@@ -178,6 +178,10 @@ func barePickFirst(p Policy) (where string, bare bool) {
 		below = append(below, c.ChildPolicy)
 	case *OutlierDetection:
 		below = append(below, c.ChildPolicy)
+	case *Priority:
+		for _, child := range c.Children {
+			below = append(below, child.Config)
+		}
 	case *WeightedTarget:
 		for _, target := range c.Targets {
 			below = append(below, target.ChildPolicy)

@@ -1,39 +1,14 @@
 package lbconfig
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"testing"
 
-	"google.golang.org/grpc/grpclog"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// logs collects the warnings of the process.
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-var logged logs
-
-func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, &logged, io.Discard)) }
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-// take returns what was logged since the last call.
-func (l *logs) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.buf.Reset()
-	return l.buf.String()
-}
+var logged = testlog.KeepWarnings()
 
 // forget makes the process forget what it has logged.
 func forget() {
@@ -47,7 +22,7 @@ func forget() {
 func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	forget()
 	for range 3 {
-		logged.take()
+		logged.Take()
 		raw := `{"failoverTimout": "1s", "priorities": ["a", "b"],
 			"children": {"a": {"config": ` + stub + `, "ignoreReresolution": true}, "b": {"config": ` + stub + `, "ignoreReresolution": true}}}`
 		for range 2 {
@@ -55,7 +30,7 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got := logged.take()
+		got := logged.Take()
 		for _, want := range []string{
 			"[understudy] priority: failoverTimout: unknown field, ignored; there are children, priorities, failoverTimeout, childRetention, removedChildRetention, failbackDelay, minReady, minReadyRecovery, warmStandby, fastFailover, failbackJitter, maxFailbackDelay (said once)\n",
 			`[understudy] priority: children["a"].ignoreReresolution: unknown field, ignored; there are config, ignoreReresolutionRequests (said once)` + "\n",
@@ -67,11 +42,11 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 		forget()
 	}
 	parsers["priority"]([]byte(`{"failoverTimout": "1s"}`))
-	logged.take()
-	if parsers["priority"]([]byte(`{"failoverTimout": "2s"}`)); logged.take() != "" {
+	logged.Take()
+	if parsers["priority"]([]byte(`{"failoverTimout": "2s"}`)); logged.Take() != "" {
 		t.Error("logged again")
 	}
-	if parsers["drop"]([]byte(full["drop"])); logged.take() != "" {
+	if parsers["drop"]([]byte(full["drop"])); logged.Take() != "" {
 		t.Error("a configuration with nothing but known fields is logged")
 	}
 }
@@ -80,11 +55,11 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 func TestUnknownFieldsAreBounded(t *testing.T) {
 	forget()
 	defer forget()
-	logged.take()
+	logged.Take()
 	for i := range 2 * mostTold {
 		parsers["pick_first"](fmt.Appendf(nil, `{"field%d\n%s": 1}`, i, strings.Repeat("x", 1000)))
 	}
-	got := logged.take()
+	got := logged.Take()
 	if n := strings.Count(got, "\n"); n != mostTold || len(told.fields) != mostTold {
 		t.Errorf("logged %d lines and remembers %d fields, want %d", n, len(told.fields), mostTold)
 	}

@@ -108,6 +108,9 @@ func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	c.refused = false
 	err := c.update(policy, state)
 	if err == nil {
+		if before {
+			c.noteFailure(c.state) // the refusal is over: it counts again as what it reported
+		}
 		if before && c.handlers.Refused == nil {
 			c.handlers.Reported(c, c.state)
 		}
@@ -139,11 +142,17 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		}
 	}
 	err := latest.update(policy.Config, state)
-	if err != nil && latest == c.pending {
-		// The parent takes this error for the current policy's as long as that one
-		// serves. The pending one may never report; if it takes over, it counts as
-		// failed.
+	if latest != c.pending { // or not any more
+		return err
+	}
+	// The parent takes an error for the current policy's as long as that one serves. The
+	// pending one, which is CONNECTING, may never report; if it takes over, it counts as
+	// failed, unless it has taken another update since.
+	switch {
+	case err != nil:
 		latest.state = Failed(err)
+	case latest.state.ConnectivityState == connectivity.TransientFailure:
+		latest.state = Connecting()
 	}
 	return err
 }
@@ -157,7 +166,7 @@ func (c *Child) latest() *Instance {
 
 func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	c.pending.Close()
-	c.pending = nil
+	c.pending, c.latestName = nil, "" // which is not the current one's type
 	i := &c.first
 	if c.current != nil {
 		i = new(Instance)
@@ -201,12 +210,18 @@ func (c *Child) report(state balancer.State) {
 	noteSince(&c.since, c.state.ConnectivityState, state.ConnectivityState)
 	notePast(&c.past, state)
 	c.state, c.refused = state, false
-	if state.ConnectivityState == connectivity.TransientFailure {
-		if c.failed = FailureOf(state.Picker); c.failed == nil {
-			c.failed = ErrUntold
-		}
-	}
+	c.noteFailure(state)
 	c.handlers.Reported(c, state)
+}
+
+// noteFailure notes the error of a state that is TRANSIENT_FAILURE.
+func (c *Child) noteFailure(state balancer.State) {
+	if state.ConnectivityState != connectivity.TransientFailure {
+		return
+	}
+	if c.failed = FailureOf(state.Picker); c.failed == nil {
+		c.failed = ErrUntold
+	}
 }
 
 // ErrUntold stands for the error of a child that is not of this module.

@@ -251,3 +251,50 @@ func TestFailedIsNeverAStatusError(t *testing.T) {
 		t.Errorf("calls get %#v, want a plain error with the text", err)
 	}
 }
+
+// What the new policy made of an update is not held against it after one that it took.
+func TestSwitchToAPolicyThatFailedAnUpdateBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := errors.New("no good")
+		oldBuilder := &lbtest.StubBuilder{PolicyName: "x"}
+		newBuilder := &lbtest.StubBuilder{PolicyName: "y", OnUpdate: func(*lbtest.Stub, balancer.ClientConnState) error { return err }}
+		p := newParent()
+		p.update(oldBuilder, "old")
+		oldBuilder.Get("old").Report(connectivity.Ready, nil)
+		p.update(newBuilder, "new")
+		err = nil
+		p.update(newBuilder, "new")
+		p.want(t, "READY old")
+		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
+		p.want(t, "CONNECTING queue")
+		p.serial.Do(p.child.Close)
+	})
+}
+
+// nobody builds nothing.
+type nobody struct{}
+
+func (nobody) Name() string { return "nobody" }
+
+func (nobody) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
+
+// A policy that is not built takes the place of the pending one. So one of the pending
+// one's type is a change again, and not an update of the one in use.
+func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}
+		p := newParent()
+		p.update(x, "x")
+		x.Get("x").Report(connectivity.Ready, nil)
+		p.update(y, "y")
+		if err := p.update(nobody{}, ""); err == nil {
+			t.Error("a policy that was not built is no error")
+		}
+		p.update(y, "again")
+		if x.Get("x") == nil || x.Get("again") != nil || y.Get("again") == nil {
+			t.Errorf("x was given the configuration of y")
+		}
+		p.want(t, "READY x")
+		p.serial.Do(p.child.Close)
+	})
+}

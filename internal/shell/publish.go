@@ -10,6 +10,9 @@ import (
 // queued now or, during an update, at its end.
 func (s *Shell) Publish() { s.stale = true }
 
+// Updating returns whether an update is under way: between Begin and the end of End.
+func (s *Shell) Updating() bool { return s.updating }
+
 // endBatch follows each batch of events.
 func (s *Shell) endBatch() {
 	s.ending = s.above != nil && len(s.removed) == 0

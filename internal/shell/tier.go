@@ -14,7 +14,11 @@ type Tier struct {
 	Condition Condition
 	// Interval is how often a tier that is HalfOpen wants a call, at least.
 	Interval time.Duration
-	// ReadyPart is the part of the weight that is READY, of all that is configured.
+	// Failures names the status codes that the calls of a tier which is not Usable ended
+	// with, such as "INTERNAL", "" where that is not known.
+	Failures string
+	// ReadyPart is the part of the weight that is READY, of that which is READY or has
+	// failed. What is connecting, for the first time or again, counts neither way.
 	ReadyPart float64
 }
 

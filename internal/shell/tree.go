@@ -71,7 +71,9 @@ func (s *Shell) attach(channel *hierarchy.Channel) {
 // detach notes what the policy looked like last.
 func (s *Shell) detach() {
 	if s.unwatch != nil {
-		s.live.Retire(TreeOf(s))
+		last := TreeOf(s)
+		last.Busy = time.Time{} // with its own end
+		s.live.Retire(last)
 		s.unwatch()
 	}
 }

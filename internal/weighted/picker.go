@@ -17,20 +17,20 @@ type Picker struct {
 	places    []*Place
 	before    uint64      // with one child: PicksOf it when this picker was made
 	picked    atomic.Bool // with one child: whether it was picked
-	missing   float64     // the part of the weight that is not there
+	readyPart float64     // the part of the weight that is there
 }
 
 // ReadyPart returns the part of the weight that is there to be picked, of all that is
 // configured; see shell.TierOf.
-func (p *Picker) ReadyPart() float64 { return 1 - p.missing }
+func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
 // SetReadyPart sets what ReadyPart returns, which is 1 otherwise, before the first pick.
-func (p *Picker) SetReadyPart(part float64) { p.missing = 1 - part }
+func (p *Picker) SetReadyPart(part float64) { p.readyPart = part }
 
 // New returns a picker of the children with these pickers, weights and places, at least
 // one. It keeps pickers and places. One child needs no scheduler.
 func New(pickers []balancer.Picker, weights []uint32, places []*Place) *Picker {
-	p := &Picker{pickers: pickers, places: places}
+	p := &Picker{pickers: pickers, places: places, readyPart: 1}
 	if len(pickers) > 1 {
 		p.scheduler = edf.New(schedule(weights, places))
 	} else {

@@ -167,3 +167,24 @@ func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 		wantEjected(t, "one of five was called", name, s, 1, 0)
 	})
 }
+
+// 7 of 100 are not more than 7 %, and those who do equally well are no outliers. There
+// both are compared as floating-point numbers, which round.
+func TestRatesThatAreEqual(t *testing.T) {
+	onBoth(t, func(name string, s *outlierSide) {
+		s.update(name, strings.Replace(atHalf, "50", "7", 1)+`"maxEjectionPercent": 100,`, five)
+		s.calls("a", 93, 7)
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		wantEjected(t, "7 of 100 failed", name, s, 0, 1)
+	})
+	onBoth(t, func(name string, s *outlierSide) {
+		s.update(name, `"successRateEjection": {"stdevFactor": 0, "minimumHosts": 3, "requestVolume": 10}, "maxEjectionPercent": 100,`, five)
+		for _, e := range []string{"a", "b", "c"} {
+			s.calls(e, 1, 9)
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		wantEjected(t, "1 in 10 of each succeeded", name, s, 0, 3)
+	})
+}

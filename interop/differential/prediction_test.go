@@ -16,7 +16,7 @@ func drive(t *testing.T, k kind, policy, prefix string, schedule []string) []see
 	synctest.Test(t, func(*testing.T) {
 		s := newSide(k, policy, prefix)
 		for _, step := range schedule {
-			returned := strings.HasSuffix(s.do(step), "; update fails")
+			returned := strings.HasSuffix(s.carryOut(step), "; update fails")
 			time.Sleep(tick)
 			synctest.Wait()
 			all = append(all, s.see(returned))

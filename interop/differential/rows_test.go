@@ -62,9 +62,9 @@ func (r row) run(t *testing.T) {
 // doBoth carries out a command on both sides, at the same time by the bubble's clock.
 func doBoth(ours, theirs *side, command string) (seenOurs, seenTheirs string) {
 	if len(command) > 5 && command[:5] == "wait " {
-		return ours.do(command), theirs.do("wait 0s")
+		return ours.carryOut(command), theirs.carryOut("wait 0s")
 	}
-	return ours.do(command), theirs.do(command)
+	return ours.carryOut(command), theirs.carryOut(command)
 }
 
 // The document and the tests have the same rows.

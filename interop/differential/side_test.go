@@ -97,8 +97,8 @@ var states = map[string]connectivity.State{
 	"TRANSIENT_FAILURE": connectivity.TransientFailure,
 }
 
-// do carries out a command, lets everything settle, and returns what there is to see.
-func (s *side) do(command string) string {
+// carryOut carries out a command, lets everything settle, and returns what there is to see.
+func (s *side) carryOut(command string) string {
 	words := strings.Fields(command)
 	result := ""
 	if words[0] == "published" { // by the last step

@@ -26,6 +26,12 @@ var targetRows = []row{
 		{"report b IDLE", "IDLE fail: a idle, fail: b idle; children a b", "IDLE queue; children a b"},
 		{"report b TRANSIENT_FAILURE", "IDLE fail: a idle; children a b", "IDLE queue; children a b"},
 	}},
+	{"w-wake", targets, []step{
+		{command: "update a=1 b=1"},
+		{command: "report a READY"},
+		{command: "report b IDLE", ours: "READY a; children a b"},
+		{"ask b", "b: 1 updates, 1 to exit idle, 0 errors", "b: 1 updates, 0 to exit idle, 0 errors"},
+	}},
 	{"w-type", targets, []step{
 		{command: "update a=1"},
 		{command: "report a READY"},

@@ -15,6 +15,7 @@ type targetChild struct {
 	// counts is what the child counts as, and pick what calls to it get.
 	counts, pick string
 	refused      bool // it refused its last update, and has reported nothing since
+	woken        bool // told to connect since its last report
 }
 
 // now is what the child counts as, and what calls to it get.
@@ -124,7 +125,7 @@ func (m *targetModel) handle(c *targetChild, state, pick string) {
 	if m.rows["w-sticky"] {
 		before, c.pick = c.reported, pick
 	}
-	c.reported, c.refused = state, false
+	c.reported, c.refused, c.woken = state, false, false
 	if before != failed || state != connecting {
 		c.counts, c.pick = state, pick
 	}
@@ -191,7 +192,21 @@ func (m *targetModel) state() string {
 	return failed
 }
 
+// wake tells children to connect that are IDLE beside one that is READY.
+func (m *targetModel) wake() {
+	if m.rows["w-wake"] || m.state() != ready {
+		return
+	}
+	for _, c := range m.children {
+		if counts, _ := c.now(); counts == idle && !c.woken {
+			c.woken = true
+			c.Latest().ExitIdles++
+		}
+	}
+}
+
 func (m *targetModel) publish() {
+	m.wake()
 	state := m.state()
 	var picks []string
 	for _, c := range m.children {

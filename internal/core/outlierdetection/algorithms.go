@@ -35,7 +35,7 @@ func (c *Core[T]) successRate(config *SuccessRateEjection) {
 		}
 		// If the address's success rate is less than (mean - stdev * (stdev_factor /
 		// 1000)), then choose a random integer in [0, 100).
-		if rate(e.Successes, e.calls()) < mean-stdev*(float64(config.StdevFactor)/1000) {
+		if rate(e.Successes, e.calls()) < mean-stdev*(float64(config.StdevFactor)/1000)-rounding {
 			c.eject(e, c.started, config.EnforcementPercentage, SuccessRate)
 		}
 	}
@@ -60,7 +60,7 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 		}
 		// If the address's failure percentage is greater than threshold, then choose a
 		// random integer in [0, 100).
-		if 100*rate(e.Failures, e.calls()) > float64(config.Threshold) {
+		if 100*e.Failures > uint64(config.Threshold)*e.calls() {
 			c.eject(e, c.started, config.EnforcementPercentage, FailurePercentage)
 		}
 	}
@@ -83,6 +83,10 @@ func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 func enough[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }
+
+// rounding is more than what floating-point numbers round a rate by: endpoints that do
+// equally well are no outliers.
+const rounding = 1e-12
 
 func rate(part, of uint64) float64 { return float64(part) / float64(of) }
 

@@ -70,7 +70,7 @@ func (a *alone) Call(endpoint string, ok bool) {
 	}
 	e.Shell.failures++
 	e.Shell.row++
-	if c := a.config.ConsecutiveFailuresEjection; c != nil && e.Shell.row == uint64(c.Failures) {
+	if c := a.config.ConsecutiveFailuresEjection; c != nil && e.Shell.row >= uint64(c.Failures) {
 		e.Shell.row = 0
 		a.core.Failed(e, a.now)
 		a.settle()

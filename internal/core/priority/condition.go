@@ -42,19 +42,25 @@ func (c *Core) weigh(child *child) {
 	if child.below {
 		mark = max(mark, c.config.MinReadyRecovery)
 	}
-	child.below = child.reported == Ready && c.config.MinReady > 0 && child.tier.ReadyPart < mark
+	child.below = child.reported == Ready && c.config.MinReady > 0 && child.tier.ReadyPart < mark-rounding
 }
 
+// rounding is more than what floating-point numbers round a part by, and less than what
+// one endpoint is of as many as there may be: a child that has just as much as it should
+// is not poor.
+const rounding = 1e-12
+
 // outdone returns whether a child that lost its last connection while it was poor may not be
-// used, though A56 would wait for it: the first below it that has not failed is READY, and
-// answers the calls meanwhile. One that is IDLE is told to connect.
+// used, though A56 would wait for it: the first below it that has neither failed nor lost its
+// connections so is READY, and answers the calls meanwhile. One that is IDLE is told to
+// connect.
 func (c *Core) outdone(priority int, child *child) bool {
 	if !child.lost {
 		return false
 	}
 	for _, name := range c.config.Priorities[priority+1:] {
 		below, ok := c.children[name]
-		if !ok || below.connectivityState() != TransientFailure {
+		if !ok || !below.lost && below.connectivityState() != TransientFailure {
 			return ok && below.connectivityState() == Ready && c.waitsFor(child)
 		}
 	}

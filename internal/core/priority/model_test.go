@@ -137,3 +137,27 @@ func TestLateTimers(t *testing.T) {
 		}
 	}
 }
+
+// A child that has just as much READY as it should is not poor. With several localities
+// the part is a sum of fractions, which floating-point numbers round: here one of weight
+// 1 is READY, and seven tenths of one of weight 2.
+func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
+	for _, reported := range []core.State{core.Connecting, core.Ready} { // below the mark before, and not
+		config := scenario.DefaultConfig("a", "b")
+		config.MinReady, config.MinReadyRecovery = 0.8, 0.8
+		c := core.New()
+		c.BeginUpdate(config)
+		c.EndUpdate()
+		c.Updated("a")
+		c.Reported("a", reported, core.Tier{ReadyPart: 0.5})
+		sevenTenths, whole := 0.7, 1.0
+		c.Reported("a", core.Ready, core.Tier{ReadyPart: (1*whole + 2*sevenTenths) / 3})
+		if tier, poor := c.Poor("a"); poor {
+			t.Errorf("%v of a is READY, which is poor, although 0.8 are wanted", tier.ReadyPart)
+		}
+		c.Reported("a", core.Ready, core.Tier{ReadyPart: 0.799999})
+		if _, poor := c.Poor("a"); !poor {
+			t.Error("less than 0.8 of a is READY, which is not poor")
+		}
+	}
+}

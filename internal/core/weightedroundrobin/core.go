@@ -44,6 +44,7 @@ type Child[T any] struct {
 
 	weight, before uint32 // at least 1; in this update and in the last
 	state          State  // last reported
+	failed         bool   // since it was last READY, or made
 	readySince     time.Time
 	update         uint64 // the last update that had the endpoint
 }
@@ -175,9 +176,12 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if before != Ready {
 			child.readySince = now
 		}
+		child.failed = false
 	case TransientFailure:
 		c.lastFailed = child
-		c.stale = c.stale || c.published == TransientFailure
+		// The first failure changes ReadyPart, and each of them the error of calls.
+		c.stale = c.stale || c.published == TransientFailure || !child.failed
+		child.failed = true
 	}
 	return state == Idle
 }
@@ -193,18 +197,24 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// ReadyPart returns which part of the weight of all endpoints is that of READY ones.
+// ReadyPart returns which part of the weight is READY, of that of all endpoints which are
+// READY or have failed. One that is connecting, for the first time or again, counts neither
+// way until it has connected or failed: otherwise too little of a policy would be READY each
+// time that it comes up, grows, or is told to connect anew. One must be READY.
 func (c *Core[T]) ReadyPart() float64 {
 	if c.count[Ready] == len(c.order) {
 		return 1
 	}
-	ready := uint64(0)
+	ready, failed := uint64(0), uint64(0)
 	for _, child := range c.order {
-		if child.state == Ready {
+		switch {
+		case child.state == Ready:
 			ready += uint64(child.weight)
+		case child.failed:
+			failed += uint64(child.weight)
 		}
 	}
-	return float64(ready) / float64(c.sum)
+	return float64(ready) / float64(ready+failed)
 }
 
 // Failed returns the child whose error calls fail with while the policy is

@@ -59,6 +59,7 @@ type child struct {
 	state    State // last reported, but for CONNECTING after a failure
 	refused  bool  // it returned an error from its last update, and has reported nothing since
 	retained bool  // it is not configured, and kept for a time
+	woken    bool  // told to leave IDLE since its last report
 }
 
 // counts is what the child counts as.
@@ -125,6 +126,7 @@ func (c *Core) Report(name string, state State) (counts bool) {
 	if !ok {
 		return false
 	}
+	child.woken = false
 	counts = child.state != TransientFailure || state != Connecting
 	if !counts && !child.refused {
 		return false
@@ -151,7 +153,9 @@ func (c *Core) Refuse(name string) {
 // changed notes a change of what a child counts as, or of its picker.
 func (c *Core) changed(child *child, before State) {
 	now := child.counts()
-	if !child.retained && (before == c.published || now == c.published || c.State() != c.published) {
+	// A failure changes which part of the READY ones there is.
+	failure := before != now && (before == TransientFailure || now == TransientFailure)
+	if !child.retained && (before == c.published || now == c.published || failure || c.State() != c.published) {
 		c.stale = true
 	}
 }
@@ -187,6 +191,20 @@ func (c *Core) In(state State) []string {
 		}
 	}
 	return names
+}
+
+// Wake returns the configured children that are IDLE while another one is READY, sorted.
+// They are to be told to connect: no call would reach them, and make them connect. Each is
+// returned once for each of its reports.
+func (c *Core) Wake() []string {
+	if c.State() != Ready {
+		return nil
+	}
+	idle := slices.DeleteFunc(c.In(Idle), func(name string) bool { return c.children[name].woken })
+	for _, name := range idle {
+		c.children[name].woken = true
+	}
+	return idle
 }
 
 // CountsAs returns what a child counts as. The child must exist.

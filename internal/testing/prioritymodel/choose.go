@@ -58,7 +58,8 @@ func (c *child) good() bool {
 // mark notes whether too little of the child is READY. What has been below the mark is
 // so until it reaches the recovery mark, if that is higher.
 func (c *child) mark() {
-	there, least, recovered := 1-c.reported.Missing, c.m.config.MinReady, c.m.config.MinReadyRecovery
+	const rounding = 1e-12 // what is missing is not exact
+	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
 	switch {
 	case least == 0 || c.reported.State != Ready:
 		c.lacking = false
@@ -98,10 +99,12 @@ func (m *Model) hasToConnect(child *child) bool {
 	return true
 }
 
-// readyBelow says whether of the lower priorities the first that has not failed is READY.
+// readyBelow says whether of the lower priorities the first that has neither failed nor been
+// lost is READY.
 func (m *Model) readyBelow(priority int) bool {
 	below := slices.DeleteFunc(slices.Clone(m.config.Priorities[priority+1:]), func(name string) bool {
-		return m.children[name] != nil && m.children[name].connectivityState() == TransientFailure
+		child := m.children[name]
+		return child != nil && (child.connectivityState() == TransientFailure || child.lost())
 	})
 	return len(below) > 0 && m.children[below[0]] != nil && m.children[below[0]].connectivityState() == Ready
 }

@@ -1,0 +1,61 @@
+package weightedroundrobin
+
+import (
+	"testing"
+	"time"
+)
+
+// Endpoints that are connecting count neither way, by weight; one that has failed counts
+// until it is READY.
+func TestReadyPart(t *testing.T) {
+	core := New[int]()
+	core.Begin(Config{}, 3)
+	var children []*Child[int]
+	for i, weight := range []uint32{1, 3, 4} {
+		child, _ := core.Endpoint(KeyOf([]Address{{Addr: string(rune('a' + i))}}), weight)
+		children = append(children, child)
+	}
+	core.Endpoints()
+	core.End()
+	for _, step := range []struct {
+		child int
+		state State
+		want  float64
+	}{
+		{0, Ready, 1},
+		{1, TransientFailure, 0.25},
+		{1, Connecting, 0.25},
+		{2, Ready, 0.625},
+		{1, Ready, 1},
+		{2, Idle, 1},
+		{2, Connecting, 1},
+		{2, TransientFailure, 0.5},
+		{2, Idle, 0.5},
+		{2, Ready, 1},
+		{2, Connecting, 1},
+	} {
+		core.Reported(children[step.child], step.state, time.Time{})
+		if core.Publish(time.Time{}); core.ReadyPart() != step.want {
+			t.Errorf("after %d reported %v: %v is READY, want %v", step.child, step.state, core.ReadyPart(), step.want)
+		}
+	}
+}
+
+// The first failure of an endpoint changes the part, and is published; others change nothing.
+func TestAFailureIsPublishedOnce(t *testing.T) {
+	core := New[int]()
+	core.Begin(Config{}, 2)
+	a, _ := core.Endpoint(KeyOf([]Address{{Addr: "a"}}), 1)
+	b, _ := core.Endpoint(KeyOf([]Address{{Addr: "b"}}), 1)
+	core.Endpoints()
+	core.End()
+	core.Reported(a, Ready, time.Time{})
+	core.Publish(time.Time{})
+	for i, want := range []bool{true, false, false} {
+		core.Reported(b, []State{TransientFailure, Connecting, TransientFailure}[i], time.Time{})
+		if _, due := core.Due(); due != want {
+			t.Errorf("report %d: to be published: %v, want %v", i, due, want)
+		}
+		core.Publish(time.Time{})
+	}
+}

@@ -1,0 +1,32 @@
+package outlierdetection
+
+import (
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+// A tier that is emptied says what its calls failed with last: each code once, that of the
+// most endpoints first, and none that a success came after.
+func TestAnEmptiedTierSaysWhatItsCallsFailedWith(t *testing.T) {
+	inBubble(t, func(h *harness) {
+		config := outlierscenario.Default()
+		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 2, EnforcementPercentage: 100}
+		config.MaxEjectionPercent, config.ReportEmptied = 100, true
+		names := []string{"a", "b", "c", "d", "e", "f"}
+		h.Update(config, names)
+		last := map[string]codes.Code{"a": codes.Unavailable, "b": codes.Internal, "c": codes.Internal, "d": codes.DeadlineExceeded, "e": codes.DataLoss, "f": codes.Internal}
+		for _, name := range names {
+			h.end(name, ended(codes.Unknown, true, true))
+			h.end(name, ended(last[name], true, true))
+		}
+		want := "INTERNAL, DEADLINE_EXCEEDED, UNAVAILABLE"
+		if tier := shell.TierOf(h.cc.State().Picker); tier.Condition != shell.Emptied || tier.Failures != want {
+			t.Errorf("the tier is %+v, want it emptied with %s", tier, want)
+		}
+	})
+}

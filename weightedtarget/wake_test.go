@@ -1,0 +1,70 @@
+package weightedtarget
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// A child that is IDLE beside one that is READY gets no calls that would make it connect.
+// While nothing is READY, it waits for a call.
+func TestAnIdleChildBesideAReadyOneIsWoken(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.update("a=1 b=1 c=1", "")
+		b := h.builder.Get("b")
+		for i, step := range []struct {
+			child string
+			state connectivity.State
+			want  int // how often b has been woken
+		}{
+			{"b", connectivity.Idle, 0},
+			{"a", connectivity.Connecting, 0},
+			{"a", connectivity.Ready, 1},
+			{"c", connectivity.Ready, 1},
+			{"b", connectivity.Connecting, 1},
+			{"b", connectivity.Ready, 1},
+			{"b", connectivity.Idle, 2},
+		} {
+			h.report(step.child, step.state)
+			if n := b.ExitIdles(); n != step.want {
+				t.Errorf("step %d, %s is %v: b was woken %d times, want %d", i, step.child, step.state, n, step.want)
+			}
+		}
+		h.update("a=1", `, "removedChildRetention": "60s"`)
+		b.Report(connectivity.Idle, nil)
+		synctest.Wait()
+		if n := b.ExitIdles(); n != 2 {
+			t.Errorf("b is not configured any more, and was woken %d times, want 2", n)
+		}
+	})
+}
+
+// What counts is what the children are once all of them have been updated: the one that was
+// READY may not be any more.
+func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
+	for _, now := range []struct {
+		of   connectivity.State // c, after the update
+		want int                // how often a is woken
+	}{{connectivity.Connecting, 0}, {connectivity.Ready, 1}} {
+		t.Run(now.of.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, h *harness) {
+				h.update("a=1 b=1 c=1", "")
+				h.report("c", connectivity.Ready)
+				h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+					s.Report(map[string]connectivity.State{
+						"a": connectivity.Idle, "b": connectivity.Connecting, "c": now.of,
+					}[s.ID()], nil)
+					return nil
+				}
+				h.update("a=1 b=1 c=1", "")
+				if n := h.builder.Get("a").ExitIdles(); n != now.want {
+					t.Errorf("a was woken %d times, want %d", n, now.want)
+				}
+			})
+		})
+	}
+}
