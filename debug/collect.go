@@ -86,7 +86,8 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 		channel.Sources = append(channel.Sources, Source{
 			Name: line(s.Name, longestName), State: s.State, Answered: timeOf(s.Answered),
 			Version: line(s.Version, longestName), Error: line(s.Error, longestText),
-			LastError: line(s.LastError, longestText), LastErrorAt: timeOf(s.FailedAt), Endpoints: s.Endpoints, Priorities: s.Priorities,
+			LastError: line(s.LastError, longestText), LastErrorAt: timeOf(s.FailedAt),
+			ErrorSince: timeOf(s.Since), Confirmed: timeOf(s.Confirmed), Endpoints: s.Endpoints, Priorities: s.Priorities,
 		})
 	}
 	if tree == nil {

@@ -70,7 +70,7 @@ func TestThePageShowsScheduledPicks(t *testing.T) {
 			settle()
 		}
 		calls(80)
-		s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 3), at(0, "us-east/b", "c", 1))})
+		s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 3), at(0, "us-east/b", "c", 1))})
 		settle()
 		calls(10)
 		c, page := channel(t)
@@ -102,17 +102,17 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
 		tell(t, s)
 		answer := discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "a", 1)), Version: "7"}
-		s.receiver.Update(answer)
+		s.Receiver.Update(answer)
 		time.Sleep(5 * time.Second)
-		s.receiver.Fail(errors.New("the registry is away"))
+		s.Receiver.Fail(errors.New("the registry is away"))
 		time.Sleep(5 * time.Second)
 		c, page := channel(t)
 		if got := c.Sources[0]; got.Version != "7" || got.Error != "the registry is away" || got.LastError != got.Error || time.Since(*got.Answered) != 10*time.Second {
 			t.Errorf("the source is %+v", got)
 		}
-		wantTexts(t, page, "10 s ago <small>version 7</small>", `<td data-label="What is wrong">the registry is away</td>`)
+		wantTexts(t, page, "10 s ago <small>version 7</small>", `<td data-label="What is wrong">the registry is away <small>for 5 s</small></td>`)
 		answer.Version = "8" // which says the same
-		s.receiver.Update(answer)
+		s.Receiver.Update(answer)
 		time.Sleep(time.Second)
 		c, page = channel(t)
 		if got := c.Sources[0]; got.Version != "8" || got.Error != "" || got.LastError != "the registry is away" || time.Since(*got.LastErrorAt) != 6*time.Second {

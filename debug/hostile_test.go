@@ -31,7 +31,7 @@ func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
 			endpoints = append(endpoints, at(uint32(i), fmt.Sprint(evil, i, strings.Repeat("x", 10_000)), "a", 1))
 		}
 		tell(t, s, endpoints...)
-		s.receiver.Fail(errors.New(evil + strings.Repeat("y", 10_000)))
+		s.Receiver.Fail(errors.New(evil + strings.Repeat("y", 10_000)))
 		synctest.Wait()
 		time.Sleep(time.Second)
 		c, page := channel(t)

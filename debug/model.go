@@ -67,8 +67,12 @@ type Source struct {
 	Error       string     `json:"error,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
-	Endpoints   int        `json:"endpoints"`
-	Priorities  int        `json:"priorities"`
+	// ErrorSince is since when something is wrong. Confirmed is until when its endpoints,
+	// which are used on, were confirmed.
+	ErrorSince *time.Time `json:"error_since,omitempty"`
+	Confirmed  *time.Time `json:"confirmed,omitempty"`
+	Endpoints  int        `json:"endpoints"`
+	Priorities int        `json:"priorities"`
 }
 
 // Event is something that happened to a channel.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
 // Where no source of several has answered, each is named with its reason. The page says
@@ -19,22 +19,13 @@ import (
 func TestSourcesThatFailAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &story{}, &story{}
-		builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
-			return []discovery.Part{{Name: "a.example.com", Source: a}, {Name: "b.example.com", Source: b}}, nil
-		})
-		cc, err := grpc.NewClient("story:///"+t.Name(), grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer cc.Close()
-		cc.Connect()
-		synctest.Wait()
-		a.receiver.Fail(errors.New("no such host"))
+		toldtest.Open(t, t.Name(), []discovery.Part{{Name: "a.example.com", Source: a}, {Name: "b.example.com", Source: b}}, nil)
+		a.Receiver.Fail(errors.New("no such host"))
 		synctest.Wait()
 		if c, page := channel(t); c.State != "CONNECTING" || len(c.Why) != 1 {
 			t.Errorf("while one of two has not answered the channel is %s because of %q:\n%s", c.State, c.Why, page)
 		}
-		b.receiver.Fail(errors.New("timed out"))
+		b.Receiver.Fail(errors.New("timed out"))
 		synctest.Wait()
 		time.Sleep(time.Second) // pages are shared for a moment
 		c, page := channel(t)
@@ -52,18 +43,9 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 func TestPrioritiesStandInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last, first := &story{}, &story{} // by their names
-		builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
-			return []discovery.Part{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil
-		})
-		cc, err := grpc.NewClient("story:///"+t.Name(), grpc.WithResolvers(builder), grpc.WithContextDialer(last.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer cc.Close()
-		cc.Connect()
-		synctest.Wait()
+		toldtest.Open(t, t.Name(), []discovery.Part{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))
 		for _, s := range []*story{last, first} {
-			s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east", "x", 1))})
+			s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east", "x", 1))})
 		}
 		settle()
 		if c, _ := channel(t); len(c.Why) != 2 || len(c.Tree.Children) != 2 || !strings.HasPrefix(c.Tree.Children[0].title(), "p0 z") {

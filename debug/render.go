@@ -35,6 +35,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	},
 	"opened": func(c *Child) bool { return c.open },
 	"facts":  facts,
+	"stale":  func(c *Channel) []string { return c.Stale(time.Now()) },
 	"wrong":  wrong,
 	"folded": folded,
 }).ParseFS(files, "page.html"))

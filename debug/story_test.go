@@ -17,32 +17,24 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
 // story is a source that says what it is told to, and a network in which the addresses
 // of some hosts answer.
 type story struct {
-	receiver discovery.Receiver
-	server   *bufconn.Listener
-	mu       sync.Mutex // guards up
-	up       map[string]bool
-	query    string // of the target
-	sick     bool   // all calls fail
+	toldtest.Source
+	server *bufconn.Listener
+	mu     sync.Mutex // guards up
+	up     map[string]bool
+	query  string // of the target
+	sick   bool   // all calls fail
 }
-
-func (s *story) Start(r discovery.Receiver) (discovery.Watch, error) {
-	s.receiver = r
-	return s, nil
-}
-
-func (s *story) Close() {}
 
 // restore has a host answer from now on.
 func (s *story) restore(host string) {
@@ -69,29 +61,15 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 // tell starts a channel to endpoints of the given priorities.
 func tell(t *testing.T, s *story, endpoints ...discovery.Endpoint) *grpc.ClientConn {
 	t.Helper()
-	s.server = bufconn.Listen(1 << 16)
-	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	s.server = toldtest.Serve(t, health.NewServer(), grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		if s.sick {
 			return nil, status.Error(codes.Unavailable, "sick")
 		}
 		return handle(ctx, req)
 	}))
-	healthpb.RegisterHealthServer(server, health.NewServer())
-	go server.Serve(s.server)
-	t.Cleanup(server.Stop)
-	builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Source: s}}, nil
-	})
-	cc, err := grpc.NewClient("story:///"+t.Name()+s.query, grpc.WithResolvers(builder), grpc.WithContextDialer(s.dial),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cc.Close() })
-	cc.Connect()
-	synctest.Wait()
+	cc := toldtest.Open(t, t.Name()+s.query, []discovery.Part{{Source: s}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
 	if len(endpoints) > 0 {
-		s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(endpoints...)})
+		s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(endpoints...)})
 	}
 	settle()
 	return cc
@@ -183,7 +161,7 @@ func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
 		_, page = channel(t)
 		wantTexts(t, page, "Calls go to p1 eu-west.", "did not connect within 10 s")
 		s.restore("a")
-		s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 1))})
+		s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 1))})
 		settle()
 		_, page = channel(t)
 		wantTexts(t, page, "Calls go to p0 us-east/a.", "not needed now, kept for 14m59s")
@@ -224,7 +202,7 @@ func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 			t.Errorf("the channel is %+v", c)
 		}
 		wantTexts(t, page, "Calls wait.")
-		s.receiver.Fail(errors.New("xds.example.com: connection refused"))
+		s.Receiver.Fail(errors.New("xds.example.com: connection refused"))
 		synctest.Wait()
 		time.Sleep(time.Second)
 		c, page = channel(t)
@@ -247,10 +225,13 @@ func TestAnIdleChannelIsShownWithItsLastTree(t *testing.T) {
 		if !c.Idle || c.State != "IDLE" || c.Tree.Children[0].Title != "p0 us-east/a" || c.Tree.Children[0].Below == nil {
 			t.Errorf("the idle channel is %+v", c)
 		}
+		if c.Tree.BusySince != nil {
+			t.Errorf("the idle channel is shown as busy since %v", c.Tree.BusySince)
+		}
 		wantTexts(t, page, "Idle: nobody calls", "a:443")
 		cc.Connect()
 		synctest.Wait()
-		s.receiver.Update(discovery.Answer{Cluster: discovery.Cluster(endpoint)})
+		s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(endpoint)})
 		settle()
 		if c, _ := channel(t); c.Idle {
 			t.Errorf("the channel is in use again, and shown as %+v", c)

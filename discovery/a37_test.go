@@ -37,7 +37,7 @@ func TestA37(t *testing.T) {
 	datadriven.Walk(t, "testdata/a37", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &a37{}
-			datadriven.RunTest(t, path, s.run)
+			datadriven.RunTest(t, path, s.obey)
 			s.resolver.Close()
 		})
 	})
@@ -49,7 +49,7 @@ type a37 struct {
 	sources  map[string]*resolving
 }
 
-func (s *a37) run(t *testing.T, d *datadriven.TestData) string {
+func (s *a37) obey(t *testing.T, d *datadriven.TestData) string {
 	var args []string
 	for _, a := range d.CmdArgs {
 		args = append(args, a.Key)

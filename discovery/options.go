@@ -81,8 +81,9 @@ func WithPickFirst() Option {
 
 // WithMinReady sets the part of a priority's weight that is to be READY, from 0 to 1:
 // below that the calls go to the next priority that has as much, once it is connected. They
-// come back when recovery is READY, which is minReady or more; 0 stands for minReady. The
-// default is 0: a priority is used as long as anything of it is READY.
+// come back when recovery is READY, which is minReady or more; 0 stands for minReady. An
+// endpoint that is connecting, for the first time or again, counts once it is READY or has
+// failed. The default is 0: a priority is used as long as anything of it is READY.
 func WithMinReady(minReady, recovery float64) Option {
 	return func(o *options) { o.settings.MinReady, o.settings.MinReadyRecovery = minReady, recovery }
 }

@@ -41,6 +41,20 @@ func (w *watch) Rejected(err error) {
 	}
 }
 
+// Lost implements adsclient.Follower. The receiver only takes note of it, too.
+func (w *watch) Lost(o *adsclient.Outage) {
+	r, ok := w.receiver.(interface {
+		Unconfirmed(err error, since, confirmed time.Time)
+	})
+	switch {
+	case !ok:
+	case o == nil:
+		r.Unconfirmed(nil, time.Time{}, time.Time{})
+	default:
+		r.Unconfirmed(o.Err, o.Since, o.Heard)
+	}
+}
+
 // leave replaces older news. One goroutine at a time calls it.
 func (w *watch) leave(n news) {
 	select {

@@ -1,6 +1,8 @@
 package file
 
 import (
+	"strings"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -12,7 +14,7 @@ import (
 // priority where none is given.
 func complete(cluster *endpointv3.ClusterLoadAssignment, path string) {
 	if cluster.GetClusterName() == "" {
-		cluster.ClusterName = nameOf(path)
+		cluster.ClusterName = strings.ToValidUTF8(nameOf(path), "\uFFFD") // a path may be any bytes
 	}
 	weighted := make(map[uint32]bool)
 	for _, locality := range cluster.GetEndpoints() {

@@ -2,6 +2,7 @@ package file
 
 import (
 	"fmt"
+	"io"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -16,6 +17,8 @@ type Document struct {
 	Endpoints *endpointv3.ClusterLoadAssignment
 	// Clusters are those in the list.
 	Clusters []*clusterv3.Cluster
+
+	read *document
 }
 
 // LoadDocument is Load for a file that may list clusters, all of which must be good, as a
@@ -26,6 +29,19 @@ func LoadDocument(path string) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	return loadDocument(path, data)
+}
+
+// LoadDocumentFrom is LoadDocument for the content of r, as LoadFrom is Load.
+func LoadDocumentFrom(r io.Reader, name string) (*Document, error) {
+	data, err := readAll(r, name)
+	if err != nil {
+		return nil, err
+	}
+	return loadDocument(name, data)
+}
+
+func loadDocument(path string, data []byte) (*Document, error) {
 	doc, err := parse(path, data)
 	if err != nil {
 		return nil, err
@@ -37,7 +53,7 @@ func LoadDocument(path string) (*Document, error) {
 	if err := doc.checkClusters(); err != nil {
 		return nil, err
 	}
-	return &Document{Clusters: doc.clusters}, nil
+	return &Document{Clusters: doc.clusters, read: doc}, nil
 }
 
 // ValidateCluster returns what is wrong with a cluster by itself, in one line.

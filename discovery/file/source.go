@@ -96,9 +96,10 @@ type watch struct {
 }
 
 // eds returns where the endpoints of an EDS cluster come from: the management servers of
-// the bootstrap.
+// the bootstrap. The cluster is the file's, even if the user wants those of other targets
+// to begin at one of the servers'.
 func (w *watch) eds(service string) (discovery.Source, error) {
-	parts, err := w.target.Parts(eds.NewBuilder(), resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service}})
+	parts, err := w.target.Parts(eds.NewBuilder(), resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
 		return nil, err
 	}

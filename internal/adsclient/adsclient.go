@@ -7,6 +7,7 @@ package adsclient
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -53,11 +54,20 @@ type Watcher interface {
 	// Rejected is called when a bad resource came in place of a good one, which stays. The
 	// error is like that of Unknown.
 	Rejected(err error)
-	// Reachable(false) is called when the server cannot be reached: a stream ended
-	// without an answer, or nothing came on it within the time that a resource has. It
-	// comes before any error that this causes. Reachable(true) is called when the server
-	// then answers, after the resources that came with the answer.
-	Reachable(bool)
+	// Lost is called when the server cannot be reached, and again when the reason changes:
+	// a stream ended without an answer, or nothing came on it within the time that a
+	// resource has. It comes before any error that this causes. Lost(nil) is called when
+	// the server then answers, after the resources that came with the answer.
+	Lost(*Outage)
+}
+
+// Outage says that a server cannot be reached. It is shared and must not be modified.
+type Outage struct {
+	Err   error     // why, in one line that names the server; wraps nothing
+	Since time.Time // when that was noticed
+	Heard time.Time // when the server was heard last, zero for never
+
+	over atomic.Bool // the server answers again; its watchers are about to be told
 }
 
 // Watch asks server for the resource of a type and name until cancel is called. The

@@ -2,6 +2,7 @@ package adsclient
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,7 @@ type client struct {
 	serial   serial.Serializer
 	topics   []*topic // one a type
 	answered bool     // something came on the current stream
-	lost     bool     // the server cannot be reached
+	lost     *Outage  // why the server cannot be reached, nil while it can
 	renew    func()   // ends the current stream, or nil
 	ignored  string   // logged last: a type
 
@@ -77,17 +78,36 @@ func (c *client) unwatch(of *Type, name string, handle *watch) {
 	c.serial.Do(func() { c.topic(of.url).unwatch(name, handle) })
 }
 
-// reachable notes whether the server can be reached, and tells all watchers when that
-// changes.
-func (c *client) reachable(is bool) {
-	if c.lost == !is {
+// lose notes why the server cannot be reached.
+func (c *client) lose(why error) {
+	err := fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, why)
+	if c.lost != nil && c.lost.Err.Error() == err.Error() {
 		return
 	}
-	c.lost = !is
+	o := &Outage{Err: err, Since: time.Now()}
+	if c.lost != nil {
+		o.Since = c.lost.Since
+	}
+	if ended := c.ended.Load(); ended != nil {
+		o.Heard = *ended
+	}
+	c.setLost(o)
+}
+
+// reached notes that the server can be reached.
+func (c *client) reached() {
+	if c.lost != nil {
+		c.setLost(nil)
+	}
+}
+
+// setLost tells all watchers.
+func (c *client) setLost(o *Outage) {
+	c.lost = o
 	for _, t := range c.topics {
 		for _, watchers := range t.watchers {
 			for w := range watchers {
-				w.Reachable(is)
+				w.Lost(o)
 			}
 		}
 	}
@@ -110,7 +130,7 @@ func (c *client) closed(err error) {
 	}
 	c.answered = false
 	if err != nil {
-		c.reachable(false)
+		c.lose(err)
 	}
 	for _, t := range c.topics {
 		t.requests = nil

@@ -35,6 +35,10 @@ type Follower interface {
 	// Rejected is called when the server in use sent something bad, in place of which what
 	// it sent before is used on.
 	Rejected(error)
+	// Lost is called when the server in use cannot be reached, or one before it, and again
+	// when the reason changes. Only in the first case what is in use is not confirmed any
+	// more, and Heard is set. Lost(nil) is called when that is over.
+	Lost(*Outage)
 }
 
 // Follow tells f about a target until it is stopped.
@@ -63,6 +67,9 @@ type Following struct {
 	views  []*view // of the servers asked
 	used   int     // the server whose view was passed on last, or -1
 	why    string  // the reason that was passed on last, "" after a view
+
+	lost *Outage // that was passed on last
+	by   int     // the server in use then
 }
 
 // ask asks those servers that are to be asked, and no others.
@@ -102,6 +109,7 @@ func (g *Following) happened(v *view, news bool) {
 	}
 	g.ask()
 	g.tell(v, news)
+	g.tellLost()
 }
 
 // shown returns the server whose view is to be passed on: the one in use or, while none
@@ -171,4 +179,24 @@ func (g *Following) whyNone() error {
 		texts = append(texts, text)
 	}
 	return errors.New(strings.Join(texts, "; "))
+}
+
+// tellLost tells the follower which server cannot be reached, if that has changed: the one
+// in use, or else the first before it.
+func (g *Following) tellLost() {
+	if g.used < 0 || g.used >= len(g.views) {
+		return
+	}
+	lost := g.views[g.used].outage()
+	for i := 0; lost == nil && i < g.used; i++ {
+		lost = g.views[i].outage()
+	}
+	if lost == g.lost && (lost == nil || g.by == g.used) {
+		return
+	}
+	g.lost, g.by = lost, g.used
+	if lost != nil && lost != g.views[g.used].lost {
+		lost = &Outage{Err: fmt.Errorf("%v; %s is used", lost.Err, g.target.Servers[g.used].URI), Since: lost.Since}
+	}
+	g.follower.Lost(lost)
 }

@@ -1,7 +1,9 @@
 package adsclient
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -31,6 +33,7 @@ type manager struct {
 	mu       sync.Mutex
 	listener *bufconn.Listener // nil while stopped
 	server   *adstest.Server
+	refusal  string // what is said while it is stopped
 }
 
 func startManager(t *testing.T, script adstest.Script) *manager {
@@ -67,10 +70,10 @@ func (m *manager) stop() {
 
 func (m *manager) dial(ctx context.Context, _ string) (net.Conn, error) {
 	m.mu.Lock()
-	listener := m.listener
+	listener, refusal := m.listener, m.refusal
 	m.mu.Unlock()
 	if listener == nil {
-		return nil, fmt.Errorf("connection refused")
+		return nil, errors.New(cmp.Or(refusal, "connection refused"))
 	}
 	return listener.DialContext(ctx)
 }
@@ -101,6 +104,7 @@ type notes struct {
 	version string // of the last resource
 
 	rejected []string
+	lost     []*Outage
 }
 
 func (n *notes) add(text string) {
@@ -128,7 +132,11 @@ func (n *notes) Rejected(err error) {
 	n.rejected = append(n.rejected, err.Error())
 }
 
-func (n *notes) Reachable(bool) {}
+func (n *notes) Lost(o *Outage) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lost = append(n.lost, o)
+}
 
 // take waits until nothing moves any more and returns what was added since.
 func (n *notes) take() []string {

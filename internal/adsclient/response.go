@@ -32,6 +32,9 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 		}
 	}
 	c.serial.Do(func() {
+		if c.lost != nil {
+			c.lost.over.Store(true)
+		}
 		if !c.answered {
 			c.answered = true
 			c.recorder.connected()
@@ -50,7 +53,7 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 			t.versions[d.Name] = response.GetVersionInfo()
 		}
 		t.do(a, decoded, t.watchers)
-		c.reachable(true)
+		c.reached()
 	})
 }
 

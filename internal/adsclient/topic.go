@@ -29,8 +29,8 @@ type topic struct {
 type watch struct{ Watcher }
 
 func (t *topic) watch(name string, handle *watch) {
-	if t.client.lost {
-		handle.Reachable(false)
+	if o := t.client.lost; o != nil {
+		handle.Lost(o)
 	}
 	// What is known already is for the new watcher alone.
 	alone := map[string]map[*watch]bool{name: {handle: true}}
@@ -79,7 +79,7 @@ func (t *topic) do(a ads.Actions, decoded resources, watchers map[string]map[*wa
 			err = refusal{err}
 		}
 		for w := range watchers[f.Name] {
-			w.Unknown(err, errors.Is(f.Err, ads.ErrMissing) && !t.client.lost)
+			w.Unknown(err, errors.Is(f.Err, ads.ErrMissing) && t.client.lost == nil)
 		}
 	}
 	for _, f := range a.Kept {
@@ -111,6 +111,8 @@ func (t *topic) deliver(d ads.Named, m proto.Message, watchers map[*watch]bool) 
 	}
 }
 
+var errSilent = fmt.Errorf("it said nothing within %v", missingAfter)
+
 // expired notes that a resource did not come in time. A server that has said nothing at
 // all by then counts as one that cannot be reached.
 func (t *topic) expired(timer ads.Timer) {
@@ -122,7 +124,7 @@ func (t *topic) expired(timer ads.Timer) {
 		c.recorder.missing()
 	}
 	if !c.answered {
-		c.reachable(false)
+		c.lose(errSilent)
 	}
 	t.do(a, nil, t.watchers)
 }

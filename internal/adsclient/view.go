@@ -34,7 +34,8 @@ type view struct {
 	server int
 
 	clusters, endpoints map[string]*viewed
-	err                 error // the last that was said
+	err                 error   // the last that was said
+	lost                *Outage // why the server cannot be reached, nil while it can
 }
 
 // viewed is one resource of a view. It is a Watcher.
@@ -114,6 +115,14 @@ func (v *view) some() bool {
 	return false
 }
 
+// outage returns why the server cannot be reached, nil if it can.
+func (v *view) outage() *Outage {
+	if v.lost == nil || v.lost.over.Load() {
+		return nil
+	}
+	return v.lost
+}
+
 // snapshot returns what the server says now.
 func (v *view) snapshot() Snapshot {
 	s := Snapshot{Server: v.server, Clusters: make(map[string]State), Endpoints: make(map[string]State)}
@@ -163,10 +172,11 @@ func (r *viewed) Rejected(err error) {
 	})
 }
 
-// Reachable implements Watcher.
-func (r *viewed) Reachable(is bool) {
+// Lost implements Watcher.
+func (r *viewed) Lost(o *Outage) {
 	r.event(func() bool {
-		r.view.of.order.Reachable(r.view.server, is)
+		r.view.lost = o
+		r.view.of.order.Reachable(r.view.server, o == nil)
 		return false
 	})
 }

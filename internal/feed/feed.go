@@ -174,9 +174,7 @@ func (f *Feed) stop() []Watch {
 	}
 	f.closed = true
 	for _, s := range f.slots {
-		if s.parts.timer != nil {
-			s.parts.timer.Stop()
-		}
+		s.parts.endWait()
 	}
 	if f.asking {
 		return nil

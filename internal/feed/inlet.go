@@ -34,7 +34,7 @@ func (in *Inlet) Update(a topology.Answer) error {
 	if in.feed.repeats(in, s) {
 		return nil
 	}
-	tree, err := in.take(a, s.clone(), "")
+	tree, err := in.take(a, s.clone(), trouble{})
 	if err != nil {
 		if invalid, ok := errors.AsType[*topology.Invalid](err); ok && a.Explain != nil {
 			err = a.Explain(invalid)
@@ -76,14 +76,17 @@ func (in *Inlet) Rejected(err error) {
 }
 
 // take makes a tree of an answer and notes it. A complaint says why the answer is an
-// old one.
-func (in *Inlet) take(a topology.Answer, s said, complaint string) (topology.Tree, error) {
+// old one. Sources are closed without the lock on names: one that is replaced shares them
+// with its successor, and its Close may wait for an answer that waits for the lock.
+func (in *Inlet) take(a topology.Answer, s said, complaint trouble) (topology.Tree, error) {
 	in.slot.naming.mu.Lock()
-	defer in.slot.naming.mu.Unlock()
+	var retired []Watch
 	tree, err := in.translate(a)
 	if err == nil {
-		in.feed.retire(in.feed.answer(in, s, tree, complaint))
+		retired = in.feed.answer(in, s, tree, complaint)
 	}
+	in.slot.naming.mu.Unlock()
+	in.feed.retire(retired)
 	return tree, err
 }
 
@@ -150,14 +153,15 @@ func (f *Feed) repeats(in *Inlet, said said) bool {
 	if s.phase != answered || s.inherited || f.refused || len(s.parts.all()) > 0 || !s.said.equal(said) {
 		return false
 	}
-	s.complaint, s.said.version = "", said.version
+	s.said.version = said.version
+	f.over(s, &s.complaint)
 	s.confirmed()
 	kept.confirm(s.Key, time.Now())
 	return true
 }
 
 // answer notes that a source has said what makes tree. It returns watches to be closed.
-func (f *Feed) answer(in *Inlet, said said, tree topology.Tree, complaint string) []Watch {
+func (f *Feed) answer(in *Inlet, said said, tree topology.Tree, complaint trouble) []Watch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := in.slot
@@ -166,15 +170,23 @@ func (f *Feed) answer(in *Inlet, said said, tree topology.Tree, complaint string
 	}
 	s.said, s.tree = said, tree
 	s.phase, s.inherited = answered, false
-	s.err = nil
-	s.complaint = complaint
-	if complaint == "" {
-		s.confirmed()
-		kept.put(s.Key, said, time.Now())
-	}
+	f.heard(s, said, complaint)
 	retired := f.whole(s)
 	f.touch(s)
 	return append(retired, f.turn()...)
+}
+
+// heard notes that the source of s says something. What it complains of confirms nothing, and
+// is not kept. The lock is held.
+func (f *Feed) heard(s *slot, said said, complaint trouble) {
+	s.err = nil
+	if complaint.text != "" {
+		s.complaint = complaint
+		return
+	}
+	f.over(s, &s.complaint)
+	s.confirmed()
+	kept.put(s.Key, said, time.Now())
 }
 
 // note logs what has no effect in the answer of a source, when it changes.
@@ -195,13 +207,12 @@ func (f *Feed) fail(in *Inlet, err error) {
 		f.mu.Unlock()
 		return
 	}
-	inherited := s.inherited
-	s.inherited = false
 	if s.phase == answered {
-		if s.holds() && !inherited {
+		if s.holds() && !s.inherited {
 			kept.confirm(s.Key, time.Now())
 		}
-		f.complain(s, err.Error(), "; the endpoints from before stay in use")
+		f.complain(s, err.Error(), staysInUse)
+		s.inherited = false
 		retired := f.turn()
 		f.mu.Unlock()
 		f.retire(retired)
@@ -210,25 +221,12 @@ func (f *Feed) fail(in *Inlet, err error) {
 	if f.complain(s, err.Error(), "") {
 		f.touch(s) // calls see the error
 	}
-	s.phase = failed
+	s.phase, s.inherited = failed, false
 	s.err = err
 	s.tree = s.plainTree()
 	retired := f.turn()
 	f.mu.Unlock()
 	f.retire(retired)
-}
-
-// complain logs what is wrong with a source, unless it did so last. It returns whether
-// that is news. The lock is held.
-func (f *Feed) complain(s *slot, text, consequence string) bool {
-	s.wrong(text)
-	if s.complaint == text {
-		return false
-	}
-	s.complaint = text
-	logger.Warning(f.line(s, text) + consequence)
-	f.live.Note(f.line(s, text) + consequence)
-	return true
 }
 
 // recall answers for a source that failed with err before it ever answered. It uses the
@@ -245,11 +243,15 @@ func (in *Inlet) recall(err error) bool {
 		return false
 	}
 	text := strings.TrimSpace(err.Error())
+	now := time.Now()
+	complaint := trouble{text, now, now.Add(-age)}
 	if s.parts != nil {
-		in.split(s.parts, text)
-	} else if _, err := in.take(s.answer(), s, text); err != nil {
+		in.split(s.parts, complaint)
+	} else if _, err := in.take(s.answer(), s, complaint); err != nil {
 		return false
 	}
-	logger.Warning(in.feed.line(in.slot, fmt.Sprintf("%s; the endpoints that were confirmed %v ago are used", text, age.Round(time.Second))))
+	line := in.feed.line(in.slot, fmt.Sprintf("%s; the endpoints that were confirmed %v ago are used", text, age.Round(time.Second)))
+	logger.Warning(line)
+	in.feed.live.Note(line)
 	return true
 }

@@ -28,6 +28,7 @@ type said struct {
 	endpoints []resolver.Endpoint
 	parts     []Mechanism // in their place, if there are any
 	version   string      // for people; it is not compared
+	unencoded bool        // the cluster cannot be encoded: it is neither compared nor kept
 }
 
 // sayingOf returns what an answer says.
@@ -36,8 +37,8 @@ func sayingOf(a topology.Answer) said {
 		return said{endpoints: a.Endpoints, version: a.Version}
 	}
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(a.Cluster)
-	if err != nil { // such as text that is not UTF-8, which the translation refuses
-		return said{cluster: []byte(err.Error()), version: a.Version}
+	if err != nil { // such as text that is not UTF-8
+		return said{version: a.Version, unencoded: true}
 	}
 	return said{cluster: append([]byte{}, encoded...), version: a.Version}
 }
@@ -65,6 +66,9 @@ func (s said) answer() topology.Answer {
 
 // equal returns whether s and other are known to say the same.
 func (s said) equal(other said) (same bool) {
+	if s.unencoded || other.unencoded {
+		return false
+	}
 	if s.cluster != nil || other.cluster != nil {
 		return s.cluster != nil && other.cluster != nil && bytes.Equal(s.cluster, other.cluster)
 	}
@@ -109,9 +113,10 @@ type entry struct {
 	confirmed time.Time
 }
 
-// put keeps an answer of the given time, in place of the one before.
+// put keeps an answer of the given time, in place of the one before. One that cannot be
+// kept takes that one out: it would pass for confirmed.
 func (s *store) put(key any, what said, at time.Time) {
-	if key == nil || what.size() > keptBytes {
+	if key == nil {
 		return
 	}
 	s.mu.Lock()
@@ -121,6 +126,9 @@ func (s *store) put(key any, what said, at time.Time) {
 	}
 	if old, ok := s.entries[key]; ok {
 		s.remove(old)
+	}
+	if what.unencoded || what.size() > keptBytes {
+		return
 	}
 	s.entries[key] = s.order.PushFront(&entry{key, what, at})
 	s.bytes += what.size()

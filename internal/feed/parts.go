@@ -11,10 +11,23 @@ import (
 // parts are the mechanisms that have taken the place of one whose source found that its
 // endpoints come from elsewhere.
 type parts struct {
-	now   []*slot     // nil while the whole is used
-	next  []*slot     // nil where now is the last list
-	late  bool        // the time to wait for next is over
-	timer *time.Timer // sets late
+	now  []*slot   // nil while the whole is used
+	next []*slot   // nil where now is the last list
+	wait *deadline // for next, nil where it does not or did not have to be waited for
+}
+
+// deadline is when a list is waited for no longer.
+type deadline struct {
+	timer *time.Timer
+	over  bool
+}
+
+// endWait ends the wait of a list that is used, or will not be.
+func (p *parts) endWait() {
+	if p.wait != nil {
+		p.wait.timer.Stop()
+		p.wait = nil
+	}
 }
 
 // all returns the parts of both lists.
@@ -36,13 +49,13 @@ func (p *parts) all() []*slot {
 // What is in use stays in use until one of the new list has answered and all others have
 // answered or failed, or the time to wait is over.
 func (in *Inlet) Parts(list []Mechanism) {
-	in.split(list, "")
+	in.split(list, trouble{})
 	in.feed.count(in.slot, accepted)
 	_ = in.feed.publish(nil)
 }
 
 // split does it. A complaint says why the list is an old one.
-func (in *Inlet) split(list []Mechanism, complaint string) {
+func (in *Inlet) split(list []Mechanism, complaint trouble) {
 	f, s := in.feed, in.slot
 	s.splitting.Lock()
 	defer s.splitting.Unlock()
@@ -51,15 +64,16 @@ func (in *Inlet) split(list []Mechanism, complaint string) {
 		f.mu.Unlock()
 		return
 	}
-	s.complaint, s.err = complaint, nil
-	if complaint == "" {
-		kept.put(s.Key, said{parts: list}, time.Now())
-	}
+	f.heard(s, said{parts: list}, complaint)
 	before := s.parts.all()
 	fresh := f.replace(s, list)
+	if len(fresh) > 0 && s.parts.wait != nil && s.parts.wait.over {
+		s.parts.wait = nil // the parts before these had their time
+	}
 	switch {
 	case slices.Equal(s.parts.next, s.parts.now):
 		s.parts.next = nil
+		s.parts.endWait()
 	case s.parts.now == nil && s.phase != answered:
 		s.parts.now = []*slot{} // there is nothing to go on with
 	}
@@ -68,12 +82,13 @@ func (in *Inlet) split(list []Mechanism, complaint string) {
 	f.starting++ // what they answer meanwhile is one update
 	f.mu.Unlock()
 	f.retire(retired)
-	for _, p := range fresh {
-		f.startPart(p)
+	watches := make([]Watch, len(fresh))
+	for i, p := range fresh {
+		watches[i] = f.startPart(p)
 	}
 	f.mu.Lock()
 	f.starting--
-	retired = f.turn()
+	retired = append(f.began(fresh, watches), f.turn()...)
 	f.mu.Unlock()
 	f.retire(retired)
 }
@@ -125,7 +140,7 @@ func (f *Feed) part(before []*slot, m Mechanism) *slot {
 	}
 	p := &slot{Mechanism: m, child: heir.child, plain: heir.plain, naming: heir.naming}
 	p.phase, p.said, p.tree, p.err = heir.phase, heir.said, heir.tree, heir.err
-	p.complaint, p.noted = heir.complaint, heir.noted
+	p.complaint, p.noted, p.answered = heir.complaint, heir.noted, heir.answered
 	p.inherited = p.phase != outstanding
 	return p
 }
@@ -151,22 +166,29 @@ func same(a, b any) bool {
 }
 
 // startPart starts the source of a part.
-func (f *Feed) startPart(p *slot) {
+func (f *Feed) startPart(p *slot) Watch {
 	watch, err := p.Start(&Inlet{f, p})
 	if err != nil {
 		(&Inlet{f, p}).Fail(err)
-		watch = idle{}
+		return idle{}
 	}
-	f.mu.Lock()
-	gone := f.closed || p.gone
-	if !gone {
-		p.watch = watch
+	return watch
+}
+
+// began notes that parts were started. It returns the watches of those that are not needed
+// any more. The caller then calls turn before it gives the lock away: a source of the list
+// before, which answers just then, must not be the one that has itself closed. The lock is
+// held.
+func (f *Feed) began(fresh []*slot, watches []Watch) (gone []Watch) {
+	for i, p := range fresh {
+		if f.closed || p.gone {
+			gone = append(gone, watches[i])
+			continue
+		}
+		p.watch = watches[i]
 		f.touch(p)
 	}
-	f.mu.Unlock()
-	if gone {
-		watch.Close()
-	}
+	return gone
 }
 
 // idle is a source that was not started.
@@ -189,9 +211,11 @@ func (f *Feed) turn() (retired []Watch) {
 		inUse := p.now == nil || has(p.now, answered)
 		switch {
 		case p.next == nil:
-		case inUse && (!has(p.next, answered) || slices.ContainsFunc(p.next, waits) && !p.late):
-			if p.timer == nil {
-				p.timer = time.AfterFunc(f.patience(), func() { f.loseWith(s) })
+		case inUse && (!has(p.next, answered) || slices.ContainsFunc(p.next, waits) && (p.wait == nil || !p.wait.over)):
+			if p.wait == nil {
+				w := &deadline{}
+				w.timer = time.AfterFunc(f.patience(), func() { f.loseWith(w) })
+				p.wait = w
 			}
 		default:
 			retired = append(retired, f.useNext(s)...)
@@ -200,10 +224,10 @@ func (f *Feed) turn() (retired []Watch) {
 	return retired
 }
 
-// loseWith ends the wait for those of the next list of s that have not answered.
-func (f *Feed) loseWith(s *slot) {
+// loseWith ends a wait for those of a list that have not answered.
+func (f *Feed) loseWith(w *deadline) {
 	f.mu.Lock()
-	s.parts.late = true
+	w.over = true
 	retired := f.turn()
 	f.mu.Unlock()
 	f.retire(retired)
@@ -213,9 +237,7 @@ func (f *Feed) loseWith(s *slot) {
 // useNext uses the next list of s. The lock is held.
 func (f *Feed) useNext(s *slot) []Watch {
 	before := s.parts.all()
-	if s.parts.timer != nil {
-		s.parts.timer.Stop()
-	}
+	s.parts.endWait()
 	s.parts = parts{now: s.parts.next}
 	s.said, s.tree = said{}, topology.Tree{}
 	if len(s.parts.now) > 1 && f.timer == nil && !f.progress.sent {
@@ -244,9 +266,7 @@ func (f *Feed) dropped(s *slot, before []*slot) (watches []Watch) {
 // be closed. The lock is held.
 func (f *Feed) whole(s *slot) []Watch {
 	before := s.parts.all()
-	if s.parts.timer != nil {
-		s.parts.timer.Stop()
-	}
+	s.parts.endWait()
 	s.parts = parts{}
 	return f.dropped(s, before)
 }

@@ -28,7 +28,8 @@ type slot struct {
 	answered  time.Time     // when it last said that, while channels are shown
 	tree      topology.Tree // over that answer; without endpoints while there is none
 	err       error         // why there is none
-	complaint string        // what is wrong now, "" if nothing
+	complaint trouble       // what it says is wrong now
+	lost      trouble       // why it cannot hear whether its answer still holds
 	lastError string        // what was wrong last, while channels are shown
 	failedAt  time.Time     // when that was said last
 	noted     string        // what the log said about the answer last
@@ -104,7 +105,7 @@ func (s *slot) resolves() bool {
 }
 
 // holds returns whether the last answer of s's source is confirmed. The lock is held.
-func (s *slot) holds() bool { return s.phase == answered && s.complaint == "" }
+func (s *slot) holds() bool { return s.phase == answered && s.complaint.text == "" }
 
 // prefix returns the beginning of the names of mechanism i's children: its name, unless
 // a child of another mechanism could then have the same name.

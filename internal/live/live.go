@@ -31,6 +31,8 @@ type Source struct {
 	Version    string    // of its answer, "" where it has no name for it
 	Answered   time.Time // when it last answered, zero for never
 	Error      string    // what is wrong with it now
+	Since      time.Time // when that began, zero where nothing is
+	Confirmed  time.Time // until when what is used on was confirmed, zero where nothing is wrong with it
 	LastError  string    // what was wrong with it last, even if it is over
 	FailedAt   time.Time // when it said that last, zero for never
 	Endpoints  int

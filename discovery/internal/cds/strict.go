@@ -213,7 +213,8 @@ func (w *strictWatch) log(flaws string) {
 }
 
 // resolved returns the cluster with addresses in place of names, and whether there is one.
-// An address that two names have counts for the first.
+// An address that two names have counts for the first. Additional addresses beside a name
+// belong to the first of its addresses.
 func (s *strict) resolved(addresses map[string][]resolver.Endpoint) (*endpointv3.ClusterLoadAssignment, bool) {
 	cluster := proto.CloneOf(s.from)
 	taken, some := s.addresses(), false
@@ -227,9 +228,8 @@ func (s *strict) resolved(addresses map[string][]resolver.Endpoint) (*endpointv3
 			}
 			for _, found := range addresses[host] {
 				for _, a := range found.Addresses {
-					if socket := socketOf(a.Addr); socket != nil && !taken[a.Addr] {
-						taken[a.Addr] = true
-						list, some = append(list, at(e, socket)), true
+					if address := addressOf(a.Addr); address != nil && taken.take(address) {
+						list, some = append(list, at(e, address, taken)), true
 					}
 				}
 			}
@@ -239,20 +239,38 @@ func (s *strict) resolved(addresses map[string][]resolver.Endpoint) (*endpointv3
 	return cluster, some
 }
 
-// addresses returns those that are in the cluster as such.
-func (s *strict) addresses() map[string]bool {
-	taken := make(map[string]bool)
+// addresses are those that are in a cluster already, in the form that gRPC dials.
+type addresses map[string]bool
+
+// take returns whether address can be dialled and is not there yet, and adds it.
+func (t addresses) take(address *corev3.Address) bool {
+	dial := topology.Dial(address)
+	if dial == "" || t[dial] {
+		return false
+	}
+	t[dial] = true
+	return true
+}
+
+// addresses returns those of the endpoints that are no names.
+func (s *strict) addresses() addresses {
+	taken := make(addresses)
 	for _, locality := range s.from.GetEndpoints() {
 		for _, e := range locality.GetLbEndpoints() {
-			socket := e.GetEndpoint().GetAddress().GetSocketAddress()
-			taken[net.JoinHostPort(socket.GetAddress(), strconv.Itoa(int(socket.GetPortValue())))] = true
+			if hostOf(e) != "" {
+				continue
+			}
+			taken.take(e.GetEndpoint().GetAddress())
+			for _, more := range e.GetEndpoint().GetAdditionalAddresses() {
+				taken.take(more.GetAddress())
+			}
 		}
 	}
 	return taken
 }
 
-// socketOf returns an address in Envoy's form, nil for one that is none.
-func socketOf(address string) *corev3.SocketAddress {
+// addressOf returns an address in Envoy's form, nil for one that is none.
+func addressOf(address string) *corev3.Address {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil
@@ -261,12 +279,17 @@ func socketOf(address string) *corev3.SocketAddress {
 	if err != nil {
 		return nil
 	}
-	return &corev3.SocketAddress{Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(n)}}
+	socket := &corev3.SocketAddress{Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(n)}}
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: socket}}
 }
 
-// at returns an endpoint with another address.
-func at(e *endpointv3.LbEndpoint, socket *corev3.SocketAddress) *endpointv3.LbEndpoint {
+// at returns an endpoint with another address, and those of its additional ones that are
+// not taken.
+func at(e *endpointv3.LbEndpoint, address *corev3.Address, taken addresses) *endpointv3.LbEndpoint {
 	e = proto.CloneOf(e)
-	e.GetEndpoint().Address = &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: socket}}
+	e.GetEndpoint().Address = address
+	e.GetEndpoint().AdditionalAddresses = slices.DeleteFunc(e.GetEndpoint().GetAdditionalAddresses(), func(more *endpointv3.Endpoint_AdditionalAddress) bool {
+		return !taken.take(more.GetAddress())
+	})
 	return e
 }

@@ -43,6 +43,9 @@ type told struct {
 }
 
 func (r *told) Update(a discovery.Answer) error {
+	if err := topology.Validate(a.Cluster); err != nil {
+		return err // as the feed does
+	}
 	var addresses []string
 	for l := range topology.Localities(a.Cluster) {
 		for e := range l.Endpoints() {

@@ -9,6 +9,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -191,7 +192,8 @@ func (s *Server) run(ctx context.Context, creds credentials.TransportCredentials
 	if s.metrics != nil {
 		s.log.Info("metrics", "url", "http://"+s.MetricsAddr().String()+"/metrics")
 	}
-	if err := server.Serve(s.listener); err != nil {
+	// Where it was stopped before it began, Serve says so, which is no failure.
+	if err := server.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = fmt.Errorf("serve: %w", err)
 	}
 	s.cancel()

@@ -188,3 +188,23 @@ func TestACacheThatCannotBeWritten(t *testing.T) {
 		}
 	}
 }
+
+// The name of a file may be any bytes. It is served under a name that is text, and is no
+// harm to the others.
+func TestAFileWhoseNameIsNotUTF8(t *testing.T) {
+	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml", "caf\xe9.yaml")}})
+	expect(t, s, "beside a name that is not UTF-8", map[string]int{"a": 1, "caf\ufffd": 1})
+}
+
+// To be stopped before the first client can come is no failure.
+func TestStopAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, path, endpoints("1"))
+	for range 50 {
+		s, _ := start(t, Options{Paths: []string{path}})
+		s.Stop()
+		if err := s.Wait(); err != nil {
+			t.Fatalf("the server ends with %v", err)
+		}
+	}
+}

@@ -20,11 +20,12 @@ type Event struct {
 	Channel uint64 `json:"channel,omitempty"`
 	Target  string `json:"target,omitempty"`
 	Text    string `json:"text"`
-	// State, InUse, Why and Tree are those of a channel, with the kind "status".
-	State string        `json:"state,omitempty"`
-	InUse string        `json:"in_use,omitempty"`
-	Why   []string      `json:"why,omitempty"`
-	Tree  *debug.Policy `json:"tree,omitempty"`
+	// State, InUse, Why, Sources and Tree are those of a channel, with the kind "status".
+	State   string         `json:"state,omitempty"`
+	InUse   string         `json:"in_use,omitempty"`
+	Why     []string       `json:"why,omitempty"`
+	Sources []debug.Source `json:"sources,omitempty"`
+	Tree    *debug.Policy  `json:"tree,omitempty"`
 	// Calls are those that were made, with the kind "calls".
 	Calls *Tally `json:"calls,omitempty"`
 
@@ -107,7 +108,7 @@ func (f *follower) compare(page *debug.Page) (events []Event) {
 				events = append(events, Event{Time: e.Time, Kind: kindEvent, Channel: c.ID, Target: clean(c.Target), Text: clean(e.Text)})
 			}
 		}
-		if status := strings.Join([]string{c.State, c.InUse, c.Said()}, "\n"); status != was.status {
+		if status := strings.Join([]string{c.State, c.InUse, c.Said(), stale(c)}, "\n"); status != was.status {
 			was.status = status
 			events = append(events, statusOf(c, page.Time))
 		}
@@ -121,6 +122,16 @@ func (f *follower) compare(page *debug.Page) (events []Event) {
 	return events
 }
 
+// stale names the sources that fail, whose endpoints from before stay in use.
+func stale(c *debug.Channel) (names string) {
+	for _, s := range c.Sources {
+		if s.Stale() {
+			names += "\n" + s.Name
+		}
+	}
+	return names
+}
+
 func statusOf(c *debug.Channel, now time.Time) Event {
 	e := Event{
 		Time: now, Kind: kindStatus, Channel: c.ID, Target: clean(c.Target), Text: clean(c.Said()),
@@ -128,6 +139,10 @@ func statusOf(c *debug.Channel, now time.Time) Event {
 	}
 	for _, why := range c.Why {
 		e.Why = append(e.Why, clean(why))
+	}
+	for _, s := range c.Sources {
+		s.Name, s.State, s.Version, s.Error, s.LastError = clean(s.Name), clean(s.State), clean(s.Version), clean(s.Error), clean(s.LastError)
+		e.Sources = append(e.Sources, s)
 	}
 	return e
 }
@@ -140,6 +155,11 @@ func (e Event) said() string {
 			why = "Not " + why
 		}
 		text += " " + strings.TrimSuffix(why, ".") + "."
+	}
+	if e.shown != nil {
+		for _, stale := range e.shown.Stale(e.Time) {
+			text += " " + strings.TrimSuffix(stale, ".") + "."
+		}
 	}
 	return text
 }

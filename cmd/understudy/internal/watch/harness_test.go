@@ -51,12 +51,22 @@ func (b *backend) start() {
 	go b.server.Serve(listener)
 }
 
+// telling tells of each call that a backend gets.
+func telling(called chan<- bool) grpc.ServerOption {
+	return grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		called <- true
+		return handle(ctx, request)
+	})
+}
+
 // running is a watch whose output is read line by line.
 type running struct {
 	t     *testing.T
 	lines chan string
 	quit  context.CancelFunc
 	ended chan error
+
+	passed []string // lines that were not awaited
 }
 
 // begin starts a watch, which ends with the test at the latest.
@@ -102,10 +112,27 @@ func (r *running) await(text string) string {
 				return line
 			}
 			before = append(before, line)
+			r.passed = append(r.passed, line)
 		case <-patience:
 			r.t.Fatalf("no line has %q; there were\n%s", text, strings.Join(before, "\n"))
 		}
 	}
+}
+
+// everEvent returns an event of a kind with a text in it: one that was passed over while
+// others were awaited, or else the next.
+func (r *running) everEvent(kind, text string) Event {
+	r.t.Helper()
+	for _, line := range r.passed {
+		var e Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			r.t.Fatal(err)
+		}
+		if e.Kind == kind && strings.Contains(e.Text, text) {
+			return e
+		}
+	}
+	return r.awaitEvent(kind, text)
 }
 
 // awaitEvent returns the next event of a kind with a text in it.

@@ -81,6 +81,8 @@ func (p *picture) source(s debug.Source) {
 	text += fmt.Sprintf(", %s, %s", count(s.Endpoints, "endpoint"), countOf(s.Priorities, "priority", "priorities"))
 	t := faint
 	switch {
+	case s.Stale(): // said above
+		t, text = bad, text+"; failing now"
 	case s.Error != "":
 		t, text = bad, text+": "+s.Error
 	case s.LastError != "" && s.LastErrorAt != nil:

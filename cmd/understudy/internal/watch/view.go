@@ -116,6 +116,9 @@ func (p *picture) headline(c *debug.Channel) {
 		}
 		p.text(plain, "  ", why, 3)
 	}
+	for _, text := range c.Stale(p.page.Time) {
+		p.text(bad, "  ", text, 4)
+	}
 }
 
 // ago returns how long it has been.

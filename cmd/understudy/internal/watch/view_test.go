@@ -88,6 +88,9 @@ func TestView(t *testing.T) {
 		debug.Source{Name: "a.example.com:443", State: "failed", Error: "no such host", LastError: "no such host", LastErrorAt: before(time.Minute)},
 		debug.Source{Name: "b.example.com:443", State: "answered", Answered: before(time.Minute), LastError: "no such host", LastErrorAt: before(time.Hour), Endpoints: 1, Priorities: 1})
 	idle.Channels[0].Idle, idle.Channels[0].State = true, "IDLE"
+	stale := failedOver()
+	s := &stale.Channels[0].Sources[0]
+	s.Error, s.ErrorSince, s.Confirmed = "management server dns:///xds.example.com:18000 cannot be reached: connection refused by 10.0.0.9:18000", before(10*time.Minute), before(10*time.Minute+time.Second)
 	for name, test := range map[string]struct {
 		view          view
 		columns, rows int
@@ -102,6 +105,7 @@ func TestView(t *testing.T) {
 		"never.txt": {view{source: "http://127.0.0.1:1/", lost: errors.New("connection refused by 127.0.0.1:1"), since: *before(3 * time.Second)}, 80, 40},
 		"none.txt":  {view{page: &debug.Page{}}, 80, 40},
 		"idle.txt":  {view{page: idle}, 80, 9},
+		"stale.txt": {view{page: stale}, 80, 40},
 		"wrong.txt": {view{page: wrong}, 80, 40},
 	} {
 		test.view.now = noon
@@ -141,6 +145,12 @@ func TestLines(t *testing.T) {
 	c.Tree.Children = c.Tree.Children[1:2]
 	c.Events = append([]debug.Event{{Time: noon.Add(time.Minute), Text: "failback from p1 eu-west to p0 us-east/a, us-east/b"}}, c.Events...)
 	look(back, nil)
+	stale := failedOver()
+	c = stale.Channels[0]
+	*c, stale.Time = *back.Channels[0], noon.Add(90*time.Second)
+	c.Sources = []debug.Source{{State: "answered", Version: "7", Answered: before(time.Hour), Error: "shop.yaml: no such file or directory", ErrorSince: &noon, Confirmed: &noon, Endpoints: 8, Priorities: 3}}
+	look(stale, nil)
+	look(stale, nil) // nothing new
 	look(nil, errors.New("connection refused by 127.0.0.1:80"))
 	look(nil, errors.New("connection refused by 127.0.0.1:80"))
 	anew := failedOver()
@@ -165,7 +175,7 @@ func TestTheDocumentListsEveryField(t *testing.T) {
 	if view, err := os.ReadFile("testdata/80.txt"); err != nil || !strings.Contains(string(document), "```\n"+string(view)+"```\n") {
 		t.Errorf("docs/watch.md does not show testdata/80.txt (%v)", err)
 	}
-	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Why: []string{"w"}, Tree: &debug.Policy{}, Calls: &Tally{Held: 1, LastError: "e"}})
+	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Why: []string{"w"}, Sources: []debug.Source{{}}, Tree: &debug.Policy{}, Calls: &Tally{Held: 1, LastError: "e"}})
 	if err != nil {
 		t.Fatal(err)
 	}

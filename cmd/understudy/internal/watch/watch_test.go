@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -17,7 +16,9 @@ import (
 
 // A target is dialled, and each change of what becomes of its calls is told, with why.
 func TestATargetIsWatched(t *testing.T) {
-	first, second := newBackend(t), newBackend(t)
+	called := make(chan bool, 100_000)
+	first := newBackend(t)
+	second := newBackend(t, telling(called))
 	w := begin(t, Options{Target: first.address + "," + second.address, JSON: true, Rate: 50})
 	e := w.awaitEvent(kindStatus, "Calls go to p0 "+first.address)
 	if e.State != "READY" || e.InUse != "p0 "+first.address || e.Tree == nil || e.Target != "failover:///"+first.address+","+second.address {
@@ -31,10 +32,19 @@ func TestATargetIsWatched(t *testing.T) {
 	if len(e.Why) != 1 || !strings.HasPrefix(e.Why[0], "p0 "+first.address+": ") {
 		t.Errorf("p0 is not used because of %q", e.Why)
 	}
+	for range 5 {
+		<-called
+	}
 	second.server.Stop()
 	w.awaitEvent(kindStatus, "No priority can take calls")
-	if e := w.awaitEvent(kindCalls, "calls fail: UNAVAILABLE: "); e.Calls == nil || e.Calls.Failed == 0 || e.Calls.Answered == 0 {
-		t.Errorf("the calls are %+v", e.Calls)
+	// It is told when calls begin to fail: some may have done so with the first backend, and
+	// then it was told before.
+	if e := w.everEvent(kindCalls, "calls fail: UNAVAILABLE: "); e.Calls == nil || e.Calls.Failed == 0 {
+		t.Errorf("the calls are %+v when they begin to fail", e.Calls)
+	}
+	w.quit()
+	if e := w.awaitEvent(kindCalls, " were answered and "); e.Calls == nil || e.Calls.Failed == 0 || e.Calls.Answered == 0 || e.Calls.Sent < e.Calls.Answered+e.Calls.Failed {
+		t.Errorf("the calls are %+v in the end", e.Calls)
 	}
 	if err := w.end(); !errors.Is(err, ErrNotTaken) || !strings.Contains(err.Error(), "TRANSIENT_FAILURE") {
 		t.Errorf("the watch ended with %v, want %v", err, ErrNotTaken)
@@ -45,10 +55,7 @@ func TestATargetIsWatched(t *testing.T) {
 // fail.
 func TestAWatchThatEndsWell(t *testing.T) {
 	called := make(chan bool, 1000)
-	b := newBackend(t, grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		called <- true
-		return handle(ctx, request)
-	}))
+	b := newBackend(t, telling(called))
 	w := begin(t, Options{Target: b.address, Lines: true, Rate: 100})
 	w.await("Calls go to p0 " + b.address)
 	for range 5 {

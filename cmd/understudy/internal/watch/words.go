@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-
-	"google.golang.org/grpc/codes"
 
 	"github.com/understudy-lb/understudy/debug"
 )
@@ -63,21 +60,6 @@ func byState(counts map[string]int) string {
 		states[i] = fmt.Sprintf("%d %s", counts[state], strings.ReplaceAll(state, "_", " "))
 	}
 	return strings.Join(states, ", ")
-}
-
-// nameOf returns a code as gRPC's documents write it: DEADLINE_EXCEEDED.
-func nameOf(code codes.Code) string {
-	if code == codes.Canceled {
-		return "CANCELLED"
-	}
-	var b strings.Builder
-	for i, r := range code.String() {
-		if i > 0 && unicode.IsUpper(r) {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToUpper(r))
-	}
-	return b.String()
 }
 
 // percent returns a part in percent, with one digit if it has one.
