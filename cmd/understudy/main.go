@@ -167,24 +167,30 @@ what becomes of it when something is down. The shares are not computed but count
 the policies are built, and asked a million times. Options of a channel, by the names
 that the query of a target has, change what the policies do.
 
+Of a file with a list of clusters each is explained, or the one that --cluster names. An
+aggregate has the priorities of the clusters that it names. A name in DNS, and the
+endpoints that a management server has, stand there as one endpoint each.
+
 FILE may be - for standard input. A file that no channel would take is an error, with
 a line for each problem: file:line:column: text.
 
 Exit codes:
-  0  at least one endpoint gets calls
+  0  at least one endpoint gets calls, in each cluster that is explained
   1  the result could not be written, or the command was interrupted
   2  the file or the arguments are wrong
-  3  no endpoint can take calls
+  3  no endpoint can take calls, in one of them
 
 The fields of the output with -o json are described in docs/explain.md.`,
 		Example: `  understudy explain endpoints.yaml
   understudy explain endpoints.yaml --down 10.0.0.1:443 --down us-east/a
   understudy explain endpoints.yaml --down priority:0 -o json
   understudy explain endpoints.yaml --option minReady=0.6 --option outlierDetection=true
+  understudy explain clusters.yaml --cluster shop --down cluster:shop-eu
   kubectl get configmap shop -o jsonpath='{.data.endpoints\.yaml}' | understudy explain -`,
 		Args: cobra.ExactArgs(1),
 	}
-	down := command.Flags().StringArray("down", nil, "`NAME` of what is down: address:port, region/zone/sub_zone, or priority:N; may be repeated")
+	cluster := command.Flags().String("cluster", "", "`NAME` of the one to explain of a file with a list of clusters (default: each)")
+	down := command.Flags().StringArray("down", nil, "`NAME` of what is down: address:port, region/zone/sub_zone, priority:N, or cluster:NAME in an aggregate; may be repeated")
 	options := command.Flags().StringArray("option", nil, "`NAME=VALUE` of an option of the channel, as in the query of a target (docs/options.md); may be repeated")
 	wantJSON := outputFlag(command)
 	command.RunE = func(cmd *cobra.Command, args []string) error {
@@ -193,7 +199,7 @@ The fields of the output with -o json are described in docs/explain.md.`,
 			return err
 		}
 		err = explain.Run(cmd.Context(), explain.Options{
-			File: args[0], Down: *down, Options: *options, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
+			File: args[0], Cluster: *cluster, Down: *down, Options: *options, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
 		})
 		if _, ok := errors.AsType[*explain.OutputError](err); ok || err != nil && cmd.Context().Err() != nil {
 			return failure{err} // no fault of the file

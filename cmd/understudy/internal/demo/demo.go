@@ -60,46 +60,52 @@ const serviceConfig = `{
 // Run runs the demo, in about half a minute. It stops all processes that it
 // started, also when ctx ends before it does.
 func Run(ctx context.Context, opts Options) error {
+	started := time.Now()
+	return withCluster(ctx, opts, nil, func(c *cluster, cc *grpc.ClientConn) error {
+		calls := startTraffic(cc)
+		defer calls.close()
+		report, err := playAll(ctx, c, calls, opts.Progress)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(opts.Progress, "done after %.0f s\n", time.Since(started).Seconds())
+		if opts.JSON {
+			err = report.printJSON(opts.Out)
+		} else {
+			err = report.printTable(opts.Out)
+		}
+		if err == nil && !report.OK {
+			err = ErrNotOK
+		}
+		return err
+	})
+}
+
+// withCluster starts backends, their source and a channel, and stops them once do has
+// returned.
+func withCluster(ctx context.Context, opts Options, options []discovery.Option, do func(*cluster, *grpc.ClientConn) error) error {
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory may stay
-	started := time.Now()
 	c, err := startCluster(dir)
 	if err != nil {
 		return err
 	}
 	defer c.stop()
 	fmt.Fprintf(opts.Progress, "%d backends are up, in three localities and two priorities\n", len(c.spots))
-
 	target, stop, err := startSource(ctx, opts.Source, c.file)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	cc, err := dial(target)
+	cc, err := dial(target, options...)
 	if err != nil {
 		return err
 	}
 	defer cc.Close() //nolint:errcheck // nothing to be lost
-	calls := startTraffic(cc)
-	defer calls.close()
-
-	report, err := playAll(ctx, c, calls, opts.Progress)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(opts.Progress, "done after %.0f s\n", time.Since(started).Seconds())
-	if opts.JSON {
-		err = report.printJSON(opts.Out)
-	} else {
-		err = report.printTable(opts.Out)
-	}
-	if err == nil && !report.OK {
-		err = ErrNotOK
-	}
-	return err
+	return do(c, cc)
 }
 
 // startSource returns the target that has the endpoints in file as its own, and a

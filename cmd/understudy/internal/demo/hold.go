@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -25,29 +24,11 @@ const (
 // Hold keeps backends, calls and the page with its controls running until ctx ends. It
 // stops all processes that it started.
 func Hold(ctx context.Context, opts Options) error {
-	dir, err := os.MkdirTemp("", "understudy-demo-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory may stay
-	c, err := startCluster(dir)
-	if err != nil {
-		return err
-	}
-	defer c.stop()
-	fmt.Fprintf(opts.Progress, "%d backends are up, in three localities and two priorities\n", len(c.spots))
-	target, stop, err := startSource(ctx, opts.Source, c.file)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	cc, err := dial(target, discovery.WithLogger(slog.New(slog.NewTextHandler(opts.Progress, nil))))
-	if err != nil {
-		return err
-	}
-	defer cc.Close() //nolint:errcheck // nothing to be lost
-	defer keepCalling(ctx, cc)()
-	return servePage(ctx, opts, newPage(&stage{cluster: c}))
+	logged := discovery.WithLogger(slog.New(slog.NewTextHandler(opts.Progress, nil)))
+	return withCluster(ctx, opts, []discovery.Option{logged}, func(c *cluster, cc *grpc.ClientConn) error {
+		defer keepCalling(ctx, cc)()
+		return servePage(ctx, opts, newPage(&stage{cluster: c}))
+	})
 }
 
 // keepCalling calls until the function that it returns is called, and keeps nothing of

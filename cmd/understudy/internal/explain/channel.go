@@ -93,7 +93,7 @@ func (s *subConn) Connect() {
 		if s.channel.down(s.address) {
 			s.listener(balancer.SubConnState{
 				ConnectivityState: connectivity.TransientFailure,
-				ConnectionError:   fmt.Errorf("%s is down", s.address),
+				ConnectionError:   fmt.Errorf("%s is down", unmarked(s.address)),
 			})
 			return
 		}

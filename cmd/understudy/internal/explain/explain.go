@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"strings"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-
 	_ "github.com/understudy-lb/understudy" // the policies that trees are made of
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 	"github.com/understudy-lb/understudy/discovery"
@@ -43,7 +41,10 @@ const (
 type Options struct {
 	// File is the path of the endpoints file, or "-" for In.
 	File string
-	// Down names what is down: an address, a locality, or "priority:N".
+	// Cluster is the one to explain of those in the file, "" for all.
+	Cluster string
+	// Down names what is down: an address, a locality, "cluster:NAME" of an aggregate, or
+	// "priority:N".
 	Down []string
 	// Options are those of a channel, NAME=VALUE as in the query of a target.
 	Options []string
@@ -57,7 +58,7 @@ type Options struct {
 // Run explains a file. Its errors are of the input, but for ErrNoEndpoint, an
 // *OutputError, and ctx's.
 func Run(ctx context.Context, opts Options) error {
-	cluster, err := load(opts)
+	doc, err := load(opts)
 	if err != nil {
 		return err
 	}
@@ -65,26 +66,87 @@ func Run(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	tree, err := new(topology.Translator).Translate(cluster)
+	subjects, err := subjectsOf(doc, opts)
 	if err != nil {
-		return fmt.Errorf("%s: %w", opts.File, err)
-	}
-	result := newResult(cluster, tree.Notes)
-	result.Options = append(result.Options, opts.Options...)
-	if err := result.takeDown(opts.Down); err != nil {
 		return err
 	}
-	if err := result.measure(ctx, topology.Join(settings, tree)); err != nil {
+	if err := takeDown(subjects, settings, opts.Down); err != nil {
 		return err
 	}
-	if err := result.addTiers(ctx, cluster, settings); err != nil {
-		return err
+	for _, s := range subjects {
+		s.result.Options = append(s.result.Options, opts.Options...)
+		if err := s.result.measure(ctx, s.plan); err != nil {
+			return err
+		}
+		if err := s.result.addTiers(ctx, s.parts, settings); err != nil {
+			return err
+		}
 	}
-	if err := result.print(opts); err != nil {
+	if err := write(subjects, doc.Clusters != nil && opts.Cluster == "", opts); err != nil {
 		return &OutputError{err}
 	}
-	if result.Priority == nil {
-		return ErrNoEndpoint
+	for _, s := range subjects {
+		if s.result.Priority == nil {
+			return ErrNoEndpoint
+		}
+	}
+	return nil
+}
+
+// subject is a cluster that is explained.
+type subject struct {
+	name   string
+	parts  []file.Part
+	notes  []string
+	plan   plan
+	result *Result
+}
+
+// subjectsOf returns what is to be explained: the one cluster of the file, the one that was
+// asked for, or all in the list.
+func subjectsOf(doc *file.Document, opts Options) ([]*subject, error) {
+	if doc.Clusters == nil {
+		name := doc.Endpoints.GetClusterName()
+		if opts.Cluster != "" && opts.Cluster != name {
+			return nil, fmt.Errorf("--cluster %.100q: %s holds the endpoints of cluster %q", opts.Cluster, opts.File, name)
+		}
+		return []*subject{{name: name, parts: []file.Part{{Cluster: name, Endpoints: doc.Endpoints}}}}, nil
+	}
+	var subjects []*subject
+	for _, c := range doc.Clusters {
+		if opts.Cluster == "" || opts.Cluster == c.GetName() {
+			subjects = append(subjects, &subject{name: c.GetName()})
+		}
+	}
+	if len(subjects) == 0 {
+		subjects = []*subject{{name: opts.Cluster}} // which is not there
+	}
+	for _, s := range subjects {
+		var err error
+		if s.parts, s.notes, err = doc.Parts(s.name); err != nil {
+			return nil, fmt.Errorf("--cluster: %w", err)
+		}
+	}
+	return subjects, nil
+}
+
+// takeDown plans the subjects, and marks in their results what names name. A name that names
+// nothing in any of them is an error.
+func takeDown(subjects []*subject, settings topology.Settings, names []string) (err error) {
+	for _, s := range subjects {
+		if s.plan, err = planOf(s.parts, settings, true); err != nil {
+			return err
+		}
+		s.result = newResult(s.name, s.parts, s.notes, s.plan)
+	}
+	for _, name := range names {
+		found := false
+		for _, s := range subjects {
+			found = s.result.takeDown(name) || found
+		}
+		if !found {
+			return fmt.Errorf("--down %s: the file has no such address, locality or priority%s", name, subjects[0].result.examples())
+		}
 	}
 	return nil
 }
@@ -106,31 +168,44 @@ func parseOptions(given []string) (topology.Settings, error) {
 	return settings, nil
 }
 
-func load(opts Options) (*endpointv3.ClusterLoadAssignment, error) {
+func load(opts Options) (*file.Document, error) {
 	if opts.File == stdin {
-		return file.LoadFrom(opts.In, stdinName)
+		return file.LoadDocumentFrom(opts.In, stdinName)
 	}
-	return file.Load(opts.File)
+	return file.LoadDocument(opts.File)
 }
 
-// print writes the result, all at once.
-func (r *Result) print(opts Options) error {
+// write writes the results, all at once: as a list, or the only one.
+func write(subjects []*subject, list bool, opts Options) error {
 	var text bytes.Buffer
 	if opts.JSON {
-		if err := r.printJSON(&text); err != nil {
+		var value any = subjects[0].result
+		if list {
+			results := Results{Clusters: []*Result{}}
+			for _, s := range subjects {
+				results.Clusters = append(results.Clusters, s.result)
+			}
+			value = results
+		}
+		if err := printJSON(&text, value); err != nil {
 			return err
 		}
 	} else {
-		r.printTable(&text, table.PainterFor(opts.Out))
+		for i, s := range subjects {
+			if i > 0 {
+				fmt.Fprintln(&text)
+			}
+			s.result.printTable(&text, table.PainterFor(opts.Out))
+		}
 	}
 	_, err := opts.Out.Write(text.Bytes())
 	return err
 }
 
 // measure tries calls on the tree's policies, and notes each endpoint's share.
-func (r *Result) measure(ctx context.Context, tree topology.Tree) error {
+func (r *Result) measure(ctx context.Context, p plan) error {
 	owner := r.owners()
-	counted, err := countPicks(ctx, tree, func(address string) bool { return owner[address].isDown(address) })
+	counted, err := countPicks(ctx, p, func(address string) bool { return owner[address].isDown(unmarked(address)) })
 	if err != nil {
 		return err
 	}
@@ -156,7 +231,7 @@ func (r *Result) owners() map[string]*Endpoint {
 			continue // without traffic, it may have the addresses of another
 		}
 		for _, address := range r.Endpoints[i].addresses() {
-			owner[address] = &r.Endpoints[i]
+			owner[r.Endpoints[i].mark+address] = &r.Endpoints[i]
 		}
 	}
 	return owner

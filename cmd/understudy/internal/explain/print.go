@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,12 +12,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-func (r *Result) printJSON(w *bytes.Buffer) error {
+func printJSON(w *bytes.Buffer, value any) error {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
+	if err := encoder.Encode(value); err != nil {
 		return err
 	}
 	w.Write(printable.JSON(encoded.Bytes()))
@@ -32,18 +33,20 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	} else {
 		fmt.Fprintf(w, "%s\n\n", paint.Bad("calls fail"))
 	}
-	t := table.Table{Columns: []table.Column{
+	several := slices.ContainsFunc(r.Tiers, func(t Tier) bool { return t.Cluster != "" })
+	t := table.Table{Columns: columns(several, []table.Column{
 		{Title: "priority", Align: table.Right},
+		{Title: "cluster"},
 		{Title: "locality"},
 		{Title: "weight", Align: table.Right},
 		{Title: "endpoint"},
 		{Title: "weight", Align: table.Right},
 		{Title: "share", Align: table.Right},
 		{Title: ""},
-	}}
+	})}
 	var last *Endpoint
 	for i := range r.Endpoints {
-		r.Endpoints[i].addTo(&t, last)
+		r.Endpoints[i].addTo(&t, last, several)
 		last = &r.Endpoints[i]
 	}
 	t.Print(w)
@@ -68,14 +71,16 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 		return
 	}
 	fmt.Fprintln(w)
-	t := table.Table{Columns: []table.Column{
+	several := slices.ContainsFunc(r.Tiers, func(t Tier) bool { return t.Cluster != "" })
+	t := table.Table{Columns: columns(several, []table.Column{
 		{Title: "priority", Align: table.Right},
+		{Title: "cluster"},
 		{Title: "endpoints", Align: table.Right},
 		{Title: "left after losing", Align: table.Right},
 		{Title: "for"},
 		{Title: "on errors for"},
 		{Title: ""},
-	}}
+	})}
 	for _, tier := range r.Tiers {
 		next, errors, standby := "calls fail", "-", ""
 		if tier.Next != nil {
@@ -87,13 +92,14 @@ func (r *Result) printTiers(w *bytes.Buffer) {
 		if tier.Standby {
 			standby = "standby"
 		}
-		t.Row(fmt.Sprint(tier.Priority), fmt.Sprint(tier.Endpoints), fmt.Sprint(tier.LeftAfter), next, errors, standby)
+		t.Row(columns(several, []string{fmt.Sprint(tier.Priority), printable.Text(tier.Cluster), fmt.Sprint(tier.Endpoints), fmt.Sprint(tier.LeftAfter), next, errors, standby})...)
 	}
 	t.Print(w)
 }
 
 // addTo adds the rows of e to the table, below those of last.
-func (e *Endpoint) addTo(t *table.Table, last *Endpoint) {
+func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
+	cluster := printable.Text(e.Cluster)
 	priority, locality, weight := fmt.Sprint(e.Priority), printable.Text(e.Locality), fmt.Sprint(e.LocalityWeight)
 	if last != nil && e.Priority == last.Priority {
 		priority = ""
@@ -101,10 +107,21 @@ func (e *Endpoint) addTo(t *table.Table, last *Endpoint) {
 			locality, weight = "", ""
 		}
 	}
-	t.Row(priority, locality, weight, printable.Text(e.Address), fmt.Sprint(e.Weight), percent(e.Share), e.remark())
-	for _, address := range e.AdditionalAddresses {
-		t.Row("", "", "", "or "+printable.Text(address), "", "", e.addressRemark(address))
+	if last != nil && e.Cluster == last.Cluster {
+		cluster = ""
 	}
+	t.Row(columns(several, []string{priority, cluster, locality, weight, printable.Text(e.Address), fmt.Sprint(e.Weight), percent(e.Share), printable.Text(e.remark())})...)
+	for _, address := range e.AdditionalAddresses {
+		t.Row(columns(several, []string{"", "", "", "", "or " + printable.Text(address), "", "", e.addressRemark(address)})...)
+	}
+}
+
+// columns returns all columns, or those without the second, the cluster's.
+func columns[T any](several bool, all []T) []T {
+	if several {
+		return all
+	}
+	return slices.Delete(all, 1, 2)
 }
 
 func percent(share float64) string {
@@ -118,7 +135,11 @@ func percent(share float64) string {
 func (r *Result) drops() string {
 	var drops []string
 	for _, d := range r.Drops {
-		drops = append(drops, d.Category+" "+strconv.FormatFloat(float64(d.RequestsPerMillion)/10_000, 'f', -1, 64)+" %")
+		of := ""
+		if d.Cluster != "" {
+			of = " of " + d.Cluster
+		}
+		drops = append(drops, d.Category+of+" "+strconv.FormatFloat(float64(d.RequestsPerMillion)/10_000, 'f', -1, 64)+" %")
 	}
 	return strings.Join(drops, ", ")
 }
@@ -131,6 +152,8 @@ func (e *Endpoint) remark() string {
 		return e.Health
 	case e.LocalityWeight == 0:
 		return "no traffic"
+	case e.StandsFor != "" && !e.isDown(e.Address):
+		return e.StandsFor
 	}
 	return e.addressRemark(e.Address)
 }

@@ -5,12 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/discovery/file"
 )
 
-// Result is what explain prints with -o json. Its fields are described in
+// Results are what explain prints with -o json of a file with a list of clusters.
+type Results struct {
+	Clusters []*Result `json:"clusters"`
+}
+
+// Result is what explain prints with -o json of a cluster. Its fields are described in
 // docs/explain.md.
 type Result struct {
 	// Cluster is the cluster's name.
@@ -36,7 +39,11 @@ type Result struct {
 
 // Endpoint is one endpoint of the file.
 type Endpoint struct {
-	Address             string   `json:"address"`
+	// Cluster is the one that it is of, where the cluster is an aggregate.
+	Cluster string `json:"cluster,omitempty"`
+	Address string `json:"address"`
+	// StandsFor says what the address stands for, where only a channel finds that out.
+	StandsFor           string   `json:"stands_for,omitempty"`
 	AdditionalAddresses []string `json:"additional_addresses,omitempty"`
 	Locality            string   `json:"locality"`
 	LocalityWeight      uint32   `json:"locality_weight"`
@@ -51,60 +58,49 @@ type Endpoint struct {
 	DownAddresses []string `json:"down_addresses,omitempty"`
 	// Health is set where the file says that it should get no calls.
 	Health string `json:"health,omitempty"`
+
+	mark string // before its addresses, in a tree
 }
 
 // Drop is a part of the calls that the file says to drop.
 type Drop struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requests_per_million"`
+	// Cluster is the one that it is of, where the cluster is an aggregate.
+	Cluster string `json:"cluster,omitempty"`
 }
 
-// newResult returns what is known of cluster before any call is made. No list in it is
+// newResult returns what is known of a cluster before any call is made. No list in it is
 // nil, so that JSON has [] for an empty one.
-func newResult(cluster *endpointv3.ClusterLoadAssignment, notes []topology.Problem) *Result {
-	r := &Result{Cluster: cluster.GetClusterName(), Endpoints: []Endpoint{}, Tiers: []Tier{}, Drops: []Drop{}, Down: []string{}, Options: []string{}}
-	for locality := range topology.Localities(cluster) {
-		for endpoint := range locality.Endpoints() {
-			addresses := endpoint.Addresses()
-			if len(addresses) == 0 { // it gets no traffic
-				addresses = []string{"no address"}
-			}
-			e := Endpoint{
-				Address:             addresses[0],
-				AdditionalAddresses: addresses[1:],
-				Locality:            locality.Name,
-				LocalityWeight:      locality.Weight,
-				Priority:            locality.Priority,
-				Weight:              endpoint.Weight(),
-			}
-			if !endpoint.Healthy() {
-				e.Health = endpoint.Health().String()
-			}
-			r.Endpoints = append(r.Endpoints, e)
-		}
+func newResult(cluster string, parts []file.Part, notes []string, p plan) *Result {
+	r := &Result{Cluster: cluster, Endpoints: []Endpoint{}, Tiers: []Tier{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: notes}
+	for i, part := range parts {
+		r.add(i, part, p.first[i], len(parts) > 1)
 	}
-	for _, d := range topology.Drops(cluster) {
-		r.Drops = append(r.Drops, Drop(d))
-	}
-	for _, note := range notes {
+	for _, note := range p.tree.Notes {
 		r.Notes = append(r.Notes, note.Text)
+	}
+	for _, part := range parts {
+		if part.Err != nil {
+			r.Notes = append(r.Notes, part.Err.Error())
+		}
+		if part.OutlierDetection != nil {
+			r.Notes = append(r.Notes, fmt.Sprintf("the outlier_detection of cluster %s is not tried out", part.Cluster))
+		}
 	}
 	return r
 }
 
-// takeDown marks what names name. A name that names nothing is an error.
-func (r *Result) takeDown(names []string) error {
-	for _, name := range names {
-		found := false
-		for i := range r.Endpoints {
-			found = r.Endpoints[i].takeDown(name) || found
-		}
-		if !found {
-			return fmt.Errorf("--down %s: the file has no such address, locality or priority%s", name, r.examples())
-		}
+// takeDown marks what a name names, and returns whether that is anything.
+func (r *Result) takeDown(name string) bool {
+	found := false
+	for i := range r.Endpoints {
+		found = r.Endpoints[i].takeDown(name) || found
+	}
+	if found {
 		r.Down = append(r.Down, name)
 	}
-	return nil
+	return found
 }
 
 // examples returns names that the file does have, for an error.
@@ -125,7 +121,7 @@ func (e *Endpoint) addresses() []string {
 // names e's locality or priority. It returns whether it names any. A locality may be
 // written with the slashes that nothing follows.
 func (e *Endpoint) takeDown(name string) bool {
-	all := name == fmt.Sprintf("priority:%d", e.Priority) || name != "" && strings.TrimRight(name, "/") == strings.TrimRight(e.Locality, "/")
+	all := name == fmt.Sprintf("priority:%d", e.Priority) || e.Cluster != "" && name == "cluster:"+e.Cluster || name != "" && strings.TrimRight(name, "/") == strings.TrimRight(e.Locality, "/")
 	found := false
 	for _, address := range e.addresses() {
 		if !all && name != address {

@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/serial"
-	"github.com/understudy-lb/understudy/topology"
 )
 
 // simulation is a tree of policies over a channel without a network.
@@ -20,21 +19,18 @@ type simulation struct {
 	channel *channel
 	root    balancer.Balancer
 	update  balancer.ClientConnState
+	rounds  int // of updates
 }
 
 // start builds the tree's policies, with the addresses for which down is true out of
 // reach.
-func start(tree topology.Tree, down func(string) bool) (*simulation, error) {
+func start(p plan, down func(string) bool) (*simulation, error) {
 	var policy lbconfig.Policy
-	if err := policy.UnmarshalJSON(tree.Config); err != nil {
+	if err := policy.UnmarshalJSON(p.tree.Config); err != nil {
 		return nil, err
 	}
 	c := &channel{down: down}
-	names := make(map[string]string)
-	for _, p := range tree.Priorities() {
-		names[p.Child] = p.Name
-	}
-	state := hierarchy.SetChannel(resolver.State{Endpoints: tree.Endpoints}, &hierarchy.Channel{Names: names, Empty: tree.Empty})
+	state := hierarchy.SetChannel(resolver.State{Endpoints: p.tree.Endpoints}, &hierarchy.Channel{Names: p.names, Failures: p.failures, Empty: p.tree.Empty})
 	return &simulation{
 		channel: c,
 		root:    policy.Builder.Build(c, balancer.BuildOptions{}),
@@ -42,14 +38,16 @@ func start(tree topology.Tree, down func(string) bool) (*simulation, error) {
 			ResolverState:  state,
 			BalancerConfig: policy.Config,
 		},
+		rounds: 2 + len(p.tree.Priorities()),
 	}, nil
 }
 
-// bringUp gives the policies their endpoints, and returns when they have settled: the
-// second time because weighted_round_robin takes its time with pickers of many
-// endpoints, except where an update asks for one.
+// bringUp gives the policies their endpoints, and returns when they have settled. It does so
+// again, because weighted_round_robin takes its time with pickers of many endpoints, except
+// where an update asks for one; and once more for each priority, because too little of one
+// that is then seen brings up the next.
 func (s *simulation) bringUp(ctx context.Context) error {
-	for range 2 {
+	for range s.rounds {
 		if err := s.root.UpdateClientConnState(s.update); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
 			return err
 		}
@@ -89,8 +87,8 @@ type counts struct {
 
 // countPicks builds the tree's policies, with the addresses for which down is true
 // out of reach, and returns what becomes of so many calls.
-func countPicks(ctx context.Context, tree topology.Tree, down func(string) bool) (counts, error) {
-	s, err := start(tree, down)
+func countPicks(ctx context.Context, p plan, down func(string) bool) (counts, error) {
+	s, err := start(p, down)
 	if err != nil {
 		return counts{}, err
 	}

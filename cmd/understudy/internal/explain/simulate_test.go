@@ -48,7 +48,7 @@ func (*slow) Close() {}
 func TestSettleWaitsForPolicies(t *testing.T) {
 	policy := &slow{release: make(chan struct{})}
 	balancer.Register(policy)
-	s, err := start(topology.Tree{Config: []byte(`[{"explain_test_slow": {}}]`)}, nil)
+	s, err := start(plan{tree: topology.Tree{Config: []byte(`[{"explain_test_slow": {}}]`)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestSettlesCompletely(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := start(tree, down)
+		s, err := start(plan{tree: tree}, down)
 		if err != nil {
 			t.Fatal(err)
 		}

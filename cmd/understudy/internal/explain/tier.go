@@ -7,18 +7,19 @@ import (
 	"slices"
 	"sort"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/understudy-lb/understudy/discovery/file"
 	"github.com/understudy-lb/understudy/topology"
 )
 
 // Tier is what becomes of one priority, while those above it are down and nothing else is.
 type Tier struct {
 	Priority uint32 `json:"priority"`
+	// Cluster is the one that it is of, where the cluster is an aggregate.
+	Cluster string `json:"cluster,omitempty"`
 	// Endpoints is how many may get calls.
 	Endpoints int `json:"endpoints"`
 	// Standby is set where it is connected before it is needed, while priority 0 is used.
@@ -35,25 +36,26 @@ type Tier struct {
 
 // tiers tries out what becomes of each priority.
 type tiers struct {
-	tree     topology.Tree // without drops
+	plan     plan // without drops
 	settings topology.Settings
 	result   *Result
 	owner    map[string]*Endpoint
 }
 
 // addTiers notes what becomes of each priority.
-func (r *Result) addTiers(ctx context.Context, cluster *endpointv3.ClusterLoadAssignment, settings topology.Settings) error {
-	cluster = proto.CloneOf(cluster)
-	cluster.Policy = nil // what is dropped goes nowhere
-	tree, err := new(topology.Translator).Translate(cluster)
+func (r *Result) addTiers(ctx context.Context, parts []file.Part, settings topology.Settings) error {
+	p, err := planOf(parts, settings, false) // what is dropped goes nowhere
 	if err != nil {
 		return err
 	}
-	t := tiers{topology.Join(settings, tree), settings, r, r.owners()}
-	for priority := range uint32(len(tree.Priorities())) {
+	t := tiers{p, settings, r, r.owners()}
+	for priority := range uint32(len(p.clusters)) {
 		tier, err := t.measure(ctx, priority)
 		if err != nil {
 			return err
+		}
+		if len(parts) > 1 {
+			tier.Cluster = p.clusters[priority]
 		}
 		r.Tiers = append(r.Tiers, tier)
 	}
@@ -122,7 +124,7 @@ func (t *tiers) down(priority uint32, lost []*Endpoint) func(string) bool {
 
 // goTo returns the priority that calls go to, nil where they fail.
 func (t *tiers) goTo(ctx context.Context, priority uint32, lost []*Endpoint) (*uint32, error) {
-	s, err := start(t.tree, t.down(priority, lost))
+	s, err := start(t.plan, t.down(priority, lost))
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +143,7 @@ func (t *tiers) goTo(ctx context.Context, priority uint32, lost []*Endpoint) (*u
 // its endpoints gets as many as outlier detection may want to see, and some more, since
 // the picker of many endpoints is not made anew for each.
 func (t *tiers) errorsTo(ctx context.Context, priority uint32, endpoints int) (uint32, error) {
-	s, err := start(t.tree, t.down(priority, nil))
+	s, err := start(t.plan, t.down(priority, nil))
 	if err != nil {
 		return 0, err
 	}

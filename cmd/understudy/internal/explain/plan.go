@@ -1,0 +1,161 @@
+package explain
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// plan is a tree over the parts of a cluster, and what people call its priorities.
+type plan struct {
+	tree     topology.Tree
+	names    map[string]string // of children; nil: those of the tree
+	failures map[string]string // why children have no endpoints
+	clusters []string          // by priority
+	first    []int             // the first priority of each part
+}
+
+// planOf returns the plan over parts, with or without drops.
+func planOf(parts []file.Part, settings topology.Settings, drops bool) (plan, error) {
+	p := plan{names: make(map[string]string), failures: make(map[string]string)}
+	var trees []topology.Tree
+	for i, part := range parts {
+		tree, err := treeOf(i, part, len(parts) > 1, drops)
+		if err != nil {
+			return plan{}, err
+		}
+		if part.OutlierDetection != nil {
+			tree = tree.WithOutlierDetection(part.OutlierDetection)
+		}
+		p.first = append(p.first, len(p.clusters))
+		for _, priority := range tree.Priorities() {
+			p.names[priority.Child] = priority.Name
+			if len(parts) > 1 {
+				p.names[priority.Child] = part.Cluster
+			}
+			if part.Err != nil {
+				p.failures[priority.Child] = part.Err.Error()
+			}
+			p.clusters = append(p.clusters, part.Cluster)
+		}
+		trees = append(trees, tree)
+	}
+	p.tree = topology.Join(settings, trees...)
+	return p, nil
+}
+
+// treeOf returns the tree of part i. Where there are several, each address has a mark of the
+// part, for two of them may have the same.
+func treeOf(i int, part file.Part, several, drops bool) (tree topology.Tree, err error) {
+	name := ""
+	if several {
+		name = fmt.Sprint("part", i)
+	}
+	if part.Endpoints == nil {
+		target := topology.Part{Name: name + "/"}
+		if address, _ := stand(part); address != "" {
+			target.Endpoints = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}
+		}
+		tree = topology.Targets([]topology.Part{target})
+	} else {
+		cluster := part.Endpoints
+		if !drops {
+			cluster = proto.CloneOf(cluster)
+			cluster.Policy = nil
+		}
+		translator := topology.Translator{Name: name}
+		if tree, err = translator.Translate(cluster); err != nil {
+			return tree, err
+		}
+	}
+	for j, e := range tree.Endpoints {
+		tree.Endpoints[j].Addresses = slices.Clone(e.Addresses)
+		for k := range e.Addresses {
+			tree.Endpoints[j].Addresses[k].Addr = mark(i) + e.Addresses[k].Addr
+		}
+	}
+	return tree, nil
+}
+
+// mark is put before the addresses of a part.
+func mark(part int) string { return fmt.Sprint(part, "\x00") }
+
+// unmarked returns an address without its mark.
+func unmarked(address string) string {
+	return address[strings.IndexByte(address, 0)+1:]
+}
+
+// stand returns the one address that stands for endpoints which only a channel finds out,
+// and says what it stands for. It is "" where there are none.
+func stand(part file.Part) (address, of string) {
+	switch {
+	case part.Host != "":
+		return part.Host, ofName
+	case part.Service != "":
+		return "eds:" + part.Service, "the endpoints of " + part.Service + " by EDS"
+	}
+	return "", ""
+}
+
+const ofName = "all addresses of the name"
+
+// isName returns whether the host of an address is a name.
+func isName(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && net.ParseIP(host) == nil
+}
+
+// add notes the endpoints and drops of part i, whose priorities begin with first.
+func (r *Result) add(i int, part file.Part, first int, several bool) {
+	cluster := ""
+	if several {
+		cluster = part.Cluster
+	}
+	if address, of := stand(part); address != "" {
+		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: of, Locality: topology.LocalityName(nil), LocalityWeight: 1, Priority: uint32(first), Weight: 1, mark: mark(i)})
+	}
+	for _, e := range endpointsOf(part.Endpoints) {
+		e.Cluster, e.mark = cluster, mark(i)
+		e.Priority += uint32(first)
+		if part.Names && isName(e.Address) {
+			e.StandsFor = ofName
+		}
+		r.Endpoints = append(r.Endpoints, e)
+	}
+	for _, d := range topology.Drops(part.Endpoints) {
+		r.Drops = append(r.Drops, Drop{d.Category, d.RequestsPerMillion, cluster})
+	}
+}
+
+// endpointsOf returns the endpoints of a cluster.
+func endpointsOf(cluster *endpointv3.ClusterLoadAssignment) (list []Endpoint) {
+	for locality := range topology.Localities(cluster) {
+		for endpoint := range locality.Endpoints() {
+			addresses := endpoint.Addresses()
+			if len(addresses) == 0 { // it gets no traffic
+				addresses = []string{"no address"}
+			}
+			e := Endpoint{
+				Address:             addresses[0],
+				AdditionalAddresses: addresses[1:],
+				Locality:            locality.Name,
+				LocalityWeight:      locality.Weight,
+				Priority:            locality.Priority,
+				Weight:              endpoint.Weight(),
+			}
+			if !endpoint.Healthy() {
+				e.Health = endpoint.Health().String()
+			}
+			list = append(list, e)
+		}
+	}
+	return list
+}
