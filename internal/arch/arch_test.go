@@ -110,7 +110,8 @@ var rank = map[string]int{
 	".": 6,
 
 	// For tests alone, which import it whatever their own rank.
-	"internal/testing": 2,
+	"internal/testing":          2,
+	"internal/testing/toldtest": 6, // a source, and channels to it
 	// The whole stack, from sources to calls.
 	"internal/testing/sim": 7,
 

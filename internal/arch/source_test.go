@@ -117,28 +117,6 @@ func TestCoresHaveNoClockAndNoGoroutines(t *testing.T) {
 	}, "internal/core")
 }
 
-// Under testing/synctest a sleep lets the clock of the bubble run, in no time.
-// Anywhere else it is a guess at how long something takes.
-func TestNothingSleepsOutsideABubble(t *testing.T) {
-	sources(t, func(file string) {
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bubble := slices.ContainsFunc(parsed.Imports, func(s *ast.ImportSpec) bool { return s.Path.Value == `"testing/synctest"` })
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			selector, ok := n.(*ast.SelectorExpr)
-			if !ok || selector.Sel.Name != "Sleep" || bubble && strings.HasSuffix(file, "_test.go") {
-				return true
-			}
-			if of, ok := selector.X.(*ast.Ident); ok && of.Name == "time" {
-				t.Errorf("%s sleeps, and not in a bubble of testing/synctest", file)
-			}
-			return true
-		})
-	}, ".")
-}
-
 // Every public package shows how it is used.
 func TestPublicPackagesHaveExamples(t *testing.T) {
 	examples := map[string]bool{}

@@ -1,0 +1,174 @@
+package arch
+
+import (
+	"go/ast"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// walk calls f with each node of a file and those above it.
+func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
+	var u use
+	var stack []ast.Node
+	var inBubble []bool // by depth
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if n == nil {
+			stack, inBubble = stack[:len(stack)-1], inBubble[:len(inBubble)-1]
+			return true
+		}
+		stack = append(stack, n)
+		u.inBubble = len(stack) > 1 && (inBubble[len(stack)-2] || b.opened(s, stack))
+		inBubble = append(inBubble, u.inBubble)
+		u.pos = n.Pos()
+		u.within, u.holder = holder(s.path, stack)
+		f(u, stack)
+		return true
+	})
+}
+
+// holder returns the function in which the last node stands, and its key; or only the key of
+// the variable.
+func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
+	if len(stack) > 1 {
+		if f, ok := stack[1].(*ast.FuncDecl); ok {
+			return f, keyOf(path, f)
+		}
+	}
+	if len(stack) > 2 {
+		if v, ok := stack[2].(*ast.ValueSpec); ok {
+			return nil, filepath.Dir(path) + " " + v.Names[0].Name
+		}
+	}
+	return nil, ""
+}
+
+// opened returns whether the last node is an argument that runs in a bubble.
+func (b *bubbles) opened(s source, stack []ast.Node) bool {
+	n := stack[len(stack)-1]
+	call, ok := stack[len(stack)-2].(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	i := slices.IndexFunc(call.Args, func(e ast.Expr) bool { return e == n })
+	return slices.ContainsFunc(b.keysOf(s, call.Fun), func(key string) bool { return b.openers[key][i] })
+}
+
+// findOpeners finds functions that use one of their parameters only in bubbles, and
+// returns whether there are more than before.
+func (b *bubbles) findOpeners() (more bool) {
+	for _, s := range b.files {
+		leaked := make(map[*ast.FuncDecl]map[string]bool) // names that a function uses: also outside a bubble?
+		b.walk(s, func(u use, stack []ast.Node) {
+			id, ok := stack[len(stack)-1].(*ast.Ident)
+			if _, declared := stack[max(0, len(stack)-2)].(*ast.Field); !ok || declared || u.within == nil {
+				return
+			}
+			if leaked[u.within] == nil {
+				leaked[u.within] = make(map[string]bool)
+			}
+			leaked[u.within][id.Name] = leaked[u.within][id.Name] || !u.inBubble
+		})
+		for f, names := range leaked {
+			for i, p := range parameters(f) {
+				outside, used := names[p]
+				if key := keyOf(s.path, f); used && !outside && !b.openers[key][i] {
+					b.openers[key] = with(b.openers[key], i)
+					more = true
+				}
+			}
+		}
+	}
+	return more
+}
+
+// with returns a set that has one more.
+func with[T comparable](set map[T]bool, one T) map[T]bool {
+	if set == nil {
+		set = make(map[T]bool)
+	}
+	set[one] = true
+	return set
+}
+
+// parameters returns the names of those of a function that are functions, by their places.
+func parameters(f *ast.FuncDecl) map[int]string {
+	found, i := make(map[int]string), 0
+	for _, field := range f.Type.Params.List {
+		_, function := field.Type.(*ast.FuncType)
+		for _, name := range field.Names {
+			if function {
+				found[i] = name.Name
+			}
+			i++
+		}
+	}
+	return found
+}
+
+// keyOf returns the key of a function: its folder and name.
+func keyOf(path string, f *ast.FuncDecl) string {
+	if f.Recv != nil {
+		return filepath.Dir(path) + " ." + f.Name.Name
+	}
+	return filepath.Dir(path) + " " + f.Name.Name
+}
+
+// keysOf returns the keys of what an expression in a file may name. A method may be one of any
+// folder that this one imports. Where it is called through an interface it may be one of a
+// folder that imports this one, but not in a test, which nobody imports.
+func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
+	dir := filepath.Dir(s.path)
+	switch e := e.(type) {
+	case *ast.Ident:
+		return []string{dir + " " + e.Name}
+	case *ast.SelectorExpr:
+		if of, ok := e.X.(*ast.Ident); ok {
+			if of.Name == "synctest" {
+				return []string{"synctest " + e.Sel.Name}
+			}
+			if from, imported := s.imports[of.Name]; imported {
+				return []string{from + " " + e.Sel.Name}
+			}
+		}
+		keys = append(keys, dir+" ."+e.Sel.Name)
+		if !e.Sel.IsExported() {
+			return keys
+		}
+		for other, imports := range b.imports {
+			if b.imports[dir][other] || imports[dir] && !strings.HasSuffix(s.path, "_test.go") {
+				keys = append(keys, other+" ."+e.Sel.Name)
+			}
+		}
+	}
+	return keys
+}
+
+// named returns the keys of the function that the last node may name.
+func (b *bubbles) named(s source, stack []ast.Node) []string {
+	n, above := stack[len(stack)-1], stack[max(0, len(stack)-2)]
+	switch above := above.(type) {
+	case *ast.SelectorExpr:
+		if above.Sel == n {
+			return nil // the whole expression is
+		}
+	case *ast.KeyValueExpr:
+		if above.Key == n {
+			return nil // the name of a field
+		}
+	case *ast.FuncDecl, *ast.ValueSpec:
+		if e, ok := n.(ast.Expr); ok && !valueOf(above, e) {
+			return nil // what is declared
+		}
+	}
+	if e, ok := n.(ast.Expr); ok {
+		return b.keysOf(s, e)
+	}
+	return nil
+}
+
+// valueOf returns whether an expression is a value of a declaration.
+func valueOf(above ast.Node, e ast.Expr) bool {
+	v, ok := above.(*ast.ValueSpec)
+	return ok && slices.Contains(v.Values, e)
+}
