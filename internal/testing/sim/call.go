@@ -45,6 +45,7 @@ func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (str
 type observer struct {
 	estats.UnimplementedMetricsRecorder
 	sentTo   func(address string)
+	ended    func(address string, err error)
 	failover func(from, to string)
 }
 
@@ -65,6 +66,10 @@ func (o *observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	case *stats.OutHeader:
 		c.to, c.sentAt = s.RemoteAddr.String(), time.Now()
 		o.sentTo(c.to)
+	case *stats.End:
+		if c.to != "" {
+			o.ended(c.to, s.Error)
+		}
 	}
 }
 

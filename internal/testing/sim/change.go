@@ -30,7 +30,7 @@ func (w *World) publish(truth Truth) {
 // that are put above or taken away. The parts of a failover: target, and the members of
 // an aggregate, cannot move. The lock is held.
 func (w *World) moves(truth Truth) bool {
-	if w.lowest < 0 || w.lowest >= len(w.known) {
+	if w.lowest < 0 || w.lowest >= len(w.known) || !slices.Equal(w.known.detections(), truth.detections()) {
 		return true
 	}
 	fixed := w.source.Fixed()
@@ -69,15 +69,16 @@ func (t Truth) serving() []string {
 	return all
 }
 
-// told is told of what a channel is told.
-func (w *World) told(c *channel, t tree, truth Truth, endpoints int) {
+// told is told of what a channel is told, and returns whether that is what it was told last.
+func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c != w.channel {
-		return
+		return false
 	}
 	c.mu.Lock()
 	c.toldBefore, c.told, c.truth = c.told, t, truth
+	c.detects = c.detects || truth.detects()
 	c.settled = c.settled && !w.moves(truth)
 	c.mu.Unlock()
 	if want := fmt.Sprintf("%d in %d", endpoints, len(t.priorities)); w.announced != want {
@@ -95,14 +96,35 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) {
 	}
 	// A source whose answer the channel did not take, because nothing in it can be used, asks
 	// again, and says the same.
-	if w.known == nil || truth.String() != w.known.String() {
-		w.knownAt = now
+	again = w.known != nil && truth.String() == w.known.String()
+	if !again {
+		w.knownAt, w.repeated = now, 0
 	}
-	w.known = truth
+	if !slices.Equal(w.known.detections(), truth.detections()) {
+		w.detected = now
+	}
+	w.before, w.known = w.known, truth
 	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // else it may be one part of several
 		w.lastTold = now
 	}
 	w.Log.Event("the channel is told %v", truth)
+	return again
+}
+
+// oftenEnough is how often at most a source that is well says the same after an event: each
+// endpoint that comes or goes may have it asked again.
+const oftenEnough = 20
+
+// toldAgain is told that the channel was told the same once more, and took it.
+func (w *World) toldAgain() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.faulty != "" || time.Since(w.wellSince) < w.source.Recovery() {
+		return
+	}
+	if w.repeated++; w.repeated == oftenEnough {
+		w.Log.Break(ruleAgain, "it was told %v %d times, though nothing has happened for %v", w.known, w.repeated, time.Since(w.happened))
+	}
 }
 
 // checkTold compares what the channel was told with what its source says.
@@ -117,12 +139,13 @@ func (w *World) checkTold() {
 	if time.Since(w.wellSince) < w.source.Recovery() {
 		return
 	}
+	w.checkServers()
 	lag := w.source.Lag() + time.Second
 	if time.Since(w.changedAt) < lag || time.Since(w.openedAt) < lag {
 		return
 	}
 	w.lastTold = time.Now()
-	want := w.source.Sees(w.truth)
+	want := w.settings.sees(w.source.Sees(w.truth))
 	nothing := w.known == nil && len(want.serving()) == 0 // which is told as an error
 	w.disagree(!nothing && !want.same(w.known), fmt.Sprintf("%v, want %v", w.known, want))
 }
@@ -136,9 +159,11 @@ func (w *World) disagree(disagree bool, what string) {
 }
 
 // same says whether calls go to the same places by the same weights, in the same
-// priorities, whatever localities are called.
+// priorities, whatever localities are called, and the same outliers are detected there.
 func (t Truth) same(other Truth) bool {
-	return slices.EqualFunc(t, other, func(a, b Tier) bool { return slices.Equal(a.weighted(), b.weighted()) })
+	return slices.EqualFunc(t, other, func(a, b Tier) bool {
+		return slices.Equal(a.weighted(), b.weighted()) && (len(a.Serving()) == 0 || a.detection() == b.detection())
+	})
 }
 
 func (t Tier) weighted() []string {

@@ -40,7 +40,10 @@ type channel struct {
 	inUpdate   bool
 	said       []prioritymodel.Report // by children that the model is about to make
 	truth      Truth                  // told last
+	detects    bool                   // it was told to detect outliers, now or before
 	failovers  int                    // counted
+	lastMove   time.Time              // when the last of them was
+	met        time.Time              // when one of them was at the moment of an update
 	settled    bool                   // nothing that concerns priorities has happened since a quiet time
 }
 
@@ -77,6 +80,7 @@ func (c *channel) updating() {
 	defer c.mu.Unlock()
 	c.advance()
 	c.before, c.priorities, c.lastUpdate = c.priorities, c.told.priorities, time.Now()
+	c.meet()
 	c.model.BeginUpdate(c.w.settings.model(c.priorities))
 	c.inUpdate = true
 }
@@ -145,7 +149,7 @@ func (c *channel) check() {
 	defer c.mu.Unlock()
 	c.advance()
 	want := c.model.Last()
-	if want.State == "" || !c.w.settings.modelled() {
+	if want.State == "" || !c.w.settings.modelled(c.detects) {
 		return
 	}
 	agree := want.State == c.state.String()
@@ -155,7 +159,7 @@ func (c *channel) check() {
 	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure && len(want.Probing) == 0 {
 		agree = c.uses(c.children[child])
 	}
-	if agree {
+	if agree || c.atOnce() {
 		c.disagreed = 0
 		return
 	}
@@ -163,6 +167,39 @@ func (c *channel) check() {
 		c.w.Log.Break(rulePriority, "for 2 s priority has been %v with another picker than A56's model, which is %s with that of %q (priorities: %s; children: %s)",
 			c.state, want.State, child, strings.Join(c.priorities, ", "), c.states())
 	}
+}
+
+// meet notes that another priority came into use at the moment of an update. The lock is held.
+func (c *channel) meet() {
+	if c.lastMove.Equal(c.lastUpdate) {
+		c.met = c.lastUpdate
+	}
+}
+
+// atOnce says whether it may still matter in which order things happened at the moment of an
+// update. The lock is held.
+//
+// With standbys it does where another priority came into use at that moment: the model makes
+// a standby at once, and the policy only after the events of the moment, when it may be
+// wanted no more. So the two give the same child its time to connect at different times.
+//
+// With a failback delay it does where two children changed, for as long as that: in the middle
+// of an update the policy first takes in what the child says that it is at, and others later.
+func (c *channel) atOnce() bool {
+	s, since := c.w.settings, time.Since(c.lastUpdate)
+	if s.standbys > 0 && c.met.Equal(c.lastUpdate) && since <= time.Duration(len(c.priorities))*s.failover {
+		return true
+	}
+	if s.failback == 0 || since > s.rest() {
+		return false
+	}
+	changed := 0
+	for _, name := range c.priorities {
+		if child := c.children[name]; child != nil && child.since.Equal(c.lastUpdate) {
+			changed++
+		}
+	}
+	return changed > 1
 }
 
 // states names the children and what they said last.
@@ -185,6 +222,8 @@ func (c *channel) failover(from, to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failovers++
+	c.lastMove = time.Now()
+	c.meet()
 	if c.settled {
 		c.w.Log.Break(ruleFailover, "from %q to %q, though nothing that concerns them has happened since all was quiet", from, to)
 		c.settled = false

@@ -2,9 +2,11 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -26,34 +28,67 @@ func members(truth Truth) []Truth {
 	return all
 }
 
+// list is what is drawn for the clusters of a list, by their places in the aggregate.
+type list struct {
+	*detections
+	named [mostMembers]bool // clusters that are STRICT_DNS: their endpoints are names
+}
+
+// mostMembers is how many may differ.
+const mostMembers = 8
+
+func newList(r *rand.Rand) *list {
+	l := &list{detections: newDetections(r)}
+	for i := 1; i < len(l.named); i++ {
+		l.named[i] = r.IntN(3) == 0
+	}
+	return l
+}
+
 // clusters returns the aggregate over truth, with another one within it where there is
 // more than one cluster, and its members: with their endpoints if static, else such as
-// EDS is asked for.
-func clusters(truth Truth, static bool) []*clusterv3.Cluster {
+// EDS is asked for, but for those that are names.
+func (l *list) clusters(truth Truth, static bool) []*clusterv3.Cluster {
 	outer, inner := []string{memberName(0)}, []string(nil)
-	var list []*clusterv3.Cluster
+	var all []*clusterv3.Cluster
 	for i, own := range members(truth) {
 		name := memberName(i)
-		c := &clusterv3.Cluster{Name: name}
-		if static {
+		c := &clusterv3.Cluster{Name: name, OutlierDetection: l.at(i).proto()}
+		switch {
+		case l.named[i%mostMembers]:
+			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
+			c.LoadAssignment = withNames(own.Cluster(name))
+		case static:
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
 			c.LoadAssignment = own.Cluster(name)
-		} else {
+		default:
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 			c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: &corev3.ConfigSource{
 				ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
 			}}
 		}
-		list = append(list, c)
+		all = append(all, c)
 		if i > 0 {
 			inner = append(inner, name)
 		}
 	}
 	if len(inner) > 0 {
 		outer = append(outer, innerName)
-		list = append(list, aggregate(innerName, inner))
+		// The first is named twice, and counts where it is named first.
+		all = append(all, aggregate(innerName, append(inner, memberName(0))))
 	}
-	return append(list, aggregate(cluster, outer))
+	return append(all, aggregate(cluster, outer))
+}
+
+// withNames puts names in place of addresses. The assignment is modified.
+func withNames(assignment *endpointv3.ClusterLoadAssignment) *endpointv3.ClusterLoadAssignment {
+	for _, locality := range assignment.GetEndpoints() {
+		for _, e := range locality.GetLbEndpoints() {
+			socket := e.GetEndpoint().GetAddress().GetSocketAddress()
+			socket.Address = nameOf(socket.GetAddress())
+		}
+	}
+	return assignment
 }
 
 func aggregate(name string, names []string) *clusterv3.Cluster {

@@ -33,10 +33,10 @@ const (
 // that never changes.
 type control struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
-	address    string
-	network    *Network
-	log        *Log
-	aggregated bool // the cluster is an aggregate
+	address string
+	network *Network
+	log     *Log
+	list    *list // of the clusters of which the cluster is an aggregate; nil: it is none
 
 	mu      sync.Mutex
 	server  *grpc.Server // nil while it is down
@@ -50,8 +50,9 @@ type control struct {
 	code codes.Code // how streams end at once; OK for not at all
 }
 
-func newControl(network *Network, log *Log, address string, aggregated bool, truth Truth) *control {
-	c := &control{address: address, network: network, log: log, aggregated: aggregated, truth: truth, version: 1, changed: make(chan struct{})}
+// newControl returns one that is up. Its cluster is an aggregate if it is given a list.
+func newControl(network *Network, log *Log, address string, list *list, truth Truth) *control {
+	c := &control{address: address, network: network, log: log, list: list, truth: truth, version: 1, changed: make(chan struct{})}
 	c.up()
 	return c
 }
@@ -197,14 +198,14 @@ func (c *control) send(stream controlStream, t *talk) error {
 
 // own says whether a name is that of endpoints that change.
 func (c *control) own(name string) bool {
-	return !c.aggregated && name == cluster || c.aggregated && name == memberName(0)
+	return c.list == nil && name == cluster || c.list != nil && name == memberName(0)
 }
 
 // resource returns what the server has of a name, nil for nothing. Endpoints that are bad
 // have a gap in their priorities.
 func (c *control) resource(url, name string, truth Truth, bad bool) proto.Message {
 	if url == clustersURL {
-		for _, found := range clusters(truth, false) {
+		for _, found := range c.list.clusters(truth, false) {
 			if found.GetName() == name {
 				return found
 			}
@@ -213,9 +214,9 @@ func (c *control) resource(url, name string, truth Truth, bad bool) proto.Messag
 	}
 	own := Truth{{{Zone: "n", Weight: 1, Endpoints: []Endpoint{{Address: nobody, Weight: 1}}}}} // a neighbour's
 	switch all := members(truth); {
-	case !c.aggregated && name == cluster:
+	case c.list == nil && name == cluster:
 		own = truth
-	case c.aggregated && strings.HasPrefix(name, cluster):
+	case c.list != nil && strings.HasPrefix(name, cluster):
 		i := 0
 		for i < len(all) && memberName(i) != name {
 			i++

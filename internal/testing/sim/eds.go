@@ -12,6 +12,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
+	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/adsclient"
 )
 
@@ -29,17 +30,20 @@ const passers = 8
 type edsSource struct {
 	w          *World
 	controls   []*control // in order
-	aggregated bool       // the target begins at the cluster, which is an aggregate
+	list       *list      // of the clusters in the aggregate, at which the target begins; nil: it begins at the endpoints
 	reachable  bool       // the second server is asked as soon as the first cannot be reached
 	neighbours []*grpc.ClientConn
 	passers    int // channels to clusters that nobody else asks for, so far
 }
 
 func newEDS(w *World, truth Truth) *edsSource {
-	s := &edsSource{w: w, aggregated: w.rand.IntN(3) == 0, reachable: w.rand.IntN(2) == 0}
+	s := &edsSource{w: w, reachable: w.rand.IntN(2) == 0}
+	if w.rand.IntN(2) == 0 {
+		s.list = newList(w.rand)
+	}
 	addresses := []string{controlAddress, secondAddress}
 	for _, address := range addresses[:1+w.rand.IntN(3)/2] {
-		s.controls = append(s.controls, newControl(w.network, w.Log, address, s.aggregated, truth))
+		s.controls = append(s.controls, newControl(w.network, w.Log, address, s.list, truth))
 	}
 	return s
 }
@@ -54,7 +58,7 @@ func (s *edsSource) Target() string {
 		}
 	}
 	target += "/" + cluster
-	if s.aggregated {
+	if s.list != nil {
 		given.Set("cds", "true")
 	}
 	if len(given) > 0 {
@@ -67,6 +71,7 @@ func (s *edsSource) Options() []discovery.Option {
 	network := &adsclient.Network{Dial: s.w.network.Dial}
 	return []discovery.Option{
 		eds.WithInsecure(),
+		failover.WithResolvers(&s.w.dns),
 		discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }),
 	}
 }
@@ -106,7 +111,18 @@ func (s *edsSource) leave() {
 }
 
 // Sees returns truth as it is: a management server says everything.
-func (s *edsSource) Sees(truth Truth) Truth { return truth }
+func (s *edsSource) Sees(truth Truth) Truth {
+	if s.list != nil {
+		return s.list.seen(truth)
+	}
+	return truth
+}
+
+func (s *edsSource) redetect(r *rand.Rand) {
+	if s.list != nil {
+		s.list.redraw(r)
+	}
+}
 
 func (s *edsSource) Publish(truth Truth) {
 	for _, c := range s.controls {
@@ -172,7 +188,7 @@ func (c *control) restore() {
 }
 
 // Fixed says whether clusters have places.
-func (s *edsSource) Fixed() bool { return s.aggregated }
+func (s *edsSource) Fixed() bool { return s.list != nil }
 
 // Lag is that of a response.
 func (s *edsSource) Lag() time.Duration { return time.Second }

@@ -29,11 +29,13 @@ var events = []event{
 	{"refusal", 4, func(w *World) { w.each("refuses connections", (*World).refuse) }},
 	{"slow", 4, func(w *World) { w.each("is slow", (*World).slow) }},
 	{"not serving", 5, func(w *World) { w.each("is NOT_SERVING", (*World).sicken) }},
-	{"errors", 3, func(w *World) { w.each("answers UNAVAILABLE", (*World).err) }},
+	{"errors", 4, func(w *World) { w.each("answers UNAVAILABLE", (*World).err) }},
+	{"tier errors", 3, func(w *World) { w.eachOfTier("answers UNAVAILABLE", (*World).err) }},
 	{"hang", 2, func(w *World) { w.each("lets calls hang", (*World).hang) }},
 	{"update", 12, (*World).update},
 	{"update and back", 4, (*World).updateAndBack},
 	{"drained above", 4, (*World).drainedAbove},
+	{"detect anew", 3, (*World).detectAnew},
 	{"update on time", 3, (*World).updateOnTime},
 	{"older", 2, (*World).older},
 	{"source fails", 3, (*World).failSource},
@@ -62,7 +64,7 @@ func (w *World) next() {
 func (w *World) touch() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.happened = time.Now()
+	w.happened, w.repeated = time.Now(), 0
 }
 
 // each, eachOfTier and all let the same happen to one backend, to those of a priority,
@@ -125,7 +127,7 @@ func (w *World) heal(address string) {
 	well := w.conditions[address].works()
 	w.mu.Unlock()
 	if !well {
-		w.change(address, func(c *condition) { *c = condition{up: true} })
+		w.change(address, func(c *condition) { c.up, c.sick, c.hang, c.answer, c.link = true, false, false, codes.OK, Link{} })
 	}
 }
 
@@ -163,8 +165,10 @@ func (w *World) slow(address string) {
 	w.change(address, func(c *condition) { c.link.Delay, c.link.Rate = delay, 4096 })
 }
 
+// sicken changes nothing for a pick_first over several endpoints: such a one does not ask
+// servers for their health.
 func (w *World) sicken(address string) {
-	w.change(address, func(c *condition) { c.sick = true })
+	w.change(address, func(c *condition) { c.sick = !w.settings.pickFirst })
 	w.backends[address].SetServing(false)
 }
 

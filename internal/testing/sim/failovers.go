@@ -47,8 +47,11 @@ func (w *World) failoverLine(m []string) string {
 	if down := number(m[3]) < number(m[5]); down != (what == "failover") {
 		return "the direction is wrong"
 	}
+	if wrong, about := c.children[to].explainsBack(why); what == "failback" && about {
+		return wrong
+	}
 	if left := c.children[from]; left != nil && !left.now() {
-		return left.explains(why, w.settings)
+		return left.explains(why, w.settings, c.detects)
 	}
 	return ""
 }
@@ -131,8 +134,20 @@ func longAgo(text string, opened time.Time) string {
 	return ""
 }
 
-// explains says what is wrong with a reason why a child was left.
-func (s *seen) explains(why string, with settings) string {
+// explainsBack says what is wrong with a reason why a child took over from a lower one, and
+// whether the reason is about that child.
+func (s *seen) explainsBack(why string) (wrong string, about bool) {
+	takes := strings.Contains(why, " can take calls")
+	if takes && s != nil && !s.now() && s.state != connectivity.Ready && s.state != connectivity.Idle {
+		wrong = fmt.Sprintf("it is %v", s.state)
+	}
+	isSo := s != nil && strings.HasSuffix(why, " is "+s.state.String())
+	return wrong, takes || isSo || strings.HasSuffix(why, " is given time to connect")
+}
+
+// explains says what is wrong with a reason why a child was left. detects is whether the channel
+// has ever detected outliers.
+func (s *seen) explains(why string, with settings, detects bool) string {
 	_, why, _ = strings.Cut(why, " ")
 	switch {
 	case strings.Contains(why, "did not connect within"):
@@ -142,6 +157,12 @@ func (s *seen) explains(why string, with settings) string {
 	case strings.Contains(why, "calls to all of its endpoints fail"), strings.Contains(why, "of its weight is READY"):
 		if s.state != connectivity.Ready || !s.poor(with) {
 			return fmt.Sprintf("it is %v and %v, and %.0f %% of it is READY", s.state, s.tier.Condition, 100*s.tier.ReadyPart)
+		}
+	case strings.Contains(why, "has lost its connections"):
+		// Without fastFailover only one that was poor is not waited for.
+		waits := !with.fast && with.minReady == 0 && !detects
+		if waits || s.state != connectivity.Connecting && s.state != connectivity.Idle {
+			return fmt.Sprintf("it is %v, and fastFailover is %v", s.state, with.fast)
 		}
 	case strings.HasSuffix(why, "is "+s.state.String()), strings.HasSuffix(why, "is not wanted any more"):
 	case s.state != failing:

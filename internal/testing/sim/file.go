@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
@@ -19,13 +20,16 @@ import (
 type file struct {
 	w       *World
 	dir     string
-	list    bool // it has a list of clusters, among them an aggregate
+	list    *list // of clusters, among them an aggregate; nil: the file has one cluster
 	truth   Truth
 	failing bool
 }
 
 func newFile(w *World, truth Truth, dir string) *file {
-	f := &file{w: w, dir: filepath.Join(dir, "sim"), truth: truth, list: w.rand.IntN(3) == 0}
+	f := &file{w: w, dir: filepath.Join(dir, "sim"), truth: truth}
+	if w.rand.IntN(2) == 0 {
+		f.list = newList(w.rand)
+	}
 	f.Restore()
 	return f
 }
@@ -33,21 +37,35 @@ func newFile(w *World, truth Truth, dir string) *file {
 func (f *file) path() string { return filepath.Join(f.dir, "endpoints.yaml") }
 
 func (f *file) Target() string {
-	if f.list {
+	if f.list != nil {
 		return "file://" + f.path() + "?cluster=" + cluster
 	}
 	return "file://" + f.path()
 }
 
 // Fixed says whether clusters have places.
-func (f *file) Fixed() bool { return f.list }
+func (f *file) Fixed() bool { return f.list != nil }
 
 func (f *file) Options() []discovery.Option {
-	return []discovery.Option{discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true })}
+	return []discovery.Option{
+		failover.WithResolvers(&f.w.dns),
+		discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }),
+	}
 }
 
 // Sees returns truth as it is: a file says everything.
-func (f *file) Sees(truth Truth) Truth { return truth }
+func (f *file) Sees(truth Truth) Truth {
+	if f.list != nil {
+		return f.list.seen(truth)
+	}
+	return truth
+}
+
+func (f *file) redetect(r *rand.Rand) {
+	if f.list != nil {
+		f.list.redraw(r)
+	}
+}
 
 func (f *file) Publish(truth Truth) {
 	f.truth = truth
@@ -57,13 +75,13 @@ func (f *file) Publish(truth Truth) {
 }
 
 func (f *file) content() []byte {
-	if !f.list {
+	if f.list == nil {
 		text, err := protojson.Marshal(f.truth.Cluster(cluster))
 		f.must(err)
 		return text
 	}
 	var list []json.RawMessage
-	for _, c := range clusters(f.truth, true) {
+	for _, c := range f.list.clusters(f.truth, true) {
 		text, err := protojson.Marshal(c)
 		f.must(err)
 		list = append(list, text)

@@ -70,7 +70,7 @@ type fleet struct {
 // RunFleet lets a fleet live for ten minutes. It must be called inside a bubble.
 func RunFleet(config FleetConfig) (FleetRecord, error) {
 	before := costOfAll()
-	f, stop, err := begin(config)
+	f, stop, err := beginFleet(config)
 	if err != nil {
 		return FleetRecord{}, err
 	}
@@ -94,7 +94,7 @@ func RunFleet(config FleetConfig) (FleetRecord, error) {
 // must be called inside a bubble.
 func FleetCost(config FleetConfig) (Cost, error) {
 	before := costOfAll()
-	_, stop, err := begin(config)
+	_, stop, err := beginFleet(config)
 	if err != nil {
 		return Cost{}, err
 	}
@@ -118,8 +118,8 @@ func (c Cost) less(before Cost) Cost {
 
 func (c Cost) each(clients int) Cost { return Cost{c.Bytes / clients, c.Goroutines / clients} }
 
-// begin starts a fleet, and its calls.
-func begin(config FleetConfig) (f *fleet, stop func(), err error) {
+// beginFleet starts a fleet, and its calls.
+func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 	f = &fleet{config: config, network: NewNetwork(func(string, ...any) {}), calls: make(map[string]*atomic.Int64)}
 	truth := make(Truth, len(f.tiers))
 	for tier := range f.tiers {
@@ -134,7 +134,7 @@ func begin(config FleetConfig) (f *fleet, stop func(), err error) {
 		}
 		truth[tier] = Tier{l}
 	}
-	f.control = newControl(f.network, newLog(), controlAddress, false, truth)
+	f.control = newControl(f.network, newLog(), controlAddress, nil, truth)
 	if err := f.start(); err != nil {
 		return nil, nil, err
 	}

@@ -41,14 +41,16 @@ var lines = []line{
 	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000: renewed, to forget clusters that nobody watches$`), (*World).renewedLine},
 	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.\d:18000: (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.\d:18000 did not send (endpoints of )?cluster "(\w+)" within 15s$`), (*World).sourceLine},
-	{regexp.MustCompile(`^(eds: no endpoints of cluster|file: open|file: /|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`: outlier_detection of the cluster has no effect with pickFirst$`), (*World).uselessLine},
+	{regexp.MustCompile(`^(eds: cluster "sim\d"|file: /\S+): .*has no effect.*$`), (*World).noteLine},
+	{regexp.MustCompile(`^(eds: (sim\w*: eds: )?no endpoints of cluster|file: open|file: /|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: cluster "sim\w*": (back to )?management server (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^srv: _grpc\._tcp\.sim: the records say that there is no such service$`), (*World).goneLine},
 	{regexp.MustCompile(`^\w+: .*cluster "\S+" has no localities: no call can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^(srv|failover): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: child "(.*)" refused its update and (stays (\w+)|counts as failed): (.*)$`), (*World).rejectedLine},
-	{regexp.MustCompile(`^outlier_detection: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage)$`), (*World).ejectedLine},
+	{regexp.MustCompile(`^outlier_detection: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate)$`), (*World).ejectedLine},
 	{regexp.MustCompile(`^outlier_detection: (\S+): the endpoints are (usable|emptied|half-open)$`), (*World).emptiedLine},
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.blames(m[1]) }},
 }
@@ -94,7 +96,9 @@ func (w *World) keptLine(m []string) string {
 	if n := part[*names](w); n != nil && n.everEmpty() {
 		return "" // a name without addresses confirms nothing, while others do
 	}
-	if age > time.Since(last)+w.source.Lag()+time.Second {
+	// A channel that is opened while another one closes may hear before that what this one
+	// knows: until then nothing else has confirmed it.
+	if _, opened := w.opened(); time.Since(opened) > 0 && age > time.Since(last)+w.source.Lag()+time.Second {
 		return fmt.Sprintf("the channel was told %v ago", time.Since(last))
 	}
 	return w.sourceLine(m)
@@ -146,7 +150,11 @@ func (w *World) emptyClusterLine([]string) string {
 	m, _ := w.source.(*mixed)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, t := range append(w.history[max(0, len(w.history)-2):], w.truth) {
+	before := w.history[max(0, len(w.history)-2):]
+	if w.faulty != "" {
+		before = w.history // what is kept may be older
+	}
+	for _, t := range append(slices.Clone(before), w.truth) {
 		if m == nil && len(w.source.Sees(t)) == 0 || m != nil && m.lacks(t) {
 			return ""
 		}
@@ -166,31 +174,10 @@ func (w *World) rejectedLine(m []string) string {
 	return ""
 }
 
-// ejectedLine is about an endpoint whose calls fail.
-func (w *World) ejectedLine(m []string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	c := w.conditions[m[1]]
-	switch {
-	case c == nil || !w.ever[m[1]]:
-		return "it is none of the channel's"
-	case !w.settings.outliers:
-		return "the channel has no outlier detection"
-	case c.works() && time.Since(c.since) > w.settings.patience(1) && time.Since(c.failed) > w.settings.patience(1):
-		return fmt.Sprintf("it has been well for %v, and no call to it has failed for %v", time.Since(c.since), time.Since(c.failed))
-	}
-	return ""
-}
-
-// emptiedLine is about all endpoints of a priority.
-func (w *World) emptiedLine(m []string) string {
-	if !w.settings.outliers {
-		return "the channel has no outlier detection"
-	}
-	return ""
-}
-
 var anOldError = regexp.MustCompile(`[;,] (its )?last error: [^;]*`)
+
+// refusedAddress is what is said of a resource that was refused: its addresses are nobody's.
+var refusedAddress = regexp.MustCompile(`address 10\.0\.\d+\.\d+:\d+ is that of `)
 
 var anAddress = regexp.MustCompile(`\b10\.0\.\d+\.\d+:\d+\b`)
 
@@ -200,7 +187,7 @@ func (w *World) blames(text string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A priority that did not connect in time quotes its last error, which may be long over.
-	text = anOldError.ReplaceAllString(text, "")
+	text = refusedAddress.ReplaceAllString(anOldError.ReplaceAllString(text, ""), "")
 	for _, address := range anAddress.FindAllString(text, -1) {
 		c := w.conditions[address]
 		switch {

@@ -27,7 +27,7 @@ type mixedPart struct {
 // newMixed draws sources for truth, in an order that is drawn as well. No kind comes
 // twice.
 func newMixed(w *World, config Config) *mixed {
-	kinds := []string{"failover", "eds", "file", "srv"}
+	kinds := []string{"failover", "dns", "eds", "file", "srv"}
 	w.rand.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	m := &mixed{}
 	for first := 0; first < len(w.truth); {
@@ -78,6 +78,12 @@ func (m *mixed) split(truth Truth) []Truth {
 		own[i], truth = truth[:n:n], truth[n:]
 	}
 	return own
+}
+
+func (m *mixed) redetect(r *rand.Rand) {
+	for _, p := range m.parts {
+		redetect(p.Source, r)
+	}
 }
 
 // lacks says whether a part sees nothing of truth.

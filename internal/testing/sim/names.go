@@ -83,11 +83,7 @@ func (n *names) Sees(Truth) Truth {
 	defer n.mu.Unlock()
 	seen := make(Truth, n.parts)
 	for i := range seen {
-		flat := Locality{Weight: 1}
-		for _, address := range n.last[i] {
-			flat.Endpoints = append(flat.Endpoints, Endpoint{Address: address, Weight: 1})
-		}
-		seen[i] = Tier{flat}
+		seen[i] = flat(n.last[i])
 	}
 	return seen
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -56,44 +58,32 @@ func (n *Network) host(address string) *host {
 // SetLink changes the link to a host, for connections that exist as well.
 func (n *Network) SetLink(address string, link Link) {
 	n.mu.Lock()
-	h := n.host(address)
-	h.link = link
-	conns := make([]*conn, 0, len(h.conns))
-	for c := range h.conns {
-		conns = append(conns, c)
-	}
+	n.host(address).link = link
 	n.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range n.connections(address) {
 		c.setLink(link)
 	}
 }
 
 // Reset breaks all connections to a host.
 func (n *Network) Reset(address string) {
-	n.mu.Lock()
-	h := n.host(address)
-	conns := make([]*conn, 0, len(h.conns))
-	for c := range h.conns {
-		conns = append(conns, c)
-	}
-	n.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range n.connections(address) {
 		c.reset(true)
 	}
 }
 
 // HalfOpen breaks the host's side of all connections to it; clients are not told.
 func (n *Network) HalfOpen(address string) {
-	n.mu.Lock()
-	h := n.host(address)
-	conns := make([]*conn, 0, len(h.conns))
-	for c := range h.conns {
-		conns = append(conns, c)
-	}
-	n.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range n.connections(address) {
 		c.reset(false)
 	}
+}
+
+// connections returns those to a host.
+func (n *Network) connections(address string) []*conn {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Keys(n.host(address).conns))
 }
 
 // Dials returns how many connections were asked for at a host so far, and how many
@@ -124,54 +114,54 @@ func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	h := n.host(address)
 	h.dials++
 	n.mu.Unlock()
-	link, l, err := n.reach(ctx, h)
-	if err != nil {
+	if err := n.reach(ctx, h); err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
+	n.mu.Lock()
+	link, l := h.link, h.listener
 	if link.Refuse || l == nil {
+		n.mu.Unlock()
 		return nil, fmt.Errorf("dial %s: %w", address, errRefused)
 	}
 	c := newConn(address, link)
-	n.event("connection to %s", address)
-	n.mu.Lock()
 	h.conns[c] = true
 	n.mu.Unlock()
+	n.event("connection to %s", address)
 	c.onClose(func() {
 		n.event("connection to %s closed", address)
 		n.mu.Lock()
 		delete(h.conns, c)
 		n.mu.Unlock()
 	})
-	if !l.offer(c.server()) {
+	if !l.offer(c) {
 		c.reset(true)
 		return nil, fmt.Errorf("dial %s: %w", address, errRefused)
 	}
 	return c.client(), nil
 }
 
-// reach waits until what opens a connection gets through both ways. What is lost is
-// sent again every second, as TCP does more or less.
-func (n *Network) reach(ctx context.Context, h *host) (Link, *listener, error) {
-	for {
+// reach waits until what opens a connection gets through both ways, however the link
+// changes meanwhile. What is lost is sent again every second, as TCP does more or less.
+func (n *Network) reach(ctx context.Context, h *host) error {
+	for arrives := false; ; {
 		n.mu.Lock()
-		link, l := h.link, h.listener
+		link := h.link
 		n.mu.Unlock()
 		lost := link.LoseOut || link.LoseIn
+		if !lost && (arrives || link.Delay == 0) {
+			return nil
+		}
 		wait := 2 * link.Delay
 		if lost {
 			wait = time.Second
 		}
-		if wait > 0 {
-			t := time.NewTimer(wait)
-			select {
-			case <-t.C:
-			case <-ctx.Done():
-				t.Stop()
-				return link, nil, ctx.Err()
-			}
-		}
-		if !lost {
-			return link, l, nil
+		arrives = !lost
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
 		}
 	}
 }
@@ -184,7 +174,7 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	if h.listener != nil {
 		return nil, fmt.Errorf("listen %s: address in use", address)
 	}
-	l := &listener{address: addr(address), queue: make(chan net.Conn, 1024), done: make(chan struct{})}
+	l := &listener{address: addr(address), queue: make(chan *conn, 1024), done: make(chan struct{})}
 	l.left = func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -196,7 +186,7 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// closeListener ends the listening at a host; connections stay.
+// closeListener ends the listening at a host; connections that were accepted stay.
 func (n *Network) closeListener(address string) {
 	n.mu.Lock()
 	l := n.host(address).listener
@@ -209,42 +199,69 @@ func (n *Network) closeListener(address string) {
 // listener is the host's end of Listen.
 type listener struct {
 	address addr
-	queue   chan net.Conn
+	queue   chan *conn // what nobody has accepted yet
 	left    func()
 	once    sync.Once
 	done    chan struct{}
 }
 
-// offer hands a connection to whoever accepts.
-func (l *listener) offer(c net.Conn) bool {
-	select {
-	case <-l.done:
+// offer hands a connection to whoever accepts. One that comes while the listener closes is
+// reset, as those are that wait.
+func (l *listener) offer(c *conn) bool {
+	if l.closed() {
 		return false
-	default:
 	}
 	select {
 	case l.queue <- c:
+		if l.closed() {
+			l.resetQueue()
+		}
 		return true
 	case <-l.done:
 		return false
 	}
 }
 
+func (l *listener) closed() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func (l *listener) Accept() (net.Conn, error) {
+	if l.closed() {
+		return nil, net.ErrClosed
+	}
 	select {
 	case c := <-l.queue:
-		return c, nil
+		return c.server(), nil
 	case <-l.done:
 		return nil, net.ErrClosed
 	}
 }
 
+// Close resets the connections that nobody has accepted, as a kernel does.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		l.left()
 		close(l.done)
+		l.resetQueue()
 	})
 	return nil
+}
+
+func (l *listener) resetQueue() {
+	for {
+		select {
+		case c := <-l.queue:
+			c.reset(true)
+		default:
+			return
+		}
+	}
 }
 
 func (l *listener) Addr() net.Addr { return l.address }

@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // right returns which of some priorities should be in use once everything has settled, in
 // order: one in A56, the highest that can be reached. There may be several where a priority
 // is between its mark and its recovery mark, or where calls to some endpoint fail, which
@@ -7,13 +9,15 @@ package sim
 // There is none if nothing can be reached. The lock is held.
 func (w *World) right(truth Truth) []int {
 	var some, all []int
+	detects := false
 	for i, tier := range truth {
-		good, there := tier.part(w.answers), tier.part(w.connects)
+		good, there := w.settings.part(tier, w.answers), w.settings.part(tier, w.connects)
+		detects = detects || tier.detection().ejects()
 		if there == 0 {
 			continue
 		}
 		all = append(all, i)
-		tried := w.settings.outliers && good < there // by a few of the calls
+		tried := tier.detection().ejects() && good < there // by a few of the calls
 		if there >= w.settings.minReady || tried {
 			some = append(some, i)
 		}
@@ -21,7 +25,7 @@ func (w *World) right(truth Truth) []int {
 			return some
 		}
 	}
-	if w.settings.minReady == 0 && !w.settings.outliers || len(all) == 0 {
+	if w.settings.minReady == 0 && !detects || len(all) == 0 {
 		return some
 	}
 	return all
@@ -34,18 +38,25 @@ func (w *World) connects(address string) bool { return w.conditions[address].con
 // detection sees the difference.
 func (w *World) answers(address string) bool {
 	c := w.conditions[address]
-	if !w.settings.outliers {
-		return c.connects()
+	for _, tier := range w.known {
+		if d := tier.detection(); d.ejects() && slices.Contains(tier.Serving(), address) && (!c.works() || c.suspect(d)) {
+			return false
+		}
 	}
-	return c.works() && !c.suspect()
+	return c.connects()
 }
 
-// part returns the part of a tier's weight that the endpoints hold for which up is true.
-func (t Tier) part(up func(address string) bool) float64 {
+// part returns the part of a tier's weight that the endpoints hold for which up is true. With
+// pickFirst one of a locality has all its calls, so it is all there or not at all.
+func (s settings) part(t Tier, up func(address string) bool) float64 {
 	part, whole := 0.0, 0.0
 	for _, l := range t {
 		if all := l.load(func(string) bool { return true }); all > 0 {
-			part += float64(l.Weight) * l.load(up) / all
+			held := l.load(up) / all
+			if s.pickFirst && held > 0 {
+				held = 1
+			}
+			part += float64(l.Weight) * held
 		}
 		whole += float64(l.Weight)
 	}

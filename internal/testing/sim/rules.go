@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +17,12 @@ const (
 	rulePriority = "the right priority is in use once its timers have run"
 	ruleFailover = "no failover is counted that was none"
 	ruleShares   = "shares are within a point of the weights in quiet times"
+	ruleEjected  = "an endpoint whose calls fail is ejected where that is detected"
 	ruleTold     = "the channel knows what its source says"
+	ruleAgain    = "the channel is not told the same again and again"
+	ruleServer   = "the second management server is left once the first serves again"
+	ruleStandby  = "the standbys are connected in quiet times"
+	ruleGrowth   = "the share of an endpoint that is back grows over slowStart"
 	ruleNames    = "what is logged, and what errors say, has happened"
 	ruleEnd      = "nothing is left when the channel is closed"
 )
@@ -27,6 +31,9 @@ const (
 func (w *World) sentTo(address string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if c := w.conditions[address]; c != nil {
+		c.underWay++
+	}
 	if at, ok := w.gone[address]; ok && time.Since(at) > time.Second {
 		w.Log.Break(ruleRemoved, "a call went to %s, which the channel was told to leave %v ago", address, time.Since(at))
 	}
@@ -36,7 +43,7 @@ func (w *World) sentTo(address string) {
 func (w *World) call(wait bool) {
 	w.mu.Lock()
 	deadline, cc := w.settleTime(), w.cc
-	if w.settings.outliers && wait && w.calls.Made%2 == 0 {
+	if w.detects() && wait && w.calls.Made%2 == 0 {
 		deadline = hangTime
 	}
 	if w.checking || cc == nil {
@@ -59,7 +66,6 @@ func (w *World) call(wait bool) {
 		w.calls.Waited++
 	}
 	w.mu.Unlock()
-	w.ended(to, err)
 	switch {
 	case err != nil && to != "":
 		w.Log.Repeat(fmt.Sprintf("call sent to %s: %v", to, err), "the first sent %v ago", time.Since(at))
@@ -130,47 +136,56 @@ func (w *World) setChecking(checking bool) {
 }
 
 // checkQuiet holds a world that has settled against the rules: the right priority has
-// all the calls, by weight.
-func (w *World) checkQuiet() {
+// all the calls, by weight. It returns false if the channel was told something meanwhile: the
+// calls take long where an endpoint is slow.
+func (w *World) checkQuiet() (calm bool) {
 	q := w.newQuiet()
 	if len(q.right) == 0 {
-		return
+		return !w.disturbed(q)
 	}
 	w.setChecking(true)
 	defer w.setChecking(false)
+	counts, ok := w.sample(q)
+	if !ok {
+		return !w.disturbed(q)
+	}
+	w.checkStandbys(q)
+	w.checkShares(q, counts)
+	w.checkGrowth(q)
+	return !w.disturbed(q)
+}
+
+// sample makes calls, and returns how many went where; false if one did not go where it
+// should, or if the channel was told something meanwhile.
+func (w *World) sample(q quiet) (map[string]int, bool) {
 	counts := make(map[string]int)
 	for range q.calls {
 		c := &call{start: time.Now()}
 		_, err := c.make(w.cc, 5*time.Second, true)
 		to, _ := c.sent()
 		if w.disturbed(q) {
-			return
+			return nil, false
 		}
 		if to == "" {
 			w.Log.Break(rulePriority, "in quiet times a call waited for one of p%d in vain: %v", q.right, err)
-			return
+			return nil, false
 		}
-		w.ended(to, err)
 		counts[to]++
 		if !slices.Contains(q.endpoints, to) {
 			w.Log.Break(rulePriority, "in quiet times a call went to %s, want one of p%d, which is %s", to, q.right, strings.Join(q.endpoints, ", "))
-			return
+			return nil, false
 		}
 	}
-	for address, share := range q.shares {
-		if got := float64(counts[address]) / float64(q.calls); math.Abs(got-share) > 0.01 {
-			w.Log.Break(ruleShares, "%s of p%d got %.1f %% of the calls, want %.1f %%", address, q.right, 100*got, 100*share)
-		}
-	}
+	return counts, true
 }
 
 // quiet is what should hold of a world that has settled.
 type quiet struct {
-	right     []int              // the priorities that may be in use
-	endpoints []string           // theirs
-	shares    map[string]float64 // of the calls, nil where they cannot be told
-	calls     int                // to be made
-	known     time.Time          // when the channel was last told something
+	right     []int     // the priorities that may be in use
+	endpoints []string  // theirs
+	shares    []share   // of the calls, nil where they cannot be told
+	calls     int       // to be made
+	known     time.Time // when the channel was last told something
 }
 
 // newQuiet returns what should hold now, and takes note of what a failover would now have
@@ -193,7 +208,7 @@ func (w *World) newQuiet() quiet {
 	}
 	sure := q.sure(w)
 	if sure && q.calls > 100 {
-		q.shares = w.known[q.right[0]].Shares(w.connects)
+		q.shares = w.settings.shares(w.known[q.right[0]], w.connects)
 	}
 	if sure && w.settings.minReady == 0 {
 		w.lowest, w.vital = q.right[0], w.known[:q.right[0]+1].serving()
@@ -214,21 +229,12 @@ func (w *World) disturbed(q quiet) bool {
 	return w.knownAt != q.known
 }
 
-// ended takes note of how a call to an endpoint ended.
-func (w *World) ended(to string, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c := w.conditions[to]; c != nil && err != nil {
-		c.failed = time.Now()
-	}
-}
-
 // checkConnections looks for connections that are too many. The lock is held.
 func (w *World) checkConnections() {
 	for _, address := range w.addresses {
 		// A call that hangs keeps the connection of an endpoint that was removed until its
 		// deadline.
-		if c := w.conditions[address]; c.hang || time.Since(c.since) < 2*(w.settleTime()+w.settings.rest()) {
+		if c := w.conditions[address]; c.hang || time.Since(c.since) < 2*(w.settleTime()+w.rest()) {
 			continue
 		}
 		times := 0

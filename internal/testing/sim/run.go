@@ -18,6 +18,7 @@ type Config struct {
 	CallEach  time.Duration
 	Kind      string // of the source; "" lets the seed draw it
 	Dir       string // for files
+	PickFirst bool   // the target has it
 }
 
 // Run lets a world live, and returns its log and what became of its calls. It must be
@@ -65,7 +66,7 @@ func pass(d time.Duration) { <-time.After(d) }
 func (w *World) unsettled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wait := w.settleTime() + w.settings.rest() + time.Second
+	wait := w.settleTime() + w.rest() + time.Second
 	return time.Since(w.happened) < wait || time.Since(w.knownAt) < wait || time.Since(w.openedAt) < wait
 }
 
@@ -82,9 +83,9 @@ func (w *World) quiet() {
 		}
 	}
 	w.Log.Event("quiet")
-	w.checkQuiet()
+	calm := w.checkQuiet()
 	w.mu.Lock()
-	sure := !w.settings.outliers || w.lowest >= 0
+	sure := calm && (!w.detects() || w.lowest >= 0)
 	w.mu.Unlock()
 	w.channel.settle(sure)
 }
@@ -114,6 +115,7 @@ func (w *World) watch(done <-chan struct{}) {
 		case <-ticker.C:
 			w.channelNow().check()
 			w.checkTold()
+			w.checkEjections()
 		}
 	}
 }

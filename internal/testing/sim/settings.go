@@ -21,7 +21,13 @@ type settings struct {
 	jitter time.Duration
 
 	minReady, recovery float64 // recovery is not less than minReady
-	outliers           bool
+
+	// detects is the target's outlierDetection: "true", "false", or "" where it says nothing,
+	// so that each cluster says what it wants.
+	detects string
+
+	// pickFirst sends the calls of each locality to one of its endpoints.
+	pickFirst bool
 
 	standbys int
 	fast     bool // leave at once what has lost its connections
@@ -55,11 +61,14 @@ func newSettings(r *rand.Rand) settings {
 		s.minReady = minReadies[r.IntN(len(minReadies))]
 		s.recovery = max(s.minReady, recoveries[r.IntN(len(recoveries))])
 	}
-	s.outliers = r.IntN(2) == 0
+	s.detects = []string{"true", "true", "", "false"}[r.IntN(4)]
 	if r.IntN(2) == 0 {
 		s.standbys = 1 + r.IntN(2)
 	}
 	s.fast = r.IntN(2) == 0
+	if r.IntN(6) == 0 {
+		s.choosePickFirst()
+	}
 	return s
 }
 
@@ -93,8 +102,11 @@ func (s settings) within(target string) string {
 	if s.recovery > s.minReady {
 		given.Set("minReadyRecovery", decimal(s.recovery))
 	}
-	if s.outliers {
-		given.Set("outlierDetection", "true")
+	if s.pickFirst {
+		given.Set("pickFirst", "true")
+	}
+	if s.detects != "" {
+		given.Set("outlierDetection", s.detects)
 	}
 	switch {
 	case len(given) == 0:
@@ -129,9 +141,10 @@ func (s settings) model(priorities []string) prioritymodel.Config {
 
 // modelled says whether A56's model can tell which priority is in use: not where that depends
 // on a random number, nor where it depends for long on which of two things at one moment was
-// first, such as a priority of which too little is READY for an instant.
-func (s settings) modelled() bool {
-	return s.jitter == 0 && (s.failback == 0 || s.minReady == 0 && !s.outliers)
+// first, such as a priority of which too little is READY for an instant. detects is whether
+// the channel has ever detected outliers.
+func (s settings) modelled(detects bool) bool {
+	return s.jitter == 0 && (s.failback == 0 || s.minReady == 0 && !detects)
 }
 
 // patience is how long at most the right one of some priorities takes to be in use again
@@ -140,15 +153,15 @@ func (s settings) patience(priorities int) time.Duration {
 	return time.Duration(priorities)*s.failover + keepaliveTime + keepaliveTimeout + attemptTime + longestBackoff + 5*time.Second
 }
 
-// rest is how long after that nothing changes by itself any more.
+// rest is how long after that nothing changes by itself any more, but for ejections.
 func (s settings) rest() time.Duration {
-	rest := max(s.failback, s.longestFailback) + s.jitter + s.slowStart
-	if s.outliers {
-		rest += longestEjection
-	}
-	return rest
+	return max(s.failback, s.longestFailback) + s.jitter + s.slowStart
 }
 
-// longestEjection is how long after the last failure of a call its endpoint may still be
-// ejected: the longest time of an ejection, and the intervals around it.
-const longestEjection = 330 * time.Second
+// choosePickFirst sets pickFirst, which does not go together with outlierDetection=true.
+func (s *settings) choosePickFirst() {
+	s.pickFirst = true
+	if s.detects == "true" {
+		s.detects = ""
+	}
+}

@@ -18,8 +18,9 @@ var (
 	length    = flag.Duration("sim.length", time.Hour, "how long a world lives")
 	eventEach = flag.Duration("sim.event", 2*time.Minute, "how often something happens on average")
 	callEach  = flag.Duration("sim.call", time.Second, "how often a call is made")
-	kind      = flag.String("sim.source", "", "failover, eds, file, srv or mixed; empty: the seed draws it")
+	kind      = flag.String("sim.source", "", "failover, dns, eds, file, srv or mixed; empty: the seed draws it")
 	day       = flag.Bool("sim.day", false, "each world lives for a day, and something happens every four minutes")
+	pickFirst = flag.Bool("sim.pickfirst", false, "each target has pickFirst")
 	keepLogs  = flag.Bool("sim.log", false, "keep the event log of worlds without a broken rule as well")
 )
 
@@ -48,7 +49,7 @@ func live(t *testing.T, seed uint64) bool {
 	return t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
-			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir})
+			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir, PickFirst: *pickFirst})
 			if err != nil {
 				t.Fatal(err)
 			}

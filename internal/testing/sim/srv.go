@@ -28,17 +28,6 @@ type records struct {
 	fault  fault
 }
 
-// fault is what is wrong with the name servers.
-type fault int
-
-const (
-	none    fault = iota
-	refused       // they answer that they are in trouble
-	unknown       // they answer that there is no such name
-	silent        // they do not answer
-	noHosts       // they answer so only when asked for addresses
-)
-
 func newRecords(r *rand.Rand, truth Truth) *records {
 	return &records{refresh: time.Duration(5+r.IntN(26)) * time.Second, truth: truth}
 }
@@ -80,12 +69,7 @@ func (s *records) Fail(r *rand.Rand) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = refused + fault(r.IntN(int(noHosts)))
-	return [...]string{
-		refused: "the name servers are in trouble",
-		unknown: "the name servers do not know the records",
-		silent:  "the name servers do not answer",
-		noHosts: "the name servers do not know the addresses",
-	}[s.fault]
+	return s.fault.String()
 }
 
 func (s *records) Restore() {
@@ -119,7 +103,7 @@ func (s *records) LookupSRV(ctx context.Context, _, _, name string) (string, []*
 	for i, tier := range s.Sees(truth) {
 		for _, e := range tier[0].Endpoints {
 			host, port := split(e.Address)
-			found = append(found, &net.SRV{Target: "h" + strings.ReplaceAll(host, ".", "-") + ".", Port: uint16(port), Priority: uint16(10 * (i + 1)), Weight: uint16(e.Weight)})
+			found = append(found, &net.SRV{Target: nameOf(host) + ".", Port: uint16(port), Priority: uint16(10 * (i + 1)), Weight: uint16(e.Weight)})
 		}
 	}
 	if len(found) == 0 {
@@ -139,23 +123,5 @@ func (s *records) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr
 	if err := fault.error(ctx, host); err != nil {
 		return nil, err
 	}
-	text := strings.TrimSuffix(strings.TrimPrefix(host, "h"), ".")
-	return []netip.Addr{netip.MustParseAddr(strings.ReplaceAll(text, "-", "."))}, nil
-}
-
-// error returns what the standard library's resolver would, after as long.
-func (f fault) error(ctx context.Context, name string) error {
-	err := &net.DNSError{Name: name, Server: "10.9.0.53:53"}
-	switch f {
-	case refused:
-		err.Err, err.IsTemporary = "server misbehaving", true
-	case unknown:
-		err.Err, err.IsNotFound = "no such host", true
-	case silent:
-		<-ctx.Done()
-		err.Err, err.IsTimeout = "i/o timeout", true
-	default:
-		return nil
-	}
-	return err
+	return []netip.Addr{addressOf(strings.TrimSuffix(host, "."))}, nil
 }

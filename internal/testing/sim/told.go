@@ -55,8 +55,12 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 	c.mu.Lock()
 	t := c.trees[state.ServiceConfig]
 	c.mu.Unlock()
-	c.channel.w.told(c.channel, t, t.truth(state.Endpoints), len(state.Endpoints))
-	return c.ClientConn.UpdateState(state)
+	again := c.channel.w.told(c.channel, t, t.truth(state.Endpoints), len(state.Endpoints))
+	err := c.ClientConn.UpdateState(state)
+	if again && err == nil {
+		c.channel.w.toldAgain()
+	}
+	return err
 }
 
 // tree is what the world has to know of a generated configuration.
@@ -64,6 +68,7 @@ type tree struct {
 	text       string // with the taps
 	priorities []string
 	weights    map[string]map[string]uint32 // of localities, by child
+	detections map[string]detection         // by child
 }
 
 // config is the part of a policy's configuration that is read here.
@@ -71,7 +76,7 @@ type config map[string]json.RawMessage
 
 // tap reads a service config, and puts the taps into it.
 func (c *channel) tap(text string) tree {
-	t := tree{weights: make(map[string]map[string]uint32)}
+	t := tree{weights: make(map[string]map[string]uint32), detections: make(map[string]detection)}
 	service := parse[config](json.RawMessage(text))
 	policy := parse[[]map[string]config](service["loadBalancingConfig"])[0]
 	priority := policy["understudy_priority"]
@@ -79,6 +84,7 @@ func (c *channel) tap(text string) tree {
 	children := parse[map[string]config](priority["children"])
 	for name, child := range children {
 		t.weights[name] = weightsIn(child["config"])
+		t.detections[name] = detectionIn(parse[[]map[string]json.RawMessage](child["config"])[0]["understudy_outlier_detection"])
 		child["config"] = c.tapped(name, child["config"])
 	}
 	priority["children"] = marshal(children)
@@ -147,6 +153,7 @@ func (t tree) truth(endpoints []resolver.Endpoint) Truth {
 				truth[i] = append(truth[i], Locality{Zone: zone, Weight: t.weights[name][zone]})
 			}
 		}
+		truth[i].detecting(t.detections[name])
 	}
 	return truth
 }

@@ -22,6 +22,7 @@ type Locality struct {
 	Zone      string
 	Weight    uint32
 	Endpoints []Endpoint
+	Detection detection // of its cluster, as a channel sees it
 }
 
 // Endpoint is one address. One that drains gets no calls.
@@ -58,7 +59,7 @@ func (t Truth) String() string {
 				}
 				endpoints = append(endpoints, s)
 			}
-			localities = append(localities, fmt.Sprintf("%s*%d[%s]", l.Zone, l.Weight, strings.Join(endpoints, " ")))
+			localities = append(localities, fmt.Sprintf("%s*%d%v[%s]", l.Zone, l.Weight, l.Detection, strings.Join(endpoints, " ")))
 		}
 		tiers[i] = fmt.Sprintf("p%d %s", i, strings.Join(localities, " "))
 	}
@@ -76,6 +77,15 @@ func (t Tier) Serving() []string {
 		}
 	}
 	return addresses
+}
+
+// flat returns a tier of addresses alone, which are all there is to names.
+func flat(addresses []string) Tier {
+	l := Locality{Weight: 1}
+	for _, address := range addresses {
+		l.Endpoints = append(l.Endpoints, Endpoint{Address: address, Weight: 1})
+	}
+	return Tier{l}
 }
 
 // Shares returns the part of the calls that each endpoint of a tier should get if

@@ -36,6 +36,20 @@ func (w *World) drainedAbove() {
 	w.publish(append(Truth{drained}, truth...))
 }
 
+// detectAnew lets a cluster say something else of outlier detection, with the endpoints as
+// they are or with others.
+func (w *World) detectAnew() {
+	redetect(w.source, w.rand)
+	if w.rand.IntN(3) == 0 {
+		w.publish(w.changed())
+		return
+	}
+	w.mu.Lock()
+	truth := w.truth
+	w.mu.Unlock()
+	w.publish(truth)
+}
+
 // updateOnTime lets an update come at the very moment at which the first priority's
 // failover timer fires: the second one, which has had no endpoints, gets them then. Now and
 // then those below cannot be reached either, so that it matters what the second one is.

@@ -41,12 +41,21 @@ type condition struct {
 	since time.Time
 	// failed is when a call to it failed last.
 	failed time.Time
+	// ended is how attempts of calls ended that went there, the last one last, and underWay is
+	// how many have not.
+	ended    []ending
+	underWay int
+	// ejected is when the log said so last, since the channel was opened; zero once it must
+	// have come back.
+	ejected time.Time
+	// out is whether it has ever said so since then, of whichever priority.
+	out bool
 }
 
 // suspect says whether calls to the backend may have failed so lately that it is still
 // ejected.
-func (c *condition) suspect() bool {
-	return time.Since(c.since) < longestEjection || time.Since(c.failed) < longestEjection
+func (c *condition) suspect(d detection) bool {
+	return time.Since(c.since) < d.rest() || time.Since(c.failed) < d.rest()
 }
 
 // connects says whether a connection can be made and used, whatever the calls on it
@@ -64,6 +73,7 @@ type World struct {
 	Log     *Log
 	rand    *rand.Rand
 	network *Network
+	dns     dns
 	source  Source
 	target  string
 	shown   string // the target as it is shown
@@ -85,7 +95,9 @@ type World struct {
 
 	happened  time.Time // the last event
 	known     Truth     // what the channel was told last, nil if nothing
+	before    Truth     // what it was told before that
 	knownAt   time.Time
+	repeated  int                  // how often it was told the same, and took it, since anything happened
 	openedAt  time.Time            // when the channel was
 	lastTold  time.Time            // any channel, while the source worked
 	gone      map[string]time.Time // addresses that the channel was told to leave
@@ -98,6 +110,9 @@ type World struct {
 	lowest    int       // the priority that was in use when all was quiet last; -1 for none
 	vital     []string  // the endpoints of that and of those above
 	disagrees bool      // the channel was told something else
+	divided   bool      // the second management server was asked for too long
+	detected  time.Time // when the channel was last told of another outlier detection
+	phased    time.Time // until when the log has said of some priority that endpoints may be back
 	checking  bool      // the traffic pauses
 	calls     Calls
 }
@@ -143,6 +158,9 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	}
 	w.source = w.newSource(kind, config)
 	w.settings = newSettings(w.rand)
+	if config.PickFirst {
+		w.settings.choosePickFirst()
+	}
 	w.target = w.settings.within(w.source.Target())
 	u, err := url.Parse(w.target)
 	if err != nil {
@@ -163,7 +181,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 // dial opens the channel, and forgets what the one before was told.
 func (w *World) dial() error {
 	c := newChannel(w)
-	observer := &observer{sentTo: w.sentTo, failover: c.failover}
+	observer := &observer{sentTo: w.sentTo, ended: w.attemptEnded, failover: c.failover}
 	var overheard []resolver.Builder
 	for _, b := range w.builders {
 		overheard = append(overheard, &teller{b, c})
@@ -173,8 +191,11 @@ func (w *World) dial() error {
 	if w.channel != nil {
 		w.calls.Failovers += w.channel.failovers
 	}
-	w.channel, w.known, w.openedAt = c, nil, time.Now()
+	w.channel, w.known, w.before, w.openedAt = c, nil, nil, time.Now()
 	clear(w.gone)
+	for _, condition := range w.conditions {
+		condition.ejected, condition.out = time.Time{}, false
+	}
 	w.mu.Unlock()
 	cc, err := grpc.NewClient(w.target,
 		grpc.WithResolvers(overheard...),
@@ -201,6 +222,18 @@ func (w *World) channelNow() *channel {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.channel
+}
+
+// detects says whether the channel was told to detect outliers anywhere. The lock is held.
+func (w *World) detects() bool { return w.known.detects() }
+
+// rest is how long after settleTime nothing changes by itself any more. The lock is held.
+func (w *World) rest() time.Duration {
+	longest := time.Duration(0)
+	for _, tier := range w.known {
+		longest = max(longest, tier.detection().rest())
+	}
+	return w.settings.rest() + longest
 }
 
 // settleTime is the longest patience for what is known. The lock is held.

@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/testing/prioritymodel"
+)
+
+// With standbys it is not judged which of an update and a failover of one moment was first,
+// until the children that were made then have had their time.
+func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
+	for name, test := range map[string]struct {
+		standbys int
+		steps    string // in seconds, and what happens then
+		want     bool
+	}{
+		"failover, update":  {1, "1 failover, 1 update, 11 failover, 13 judged", true},
+		"update, failover":  {1, "1 update, 1 failover, 11 failover, 13 judged", true},
+		"no standbys":       {0, "1 failover, 1 update, 11 failover, 13 judged", false},
+		"one after another": {1, "1 failover, 2 update, 11 failover, 13 judged", false},
+		"when it is over":   {1, "1 failover, 1 update, 11 failover, 22 judged", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &channel{
+					w:          &World{settings: settings{failover: 10 * time.Second, standbys: test.standbys}},
+					priorities: []string{"a", "b"},
+					told:       tree{priorities: []string{"a", "b"}},
+					model:      prioritymodel.New(nil),
+				}
+				begin := time.Now()
+				for step := range strings.SplitSeq(test.steps, ", ") {
+					seconds, what, _ := strings.Cut(step, " ")
+					at, err := time.ParseDuration(seconds + "s")
+					if err != nil {
+						t.Fatal(err)
+					}
+					pass(time.Until(begin.Add(at)))
+					switch what {
+					case "failover":
+						c.failover("p0 a", "p1 b")
+					case "update":
+						c.updating()
+					}
+				}
+				if got := c.atOnce(); got != test.want {
+					t.Errorf("not judged: %v, want %v", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// With a failback delay it is not judged which of two reports of one moment was first, as long
+// as the delay lasts. One report alone has no order, and one of another moment has a known one.
+func TestWhichOfTwoWasFirstIsNotJudged(t *testing.T) {
+	for name, test := range map[string]struct {
+		failback time.Duration
+		slow     time.Duration // slowStart
+		second   time.Duration // after the update
+		later    time.Duration // when it is judged
+		want     bool
+	}{
+		"at once":            {failback: time.Minute, later: 3 * time.Second, want: true},
+		"when it is over":    {failback: time.Minute, later: 61 * time.Second},
+		"without a delay":    {slow: time.Minute, later: 3 * time.Second},
+		"one after another":  {failback: time.Minute, second: time.Millisecond, later: 3 * time.Second},
+		"the last that lets": {failback: time.Minute, later: time.Minute, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				now := time.Now()
+				c := &channel{
+					w:          &World{settings: settings{failback: test.failback, slowStart: test.slow}},
+					lastUpdate: now,
+					priorities: []string{"a", "b"},
+					children:   map[string]*seen{"a": {since: now}, "b": {since: now.Add(test.second)}},
+				}
+				pass(test.later)
+				if got := c.atOnce(); got != test.want {
+					t.Errorf("not judged: %v, want %v", got, test.want)
+				}
+			})
+		})
+	}
+}

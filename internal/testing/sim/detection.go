@@ -1,0 +1,283 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// detection is outlier detection in one priority (gRFC A50), as its cluster or the channel
+// says. The zero one ejects nothing.
+type detection struct {
+	interval, base, longest time.Duration
+	most                    uint32 // percent of the endpoints that may be ejected
+	rate                    algorithm
+	percentage              algorithm
+	failures                uint32 // so many in a row; 0: these are not looked at
+}
+
+// algorithm is one of A50's two. It does nothing where it is never enforced.
+type algorithm struct {
+	limit    uint32 // stdev_factor, or threshold
+	enforced uint32 // percent of the times
+	hosts    uint32
+	volume   uint32
+}
+
+// A50's defaults for clusters: the failure percentage is not looked at.
+var byDefault = detection{
+	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 10,
+	rate:       algorithm{limit: 1900, enforced: 100, hosts: 5, volume: 100},
+	percentage: algorithm{limit: 85, hosts: 5, volume: 50},
+}
+
+// byTarget is what outlierDetection=true in a target says, as docs/options.md has it.
+var byTarget = detection{
+	interval: 10 * time.Second, base: 30 * time.Second, longest: 300 * time.Second, most: 100,
+	percentage: algorithm{limit: 85, enforced: 100, hosts: 1, volume: 10},
+	failures:   5,
+}
+
+// longestInterval is the longest that is drawn.
+const longestInterval = 45 * time.Second
+
+// newDetection draws what a cluster says: nothing, A50's defaults, which are for larger
+// clusters than those of a world, or fields.
+func newDetection(r *rand.Rand) detection {
+	d := byDefault
+	switch r.IntN(5) {
+	case 0:
+		return detection{}
+	case 1:
+		return d
+	}
+	d.interval = []time.Duration{time.Second, 4 * time.Second, d.interval, longestInterval}[r.IntN(4)]
+	d.base = []time.Duration{0, 5 * time.Second, 20 * time.Second, d.base}[r.IntN(4)]
+	d.longest = []time.Duration{0, 25 * time.Second, 90 * time.Second, d.longest}[r.IntN(4)]
+	d.most = []uint32{0, d.most, 34, 50, 100, 100}[r.IntN(6)]
+	d.rate.enforced = []uint32{0, 0, 50, 100}[r.IntN(4)]
+	if r.IntN(4) > 0 {
+		d.rate.limit, d.rate.hosts, d.rate.volume = uint32(r.IntN(1200)), uint32(r.IntN(4)), uint32(r.IntN(5))
+	}
+	d.percentage.enforced = []uint32{0, 50, 100, 100}[r.IntN(4)]
+	if r.IntN(4) > 0 {
+		d.percentage.limit, d.percentage.hosts, d.percentage.volume = uint32(r.IntN(101)), uint32(r.IntN(4)), uint32(r.IntN(8))
+	}
+	return d
+}
+
+// ejects says whether anything may be ejected.
+func (d detection) ejects() bool {
+	return d.rate.enforced > 0 || d.percentage.enforced > 0 || d.failures > 0
+}
+
+// plain returns d without what has no effect.
+func (d detection) plain() detection {
+	if d.rate.enforced == 0 {
+		d.rate = algorithm{}
+	}
+	if d.percentage.enforced == 0 {
+		d.percentage = algorithm{}
+	}
+	if !d.ejects() {
+		return detection{}
+	}
+	return d
+}
+
+// rest is how long after the last failure of a call its endpoint may still be ejected: the
+// longest time of an ejection, and the intervals around it.
+func (d detection) rest() time.Duration {
+	if !d.ejects() {
+		return 0
+	}
+	return max(d.base, d.longest) + 3*d.interval
+}
+
+// atMost returns how many of some endpoints may be ejected at once: one may always be.
+func (d detection) atMost(endpoints int) int {
+	return max(1, int(d.most)*endpoints/100)
+}
+
+// String is short: it stands in the log with each locality.
+func (d detection) String() string {
+	if !d.ejects() {
+		return ""
+	}
+	text := fmt.Sprintf("~%v,%v..%v,%d%%", d.interval, d.base, d.longest, d.most)
+	if a := d.rate; a.enforced > 0 {
+		text += fmt.Sprintf(",rate(%d %d%% %d %d)", a.limit, a.enforced, a.hosts, a.volume)
+	}
+	if a := d.percentage; a.enforced > 0 {
+		text += fmt.Sprintf(",percentage(%d %d%% %d %d)", a.limit, a.enforced, a.hosts, a.volume)
+	}
+	if d.failures > 0 {
+		text += fmt.Sprintf(",row(%d)", d.failures)
+	}
+	return text
+}
+
+// proto returns the field of a cluster, without what is A50's default; nil where a cluster
+// says nothing.
+func (d detection) proto() *clusterv3.OutlierDetection {
+	if d == (detection{}) {
+		return nil
+	}
+	duration := func(d, none time.Duration) *durationpb.Duration {
+		if d == none {
+			return nil
+		}
+		return durationpb.New(d)
+	}
+	number := func(n, none uint32) *wrapperspb.UInt32Value {
+		if n == none {
+			return nil
+		}
+		return wrapperspb.UInt32(n)
+	}
+	return &clusterv3.OutlierDetection{
+		Interval:                       duration(d.interval, byDefault.interval),
+		BaseEjectionTime:               duration(d.base, byDefault.base),
+		MaxEjectionTime:                duration(d.longest, byDefault.longest),
+		MaxEjectionPercent:             number(d.most, byDefault.most),
+		EnforcingSuccessRate:           number(d.rate.enforced, byDefault.rate.enforced),
+		SuccessRateStdevFactor:         number(d.rate.limit, byDefault.rate.limit),
+		SuccessRateMinimumHosts:        number(d.rate.hosts, byDefault.rate.hosts),
+		SuccessRateRequestVolume:       number(d.rate.volume, byDefault.rate.volume),
+		EnforcingFailurePercentage:     number(d.percentage.enforced, byDefault.percentage.enforced),
+		FailurePercentageThreshold:     number(d.percentage.limit, byDefault.percentage.limit),
+		FailurePercentageMinimumHosts:  number(d.percentage.hosts, byDefault.percentage.hosts),
+		FailurePercentageRequestVolume: number(d.percentage.volume, byDefault.percentage.volume),
+	}
+}
+
+// detectionIn returns what a generated configuration says.
+func detectionIn(text json.RawMessage) detection {
+	type algorithmJSON struct {
+		StdevFactor, Threshold, EnforcementPercentage, MinimumHosts, RequestVolume uint32
+	}
+	given := parse[struct {
+		Interval, BaseEjectionTime, MaxEjectionTime string
+		MaxEjectionPercent                          uint32
+		SuccessRateEjection                         algorithmJSON
+		FailurePercentageEjection                   algorithmJSON
+		ConsecutiveFailuresEjection                 struct{ Failures, EnforcementPercentage uint32 }
+	}](text)
+	duration := func(text string) time.Duration {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			panic(err) // the product generates another configuration than it used to
+		}
+		return d
+	}
+	of := func(a algorithmJSON) algorithm {
+		return algorithm{a.StdevFactor + a.Threshold, a.EnforcementPercentage, a.MinimumHosts, a.RequestVolume}
+	}
+	return detection{
+		duration(given.Interval), duration(given.BaseEjectionTime), duration(given.MaxEjectionTime),
+		given.MaxEjectionPercent, of(given.SuccessRateEjection), of(given.FailurePercentageEjection),
+		given.ConsecutiveFailuresEjection.Failures,
+	}.plain()
+}
+
+// detections is what the clusters of a list say, by their places in the aggregate.
+type detections struct {
+	mu   sync.Mutex
+	of   [mostMembers]detection
+	ever []detection // all that were drawn
+}
+
+func newDetections(r *rand.Rand) *detections {
+	d := &detections{}
+	for i := range d.of {
+		d.of[i] = newDetection(r)
+	}
+	d.ever = append(d.ever, d.of[:]...)
+	return d
+}
+
+// redraw lets one of the first clusters say something else.
+func (d *detections) redraw(r *rand.Rand) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	drawn := newDetection(r)
+	d.of[r.IntN(3)] = drawn
+	d.ever = append(d.ever, drawn)
+}
+
+// at returns what a cluster says.
+func (d *detections) at(i int) detection {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.of[i%len(d.of)]
+}
+
+// seen returns truth with what each cluster says of its priorities.
+func (d *detections) seen(truth Truth) Truth {
+	all := Truth{}
+	for i, own := range members(truth) {
+		for _, tier := range own.Clone() {
+			all = append(all, tier.detecting(d.at(i).plain()))
+		}
+	}
+	return all
+}
+
+// detecting returns the tier with another detection. The tier is modified.
+func (t Tier) detecting(d detection) Tier {
+	for i := range t {
+		t[i].Detection = d
+	}
+	return t
+}
+
+// detection returns that of a tier, which is that of each of its localities.
+func (t Tier) detection() detection {
+	if len(t) == 0 {
+		return detection{}
+	}
+	return t[0].Detection
+}
+
+// detects says whether outliers are detected in any priority.
+func (t Truth) detects() bool {
+	return slices.ContainsFunc(t, func(tier Tier) bool { return tier.detection().ejects() })
+}
+
+func (t Truth) detections() []detection {
+	all := make([]detection, len(t))
+	for i, tier := range t {
+		all[i] = tier.detection()
+	}
+	return all
+}
+
+// sees returns truth with the outlier detection that the channel then has: its target goes
+// before the clusters, and a pick_first over several endpoints would not notice that one of
+// them is ejected.
+func (s settings) sees(truth Truth) Truth {
+	truth = truth.Clone()
+	for _, tier := range truth {
+		switch {
+		case s.detects == "true":
+			tier.detecting(byTarget)
+		case s.detects == "false" || s.pickFirst:
+			tier.detecting(detection{})
+		}
+	}
+	return truth
+}
+
+// redetect lets a source with clusters say something else of outlier detection.
+func redetect(s Source, r *rand.Rand) {
+	if clusters, ok := s.(interface{ redetect(r *rand.Rand) }); ok {
+		clusters.redetect(r)
+	}
+}

@@ -1,0 +1,41 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A link that is cut off while a connection is on its way lets no connection come about, and
+// one that is mended does.
+func TestALinkIsCutOffDuringADial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const host = "10.0.0.1:443"
+		n := NewNetwork(func(string, ...any) {})
+		l, err := n.Listen(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		dial := func(within time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			c, err := n.Dial(ctx, host)
+			if err == nil {
+				_ = c.Close()
+			}
+			return err
+		}
+		n.SetLink(host, Link{Delay: time.Second})
+		time.AfterFunc(time.Second, func() { n.SetLink(host, Link{LoseOut: true}) })
+		if err := dial(20 * time.Second); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error = %v, want that of the deadline", err)
+		}
+		time.AfterFunc(5*time.Second, func() { n.SetLink(host, Link{}) })
+		if err := dial(20 * time.Second); err != nil {
+			t.Errorf("error = %v, want a connection once the link is mended", err)
+		}
+	})
+}

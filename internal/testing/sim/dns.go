@@ -1,0 +1,166 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// dns is the name servers of a world. It is a resolver.Builder in place of gRPC's for the
+// scheme dns, because that has the real network.
+type dns struct {
+	hosts *hosts // nil where no source has any
+}
+
+// Scheme is that of gRPC's resolver.
+func (d *dns) Scheme() string { return "dns" }
+
+// gRPC's figures.
+const (
+	resolveTimeout = 30 * time.Second // of a look-up
+	resolvePause   = 30 * time.Second // at least, after an answer
+	resolveBackoff = time.Second      // after the first failure
+	longestResolve = 2 * time.Minute  // between two attempts
+)
+
+// Build looks a name up, as gRPC's resolver does: at once, then when it is asked, and after a
+// failure by itself.
+func (d *dns) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	name, port, err := net.SplitHostPort(target.Endpoint())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &lookups{dns: d, name: name, port: port, cc: cc, asked: make(chan struct{}, 1), cancel: cancel}
+	l.running.Go(func() { l.run(ctx) })
+	return l, nil
+}
+
+// lookUp returns the addresses of a name, and what is wrong with the name servers. The name
+// of a single host says its address, and is always known.
+func (d *dns) lookUp(name, port string) ([]string, fault) {
+	if strings.Contains(name, "-") {
+		return []string{net.JoinHostPort(addressOf(name).String(), port)}, none
+	}
+	return d.hosts.lookUp(name)
+}
+
+// lookups are those of one name for one channel.
+type lookups struct {
+	dns        *dns
+	name, port string
+	cc         resolver.ClientConn
+	asked      chan struct{}
+	cancel     context.CancelFunc
+	running    sync.WaitGroup
+}
+
+func (l *lookups) run(ctx context.Context) {
+	backoff := resolveBackoff
+	for ctx.Err() == nil {
+		taken := l.once(ctx)
+		again := time.After(resolvePause)
+		if taken {
+			backoff = resolveBackoff
+			select {
+			case <-ctx.Done():
+			case <-l.asked:
+			}
+		} else {
+			again, backoff = time.After(backoff), min(backoff*8/5, longestResolve)
+		}
+		select {
+		case <-ctx.Done():
+		case <-again:
+		}
+	}
+}
+
+// once looks the name up, and returns whether the answer was taken.
+func (l *lookups) once(ctx context.Context) (taken bool) {
+	addresses, fault := l.dns.lookUp(l.name, l.port)
+	limited, cancel := context.WithTimeout(ctx, resolveTimeout)
+	err := fault.error(limited, l.name)
+	cancel()
+	switch {
+	case ctx.Err() != nil:
+		return true
+	case err != nil && fault != unknown: // a name that is unknown has no addresses
+		l.cc.ReportError(fmt.Errorf("dns: A record lookup error: %w", err))
+		return false
+	case err != nil:
+		addresses = nil
+	}
+	var state resolver.State
+	for _, address := range addresses {
+		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
+	}
+	return l.cc.UpdateState(state) == nil
+}
+
+// ResolveNow asks for another look-up.
+func (l *lookups) ResolveNow(resolver.ResolveNowOptions) {
+	select {
+	case l.asked <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends the look-ups.
+func (l *lookups) Close() {
+	l.cancel()
+	l.running.Wait()
+}
+
+// fault is what is wrong with the name servers.
+type fault int
+
+const (
+	none    fault = iota
+	refused       // they answer that they are in trouble
+	unknown       // they answer that there is no such name
+	silent        // they do not answer
+	noHosts       // they answer so only when asked for addresses
+)
+
+// String says what is wrong.
+func (f fault) String() string {
+	return [...]string{
+		none:    "the name servers are well",
+		refused: "the name servers are in trouble",
+		unknown: "the name servers do not know the name",
+		silent:  "the name servers do not answer",
+		noHosts: "the name servers do not know the addresses",
+	}[f]
+}
+
+// nameOf returns the name of the host with an address.
+func nameOf(address string) string { return "h" + strings.ReplaceAll(address, ".", "-") }
+
+// addressOf returns the address of a host, which its name says.
+func addressOf(name string) netip.Addr {
+	return netip.MustParseAddr(strings.ReplaceAll(strings.TrimPrefix(name, "h"), "-", "."))
+}
+
+// error returns what the standard library's resolver would, after as long.
+func (f fault) error(ctx context.Context, name string) error {
+	err := &net.DNSError{Name: name, Server: "10.9.0.53:53"}
+	switch f {
+	case refused:
+		err.Err, err.IsTemporary = "server misbehaving", true
+	case unknown:
+		err.Err, err.IsNotFound = "no such host", true
+	case silent:
+		<-ctx.Done()
+		err.Err, err.IsTimeout = "i/o timeout", true
+	default:
+		return nil
+	}
+	return err
+}

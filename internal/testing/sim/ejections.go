@@ -1,0 +1,283 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// ending is how an attempt of a call ended.
+type ending struct {
+	at     time.Time
+	failed bool
+}
+
+// history is how many of the last attempts are kept for each endpoint: more than come within
+// the longest interval.
+const history = 2000
+
+// attemptEnded is told of each attempt that was sent, when it has ended. Outlier detection
+// was told shortly before.
+func (w *World) attemptEnded(to string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.conditions[to]
+	if c == nil {
+		return
+	}
+	c.underWay--
+	if len(c.ended) >= history {
+		c.ended = slices.Clone(c.ended[history/2:])
+	}
+	c.ended = append(c.ended, ending{time.Now(), err != nil})
+	if err != nil {
+		c.failed = time.Now()
+	}
+}
+
+// within returns how many attempts at most may have failed, and how many have succeeded for
+// sure, after a time. Those under way may be about to fail: they are told of later. What ended
+// at one of the two moments themselves may be on either side.
+func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
+	begin := time.Now().Add(-d)
+	failed, all = c.underWay, c.underWay
+	for _, e := range c.ended {
+		switch inside := e.at.After(begin) && e.at.Before(time.Now()); {
+		case e.at.Before(begin):
+			continue
+		case e.failed:
+			failed++
+		case inside:
+			succeeded++
+		}
+		all++
+	}
+	return failed, succeeded, all
+}
+
+// row returns how many attempts in a row may have failed last.
+func (c *condition) row() int {
+	n := c.underWay
+	for _, e := range slices.Backward(c.ended) {
+		if e.failed {
+			n++
+		} else if e.at.Before(time.Now()) {
+			break
+		}
+	}
+	return n
+}
+
+// ejectedLine is about an endpoint whose calls fail, which its priority's outlier detection
+// must be for. An update under way may not have reached the policy yet.
+func (w *World) ejectedLine(m []string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	address, by := m[1], m[2]
+	c := w.conditions[address]
+	switch {
+	case c == nil || !w.ever[address]:
+		return "it is none of the channel's"
+	case time.Since(w.openedAt) == 0:
+		return "" // it may be that of the channel which is being closed
+	case c.works() && time.Since(c.since) > w.settings.patience(1) && time.Since(c.failed) > w.settings.patience(1):
+		return fmt.Sprintf("it has been well for %v, and no call to it has failed for %v", time.Since(c.since), time.Since(c.failed))
+	}
+	c.out = true
+	if w.shared(address) {
+		c.ejected = time.Time{} // each priority has it in its own way, and the line does not say which it is
+		return ""
+	}
+	tiers := w.known
+	if time.Since(w.knownAt) == 0 {
+		tiers = slices.Concat(w.known, w.before)
+	}
+	wrong := "no priority has it"
+	for _, tier := range tiers {
+		if slices.Contains(tier.Serving(), address) {
+			if wrong = w.unfounded(address, by, tier); wrong == "" {
+				break
+			}
+		}
+	}
+	c.ejected = time.Now()
+	return wrong
+}
+
+// unfounded says what is wrong with an ejection from a priority, "" for nothing. The lock is
+// held.
+func (w *World) unfounded(address, by string, tier Tier) string {
+	d, c, serving := tier.detection(), w.conditions[address], tier.Serving()
+	interval, changed := d.interval, time.Since(w.detected) < 2*longestInterval
+	if changed {
+		interval = longestInterval // the one before was another
+	}
+	failed, succeeded, all := c.within(interval)
+	if changed {
+		succeeded = 0 // the successes may have come before the interval, which is shorter
+	}
+	switch {
+	case !d.ejects():
+		return "its priority has no outlier detection"
+	case by == "consecutive_failures" && (d.failures == 0 || c.row() < int(d.failures)):
+		return fmt.Sprintf("%d calls in a row failed, want %d", c.row(), d.failures)
+	case by == "failure_percentage" && d.percentage.enforced == 0, by == "success_rate" && d.rate.enforced == 0:
+		return "that is not looked at"
+	case by == "failure_percentage" && len(serving) < int(d.percentage.hosts):
+		return fmt.Sprintf("there are %d endpoints, want %d", len(serving), d.percentage.hosts)
+	case by == "failure_percentage" && (all < int(d.percentage.volume) || 100*failed <= int(d.percentage.limit)*(failed+succeeded)):
+		return fmt.Sprintf("of %d calls in %v at most %d failed, and %d did not", all, interval, failed, succeeded)
+	case by == "success_rate" && (all < int(d.rate.volume) || failed == 0):
+		return fmt.Sprintf("of %d calls in %v none failed, or these are too few", all, interval)
+	case by == "success_rate" && w.voluminous(serving, interval, d.rate.volume) < int(d.rate.hosts):
+		return fmt.Sprintf("%d endpoints had enough calls, want %d", w.voluminous(serving, interval, d.rate.volume), d.rate.hosts)
+	}
+	if w.isOut(d, address) {
+		return fmt.Sprintf("it was ejected %v ago, for %v and more", time.Since(c.ejected), d.base)
+	}
+	if out := w.out(d, serving, address); out >= d.atMost(len(serving)) {
+		return fmt.Sprintf("%d others of %d are ejected, of which at most %d may be", out, len(serving), d.atMost(len(serving)))
+	}
+	return ""
+}
+
+// voluminous returns how many endpoints may have had so many calls.
+func (w *World) voluminous(addresses []string, within time.Duration, volume uint32) (n int) {
+	for _, address := range addresses {
+		if _, _, all := w.conditions[address].within(within); all >= max(1, int(volume)) {
+			n++
+		}
+	}
+	return n
+}
+
+// out returns how many endpoints but one are ejected for sure.
+func (w *World) out(d detection, addresses []string, but string) (n int) {
+	for _, address := range addresses {
+		if address != but && w.isOut(d, address) {
+			n++
+		}
+	}
+	return n
+}
+
+// shared says whether several priorities have an endpoint, now or before the last update: the
+// parts of a target may be late.
+func (w *World) shared(address string) bool {
+	for _, truth := range []Truth{w.known, w.before} {
+		n := 0
+		for _, known := range truth.serving() {
+			if known == address {
+				n++
+			}
+		}
+		if n > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// isOut says whether an endpoint is ejected for sure: the shortest time has not passed, and
+// nothing has come between that could have brought it back.
+func (w *World) isOut(d detection, address string) bool {
+	at := w.conditions[address].ejected
+	return time.Since(at) < d.base && at.After(w.knownAt) && at.After(w.phased) && at.After(w.openedAt)
+}
+
+// emptiedLine is about all endpoints of a priority. Those that are connected have been
+// ejected before they are emptied.
+func (w *World) emptiedLine(m []string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch m[2] {
+	case "usable":
+		w.phased = time.Now()
+	case "half-open": // from now on some may come back without a line
+		w.phased = time.Now().Add(longestUnrest)
+	}
+	// What has just been connected has said nothing of its health yet.
+	if m[1] != w.shown || time.Since(w.openedAt) < time.Second || time.Since(w.knownAt) < time.Second {
+		return ""
+	}
+	emptied := func(tier Tier) bool {
+		return tier.detection().ejects() && !slices.ContainsFunc(tier.Serving(), func(address string) bool {
+			c := w.conditions[address]
+			return c.ejected.IsZero() && !w.shared(address) && c.connects() && time.Since(c.since) > w.settings.patience(1)
+		})
+	}
+	if m[2] == "emptied" && !slices.ContainsFunc(slices.Concat(w.known, w.before), emptied) {
+		return "no priority has outlier detection in which each endpoint was ejected or could not be reached"
+	}
+	return ""
+}
+
+// checkEjections looks for endpoints that answer each call with an error and are not ejected,
+// where chance does not decide, and the others can be ejected as well or are not.
+func (w *World) checkEjections() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, tier := range w.known {
+		d, serving := tier.detection(), tier.Serving()
+		for _, address := range serving {
+			c := w.conditions[address]
+			if n := len(c.ended); w.answers(address) && n > 0 && !c.ended[n-1].failed {
+				c.ejected, c.out = time.Time{}, false // it is back, though nothing says so
+			}
+			full := d.atMost(len(serving)) < len(serving) && slices.ContainsFunc(serving, func(other string) bool {
+				return other != address && !w.answers(other)
+			})
+			if !d.ejects() || full || c.out || !c.ejected.IsZero() || w.shared(address) {
+				continue
+			}
+			if wrong := w.overdue(c, d, len(serving)); wrong != "" {
+				w.Log.Break(ruleEjected, "%s: %s", address, wrong)
+				c.ejected = time.Now() // once is enough
+			}
+		}
+	}
+}
+
+// overdue says why an endpoint should be ejected by now, "" if that cannot be told. The lock is
+// held.
+func (w *World) overdue(c *condition, d detection, endpoints int) string {
+	begin := c.since // since when all is as it is now
+	for _, t := range []time.Time{w.knownAt, w.openedAt} {
+		if t.After(begin) {
+			begin = t
+		}
+	}
+	if !c.connects() || c.hang || c.answer != codes.Unavailable {
+		return ""
+	}
+	var failed []time.Time
+	for _, e := range slices.Backward(c.ended) {
+		if !e.failed || !e.at.After(begin) {
+			break
+		}
+		failed = append(failed, e.at)
+	}
+	if d.failures > 0 && len(failed) > int(d.failures) {
+		return fmt.Sprintf("%d calls in a row failed, and it is not ejected", len(failed))
+	}
+	volume := max(1, int(d.percentage.volume))
+	if d.percentage.enforced < 100 || d.percentage.limit == 100 || endpoints < int(d.percentage.hosts) || time.Since(begin) < 2*d.interval+time.Second {
+		return ""
+	}
+	// A sweep must have looked at one interval within the last two, whichever it was.
+	for start := 2 * d.interval; start >= d.interval; start -= time.Second / 2 {
+		from := time.Now().Add(-start)
+		n := 0
+		for _, at := range failed {
+			if at.After(from) && at.Before(from.Add(d.interval)) {
+				n++
+			}
+		}
+		if n <= volume {
+			return ""
+		}
+	}
+	return fmt.Sprintf("all of its calls failed for %v, and it is not ejected", 2*d.interval)
+}

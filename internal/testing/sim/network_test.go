@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+// A connection that nobody has accepted is reset when the listener closes, as a kernel does;
+// one that was accepted stays.
+func TestAListenerThatClosesResetsWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := NewNetwork(func(string, ...any) {})
+		const address = "10.0.0.1:443"
+		l, err := network.Listen(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted, err := network.Dial(context.Background(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting, err := network.Dial(context.Background(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := make(chan error, 1)
+		go func() {
+			_, err := waiting.Read(make([]byte, 1))
+			read <- err
+		}()
+		synctest.Wait()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case err := <-read:
+			if !errors.Is(err, errReset) {
+				t.Errorf("the connection that waits ends with %v, want %v", err, errReset)
+			}
+		default:
+			t.Error("the connection that waits is still open")
+		}
+		if _, open := network.Dials(address); open != 1 {
+			t.Errorf("%d connections are open, want the one that was accepted", open)
+		}
+		if _, err := host.Write([]byte("x")); err != nil {
+			t.Errorf("the connection that was accepted is broken: %v", err)
+		}
+		if _, err := l.Accept(); err == nil {
+			t.Error("a listener that is closed accepts a connection")
+		}
+		if _, err := network.Dial(context.Background(), address); !errors.Is(err, errRefused) {
+			t.Errorf("a connection to nobody ends with %v, want %v", err, errRefused)
+		}
+		_, _, _ = accepted.Close(), waiting.Close(), host.Close()
+	})
+}

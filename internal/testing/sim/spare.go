@@ -1,0 +1,40 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// What the channel has beside the priority in use, and the management server in use.
+
+// checkStandbys looks for the connections of the standbys: of as many priorities below the
+// one in use as warmStandby says.
+func (w *World) checkStandbys(q quiet) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.settings.standbys == 0 || !q.sure(w) {
+		return
+	}
+	first := q.right[0] + 1
+	for i := first; i < min(first+w.settings.standbys, len(w.known)); i++ {
+		for _, s := range w.settings.shares(w.known[i], w.connects) {
+			if !slices.ContainsFunc(s.endpoints, w.connected) {
+				w.Log.Break(ruleStandby, "none of %v of p%d has a connection, while p%d is in use and the %d below are to be ready", s.endpoints, i, q.right[0], w.settings.standbys)
+			}
+		}
+	}
+}
+
+func (w *World) connected(address string) bool {
+	_, open := w.network.Dials(address)
+	return open > 0
+}
+
+// checkServers looks for connections to the second management server, while the first has
+// served for long enough. The lock is held.
+func (w *World) checkServers() {
+	if _, open := w.network.Dials(secondAddress); open > 0 && !w.divided {
+		w.Log.Break(ruleServer, "there are %d connections to it, though the first one has been well for %v", open, time.Since(w.wellSince))
+		w.divided = true // one is enough
+	}
+}
