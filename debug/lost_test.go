@@ -82,18 +82,19 @@ func (p *plant) dial(ctx context.Context, address string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// channel begins a channel to a target.
-func (p *plant) channel(target string) {
+// channel begins a channel to a target, which is idle after so long without calls.
+func (p *plant) channel(target string, idle time.Duration) *grpc.ClientConn {
 	p.t.Helper()
 	network := &adsclient.Network{Dial: p.dial}
 	builder := eds.NewBuilder(eds.WithInsecure(), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
-	cc, err := grpc.NewClient(target, grpc.WithResolvers(builder), grpc.WithContextDialer(p.dial), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0))
+	cc, err := grpc.NewClient(target, grpc.WithResolvers(builder), grpc.WithContextDialer(p.dial), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(idle))
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { cc.Close() })
 	cc.Connect()
 	settle()
+	return cc
 }
 
 // shown returns the channel to a target, and the page about it.
@@ -127,7 +128,7 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 			p := newPlant(t)
 			resources := []proto.Message{adstest.EDS("shop"), adstest.Cluster("shop", worker)}
 			p.serve(manager, resources...)
-			p.channel(target)
+			p.channel(target, 0)
 			time.Sleep(time.Hour)
 			c, page := shown(t, target)
 			if s := c.Sources[0]; len(c.Sources) != 1 || s.Error != "" || s.Confirmed != nil || s.ErrorSince != nil || strings.Contains(page, "stay in use") {
@@ -164,6 +165,41 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 	}
 }
 
+// A channel becomes idle and awake again while its management server is lost. The page tells
+// of no trouble while nobody asks, and of that afterwards with the age that the endpoints have.
+func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
+	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlant(t)
+			p.serve(manager, adstest.EDS("shop"), adstest.Cluster("shop", worker))
+			cc := p.channel(target, 40*time.Minute)
+			time.Sleep(5 * time.Minute)
+			p.lose(manager)
+			time.Sleep(30 * time.Minute)
+			if c, _ := shown(t, target); len(c.Stale(time.Now())) != 1 {
+				t.Errorf("%s: the sources are %+v, want one that says it is lost", target, c.Sources)
+			}
+			time.Sleep(10 * time.Minute)
+			c, page := shown(t, target)
+			s := c.Sources[0]
+			if !c.Idle || s.Error != "" || s.ErrorSince != nil || s.Confirmed != nil || !strings.Contains(s.LastError, "cannot be reached") || strings.Contains(page, "ago, stay in use") {
+				t.Errorf("%s: the channel is idle: %v, and the source %+v", target, c.Idle, s)
+			}
+			cc.Connect()
+			time.Sleep(time.Minute)
+			c, _ = shown(t, target)
+			if c.State != "READY" || len(c.Stale(time.Now())) == 0 {
+				t.Errorf("%s: awake again the channel is %s, and the sources %+v", target, c.State, c.Sources)
+			}
+			for _, s := range c.Sources {
+				if s.Stale() {
+					wantAgo(t, target+": "+s.Name+" confirmed", s.Confirmed, 41*time.Minute, 41*time.Minute+time.Second)
+				}
+			}
+		})
+	}
+}
+
 // Another management server has taken over: the page says that, and who confirms the
 // endpoints is not said to have been lost.
 func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
@@ -172,7 +208,7 @@ func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 		p.serve(manager, adstest.Cluster("shop", worker))
 		p.serve(deputy, adstest.Cluster("shop", worker))
 		target := "eds://" + manager + "," + deputy + "/shop?fallbackOnReachabilityOnly=true"
-		p.channel(target)
+		p.channel(target, 0)
 		p.lose(manager)
 		time.Sleep(time.Minute)
 		c, page := shown(t, target)
@@ -221,5 +257,21 @@ func TestThePageSaysWhatStaysInUse(t *testing.T) {
 			t.Errorf("the channel is %s, and the sources are %+v", c.State, c.Sources)
 		}
 		wantTexts(t, page, "Source story has been failing for 5 s; the endpoints, confirmed 5 s ago, stay in use: shop.yaml: permission denied")
+		s.Receiver.Parts([]discovery.Part{{Name: "dns", Source: refusing{}}})
+		time.Sleep(7 * time.Second)
+		_, page = channel(t)
+		wantTexts(t, page, "Source dns has been failing for 7 s; the endpoints, confirmed 7 s ago, stay in use: bad cluster")
 	})
 }
+
+// refusing is a source that has no answer.
+type refusing struct{}
+
+func (refusing) Start(r discovery.Receiver) (discovery.Watch, error) {
+	r.Fail(errors.New("bad cluster"))
+	return nothing{}, nil
+}
+
+type nothing struct{}
+
+func (nothing) Close() {}

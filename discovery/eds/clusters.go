@@ -32,6 +32,9 @@ func (s clusterSource) Start(r discovery.Receiver) (discovery.Watch, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.mu.Lock()
+	h.watch = w
+	h.mu.Unlock()
 	return &hubWatch{w, h}, nil
 }
 
@@ -49,6 +52,7 @@ type hub struct {
 	timer   *time.Timer // until held is passed on as it is
 
 	mu      sync.Mutex
+	watch   *watch // nil until it is started
 	current adsclient.Snapshot
 	parts   map[*partWatch]bool
 	closed  bool
@@ -229,6 +233,18 @@ func (w *partWatch) pass(s adsclient.State) {
 	if news {
 		passOn(w.receiver, s)
 	}
+}
+
+// Confirmed returns when the server was last heard, as that of the whole does: a part has no
+// stream of its own.
+func (w *partWatch) Confirmed() time.Time {
+	w.hub.mu.Lock()
+	watch := w.hub.watch
+	w.hub.mu.Unlock()
+	if watch == nil {
+		return time.Now()
+	}
+	return watch.Confirmed()
 }
 
 // Close implements discovery.Watch.

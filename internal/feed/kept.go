@@ -114,7 +114,9 @@ type entry struct {
 }
 
 // put keeps an answer of the given time, in place of the one before. One that cannot be
-// kept takes that one out: it would pass for confirmed.
+// kept takes that one out: it would pass for confirmed. Only the limits take out others,
+// and not their age: a source at work may say nothing for days, and its answer is confirmed
+// when it ends.
 func (s *store) put(key any, what said, at time.Time) {
 	if key == nil {
 		return
@@ -132,8 +134,8 @@ func (s *store) put(key any, what said, at time.Time) {
 	}
 	s.entries[key] = s.order.PushFront(&entry{key, what, at})
 	s.bytes += what.size()
-	for last := s.order.Back(); s.bytes > keptBytes || len(s.entries) > keptEntries || expired(last, at); last = s.order.Back() {
-		s.remove(last)
+	for s.bytes > keptBytes || len(s.entries) > keptEntries {
+		s.remove(s.order.Back())
 	}
 }
 
@@ -141,7 +143,7 @@ func (s *store) put(key any, what said, at time.Time) {
 func (s *store) confirm(key any, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, ok := s.entries[key]; ok {
+	if e, ok := s.entries[key]; ok && !at.Before(e.Value.(*entry).confirmed) {
 		e.Value.(*entry).confirmed = at
 		s.order.MoveToFront(e)
 	}

@@ -72,8 +72,21 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	if got := held(&s, 3, start.Add(90*time.Minute)); got != "1" {
 		t.Errorf("after 90 minutes %s are kept, want 1", got)
 	}
-	s.put(2, cluster(1), start.Add(2*time.Hour)) // 1 has expired, and makes room
 	if len(s.entries) != 1 || s.bytes != 1 {
 		t.Errorf("%d entries of %d bytes are kept, want one", len(s.entries), s.bytes)
+	}
+}
+
+// The source of an answer may be at work still, and confirm it later: only time that it
+// was not confirmed in the end counts.
+func TestAnotherAnswerDoesNotMakeOneExpire(t *testing.T) {
+	var s store
+	start := time.Unix(0, 0)
+	s.put(0, cluster(1), start)
+	s.put(1, cluster(1), start.Add(2*time.Hour))
+	s.confirm(0, start.Add(2*time.Hour))
+	s.confirm(1, start) // by a channel that lost its server long ago
+	if got := held(&s, 2, start.Add(150*time.Minute)); got != "0 1" {
+		t.Errorf("%s are kept, want 0 1", got)
 	}
 }

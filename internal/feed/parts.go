@@ -107,6 +107,7 @@ func (f *Feed) replace(s *slot, list []Mechanism) (fresh []*slot) {
 		}
 		m.ServerName, m.TrustNames = s.ServerName, s.TrustNames
 		p := f.part(before, m)
+		p.whole = s
 		f.noteOutlierDetection(p)
 		if p.watch == nil && !slices.Contains(before, p) {
 			fresh = append(fresh, p)
@@ -142,6 +143,10 @@ func (f *Feed) part(before []*slot, m Mechanism) *slot {
 	p.phase, p.said, p.tree, p.err = heir.phase, heir.said, heir.tree, heir.err
 	p.complaint, p.noted, p.answered = heir.complaint, heir.noted, heir.answered
 	p.inherited = p.phase != outstanding
+	p.until = heir.confirmedUntil()
+	if heir.holds() && !heir.inherited && !heir.resolves() {
+		kept.confirm(m.Key, p.until)
+	}
 	return p
 }
 

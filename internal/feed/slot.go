@@ -22,7 +22,9 @@ type slot struct {
 
 	splitting sync.Mutex // one list of parts at a time
 	naming    *naming
-	inherited bool // its source has not said a word; what there is was said by one before it
+	inherited bool      // its source has not said a word; what there is was said by one before it
+	until     time.Time // with inherited: until when that one confirmed it, if it is known
+	whole     *slot     // of which it is a part, if it is
 
 	said      said          // its last answer
 	answered  time.Time     // when it last said that, while channels are shown
@@ -143,7 +145,7 @@ func (f *Feed) confirmAll() {
 	f.mu.Lock()
 	if !f.closed {
 		for _, s := range f.all() {
-			if s.holds() {
+			if s.holds() && !s.inherited {
 				all = append(all, held{s.Key, s.watch})
 			}
 		}

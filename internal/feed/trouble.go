@@ -67,13 +67,20 @@ func (f *Feed) complain(s *slot, text, consequence string) bool {
 
 // confirmedUntil returns until when the answer of s is confirmed, if it has one. A source
 // that is asked has confirmed it when it last answered, while channels are shown. One that
-// tells what is new unasked has confirmed it until it says otherwise.
+// tells what is new unasked has confirmed it until it says otherwise, or cannot be heard.
+// The lock is held.
 func (s *slot) confirmedUntil() time.Time {
 	switch {
 	case s.phase != answered:
 		return time.Time{}
-	case s.inherited || s.resolves():
+	case s.inherited:
+		return s.until
+	case s.resolves():
 		return s.answered
+	case !s.lost.confirmed.IsZero():
+		return s.lost.confirmed
+	case s.whole != nil && !s.whole.lost.confirmed.IsZero():
+		return s.whole.lost.confirmed
 	}
 	return time.Now()
 }

@@ -131,7 +131,8 @@ func (c *Channel) Retire(tree any) {
 	prune()
 }
 
-// Stop notes that there are no sources any more.
+// Stop notes that there are no sources any more. What was wrong with them then is shown as
+// what was wrong last: nobody asks them now.
 func (c *Channel) Stop() {
 	if c == nil {
 		return
@@ -141,6 +142,9 @@ func (c *Channel) Stop() {
 		ask := c.sources
 		c.mu.Unlock()
 		last := ask() // it takes a lock of its own
+		for i := range last {
+			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
+		}
 		c.mu.Lock()
 		c.sources, c.last = nil, last
 	}

@@ -20,8 +20,8 @@ type Picker struct {
 	readyPart float64     // the part of the weight that is there
 }
 
-// ReadyPart returns the part of the weight that is there to be picked, of all that is
-// configured; see shell.TierOf.
+// ReadyPart returns the part of the weight that is there to be picked, of what is
+// READY or has failed; see shell.TierOf.
 func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
 // SetReadyPart sets what ReadyPart returns, which is 1 otherwise, before the first pick.
