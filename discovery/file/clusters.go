@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 			c := new(clusterv3.Cluster)
 			d.message(node, c.ProtoReflect())
 			if assignment := c.GetLoadAssignment(); assignment != nil {
-				complete(assignment, c.GetName())
+				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // which is complained of once
 			}
 			list = append(list, c)
 			_, name := entry(node, "name")

@@ -1,14 +1,17 @@
 package file
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/hierarchy"
 )
 
 // static is a cluster with one endpoint, aggregate one that names others.
@@ -160,6 +163,22 @@ func TestOutlierDetectionInAFile(t *testing.T) {
 	}
 }
 
+// A cluster's name is a name, and not a path: logs, pages and errors have all of it.
+func TestClusterNamesThatLookLikePaths(t *testing.T) {
+	path := newPath(t)
+	write(t, path, clustersFile(aggregate("all", "shop.v2, prod/shop"), static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2")))
+	c := watchCluster(t, path, "all")
+	select {
+	case s := <-c.states:
+		want := map[string]string{"shop.v2/child0": "shop.v2", "prod/shop/child0": "prod/shop"}
+		if got := hierarchy.ChannelOf(s).Services; !maps.Equal(got, want) {
+			t.Errorf("services are %q, want %q", got, want)
+		}
+	case <-time.After(patient):
+		t.Fatal("no state was sent")
+	}
+}
+
 // names is DNS as the parts see it.
 type names struct {
 	mu      sync.Mutex
@@ -240,40 +259,5 @@ func TestNamesInClusters(t *testing.T) {
 	}
 	if got := dns.built("backup.example.com:443"); got != builds {
 		t.Errorf("%d resolvers were built for an edit of another cluster, want none", got-builds)
-	}
-}
-
-// A control plane takes no file in which a cluster is wrong, and is told of all places.
-func TestLoadDocument(t *testing.T) {
-	path := newPath(t)
-	write(t, path, onePort(80))
-	if doc, err := LoadDocument(path); err != nil || doc.Clusters != nil || doc.Endpoints.GetClusterName() != "endpoints" {
-		t.Errorf("LoadDocument = %v, %v", doc, err)
-	}
-	write(t, path, clustersFile(aggregate("all", "a, elsewhere"), static("a", "10.0.0.1")))
-	doc, err := LoadDocument(path)
-	if err != nil || len(doc.Clusters) != 2 || doc.Endpoints != nil || ValidateCluster(doc.Clusters[0]) != nil {
-		t.Errorf("LoadDocument = %v, %v", doc, err)
-	}
-	write(t, path, clustersFile(aggregate("a", "b, c"), aggregate("b", "a"), "- {name: c, type: ORIGINAL_DST}\n", aggregate("d", "d")))
-	_, err = LoadDocument(path)
-	for _, want := range []string{
-		path + `:7:18: cluster "b" names itself: b -> a -> b`,
-		path + `:13:18: cluster "a" names itself: a -> b -> a`,
-		path + `:14:19: type ORIGINAL_DST is not supported`,
-		path + `:20:18: cluster "d" names itself: d -> d`,
-	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("LoadDocument = %v\nwant %q", err, want)
-		}
-	}
-	for _, content := range []string{"clusters: []\n", "endpoints: {}\n"} {
-		write(t, path, content)
-		if _, err := LoadDocument(path); err == nil {
-			t.Errorf("%q is taken", content)
-		}
-	}
-	if _, err := LoadDocument(path + ".none"); err == nil {
-		t.Error("a file that is not there is taken")
 	}
 }

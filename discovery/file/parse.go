@@ -40,7 +40,7 @@ func parse(path string, data []byte) (*document, error) {
 	if err := d.problems.err(); err != nil {
 		return nil, err
 	}
-	complete(cluster, path)
+	complete(cluster, strings.ToValidUTF8(nameOf(path), "\uFFFD")) // a path may be any bytes
 	return &document{path: path, root: root, cluster: cluster}, nil
 }
 
