@@ -16,7 +16,7 @@ import (
 type channel struct {
 	balancer.ClientConn // nil: implements what grpc-go may add
 
-	down func(address string) bool
+	down func(partAddress) bool
 
 	mu     sync.Mutex
 	events []func()
@@ -58,7 +58,7 @@ func (c *channel) UpdateState(state balancer.State) {
 
 // NewSubConn makes a subchannel to the first of the addresses.
 func (c *channel) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	return &subConn{channel: c, address: addresses[0].Addr, listener: opts.StateListener}, nil
+	return &subConn{channel: c, address: partAddressOf(addresses[0]), listener: opts.StateListener}, nil
 }
 
 // RemoveSubConn does nothing: there is nothing to close.
@@ -82,7 +82,7 @@ type subConn struct {
 	balancer.SubConn // nil: implements what grpc-go may add
 
 	channel  *channel
-	address  string
+	address  partAddress
 	listener func(balancer.SubConnState)
 }
 
@@ -93,7 +93,7 @@ func (s *subConn) Connect() {
 		if s.channel.down(s.address) {
 			s.listener(balancer.SubConnState{
 				ConnectivityState: connectivity.TransientFailure,
-				ConnectionError:   fmt.Errorf("%s is down", unmarked(s.address)),
+				ConnectionError:   fmt.Errorf("%s is down", s.address.dial),
 			})
 			return
 		}

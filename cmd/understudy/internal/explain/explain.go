@@ -70,7 +70,7 @@ func Run(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	if err := takeDown(subjects, settings, opts.Down); err != nil {
+	if err := takeDown(subjects, settings, opts); err != nil {
 		return err
 	}
 	for _, s := range subjects {
@@ -88,64 +88,6 @@ func Run(ctx context.Context, opts Options) error {
 	for _, s := range subjects {
 		if s.result.Priority == nil {
 			return ErrNoEndpoint
-		}
-	}
-	return nil
-}
-
-// subject is a cluster that is explained.
-type subject struct {
-	name   string
-	parts  []file.Part
-	notes  []string
-	plan   plan
-	result *Result
-}
-
-// subjectsOf returns what is to be explained: the one cluster of the file, the one that was
-// asked for, or all in the list.
-func subjectsOf(doc *file.Document, opts Options) ([]*subject, error) {
-	if doc.Clusters == nil {
-		name := doc.Endpoints.GetClusterName()
-		if opts.Cluster != "" && opts.Cluster != name {
-			return nil, fmt.Errorf("--cluster %.100q: %s holds the endpoints of cluster %q", opts.Cluster, opts.File, name)
-		}
-		return []*subject{{name: name, parts: []file.Part{{Cluster: name, Endpoints: doc.Endpoints}}}}, nil
-	}
-	var subjects []*subject
-	for _, c := range doc.Clusters {
-		if opts.Cluster == "" || opts.Cluster == c.GetName() {
-			subjects = append(subjects, &subject{name: c.GetName()})
-		}
-	}
-	if len(subjects) == 0 {
-		subjects = []*subject{{name: opts.Cluster}} // which is not there
-	}
-	for _, s := range subjects {
-		var err error
-		if s.parts, s.notes, err = doc.Parts(s.name); err != nil {
-			return nil, fmt.Errorf("--cluster: %w", err)
-		}
-	}
-	return subjects, nil
-}
-
-// takeDown plans the subjects, and marks in their results what names name. A name that names
-// nothing in any of them is an error.
-func takeDown(subjects []*subject, settings topology.Settings, names []string) (err error) {
-	for _, s := range subjects {
-		if s.plan, err = planOf(s.parts, settings, true); err != nil {
-			return err
-		}
-		s.result = newResult(s.name, s.parts, s.notes, s.plan)
-	}
-	for _, name := range names {
-		found := false
-		for _, s := range subjects {
-			found = s.result.takeDown(name) || found
-		}
-		if !found {
-			return fmt.Errorf("--down %s: the file has no such address, locality or priority%s", name, subjects[0].result.examples())
 		}
 	}
 	return nil
@@ -205,7 +147,7 @@ func write(subjects []*subject, list bool, opts Options) error {
 // measure tries calls on the tree's policies, and notes each endpoint's share.
 func (r *Result) measure(ctx context.Context, p plan) error {
 	owner := r.owners()
-	counted, err := countPicks(ctx, p, func(address string) bool { return owner[address].isDown(unmarked(address)) })
+	counted, err := countPicks(ctx, p, func(a partAddress) bool { return owner[a].isDown(a.dial) })
 	if err != nil {
 		return err
 	}
@@ -224,14 +166,14 @@ func (r *Result) measure(ctx context.Context, p plan) error {
 }
 
 // owners returns the endpoint of each address.
-func (r *Result) owners() map[string]*Endpoint {
-	owner := make(map[string]*Endpoint)
+func (r *Result) owners() map[partAddress]*Endpoint {
+	owner := make(map[partAddress]*Endpoint)
 	for i := range r.Endpoints {
 		if r.Endpoints[i].LocalityWeight == 0 {
 			continue // without traffic, it may have the addresses of another
 		}
 		for _, address := range r.Endpoints[i].addresses() {
-			owner[r.Endpoints[i].mark+address] = &r.Endpoints[i]
+			owner[partAddress{r.Endpoints[i].part, address}] = &r.Endpoints[i]
 		}
 	}
 	return owner

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -52,8 +53,7 @@ func planOf(parts []file.Part, settings topology.Settings, drops bool) (plan, er
 	return p, nil
 }
 
-// treeOf returns the tree of part i. Where there are several, each address has a mark of the
-// part, for two of them may have the same.
+// treeOf returns the tree of part i, whose addresses have the part among their attributes.
 func treeOf(i int, part file.Part, several, drops bool) (tree topology.Tree, err error) {
 	name := ""
 	if several {
@@ -79,18 +79,30 @@ func treeOf(i int, part file.Part, several, drops bool) (tree topology.Tree, err
 	for j, e := range tree.Endpoints {
 		tree.Endpoints[j].Addresses = slices.Clone(e.Addresses)
 		for k := range e.Addresses {
-			tree.Endpoints[j].Addresses[k].Addr = mark(i) + e.Addresses[k].Addr
+			tree.Endpoints[j].Addresses[k] = withPart(e.Addresses[k], i)
 		}
 	}
 	return tree, nil
 }
 
-// mark is put before the addresses of a part.
-func mark(part int) string { return fmt.Sprint(part, "\x00") }
+// partAddress is an address of one part: another part may have the same.
+type partAddress struct {
+	part int
+	dial string // as gRPC dials it
+}
 
-// unmarked returns an address without its mark.
-func unmarked(address string) string {
-	return address[strings.IndexByte(address, 0)+1:]
+// partKey is the key of the part among an address's attributes. Policies keep these, and go
+// by the address itself, such as pick_first by its family.
+type partKey struct{}
+
+func withPart(address resolver.Address, part int) resolver.Address {
+	address.Attributes = address.Attributes.WithValue(partKey{}, part)
+	return address
+}
+
+func partAddressOf(address resolver.Address) partAddress {
+	part, _ := address.Attributes.Value(partKey{}).(int)
+	return partAddress{part, address.Addr}
 }
 
 // stand returns the one address that stands for endpoints which only a channel finds out,
@@ -107,10 +119,17 @@ func stand(part file.Part) (address, of string) {
 
 const ofName = "all addresses of the name"
 
-// isName returns whether the host of an address is a name.
+// isName returns whether an address, as gRPC dials it, is a name with a port.
 func isName(address string) bool {
+	if strings.HasPrefix(address, "unix:") {
+		return false
+	}
 	host, _, err := net.SplitHostPort(address)
-	return err == nil && net.ParseIP(host) == nil
+	if err != nil {
+		return false
+	}
+	_, err = netip.ParseAddr(host)
+	return err != nil
 }
 
 // add notes the endpoints and drops of part i, whose priorities begin with first.
@@ -120,10 +139,10 @@ func (r *Result) add(i int, part file.Part, first int, several bool) {
 		cluster = part.Cluster
 	}
 	if address, of := stand(part); address != "" {
-		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: of, Locality: topology.LocalityName(nil), LocalityWeight: 1, Priority: uint32(first), Weight: 1, mark: mark(i)})
+		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: of, Locality: topology.LocalityName(nil), LocalityWeight: 1, Priority: uint32(first), Weight: 1, part: i})
 	}
 	for _, e := range endpointsOf(part.Endpoints) {
-		e.Cluster, e.mark = cluster, mark(i)
+		e.Cluster, e.part = cluster, i
 		e.Priority += uint32(first)
 		if part.Names && isName(e.Address) {
 			e.StandsFor = ofName

@@ -59,7 +59,7 @@ type Endpoint struct {
 	// Health is set where the file says that it should get no calls.
 	Health string `json:"health,omitempty"`
 
-	mark string // before its addresses, in a tree
+	part int // that it is of
 }
 
 // Drop is a part of the calls that the file says to drop.
@@ -89,27 +89,6 @@ func newResult(cluster string, parts []file.Part, notes []string, p plan) *Resul
 		}
 	}
 	return r
-}
-
-// takeDown marks what a name names, and returns whether that is anything.
-func (r *Result) takeDown(name string) bool {
-	found := false
-	for i := range r.Endpoints {
-		found = r.Endpoints[i].takeDown(name) || found
-	}
-	if found {
-		r.Down = append(r.Down, name)
-	}
-	return found
-}
-
-// examples returns names that the file does have, for an error.
-func (r *Result) examples() string {
-	if len(r.Endpoints) == 0 {
-		return ": it has no endpoints"
-	}
-	e := r.Endpoints[0]
-	return fmt.Sprintf("; it has, for example, %s, %s and priority:%d", e.Address, e.Locality, e.Priority)
 }
 
 // addresses returns all addresses of e, the main one first.

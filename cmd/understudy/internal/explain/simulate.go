@@ -24,7 +24,7 @@ type simulation struct {
 
 // start builds the tree's policies, with the addresses for which down is true out of
 // reach.
-func start(p plan, down func(string) bool) (*simulation, error) {
+func start(p plan, down func(partAddress) bool) (*simulation, error) {
 	var policy lbconfig.Policy
 	if err := policy.UnmarshalJSON(p.tree.Config); err != nil {
 		return nil, err
@@ -80,14 +80,14 @@ const picks = 1_000_000
 
 // counts is what became of so many calls.
 type counts struct {
-	byAddress map[string]int
+	byAddress map[partAddress]int
 	dropped   int
 	err       error // that of a call that failed, if one did; rather than a drop's
 }
 
 // countPicks builds the tree's policies, with the addresses for which down is true
 // out of reach, and returns what becomes of so many calls.
-func countPicks(ctx context.Context, p plan, down func(string) bool) (counts, error) {
+func countPicks(ctx context.Context, p plan, down func(partAddress) bool) (counts, error) {
 	s, err := start(p, down)
 	if err != nil {
 		return counts{}, err
@@ -100,7 +100,7 @@ func countPicks(ctx context.Context, p plan, down func(string) bool) (counts, er
 }
 
 func countWith(picker balancer.Picker) (counts, error) {
-	c := counts{byAddress: make(map[string]int)}
+	c := counts{byAddress: make(map[partAddress]int)}
 	for range picks {
 		result, err := picker.Pick(balancer.PickInfo{Ctx: context.Background()})
 		if errors.Is(err, balancer.ErrNoSubConnAvailable) {

@@ -99,7 +99,7 @@ func TestSettlesCompletely(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	down := func(address string) bool { return !strings.HasPrefix(address, "10.0.13.") }
+	down := func(a partAddress) bool { return !strings.HasPrefix(a.dial, "10.0.13.") }
 	for range 50 {
 		tree, err := new(topology.Translator).Translate(cluster)
 		if err != nil {
@@ -118,7 +118,7 @@ func TestSettlesCompletely(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen[result.SubConn.(*subConn).address]++
+			seen[result.SubConn.(*subConn).address.dial]++
 		}
 		if len(seen) != 10 || seen["10.0.13.7:1"] != 2 {
 			t.Fatalf("calls went to %v, want two to each of the ten endpoints of priority 3", seen)

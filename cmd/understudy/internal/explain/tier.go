@@ -39,7 +39,7 @@ type tiers struct {
 	plan     plan // without drops
 	settings topology.Settings
 	result   *Result
-	owner    map[string]*Endpoint
+	owner    map[partAddress]*Endpoint
 }
 
 // addTiers notes what becomes of each priority.
@@ -115,8 +115,8 @@ func (t *tiers) heaviest(priority uint32) []*Endpoint {
 }
 
 // down returns which addresses are down: those above a priority, and those of what is lost.
-func (t *tiers) down(priority uint32, lost []*Endpoint) func(string) bool {
-	return func(address string) bool {
+func (t *tiers) down(priority uint32, lost []*Endpoint) func(partAddress) bool {
+	return func(address partAddress) bool {
 		e := t.owner[address]
 		return e.Priority < priority || slices.Contains(lost, e)
 	}

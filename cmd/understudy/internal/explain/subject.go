@@ -1,0 +1,114 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// subject is a cluster that is explained.
+type subject struct {
+	name   string
+	parts  []file.Part
+	notes  []string
+	plan   plan
+	result *Result
+}
+
+// subjectsOf returns what is to be explained: the one cluster of the file, the one that was
+// asked for, or all in the list.
+func subjectsOf(doc *file.Document, opts Options) ([]*subject, error) {
+	if doc.Clusters == nil {
+		name := doc.Endpoints.GetClusterName()
+		if opts.Cluster != "" && opts.Cluster != name {
+			return nil, fmt.Errorf("--cluster %.100q: %s holds the endpoints of cluster %q", opts.Cluster, opts.File, name)
+		}
+		return []*subject{{name: name, parts: []file.Part{{Cluster: name, Endpoints: doc.Endpoints}}}}, nil
+	}
+	var subjects []*subject
+	for _, c := range doc.Clusters {
+		if opts.Cluster == "" || opts.Cluster == c.GetName() {
+			subjects = append(subjects, &subject{name: c.GetName()})
+		}
+	}
+	if len(subjects) == 0 {
+		subjects = []*subject{{name: opts.Cluster}} // which is not there
+	}
+	for _, s := range subjects {
+		var err error
+		if s.parts, s.notes, err = doc.Parts(s.name); err != nil {
+			return nil, fmt.Errorf("--cluster: %w", err)
+		}
+	}
+	return subjects, nil
+}
+
+// takeDown plans the subjects, and marks in their results what is down. A name that names
+// nothing in any of them is an error.
+func takeDown(subjects []*subject, settings topology.Settings, opts Options) (err error) {
+	for _, s := range subjects {
+		if s.plan, err = planOf(s.parts, settings, true); err != nil {
+			return err
+		}
+		s.result = newResult(s.name, s.parts, s.notes, s.plan)
+	}
+	for _, name := range opts.Down {
+		found := false
+		for _, s := range subjects {
+			found = s.takeDown(name) || found
+		}
+		if !found {
+			where := "the file"
+			if opts.Cluster != "" {
+				where = fmt.Sprintf("cluster %.100q", opts.Cluster)
+			}
+			return fmt.Errorf("--down %s: %s has no such %s", name, where, namesIn(subjects))
+		}
+	}
+	return nil
+}
+
+// takeDown marks what a name names, and returns whether that is anything.
+func (s *subject) takeDown(name string) bool {
+	found := s.has(name)
+	for i := range s.result.Endpoints {
+		found = s.result.Endpoints[i].takeDown(name) || found
+	}
+	if found {
+		s.result.Down = append(s.result.Down, name)
+	}
+	return found
+}
+
+// has returns whether name is that of a priority, or of a cluster in an aggregate: both may
+// be without endpoints.
+func (s *subject) has(name string) bool {
+	for priority := range s.plan.clusters {
+		if name == fmt.Sprintf("priority:%d", priority) {
+			return true
+		}
+	}
+	return s.isAggregate() && slices.ContainsFunc(s.parts, func(p file.Part) bool { return name == "cluster:"+p.Cluster })
+}
+
+// isAggregate returns whether its parts have the names of clusters.
+func (s *subject) isAggregate() bool { return len(s.parts) > 1 }
+
+// namesIn says for an error which kinds of names the subjects have, with an example of each.
+func namesIn(subjects []*subject) string {
+	kinds, cluster := "address, locality or priority", ""
+	if i := slices.IndexFunc(subjects, (*subject).isAggregate); i >= 0 {
+		kinds, cluster = "address, locality, priority or cluster in an aggregate", subjects[i].parts[0].Cluster
+	}
+	i := slices.IndexFunc(subjects, func(s *subject) bool { return len(s.result.Endpoints) > 0 })
+	if i < 0 {
+		return kinds + ": it has no endpoints"
+	}
+	e := subjects[i].result.Endpoints[0]
+	if cluster == "" {
+		return fmt.Sprintf("%s; it has, for example, %s, %s and priority:%d", kinds, e.Address, e.Locality, e.Priority)
+	}
+	return fmt.Sprintf("%s; it has, for example, %s, %s, priority:%d and cluster:%s", kinds, e.Address, e.Locality, e.Priority, cluster)
+}
