@@ -176,6 +176,9 @@ func (f *Feed) stop() []Watch {
 	for _, s := range f.slots {
 		s.parts.endWait()
 	}
+	for _, s := range f.all() {
+		kept.end(s.Key)
+	}
 	if f.asking {
 		return nil
 	}

@@ -105,6 +105,7 @@ type store struct {
 	entries map[any]*list.Element
 	order   list.List // of entry, the one confirmed last in front
 	bytes   int
+	atWork  map[any]int // how many sources are, by the key of their answers
 }
 
 type entry struct {
@@ -113,10 +114,34 @@ type entry struct {
 	confirmed time.Time
 }
 
+// begin notes that a source is at work whose answers are kept under key. It may say nothing
+// for days: they do not expire before it ends.
+func (s *store) begin(key any) {
+	if key == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.atWork == nil {
+		s.atWork = make(map[any]int)
+	}
+	s.atWork[key]++
+}
+
+// end notes that such a source has ended.
+func (s *store) end(key any) {
+	if key == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.atWork[key]--; s.atWork[key] <= 0 {
+		delete(s.atWork, key)
+	}
+}
+
 // put keeps an answer of the given time, in place of the one before. One that cannot be
-// kept takes that one out: it would pass for confirmed. Only the limits take out others,
-// and not their age: a source at work may say nothing for days, and its answer is confirmed
-// when it ends.
+// kept takes that one out: it would pass for confirmed.
 func (s *store) put(key any, what said, at time.Time) {
 	if key == nil {
 		return
@@ -134,10 +159,25 @@ func (s *store) put(key any, what said, at time.Time) {
 	}
 	s.entries[key] = s.order.PushFront(&entry{key, what, at})
 	s.bytes += what.size()
-	for s.bytes > keptBytes || len(s.entries) > keptEntries {
+	s.makeRoom(at)
+}
+
+// makeRoom forgets what has expired and what is too much, at first where no source is at work.
+// The lock is held.
+func (s *store) makeRoom(now time.Time) {
+	for last := s.order.Back(); last != nil && (s.full() || expired(last, now)); {
+		e := last
+		last = last.Prev()
+		if s.atWork[e.Value.(*entry).key] == 0 {
+			s.remove(e)
+		}
+	}
+	for s.full() {
 		s.remove(s.order.Back())
 	}
 }
+
+func (s *store) full() bool { return s.bytes > keptBytes || len(s.entries) > keptEntries }
 
 // confirm notes that the answer under key still held at the given time.
 func (s *store) confirm(key any, at time.Time) {

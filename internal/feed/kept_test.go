@@ -1,12 +1,15 @@
 package feed
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
 )
 
 // cluster returns what a source of that many bytes says.
@@ -77,16 +80,86 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	}
 }
 
-// The source of an answer may be at work still, and confirm it later: only time that it
-// was not confirmed in the end counts.
-func TestAnotherAnswerDoesNotMakeOneExpire(t *testing.T) {
+// A source that is at work may confirm its answer when it ends, so that does not expire
+// before, and what no source is at work for goes first when there is no room.
+func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	var s store
+	s.begin(nil)
+	s.end(nil)
 	start := time.Unix(0, 0)
-	s.put(0, cluster(1), start)
-	s.put(1, cluster(1), start.Add(2*time.Hour))
-	s.confirm(0, start.Add(2*time.Hour))
-	s.confirm(1, start) // by a channel that lost its server long ago
-	if got := held(&s, 2, start.Add(150*time.Minute)); got != "0 1" {
-		t.Errorf("%s are kept, want 0 1", got)
+	for key := range 4 {
+		s.begin(key)
+		s.begin(key)
+		s.put(key, cluster(1), start)
 	}
+	s.end(1)
+	s.end(1)
+	s.end(3)
+	two := start.Add(2 * time.Hour)
+	s.put(4, cluster(1), two)
+	for key := range 4 {
+		s.confirm(key, two)
+	}
+	s.confirm(4, start) // by a channel that lost its server long ago
+	if got := held(&s, 5, start.Add(150*time.Minute)); got != "0 2 3 4" {
+		t.Errorf("%s are kept, want 0 2 3 4", got)
+	}
+	for key := range keptEntries {
+		s.put(10+key, cluster(1), two)
+	}
+	if got := held(&s, 5, two); got != "0 2 3" || len(s.entries) != keptEntries {
+		t.Errorf("%s of %d are kept, want 0 2 3 of the limit", got, len(s.entries))
+	}
+	for key := range keptEntries {
+		s.begin(2000 + key)
+		s.put(2000+key, cluster(1), two)
+	}
+	if len(s.entries) != keptEntries {
+		t.Errorf("%d entries are kept, where there is a source at work for each", len(s.entries))
+	}
+}
+
+// Sources that end are not counted as at work, whichever way they end.
+func TestNoSourceIsAtWorkForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := len(kept.atWork)
+		var whole *Inlet
+		start := func(in *Inlet) (Watch, error) { return idle{}, nil }
+		m := Mechanism{Name: "whole", Key: t.Name(), Start: func(in *Inlet) (Watch, error) { whole = in; return idle{}, nil }}
+		config := Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}
+		f, err := Start(deaf{}, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, names := range []string{"a b", "b c", "c d", "d a"} {
+			var list []Mechanism
+			for _, name := range strings.Fields(names) {
+				list = append(list, Mechanism{Name: name, Start: start})
+			}
+			whole.Parts(list)
+		}
+		if n := len(kept.atWork) - before; n < 3 {
+			t.Errorf("%d sources are at work, want that of the whole and of its parts", n)
+		}
+		f.Close()
+		f.Close()
+		bad := m
+		bad.Key, bad.Start = "bad", func(*Inlet) (Watch, error) { return nil, errors.New("no") }
+		config.Mechanisms = append(config.Mechanisms, bad)
+		if _, err := Start(deaf{}, config); err == nil {
+			t.Error("a source that cannot be started is no error")
+		}
+		if n := len(kept.atWork) - before; n != 0 {
+			t.Errorf("%d sources are at work, after all have ended: %v", n, kept.atWork)
+		}
+	})
+}
+
+// deaf is a channel that takes everything.
+type deaf struct{ resolver.ClientConn }
+
+func (deaf) UpdateState(resolver.State) error { return nil }
+func (deaf) ReportError(error)                {}
+func (deaf) ParseServiceConfig(string) *serviceconfig.ParseResult {
+	return &serviceconfig.ParseResult{}
 }

@@ -139,6 +139,7 @@ func (f *Feed) part(before []*slot, m Mechanism) *slot {
 		p.plain = p.child
 		return p
 	}
+	kept.begin(m.Key)
 	p := &slot{Mechanism: m, child: heir.child, plain: heir.plain, naming: heir.naming}
 	p.phase, p.said, p.tree, p.err = heir.phase, heir.said, heir.tree, heir.err
 	p.complaint, p.noted, p.answered = heir.complaint, heir.noted, heir.answered
@@ -260,6 +261,7 @@ func (f *Feed) dropped(s *slot, before []*slot) (watches []Watch) {
 			continue
 		}
 		p.gone = true
+		kept.end(p.Key)
 		if p.watch != nil {
 			watches = append(watches, p.watch)
 		}

@@ -48,6 +48,7 @@ type naming struct {
 
 // newSlot returns the place of a mechanism.
 func newSlot(m Mechanism, child string) *slot {
+	kept.begin(m.Key)
 	return &slot{Mechanism: m, child: child, plain: m.Name, naming: &naming{translator: topology.Translator{Name: child, TrustNames: m.TrustNames}}}
 }
 
