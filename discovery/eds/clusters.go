@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -26,8 +27,11 @@ type clusterSource struct {
 
 // Start implements discovery.Source.
 func (s clusterSource) Start(r discovery.Receiver) (discovery.Watch, error) {
-	h := &hub{source: s.source, receiver: r, parts: make(map[*partWatch]bool), noted: make(map[string]string)}
-	h.maker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) { return &part{h, h.maker.Scope, service}, nil }}
+	h := &hub{source: s.source, receiver: r, parts: make(map[*partWatch]bool), noted: make(map[string]string), open: new(atomic.Pointer[hub])}
+	h.open.Store(h)
+	h.maker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) {
+		return &part{hub: h.open, source: s.source, server: h.maker.Scope, service: service}, nil
+	}}
 	w, err := s.follow(r, h.needs, h.pass)
 	if err != nil {
 		return nil, err
@@ -43,7 +47,8 @@ type hub struct {
 	source   source
 	receiver discovery.Receiver
 	maker    cds.Maker
-	noted    map[string]string // what has no effect, by cluster, as was logged last
+	open     *atomic.Pointer[hub] // to the hub itself, until it is closed
+	noted    map[string]string    // what has no effect, by cluster, as was logged last
 	read     reads
 
 	passing sync.Mutex // one snapshot at a time is passed on
@@ -184,13 +189,16 @@ func (w *hubWatch) Close() {
 	w.hub.mu.Lock()
 	w.hub.closed = true
 	w.hub.mu.Unlock()
+	w.hub.open.Store(nil)
 	w.watch.Close()
 }
 
 // part is the source of a cluster whose endpoints come by EDS. They are those of the
-// server that the clusters come from.
+// server that the clusters come from. Parts are kept for the channel after this one, so they
+// do not hold the hub, which has all that belongs to this one.
 type part struct {
-	hub     *hub
+	hub     *atomic.Pointer[hub]
+	source  source
 	server  int
 	service string
 }
@@ -198,26 +206,34 @@ type part struct {
 // Start implements discovery.Source. Where the hub is closed, as that of a channel which
 // was idle since, the part is on its own.
 func (p *part) Start(r discovery.Receiver) (discovery.Watch, error) {
-	h := p.hub
-	w := &partWatch{part: p, receiver: r}
+	if h := p.hub.Load(); h != nil {
+		w := &partWatch{part: p, hub: h, receiver: r}
+		if now, ok := h.enter(w); ok {
+			w.pass(now)
+			return w, nil
+		}
+	}
+	s := p.source
+	s.cluster = p.service
+	return s.Start(r)
+}
+
+// enter takes in a part at work, unless the hub is closed. It returns what is known of its
+// endpoints.
+func (h *hub) enter(w *partWatch) (now adsclient.State, ok bool) {
 	h.mu.Lock()
-	alone, now := h.closed, h.current.Endpoints[p.service]
-	if !alone {
-		h.parts[w] = true
+	defer h.mu.Unlock()
+	if h.closed {
+		return now, false
 	}
-	h.mu.Unlock()
-	if alone {
-		s := h.source
-		s.cluster = p.service
-		return s.Start(r)
-	}
-	w.pass(now)
-	return w, nil
+	h.parts[w] = true
+	return h.current.Endpoints[w.service], true
 }
 
 // partWatch is a part at work.
 type partWatch struct {
 	*part
+	hub      *hub
 	receiver discovery.Receiver
 
 	mu   sync.Mutex
