@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/resolver"
+
 	"github.com/understudy-lb/understudy/discovery"
 )
 
@@ -70,4 +72,75 @@ func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A part that goes, and comes back within the hour, has its last answer, however long ago that came.
+func TestAPartThatIsTakenOutConfirmsItsAnswer(t *testing.T) {
+	for _, quiet := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
+		t.Run(fmt.Sprint(quiet), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t)
+				a, b := &scripted{}, &scripted{}
+				l.parts("a", a, "b", b)
+				b.say("10.0.0.2:1")
+				a.say("10.0.0.1:1")
+				l.saw(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
+				<-time.After(quiet)
+				l.parts("b", b)
+				l.saw(`state 10.0.0.2:1["b/child0" "/"]`)
+				<-time.After(time.Minute)
+				l.parts("a", failing{}, "b", b)
+				l.saw(`state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`)
+			})
+		})
+	}
+}
+
+// An answer that had to make room is kept again when there is room and its source confirms it.
+func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		b, cc := one(s), &channel{}
+		r := build(t, b, cc)
+		s.say("10.0.0.1:1")
+		var others []resolver.Resolver
+		for range 1000 {
+			other := &scripted{}
+			others = append(others, build(t, one(other), &channel{}))
+			other.say("10.0.0.2:1")
+		}
+		for _, o := range others { // they go, and there is room from an hour later on
+			o.Close()
+		}
+		for range 20 {
+			<-time.After(10 * time.Minute)
+			s.say("10.0.0.1:1")
+		}
+		r.Close()
+		cc.take()
+		r = build(t, b, cc)
+		s.Fail(errors.New("down"))
+		r.Close()
+		if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
+			t.Errorf("channel saw %q, want %q", got, want)
+		}
+	})
+}
+
+// nesting is a source that finds that its endpoints come from a source which finds the same.
+type nesting struct{ of discovery.Source }
+
+func (n nesting) Start(r discovery.Receiver) (discovery.Watch, error) {
+	r.Parts([]discovery.Part{{Name: "inner", Source: n.of}})
+	return closer{}, nil
+}
+
+// Parts have none themselves: calls are told so, and what the source found is not started.
+func TestPartsOfParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		inner := &scripted{inStart: func(*scripted) { t.Error("the inner source is started") }}
+		l.parts("a", nesting{inner})
+		l.saw("error x: a: it gives parts itself, and is one: want them in the list that it is in")
+	})
 }

@@ -156,7 +156,7 @@ func (f *Feed) repeats(in *Inlet, said said) bool {
 	s.said.version = said.version
 	f.over(s, &s.complaint)
 	s.confirmed()
-	kept.confirm(s.Key, time.Now())
+	kept.renew(s.Key, s.said, time.Now())
 	return true
 }
 

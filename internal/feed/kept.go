@@ -52,6 +52,9 @@ func (s said) clone() said {
 	return s
 }
 
+// isEmpty returns whether s says nothing.
+func (s said) isEmpty() bool { return s.cluster == nil && s.endpoints == nil && s.parts == nil }
+
 // answer returns the answer that says s.
 func (s said) answer() topology.Answer {
 	if s.cluster == nil {
@@ -186,6 +189,21 @@ func (s *store) confirm(key any, at time.Time) {
 	if e, ok := s.entries[key]; ok && !at.Before(e.Value.(*entry).confirmed) {
 		e.Value.(*entry).confirmed = at
 		s.order.MoveToFront(e)
+	}
+}
+
+// renew is confirm for an answer that may have had to make room. It is kept again where there
+// is some.
+func (s *store) renew(key any, what said, at time.Time) {
+	s.mu.Lock()
+	s.makeRoom(at)
+	_, there := s.entries[key]
+	room := len(s.entries) < keptEntries && s.bytes+what.size() <= keptBytes
+	s.mu.Unlock()
+	if !there && room {
+		s.put(key, what, at)
+	} else {
+		s.confirm(key, at)
 	}
 }
 

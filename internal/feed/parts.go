@@ -1,12 +1,12 @@
 package feed
 
 import (
+	"errors"
 	"reflect"
 	"slices"
-	"time"
-
-	"github.com/understudy-lb/understudy/topology"
 )
+
+var errPartOfPart = errors.New("it gives parts itself, and is one: want them in the list that it is in")
 
 // parts are the mechanisms that have taken the place of one whose source found that its
 // endpoints come from elsewhere.
@@ -14,20 +14,6 @@ type parts struct {
 	now  []*slot   // nil while the whole is used
 	next []*slot   // nil where now is the last list
 	wait *deadline // for next, nil where it does not or did not have to be waited for
-}
-
-// deadline is when a list is waited for no longer.
-type deadline struct {
-	timer *time.Timer
-	over  bool
-}
-
-// endWait ends the wait of a list that is used, or will not be.
-func (p *parts) endWait() {
-	if p.wait != nil {
-		p.wait.timer.Stop()
-		p.wait = nil
-	}
 }
 
 // all returns the parts of both lists.
@@ -46,9 +32,18 @@ func (p *parts) all() []*slot {
 // answered last; where the Source is the same it is the same part, and goes on. The server
 // name and the trust in names are those of the whole.
 //
+// A part has no parts: from one, Parts is a failure.
+//
 // What is in use stays in use until one of the new list has answered and all others have
 // answered or failed, or the time to wait is over.
 func (in *Inlet) Parts(list []Mechanism) {
+	in.feed.mu.Lock()
+	nested := in.slot.whole != nil
+	in.feed.mu.Unlock()
+	if nested {
+		in.Fail(errPartOfPart)
+		return
+	}
 	in.split(list, trouble{})
 	in.feed.count(in.slot, accepted)
 	_ = in.feed.publish(nil)
@@ -146,7 +141,7 @@ func (f *Feed) part(before []*slot, m Mechanism) *slot {
 	p.inherited = p.phase != outstanding
 	p.until = heir.confirmedUntil()
 	if heir.holds() && !heir.inherited && !heir.resolves() {
-		kept.confirm(m.Key, p.until)
+		kept.renew(m.Key, heir.said, p.until)
 	}
 	return p
 }
@@ -201,95 +196,3 @@ func (f *Feed) began(fresh []*slot, watches []Watch) (gone []Watch) {
 type idle struct{}
 
 func (idle) Close() {}
-
-// turn uses the next list of each mechanism that has one and need not wait for it. It
-// returns the watches to be closed. The lock is held.
-func (f *Feed) turn() (retired []Watch) {
-	if f.closed {
-		return nil
-	}
-	has := func(list []*slot, phase phase) bool {
-		return slices.ContainsFunc(list, func(s *slot) bool { return s.phaseOf() == phase })
-	}
-	waits := func(s *slot) bool { return s.phaseOf() == outstanding || s.inherited }
-	for _, s := range f.slots {
-		p := &s.parts
-		inUse := p.now == nil || has(p.now, answered)
-		switch {
-		case p.next == nil:
-		case inUse && (!has(p.next, answered) || slices.ContainsFunc(p.next, waits) && (p.wait == nil || !p.wait.over)):
-			if p.wait == nil {
-				w := &deadline{}
-				w.timer = time.AfterFunc(f.patience(), func() { f.loseWith(w) })
-				p.wait = w
-			}
-		default:
-			retired = append(retired, f.useNext(s)...)
-		}
-	}
-	return retired
-}
-
-// loseWith ends a wait for those of a list that have not answered.
-func (f *Feed) loseWith(w *deadline) {
-	f.mu.Lock()
-	w.over = true
-	retired := f.turn()
-	f.mu.Unlock()
-	f.retire(retired)
-	_ = f.publish(nil)
-}
-
-// useNext uses the next list of s. The lock is held.
-func (f *Feed) useNext(s *slot) []Watch {
-	before := s.parts.all()
-	s.parts.endWait()
-	s.parts = parts{now: s.parts.next}
-	s.said, s.tree = said{}, topology.Tree{}
-	if len(s.parts.now) > 1 && f.timer == nil && !f.progress.sent {
-		f.timer = time.AfterFunc(f.patience(), f.losePatience)
-	}
-	f.changed = true
-	return f.dropped(s, before)
-}
-
-// dropped returns the watches of the parts that s no longer has. The lock is held.
-func (f *Feed) dropped(s *slot, before []*slot) (watches []Watch) {
-	after := s.parts.all()
-	for _, p := range before {
-		if slices.Contains(after, p) {
-			continue
-		}
-		p.gone = true
-		kept.end(p.Key)
-		if p.watch != nil {
-			watches = append(watches, p.watch)
-		}
-	}
-	return watches
-}
-
-// whole uses the answer of s itself again, in place of its parts. It returns the watches to
-// be closed. The lock is held.
-func (f *Feed) whole(s *slot) []Watch {
-	before := s.parts.all()
-	s.parts.endWait()
-	s.parts = parts{}
-	return f.dropped(s, before)
-}
-
-// retire closes watches, after whatever they are being asked now.
-func (f *Feed) retire(watches []Watch) {
-	if len(watches) == 0 {
-		return
-	}
-	f.mu.Lock()
-	asking := f.asking
-	if asking {
-		f.retired = append(f.retired, watches...)
-	}
-	f.mu.Unlock()
-	if !asking {
-		closeAll(watches)
-	}
-}

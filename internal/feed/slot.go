@@ -140,6 +140,7 @@ func (f *Feed) childName(name string) string {
 func (f *Feed) confirmAll() {
 	type held struct {
 		key   any
+		said  said
 		watch Watch
 	}
 	var all []held
@@ -147,7 +148,11 @@ func (f *Feed) confirmAll() {
 	if !f.closed {
 		for _, s := range f.all() {
 			if s.holds() && !s.inherited {
-				all = append(all, held{s.Key, s.watch})
+				h := held{s.Key, s.said, s.watch}
+				if len(s.parts.all()) > 0 {
+					h.said = said{} // its list was kept
+				}
+				all = append(all, h)
 			}
 		}
 	}
@@ -157,6 +162,10 @@ func (f *Feed) confirmAll() {
 		if c, ok := h.watch.(confirmer); ok {
 			at = c.Confirmed()
 		}
-		kept.confirm(h.key, at)
+		if h.said.isEmpty() {
+			kept.confirm(h.key, at)
+		} else {
+			kept.renew(h.key, h.said, at)
+		}
 	}
 }
