@@ -76,7 +76,8 @@ type Receiver interface {
 	// or an answer at any time. Each part has a name, its own errors, and its own last
 	// answer, which a part of the same name in a later list inherits; where the Source is
 	// the same one (==), it is not even started again. Its endpoints are verified as
-	// those of the whole: Authority and TrustNames do not count.
+	// those of the whole: Authority and TrustNames do not count. A part has no parts itself:
+	// its source's list is taken for a failure.
 	//
 	// What is in use stays in use until a part of the new list has answered, and the others
 	// have answered or failed, or the failover time is over.
