@@ -89,6 +89,17 @@ func TestAgainstModel(t *testing.T) {
 					t.Fatalf("timers run after the failure of a stream: %v", m.running)
 				}
 			},
+			"await": func(t *rapid.T) {
+				m.check(t, s.Await())
+				if !m.streams {
+					return
+				}
+				for n := range m.watchers {
+					if _, known := m.good[n]; !known && !m.waits(n) {
+						t.Fatalf("%s is missing, and has no timer", n)
+					}
+				}
+			},
 			"response": func(t *rapid.T) {
 				if !m.streams {
 					return
@@ -110,6 +121,16 @@ func TestAgainstModel(t *testing.T) {
 			},
 		})
 	})
+}
+
+// waits returns whether a timer of the name runs.
+func (m *model) waits(name string) bool {
+	for timer := range m.running {
+		if timer.Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // forget forgets what nobody watches.

@@ -66,6 +66,27 @@ func (s *Subscriptions) Heard() {
 	s.failure = nil
 }
 
+// Await gives what is missing its time anew, where that ran out while the server said
+// nothing: until then it cannot have said that there is no such resource. It is called
+// before the first response on a stream is taken.
+func (s *Subscriptions) Await() Actions {
+	var a Actions
+	if s.phase == down {
+		return a // a new stream does so, too
+	}
+	for _, name := range s.names() {
+		w := s.wanted[name]
+		if w.has || w.timer != 0 {
+			continue
+		}
+		if errors.Is(w.err, ErrMissing) {
+			w.err = nil
+		}
+		s.startTimer(&a, name)
+	}
+	return a
+}
+
 // Resource is one resource of a response: its name and body, or what is wrong with it.
 // Name is empty where not even the name can be read.
 type Resource struct {

@@ -36,9 +36,7 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 			c.lost.over.Store(true)
 		}
 		if !c.answered {
-			c.answered = true
-			c.recorder.connected()
-			c.ended.Store(nil)
+			c.begin()
 		}
 		for _, other := range c.topics {
 			other.subs.Heard()
@@ -55,6 +53,20 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 		t.do(a, decoded, t.watchers)
 		c.reached()
 	})
+}
+
+// begin notes that the server answers on the current stream. Where it counted as one that
+// cannot be reached, what is missing is waited for from now on.
+func (c *client) begin() {
+	c.answered = true
+	c.recorder.connected()
+	c.ended.Store(nil)
+	if c.lost == nil {
+		return
+	}
+	for _, t := range c.topics {
+		t.do(t.subs.Await(), nil, t.watchers)
+	}
 }
 
 // ignore notes a response of another type, and logs it once, however many a server
