@@ -66,9 +66,8 @@ func (s *Subscriptions) Heard() {
 	s.failure = nil
 }
 
-// Await gives what is missing its time anew, where that ran out while the server said
-// nothing: until then it cannot have said that there is no such resource. It is called
-// before the first response on a stream is taken.
+// Await gives what is missing its time anew, where that ran out before the server said
+// anything on this stream. Until it is over, nobody is told that there is no such resource.
 func (s *Subscriptions) Await() Actions {
 	var a Actions
 	if s.phase == down {

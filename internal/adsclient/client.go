@@ -94,6 +94,16 @@ func (c *client) lose(why error) {
 	c.setLost(o)
 }
 
+// silent reports whether the server has not answered for so long that a resource would be
+// missing: on this stream, nor on one that ended since.
+func (c *client) silent() bool {
+	if c.answered {
+		return false
+	}
+	ended := c.ended.Load()
+	return ended == nil || time.Since(*ended) >= missingAfter
+}
+
 // reached notes that the server can be reached.
 func (c *client) reached() {
 	if c.lost != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,5 +66,64 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 		pass(missingAfter)
 		expect(t, "a", n.take(), "a:1", `no endpoints of cluster "b" from passthrough:///first: the server has no such resource`)
 		expect(t, "late", late.take(), "the server has no such resource")
+	})
+}
+
+// goAway ends a stream after a while.
+func goAway(s *adstest.Stream, after time.Duration) error {
+	select {
+	case <-s.Context().Done():
+	case <-time.After(after):
+	}
+	return errors.New("go away")
+}
+
+// A server that ends each stream after an answer speaks every second or so. When the time of
+// what it does not send is over, it counts as one that lacks it, also between two streams.
+func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := func(s *adstest.Stream) error {
+			if err := s.Respond("1", "n"); err != nil {
+				return err
+			}
+			return goAway(s, 100*time.Millisecond)
+		}
+		two := 2
+		m := startManagers(t, map[string]adstest.Script{"first": first, "second": serving(&two)})
+		a, stop := follow(false, m["first"], m["second"])
+		defer stop()
+		pass(missingAfter)
+		expect(t, "a", a.take(), "from passthrough:///first: the server has no such resource")
+		pass(10 * time.Minute)
+		if got := a.take(); slices.Contains(got, "a:2") {
+			t.Errorf("was told %q, want no endpoints: the first server said that there are none", got)
+		}
+		wantOutages(t, "a", a)
+	})
+}
+
+// A server answers on a stream, ends it, and says nothing on the next: it is lost, even if the
+// time of what it does not send is over before it has been silent for long.
+func TestServerThatFallsSilentOnItsNextStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := func(s *adstest.Stream) error {
+			if s.Number > 1 {
+				return s.Drain()
+			}
+			if err := s.Respond("1", "n"); err != nil {
+				return err
+			}
+			return goAway(s, 5*time.Second)
+		}
+		two := 2
+		m := startManagers(t, map[string]adstest.Script{"first": first, "second": serving(&two)})
+		a, stop := follow(true, m["first"], m["second"])
+		defer stop()
+		pass(missingAfter)
+		expect(t, "a", a.take(), "from passthrough:///first: the server has no such resource")
+		pass(missingAfter)
+		if got := a.take(); !slices.Contains(got, "a:2") {
+			t.Errorf("was told %q, want the second server's endpoints", got)
+		}
 	})
 }

@@ -113,8 +113,9 @@ func (t *topic) deliver(d ads.Named, m proto.Message, watchers map[*watch]bool) 
 
 var errSilent = fmt.Errorf("it said nothing within %v", missingAfter)
 
-// expired notes that a resource did not come in time. A server that has said nothing at
-// all by then counts as one that cannot be reached.
+// expired notes that a resource did not come in time. A server that has been silent for as
+// long counts as one that cannot be reached. One that spoke a moment ago, on the stream
+// before, does not have the resource; if it is silent from now on, that is noticed later.
 func (t *topic) expired(timer ads.Timer) {
 	c := t.client
 	delete(t.timers, timer)
@@ -123,10 +124,14 @@ func (t *topic) expired(timer ads.Timer) {
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
 		c.recorder.missing()
 	}
-	if !c.answered {
+	silent := c.silent()
+	if silent {
 		c.lose(errSilent)
 	}
 	t.do(a, nil, t.watchers)
+	if !c.answered && !silent {
+		t.do(t.subs.Await(), nil, t.watchers)
+	}
 }
 
 // logRejected logs a reason once, however often a server sends the same.
