@@ -172,7 +172,7 @@ func (p *part) Fail(err error) {
 func (p *part) Parts([]discovery.Part) {}
 
 // tell passes the answers on once there is one for each name, or the names have had their
-// time.
+// time and something is known: what one of them stands for, or an address beside them.
 func (w *strictWatch) tell() error {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -189,7 +189,7 @@ func (w *strictWatch) tell() error {
 			flaws = append(flaws, w.hosts[i]+": "+feed.Stable(f.err).Error())
 		}
 	}
-	ready = ready && (known == len(w.found) || w.late && known > 0)
+	ready = ready && (known == len(w.found) || w.late && (known > 0 || len(w.strict.addresses()) > 0))
 	w.mu.Unlock()
 	if !ready {
 		return nil

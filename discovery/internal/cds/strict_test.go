@@ -156,6 +156,28 @@ func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
+// Addresses need no answer, and a name of which nothing is heard holds them back for as long.
+func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, name := &told{}, &spoken{}
+		s := &strict{name: "x", hosts: []string{"a.test:1"}, sources: []discovery.Source{name}}
+		s.from = parse(t, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[
+			{"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}}}},
+			{"endpoint":{"address":{"socketAddress":{"address":"192.0.2.1","portValue":1}}}}]}]}}`).GetLoadAssignment()
+		w, err := s.Start(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		time.Sleep(strictHold - time.Nanosecond)
+		expect(t, r, "")
+		time.Sleep(time.Nanosecond)
+		expect(t, r, "192.0.2.1:1")
+		_ = name.say("10.0.0.1:1")
+		expect(t, r, "10.0.0.1:1 192.0.2.1:1")
+	})
+}
+
 // While no name has an address, the cluster fails, and names all of them.
 func TestNamesWithoutAnyAddress(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
