@@ -17,7 +17,7 @@ import (
 var (
 	metricClients     = prometheus.NewDesc("understudy_serve_clients", "Streams of clients that are open.", nil, nil)
 	metricSubscribers = prometheus.NewDesc("understudy_serve_subscribers", "Clients that have asked for the endpoints of the cluster.", []string{"cluster"}, nil)
-	metricLag         = prometheus.NewDesc("understudy_serve_lag_seconds", "How long the client that is furthest behind has not accepted the newest endpoints of the cluster; 0 if all have.", []string{"cluster"}, nil)
+	metricLag         = prometheus.NewDesc("understudy_serve_lag_seconds", "How long the client that is furthest behind has not accepted the newest endpoints of the cluster; 0 if all have, or if they come from elsewhere.", []string{"cluster"}, nil)
 	metricACKs        = prometheus.NewDesc("understudy_serve_acks_total", "Responses with a resource of the cluster that a client has accepted.", []string{"cluster", "type"}, nil)
 	metricNACKs       = prometheus.NewDesc("understudy_serve_nacks_total", "Responses with a resource of the cluster that a client has rejected.", []string{"cluster", "type"}, nil)
 )

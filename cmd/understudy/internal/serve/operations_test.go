@@ -136,18 +136,19 @@ func TestLag(t *testing.T) {
 				t.Errorf("%s: %d subscribers, lag %v, want %d and %v", when, n, got, subscribers, lag)
 			}
 		}
-		c.changed("a", time.Now())
-		for id := range int64(2) {
+		c.changed("a", true, time.Now())
+		for id := range int64(3) {
 			must(t, c.open(context.Background(), id, ""))
-			ask(id, "")
 		}
+		ask(0, "")
+		ask(1, "")
 		time.Sleep(time.Second)
 		expect("neither has an answer", 2, time.Second)
 		ask(0, respond(0))
 		expect("one has accepted it", 2, time.Second)
 		late := respond(1)
 		time.Sleep(time.Second)
-		c.changed("a", time.Now())
+		c.changed("a", true, time.Now())
 		ask(1, late)
 		expect("the other accepts what is old by now", 2, 2*time.Second)
 		ask(1, respond(1))
@@ -156,7 +157,42 @@ func TestLag(t *testing.T) {
 		expect("a second later", 2, time.Second)
 		c.closed(0, nil)
 		expect("the first one leaves", 1, 0)
+		c.changed("a", false, time.Now())
+		time.Sleep(time.Second)
+		expect("there are no endpoints to be had", 1, 0)
+		ask(2, "")
+		time.Sleep(time.Second)
+		c.changed("a", true, time.Now())
+		time.Sleep(time.Second)
+		expect("there are some again", 2, time.Second)
 	})
+}
+
+// No client is behind with endpoints that come from elsewhere, as those of a cluster with
+// names do, whether it has accepted earlier ones or not.
+func TestNoLagWithoutEndpoints(t *testing.T) {
+	const static = `clusters: [{name: a, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 1}}}}]}]}}]`
+	named := strings.NewReplacer("STATIC", "LOGICAL_DNS", "192.0.2.1", "a.test").Replace(static)
+	path := filepath.Join(t.TempDir(), "x.yaml")
+	write(t, path, static)
+	s, l := start(t, Options{Paths: []string{path}, Metrics: "0"})
+	ask := func() (adsStream, *discoveryv3.DiscoveryRequest) {
+		stream := open(t, s, nil)
+		r := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}}
+		send(t, stream, r)
+		l.wait(t, "client asks")
+		return stream, r
+	}
+	stream, r := ask()
+	got := receive(t, stream)
+	r.VersionInfo, r.ResponseNonce = got.GetVersionInfo(), got.GetNonce()
+	send(t, stream, r)
+	l.wait(t, "client ACK")
+	write(t, path, named)
+	l.wait(t, "cluster served")
+	measures(t, s, `understudy_serve_subscribers{cluster="a"} 1`, `understudy_serve_lag_seconds{cluster="a"} 0`)
+	ask()
+	measures(t, s, `understudy_serve_subscribers{cluster="a"} 2`, `understudy_serve_lag_seconds{cluster="a"} 0`)
 }
 
 func TestFailedHandshakesAreLogged(t *testing.T) {

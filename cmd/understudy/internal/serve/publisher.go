@@ -127,7 +127,7 @@ func (p *publisher) publish(updated, removed []string) {
 	now := time.Now()
 	for i, name := range updated {
 		clusters[i] = p.clusters.served[name].cluster
-		p.clients.changed(name, now)
+		p.clients.changed(name, clusters[i].endpoints != nil, now)
 	}
 	for _, name := range removed {
 		p.clients.removed(name)

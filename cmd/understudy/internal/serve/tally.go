@@ -9,7 +9,8 @@ import (
 
 // tally is what is counted for one cluster.
 type tally struct {
-	changed time.Time // when its endpoints changed last
+	endpoints bool      // whether it has endpoints here; else they come from elsewhere
+	changed   time.Time // when that or they changed last
 	// By the last part of a type's name:
 	acks, nacks map[string]int
 }
@@ -25,16 +26,19 @@ type response struct {
 	at    time.Time
 }
 
-// changed notes that the endpoints of a cluster are about to change.
-func (c *clients) changed(name string, now time.Time) {
+// changed notes that a cluster is about to change, and whether it has endpoints then. Where
+// it had none before, there was nothing to lack, however long ago a client asked for them.
+func (c *clients) changed(name string, endpoints bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.clusters[name] == nil {
 		c.clusters[name] = &tally{acks: make(map[string]int), nacks: make(map[string]int)}
 	}
-	c.clusters[name].changed = now
+	t := c.clusters[name]
+	isNew := endpoints && !t.endpoints
+	t.endpoints, t.changed = endpoints, now
 	for _, s := range c.streams {
-		if since, asked := s.lacks[name]; asked && since.IsZero() {
+		if since, asked := s.lacks[name]; asked && (isNew || since.IsZero()) {
 			s.lacks[name] = now
 		}
 	}
@@ -109,7 +113,8 @@ func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 }
 
 // lag returns how many clients have asked for the endpoints of the cluster, and how
-// long that client has been behind which has been so for the longest.
+// long that client has been behind which has been so for the longest. With endpoints that
+// come from elsewhere no client is behind.
 func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Duration) {
 	for _, s := range c.streams {
 		since, asked := s.lacks[name]
@@ -117,7 +122,7 @@ func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Dur
 			continue
 		}
 		subscribers++
-		if !since.IsZero() {
+		if !since.IsZero() && c.clusters[name].endpoints {
 			lag = max(lag, now.Sub(since))
 		}
 	}
