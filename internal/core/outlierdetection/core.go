@@ -126,6 +126,7 @@ type Core[T any] struct {
 	connected int            // how many of them are
 	left      int            // how many are connected and not ejected
 	dirty     bool           // settle is to look at each of them
+	tells     bool           // the children are told of ejections
 	started   time.Time      // the timer start timestamp, zero for unset
 	phase     Phase
 

@@ -6,8 +6,9 @@ import "time"
 //
 // A tier of few endpoints is soon ejected as a whole. If its children were told of that,
 // calls would fail although nothing else could serve them, and A50's times would bring
-// the whole tier back and eject it again for ever. So the children are told of no
-// ejection. The phase goes to the parent instead, which knows of other tiers:
+// the whole tier back and eject it again for ever. So the children are told of ejections
+// only while something is connected that is not ejected. The phase goes to the parent,
+// which knows of other tiers:
 //
 //	Usable    an endpoint that is not ejected is connected, or none is connected at all
 //	Emptied   all that are connected are ejected, and have not been tried since
@@ -44,19 +45,22 @@ func (c *Core[T]) Connected(e *Endpoint[T], connected bool) {
 
 // settle finds the phase, and what the children are to be told.
 func (c *Core[T]) settle() {
-	before := c.phase
 	switch empty := c.config.ReportEmptied && c.ejected > 0 && c.connected > 0 && c.left == 0; {
 	case !empty:
 		c.phase = Usable
 	case c.phase == Usable:
 		c.phase = Emptied
 	}
-	if !c.dirty && c.phase == before {
+	// A child hears of an ejection with a new connection, before the connection is heard of
+	// here. So it is told of none while nothing is connected: calls would fail, before the
+	// tier is emptied.
+	tells := !c.config.ReportEmptied || c.left > 0
+	if !c.dirty && tells == c.tells {
 		return
 	}
-	c.dirty = false
+	c.dirty, c.tells = false, tells
 	for _, e := range c.endpoints {
-		if tell := e.ejected && c.phase == Usable; tell != e.told {
+		if tell := e.ejected && tells; tell != e.told {
 			e.told = tell
 			c.changes = append(c.changes, Change[T]{e, tell})
 		}

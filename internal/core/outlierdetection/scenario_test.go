@@ -1,6 +1,7 @@
 package outlierdetection_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -79,11 +80,10 @@ func (a *alone) Call(endpoint string, ok bool) {
 
 func (a *alone) Connect(endpoint string, connected bool) {
 	e := a.known[endpoint]
-	told := e.Told()
-	a.core.Connected(e, connected)
-	if connected && told && e.Told() {
-		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // with the new connection
+	if connected && e.Told() {
+		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // before the core hears of it
 	}
+	a.core.Connected(e, connected)
 	a.settle()
 }
 
@@ -150,4 +150,11 @@ func (a *alone) connected() (connected, told int) {
 		}
 	}
 	return connected, told
+}
+
+// answers returns whether something is connected that is not ejected.
+func (a *alone) answers() bool {
+	return slices.ContainsFunc(a.core.Endpoints(), func(e *core.Endpoint[counted]) bool {
+		return e.IsConnected() && !e.Ejected()
+	})
 }

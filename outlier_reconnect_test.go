@@ -1,0 +1,88 @@
+package understudy_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+)
+
+// reconnect has an endpoint lose its connection, and makes another at once.
+func (h *fleet) reconnect(endpoint string) {
+	sc := h.cc.SubConn(endpoint)
+	for _, state := range []connectivity.State{connectivity.Idle, connectivity.Connecting, connectivity.Ready} {
+		sc.Report(state, nil)
+		synctest.Wait()
+	}
+	sc.ReportHealth(connectivity.Ready, nil)
+	synctest.Wait()
+}
+
+// failures returns a function that returns what calls failed with from now on, in each
+// state that the channel was in.
+func (h *fleet) failures() func() []string {
+	var mu sync.Mutex
+	var failures []string
+	h.cc.OnUpdate(func(s balancer.State) {
+		if s.ConnectivityState == connectivity.TransientFailure {
+			_, err := s.Picker.Pick(balancer.PickInfo{})
+			mu.Lock()
+			failures = append(failures, err.Error())
+			mu.Unlock()
+		}
+	})
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return failures
+	}
+}
+
+// The only tier is emptied, and goes on with all calls. Its connection ends, as with a
+// greatest age, and is made again: as without outlier detection, no call fails for that.
+func TestTheOnlyTierConnectsAgain(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.bad["a0"] = true
+		h.calls(time.Minute)
+		failures := h.failures()
+		for range 20 {
+			h.reconnect("a0")
+			h.calls(2 * time.Second)
+		}
+		if got := failures(); len(got) > 0 {
+			t.Errorf("calls failed with %q", got)
+		}
+	}, 1)
+}
+
+// One reset connection with ten calls under way ejects the only endpoint. It answers well
+// from then on, on connections of five seconds each, and no call fails while it has none.
+func TestTheOnlyTierAfterOneReset(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		failures := h.failures()
+		h.calls(5 * time.Second)
+		var done []func(balancer.DoneInfo)
+		for range 10 {
+			result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			done = append(done, result.Done)
+		}
+		for _, end := range done {
+			end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
+		}
+		for range 24 {
+			h.reconnect("a0")
+			h.calls(5 * time.Second)
+		}
+		if got := failures(); len(got) > 0 {
+			t.Errorf("calls failed with %q", got)
+		}
+	}, 1)
+}
