@@ -1,6 +1,7 @@
 package understudy_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -85,4 +86,46 @@ func TestTheOnlyTierAfterOneReset(t *testing.T) {
 			t.Errorf("calls failed with %q", got)
 		}
 	}, 1)
+}
+
+// A tier that answers well again comes back, also where its connections end after less
+// than an interval.
+func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
+	for _, age := range []time.Duration{15 * time.Second, 9 * time.Second, 3 * time.Second} {
+		inFleet(t, func(h *fleet) {
+			h.bad["a0"] = true
+			h.calls(time.Minute)
+			clear(h.bad)
+			repaired := time.Now()
+			for {
+				h.reconnect("a0")
+				in, _ := h.calls(age)
+				took := time.Since(repaired)
+				if in["a"] > in["b"] {
+					return
+				}
+				if took > 30*time.Second {
+					t.Errorf("with connections of %v the tier is not back after %v, want at most two intervals", age, took)
+					return
+				}
+			}
+		}, 1, 1)
+	}
+}
+
+// A tier that was emptied, and was then gone for an hour, has all calls with its first
+// connection.
+func TestAnEmptiedTierThatWasGone(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.bad["a0"] = true
+		h.calls(15 * time.Second)
+		clear(h.bad)
+		h.cc.SubConn("a0").Report(connectivity.TransientFailure, errors.New("refused"))
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		h.reconnect("a0")
+		if in, _ := h.calls(time.Second); in["b"] > 0 {
+			t.Errorf("calls %v, want all in the tier that is back", in)
+		}
+	}, 1, 1)
 }

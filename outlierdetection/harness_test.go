@@ -116,6 +116,7 @@ type harness struct {
 	policy  balancer.Balancer
 	builder *recordingBuilder
 	tier    shell.Condition
+	lost    map[string]bool // endpoints that a scenario has disconnected
 }
 
 var recordings int
@@ -125,7 +126,7 @@ func newHarness(t *testing.T, random func() uint32) *harness {
 	builder := &recordingBuilder{name: fmt.Sprintf("outlier_recording_%d", recordings)}
 	balancer.Register(builder)
 	cc := &lbtest.ClientConn{}
-	h := &harness{t: t, cc: cc, builder: builder, policy: spec(random).Builder("od").Build(cc, balancer.BuildOptions{})}
+	h := &harness{t: t, cc: cc, builder: builder, lost: map[string]bool{}, policy: spec(random).Builder("od").Build(cc, balancer.BuildOptions{})}
 	cc.OnUpdate(h.published)
 	t.Cleanup(h.policy.Close)
 	return h
@@ -170,7 +171,7 @@ func (h *harness) Update(config core.Config, endpoints []string) {
 	}
 	synctest.Wait()
 	for _, sc := range h.cc.Live() {
-		if sc.Connects() > 0 && !sc.HasHealthListener() {
+		if sc.Connects() > 0 && !sc.HasHealthListener() && !h.lost[sc.Addresses[0].Addr] {
 			h.ready(sc)
 		}
 	}
@@ -211,6 +212,7 @@ func (h *harness) end(endpoint string, info balancer.DoneInfo) {
 
 func (h *harness) Connect(endpoint string, connected bool) {
 	sc := h.cc.SubConn(endpoint)
+	h.lost[endpoint] = !connected
 	if connected {
 		h.ready(sc)
 	} else {

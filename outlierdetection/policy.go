@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/hierarchy"
@@ -95,7 +96,7 @@ func (p *policy) sweep() {
 		e.Successes, e.Failures = e.Shell.swap()
 	}
 	p.core.Sweep(time.Now())
-	if p.core.Phase() == core.HalfOpen {
+	if p.core.Phase() == core.HalfOpen && p.state.ConnectivityState == connectivity.Ready {
 		p.Publish() // a new picker, whose first call goes to the tier that is tried
 	}
 	p.settle()

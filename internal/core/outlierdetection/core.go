@@ -127,6 +127,7 @@ type Core[T any] struct {
 	left      int            // how many are connected and not ejected
 	dirty     bool           // settle is to look at each of them
 	tells     bool           // the children are told of ejections
+	reached   bool           // some endpoint has been connected since the last Sweep
 	started   time.Time      // the timer start timestamp, zero for unset
 	phase     Phase
 
@@ -207,14 +208,16 @@ func (c *Core[T]) Sweep(now time.Time) {
 	if c.phase != Usable {
 		c.judge(now)
 	}
+	byTime := c.phase == Usable || !c.reached
 	for _, e := range c.endpoints {
 		switch {
 		case !e.ejected && e.multiplier > 0:
 			e.multiplier--
-		case e.ejected && c.phase == Usable && now.After(c.EjectedUntil(e)):
+		case e.ejected && byTime && now.After(c.EjectedUntil(e)):
 			c.uneject(e)
 		}
 	}
+	c.reached = c.connected > 0
 	c.settle()
 }
 
@@ -230,7 +233,7 @@ func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
 }
 
 // EjectedUntil returns when the time of an ejected endpoint is over: the first Sweep after
-// it brings it back, unless its tier is emptied.
+// it brings it back, unless its tier is emptied and was connected to meanwhile.
 func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
 	return e.ejectedAt.Add(c.ejectionTime(e))
 }
@@ -267,6 +270,7 @@ func (c *Core[T]) setEjected(e *Endpoint[T], ejected bool) {
 // countConnected counts an endpoint in, by 1, or out again, by -1.
 func (c *Core[T]) countConnected(e *Endpoint[T], by int) {
 	if e.present && e.connected {
+		c.reached = true
 		c.connected += by
 		if !e.ejected {
 			c.left += by

@@ -10,11 +10,13 @@ import "time"
 // only while something is connected that is not ejected. The phase goes to the parent,
 // which knows of other tiers:
 //
-//	Usable    an endpoint that is not ejected is connected, or none is connected at all
+//	Usable    an endpoint that is not ejected is connected, or the tier was not emptied
 //	Emptied   all that are connected are ejected, and have not been tried since
 //	HalfOpen  from the next interval on: a few calls are to show whether they answer
 //
-// It is Usable again when they do; see judge.
+// It is Usable again when they do; see judge. A tier that loses its last connection stays
+// what it is, and comes back however often that happens. After an interval in which it had
+// no connection at all, nothing could be shown, and A50's times hold; see Sweep.
 type Phase uint8
 
 // The phases.
@@ -45,10 +47,10 @@ func (c *Core[T]) Connected(e *Endpoint[T], connected bool) {
 
 // settle finds the phase, and what the children are to be told.
 func (c *Core[T]) settle() {
-	switch empty := c.config.ReportEmptied && c.ejected > 0 && c.connected > 0 && c.left == 0; {
-	case !empty:
+	switch {
+	case !c.config.ReportEmptied || c.ejected == 0 || c.left > 0:
 		c.phase = Usable
-	case c.phase == Usable:
+	case c.phase == Usable && c.connected > 0:
 		c.phase = Emptied
 	}
 	// A child hears of an ejection with a new connection, before the connection is heard of

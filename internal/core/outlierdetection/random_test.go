@@ -103,6 +103,8 @@ func (a *alone) ejected() string {
 
 // The last usable endpoint is never taken away from a tier that says when it is emptied:
 // its child is told of ejections while something not ejected is connected, whatever happens.
+// The tier is emptied while all that are connected are ejected, and while nothing is
+// connected it stays what it was.
 func TestTheLastUsableEndpointStays(t *testing.T) {
 	phases := map[core.Phase]int{}
 	for seed := range uint64(400) {
@@ -110,6 +112,7 @@ func TestTheLastUsableEndpointStays(t *testing.T) {
 		a := newAlone(func() uint32 { return r.Uint32N(100) })
 		for step := range 60 {
 			names := []string{"a", "b", "c", "d", "e", "f"}
+			before := a.core.Phase()
 			switch what := r.IntN(12); {
 			case what == 0 || step == 0:
 				config := randomConfig(r)
@@ -128,6 +131,9 @@ func TestTheLastUsableEndpointStays(t *testing.T) {
 			}
 			phase := a.core.Phase()
 			phases[phase]++
+			if usable := a.usable(before); usable != (phase == core.Usable) {
+				t.Fatalf("seed %d: a tier that was %v is %v, want it usable: %v", seed, before, phase, usable)
+			}
 			for _, e := range a.core.Endpoints() {
 				if want := e.Ejected() && a.answers(); e.Told() != want {
 					t.Fatalf("seed %d: in a tier that is %v, %s is ejected: %v, told: %v", seed, phase, e.Shell.name, e.Ejected(), e.Told())
@@ -141,4 +147,12 @@ func TestTheLastUsableEndpointStays(t *testing.T) {
 	if phases[core.Emptied] < 100 || phases[core.HalfOpen] < 100 || phases[core.Usable] < 1000 {
 		t.Errorf("saw %v, want enough of each phase", phases)
 	}
+}
+
+// usable returns whether a tier should be that was in a phase before.
+func (a *alone) usable(before core.Phase) bool {
+	if connected, _ := a.connected(); connected == 0 && a.ejected() != "" {
+		return before == core.Usable
+	}
+	return a.answers() || a.ejected() == ""
 }
