@@ -94,6 +94,9 @@ func (p *policy) startTimer() {
 func (p *policy) sweep() {
 	for _, e := range p.core.Endpoints() {
 		e.Successes, e.Failures = e.Shell.swap()
+		if e.Ejected() {
+			e.Shell.row.Store(0) // calls from before the ejection are not to count after it
+		}
 	}
 	p.core.Sweep(time.Now())
 	if p.core.Phase() == core.HalfOpen && p.state.ConnectivityState == connectivity.Ready {

@@ -138,7 +138,7 @@ func (o *oracle) timer() {
 		}
 		after := e.ejection.Add(min(o.config.BaseEjectionTime*time.Duration(e.multiplier), max(o.config.BaseEjectionTime, o.config.MaxEjectionTime)))
 		if o.now.After(after) {
-			e.ejection = nil
+			e.ejection, e.row = nil, 0 // what ended meanwhile are calls from before
 		}
 	}
 }

@@ -100,6 +100,9 @@ func (a *alone) Advance(d time.Duration) {
 		for _, e := range a.core.Endpoints() {
 			e.Successes, e.Failures = e.Shell.successes, e.Shell.failures
 			e.Shell.successes, e.Shell.failures = 0, 0
+			if e.Ejected() {
+				e.Shell.row = 0
+			}
 		}
 		a.core.Sweep(a.now)
 		a.settle()
