@@ -40,11 +40,12 @@
 //
 // Failures are UNAVAILABLE, DEADLINE_EXCEEDED and DATA_LOSS, and INTERNAL, UNKNOWN and
 // RESOURCE_EXHAUSTED where bytes came from the server, because a client's own faults
-// have these codes, too. failureCodes names other codes in their place. All of those but
-// the first three, too, count only with bytes from the server. Every other answer of the
-// server is a success, even NOT_FOUND. A call says nothing if it has sent nothing, if it
-// ended without an answer, or if the client cancelled it. Each attempt of a call that is
-// retried counts. Calls without a deadline never show that a server hangs.
+// have these codes, too. failureCodes names other codes in their place. The first three
+// count without a byte from the server, too: it hangs, or the connection was lost. All
+// others count only with bytes from it. Every other answer of the server is a success,
+// even NOT_FOUND. A call says nothing if it has sent nothing, if the client cancelled it,
+// or if it ended in any other way without a byte from the server. Each attempt of a call
+// that is retried counts. Calls without a deadline never show that a server hangs.
 //
 // consecutiveFailuresEjection ejects an endpoint at once when so many of its calls have
 // failed in a row.
