@@ -189,7 +189,7 @@ func (w *strictWatch) tell() error {
 			flaws = append(flaws, w.hosts[i]+": "+feed.Stable(f.err).Error())
 		}
 	}
-	ready = ready && (known == len(w.found) || w.late && (known > 0 || len(w.strict.addresses()) > 0))
+	ready = ready && (known == len(w.found) || w.late && (known > 0 || len(w.addresses()) > 0))
 	w.mu.Unlock()
 	if !ready {
 		return nil
