@@ -145,15 +145,20 @@ func (w *watch) run(ctx context.Context) error {
 	defer ticker.Stop()
 	v := w.follower.view
 	var next time.Time
+	var pause time.Duration // after the last page
 	for {
 		var events []Event
 		if began := time.Now(); !began.Before(next) {
 			page, err := w.pages.fetch(ctx)
 			if ctx.Err() != nil {
+				if err != nil && v.lost == nil && time.Since(began) >= pause {
+					v.lost, v.since = errors.New("no answer until the watch ended"), began
+				}
 				return w.reporter.report(v, w.follower.end(time.Now()))
 			}
 			now := time.Now()
-			next = now.Add(w.pages.pause(now.Sub(began)))
+			pause = w.pages.pause(now.Sub(began))
+			next = now.Add(pause)
 			events = w.follower.look(now, page, err)
 		}
 		v.now = time.Now()
