@@ -63,7 +63,8 @@
 // mistake, and the last good endpoints stay in use, also while a channel is idle, for up
 // to an hour. Where there are none, calls fail with the error. Files may be replaced by
 // rename, which is best, by rewriting, or, as Kubernetes does with a ConfigMap, by a
-// change of symbolic links.
+// change of symbolic links. A file that is there and cannot be read, such as where too many
+// files are open, is tried again with gRPC's backoff.
 //
 // The channel's authority, which certificates are verified against, is NAME, or else
 // CLUSTER, or else the name of the file without its extension. It never comes from the

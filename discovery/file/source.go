@@ -2,9 +2,14 @@ package file
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"net/url"
 	"sync"
+	"syscall"
+	"time"
 
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
@@ -13,6 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/discovery/internal/cds"
 	"github.com/understudy-lb/understudy/internal/authority"
+	"github.com/understudy-lb/understudy/internal/backoff"
 	"github.com/understudy-lb/understudy/internal/filewatch"
 	"github.com/understudy-lb/understudy/topology"
 )
@@ -109,26 +115,42 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 // Close implements discovery.Watch.
 func (w *watch) Close() { w.close.Do(func() { close(w.done) }) }
 
-// run reads the file now and whenever it may have changed.
+// run reads the file now and whenever it may have changed. Where it cannot be read, it is
+// tried again: what is in the way may go without a change of the file.
 func (w *watch) run() {
 	l := join(watched{w.path, w.options})
 	defer l.leave()
-	for reason := (<-chan struct{})(l.ready); w.waitFor(reason); {
+	again := time.NewTimer(0)
+	again.Stop() // until there is a failure
+	defer again.Stop()
+	reason, attempts := (<-chan struct{})(l.ready), 0
+	for {
+		select {
+		case <-w.done:
+			return
+		case <-again.C:
+			attempts++
+		case <-reason:
+			again.Stop()
+			attempts = 0
+		}
 		reason = l.next()
-		if err := w.refresh(); err != nil {
+		err := w.refresh()
+		if err != nil {
 			w.receiver.Fail(err)
+		}
+		if mayPass(err) {
+			again.Reset(backoff.Delay(attempts, rand.Float64()))
 		}
 	}
 }
 
-// waitFor returns true once reason is closed, and false once the watch is.
-func (w *watch) waitFor(reason <-chan struct{}) bool {
-	select {
-	case <-w.done:
-		return false
-	case <-reason:
-		return true
-	}
+// mayPass returns whether err is the system's, which may be over without a change of the
+// file: there are too few descriptors, or the disk does not answer. A file that appears is
+// noticed.
+func mayPass(err error) bool {
+	_, system := errors.AsType[syscall.Errno](err)
+	return system && !errors.Is(err, fs.ErrNotExist)
 }
 
 // refresh reads the file, and passes its content on if that is new.

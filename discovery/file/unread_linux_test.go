@@ -1,0 +1,144 @@
+package file
+
+import (
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/filewatch"
+)
+
+// polled lets a channel live in a bubble, where the system notifies of nothing.
+var polled = discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true })
+
+// limitFiles lets the process open no more files until restore is called, or the test ends.
+// No other test may run meanwhile.
+func limitFiles(t *testing.T) (restore func()) {
+	t.Helper()
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	restore = func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(restore)
+	return restore
+}
+
+// pass lets time pass, and waits until all that was due has happened.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// longest is how long it takes at most until a file is read again.
+const longest = 145 * time.Second
+
+// An edit that comes while the process has no descriptor to spare is used once it has. That
+// there is none is logged once, however long it lasts.
+func TestAnEditThatCannotBeReadForAWhile(t *testing.T) {
+	for what, lasts := range map[string]time.Duration{"a moment": 0, "an hour": time.Hour} {
+		path := newPath(t)
+		synctest.Test(t, func(t *testing.T) {
+			write(t, path, onePort(1))
+			c := watchFile(t, path, polled)
+			c.expect(t, 1)
+			write(t, path+".new", onePort(2))
+			restore := limitFiles(t)
+			rename(t, path+".new", path)
+			const text = ": too many open files; the endpoints from before stay in use"
+			logged.Wait(t, patient, path+text)
+			pass(lasts)
+			if n := logged.Count(path + text); n != 1 {
+				t.Errorf("%s: the failure was logged %d times, want once", what, n)
+			}
+			restore()
+			pass(longest)
+			c.expect(t, 2)
+			if len(c.errors) != 0 {
+				t.Errorf("%s: the channel was told %v although it had endpoints", what, <-c.errors)
+			}
+		})
+	}
+}
+
+// A file that cannot be read when the channel begins is read soon after it can be.
+func TestAFileThatCannotBeReadAtFirst(t *testing.T) {
+	path := newPath(t)
+	synctest.Test(t, func(t *testing.T) {
+		write(t, path, onePort(1))
+		restore := limitFiles(t)
+		c := watchFile(t, path, polled)
+		if got, want := c.nextError(t), "file: "+path+": too many open files"; got != want {
+			t.Fatalf("error %q, want %q", got, want)
+		}
+		restore()
+		began := time.Now()
+		c.expect(t, 1)
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("the file was read after %v, want the first delay of the backoff", took)
+		}
+	})
+}
+
+// failures is a Receiver that counts the failures that it was told of.
+type failures struct {
+	answers
+	count atomic.Int32
+}
+
+func (f *failures) Fail(error) { f.count.Add(1) }
+
+// Attempts to read get rarer, and an edit begins anew. What only an edit can mend is not
+// read again, nor is a file that is not there.
+func TestHowOftenAFileIsReadAgain(t *testing.T) {
+	path := newPath(t)
+	synctest.Test(t, func(t *testing.T) {
+		write(t, path, onePort(1))
+		restore := limitFiles(t)
+		told := &failures{answers: make(answers, 1)}
+		w, err := (&source{path: path, options: filewatch.Options{PollOnly: true}}).Start(told)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Hour)
+		if n := told.count.Load(); n < 30 || n > 60 {
+			t.Errorf("there were %d attempts in an hour, want about 40", n)
+		}
+		before := told.count.Load()
+		if err := os.Chtimes(path, time.Now(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		pass(10 * time.Second)
+		if n := told.count.Load() - before; n < 4 {
+			t.Errorf("there were %d attempts in 10 s after an edit, want those of a new beginning", n)
+		}
+		restore()
+		pass(longest)
+		if len(told.answers) != 1 {
+			t.Error("the file was not read once it could be")
+		}
+		for what, change := range map[string]func(){
+			"broken":  func() { write(t, path, "endpoints: [") },
+			"removed": func() { rename(t, path, path+".away") },
+		} {
+			before := told.count.Load()
+			change()
+			pass(time.Hour)
+			if n := told.count.Load() - before; n != 1 {
+				t.Errorf("%s: %d failures were told in an hour, want one", what, n)
+			}
+		}
+		w.Close()
+	})
+}
