@@ -1,0 +1,33 @@
+package file
+
+import (
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/filewatch"
+)
+
+// A file is read in the middle of a write, the rest of which changes neither its size nor
+// its time, since the file system's clock has steps of up to two seconds.
+func TestAWriteThatTheTimeOfTheFileDoesNotTell(t *testing.T) {
+	path := newPath(t)
+	synctest.Test(t, func(t *testing.T) {
+		polled := discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true })
+		written := time.Now()
+		writeAt := func(content string) {
+			write(t, path, content)
+			if err := os.Chtimes(path, written, written); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writeAt(onePort(1))
+		c := watchFile(t, path, polled)
+		c.expect(t, 1)
+		time.Sleep(1500 * time.Millisecond)
+		writeAt(onePort(2))
+		c.expect(t, 2)
+	})
+}
