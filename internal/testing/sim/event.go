@@ -53,6 +53,7 @@ func (w *World) next() {
 	n := w.rand.IntN(sum)
 	for _, e := range events {
 		if n -= e.weight; n < 0 {
+			w.touch() // what comes of it may be heard of while it happens
 			e.do(w)
 			w.touch()
 			return
@@ -117,18 +118,19 @@ func (w *World) down(address string) {
 	w.backends[address].Down()
 }
 
+// heal notes that a backend is well before it is: its clients hear of that at once.
 func (w *World) heal(address string) {
-	b := w.backends[address]
-	b.Up()
-	b.SetServing(true)
-	b.Answer(codes.OK)
-	b.Hang(false)
 	w.mu.Lock()
 	well := w.conditions[address].works()
 	w.mu.Unlock()
 	if !well {
 		w.change(address, func(c *condition) { c.up, c.sick, c.hang, c.answer, c.link = true, false, false, codes.OK, Link{} })
 	}
+	b := w.backends[address]
+	b.Up()
+	b.SetServing(true)
+	b.Answer(codes.OK)
+	b.Hang(false)
 }
 
 func (w *World) reset(address string) {
