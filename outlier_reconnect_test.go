@@ -44,20 +44,25 @@ func (h *fleet) failures() func() []string {
 	}
 }
 
+// reconnectsWell has the only endpoint lose so many connections of that age. No call may fail.
+func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duration) {
+	h.t.Helper()
+	for range n {
+		h.reconnect("a0")
+		h.calls(age)
+	}
+	if got := failures(); len(got) > 0 {
+		h.t.Errorf("calls failed with %q", got)
+	}
+}
+
 // The only tier is emptied, and goes on with all calls. Its connection ends, as with a
 // greatest age, and is made again: as without outlier detection, no call fails for that.
 func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
 		h.calls(time.Minute)
-		failures := h.failures()
-		for range 20 {
-			h.reconnect("a0")
-			h.calls(2 * time.Second)
-		}
-		if got := failures(); len(got) > 0 {
-			t.Errorf("calls failed with %q", got)
-		}
+		h.reconnectsWell(h.failures(), 20, 2*time.Second)
 	}, 1)
 }
 
@@ -78,13 +83,7 @@ func TestTheOnlyTierAfterOneReset(t *testing.T) {
 		for _, end := range done {
 			end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
 		}
-		for range 24 {
-			h.reconnect("a0")
-			h.calls(5 * time.Second)
-		}
-		if got := failures(); len(got) > 0 {
-			t.Errorf("calls failed with %q", got)
-		}
+		h.reconnectsWell(failures, 24, 5*time.Second)
 	}, 1)
 }
 
