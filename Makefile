@@ -26,8 +26,8 @@ race: ## all tests under the race detector
 	go test -race work
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME (10s)
-	bash .ci/fuzz $(or $(FUZZTIME),10s)
+fuzz: ## each fuzz target for FUZZTIME: so many inputs (40000x), or a time (10s)
+	bash .ci/fuzz $(or $(FUZZTIME),40000x)
 
 .PHONY: sim
 sim: ## the simulator: new seeds until it is stopped, or SEED= alone, or DAYS= of a day each
