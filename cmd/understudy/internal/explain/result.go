@@ -3,7 +3,6 @@ package explain
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/understudy-lb/understudy/discovery/file"
 )
@@ -100,7 +99,7 @@ func (e *Endpoint) addresses() []string {
 // names e's locality or priority. It returns whether it names any. A locality may be
 // written with the slashes that nothing follows.
 func (e *Endpoint) takeDown(name string) bool {
-	all := name == fmt.Sprintf("priority:%d", e.Priority) || e.Cluster != "" && name == "cluster:"+e.Cluster || name != "" && strings.TrimRight(name, "/") == strings.TrimRight(e.Locality, "/")
+	all := name == fmt.Sprintf("priority:%d", e.Priority) || e.Cluster != "" && name == "cluster:"+e.Cluster || isLocality(name, e.Locality)
 	found := false
 	for _, address := range e.addresses() {
 		if !all && name != address {

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/understudy-lb/understudy/discovery/file"
 	"github.com/understudy-lb/understudy/topology"
@@ -82,15 +83,31 @@ func (s *subject) takeDown(name string) bool {
 	return found
 }
 
-// has returns whether name is that of a priority, or of a cluster in an aggregate: both may
-// be without endpoints.
+// has returns whether name is that of a priority, of a locality, or of a cluster in an
+// aggregate: all may be without endpoints.
 func (s *subject) has(name string) bool {
 	for priority := range s.plan.clusters {
 		if name == fmt.Sprintf("priority:%d", priority) {
 			return true
 		}
 	}
-	return s.isAggregate() && slices.ContainsFunc(s.parts, func(p file.Part) bool { return name == "cluster:"+p.Cluster })
+	return slices.ContainsFunc(s.parts, func(p file.Part) bool {
+		if s.isAggregate() && name == "cluster:"+p.Cluster {
+			return true
+		}
+		for locality := range topology.Localities(p.Endpoints) {
+			if isLocality(name, locality.Name) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// isLocality returns whether name is that of a locality. It may be written with the slashes
+// that nothing follows.
+func isLocality(name, locality string) bool {
+	return name != "" && strings.TrimRight(name, "/") == strings.TrimRight(locality, "/")
 }
 
 // isAggregate returns whether its parts have the names of clusters.
