@@ -50,7 +50,7 @@ func collect(q query) *Page {
 	}
 	page := &Page{Time: c.now, Started: started, Channels: []*Channel{}}
 	for _, view := range live.Channels() {
-		if q.channel != 0 && view.ID != q.channel || isClosed(view.Owner) {
+		if q.channel != 0 && view.ID != q.channel || live.IsClosed(view.Owner) {
 			continue
 		}
 		page.Channels = append(page.Channels, c.channel(view, len(page.Channels) < fullChannels))

@@ -12,8 +12,8 @@ import (
 
 const (
 	mostEvents = 100
-	mostClosed = 100       // channels without a policy that are remembered,
-	closedFor  = time.Hour // and for how long
+	mostIdle   = 100       // channels without a policy that are remembered,
+	idleFor    = time.Hour // and for how long
 )
 
 var on atomic.Bool
@@ -152,38 +152,39 @@ func (c *Channel) Stop() {
 	prune()
 }
 
-// gone returns whether there is nothing left to show. all.mu is held.
+// gone returns whether there is nothing left to show, because the channel was closed, or was
+// idle for too long. all.mu is held.
 func (c *Channel) gone(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.root == nil && c.sources == nil && (c.closed.IsZero() || now.Sub(c.closed) > closedFor)
+	return c.root == nil && c.sources == nil && (c.closed.IsZero() || now.Sub(c.closed) > idleFor || IsClosed(c.owner))
 }
 
-// prune forgets channels that are gone, and the oldest of those without a policy.
+// prune forgets channels that are gone, and where there are too many without a policy those
+// that lost theirs first.
 func prune() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	now := time.Now()
 	all.channels = slices.DeleteFunc(all.channels, func(c *Channel) bool { return c.gone(now) })
-	closed := 0
+	since := make(map[*Channel]time.Time)
+	var idle []*Channel
 	for _, c := range all.channels {
-		if !c.isOpen() {
-			closed++
+		if at := c.idleSince(); !at.IsZero() {
+			idle, since[c] = append(idle, c), at
 		}
 	}
-	all.channels = slices.DeleteFunc(all.channels, func(c *Channel) bool {
-		if closed > mostClosed && !c.isOpen() {
-			closed--
-			return true
-		}
-		return false
-	})
+	if more := len(idle) - mostIdle; more > 0 {
+		slices.SortStableFunc(idle, func(a, b *Channel) int { return since[a].Compare(since[b]) })
+		all.channels = slices.DeleteFunc(all.channels, func(c *Channel) bool { return slices.Contains(idle[:more], c) })
+	}
 }
 
-func (c *Channel) isOpen() bool {
+// idleSince returns when the channel lost its policy, zero where it has one or never had.
+func (c *Channel) idleSince() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.closed.IsZero()
+	return c.closed
 }
 
 // View is what is known of a channel at one moment.

@@ -1,4 +1,4 @@
-package debug
+package live
 
 import (
 	"reflect"
@@ -7,11 +7,11 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// isClosed returns whether a channel was closed, and is not merely idle: gRPC closes the
+// IsClosed returns whether a channel was closed, and is not merely idle: gRPC closes the
 // policies of both. owner is gRPC's own record of the channel, for channelz; its type is
 // internal, though its fields are exported, so this asks by their names. Where that fails
 // the channel counts as idle.
-func isClosed(owner any) (closed bool) {
+func IsClosed(owner any) (closed bool) {
 	defer func() {
 		if recover() != nil {
 			closed = false
