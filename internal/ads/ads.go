@@ -30,7 +30,7 @@ const (
 // Subscriptions holds what a client wants, and what it has. Make one with New.
 type Subscriptions struct {
 	phase     phase
-	version   string // of the last response accepted whole; survives a stream
+	version   string // of the last response accepted whole; survives a stream, for a NACK
 	nonce     string // of the last response on this stream
 	responses uint64 // how many were received
 	wanted    map[string]*subscription
@@ -93,7 +93,7 @@ func (r Rejected) Refused() bool { return true }
 
 // Request is what to tell the server. Names is complete and sorted. In a NACK, Reject
 // says what is wrong with the response Nonce; otherwise it is empty. Version is that of
-// the last good response.
+// the last good response, and empty until one was received on the stream.
 type Request struct {
 	Names   []string
 	Version string
@@ -119,15 +119,15 @@ func (s *Subscriptions) names() []string {
 	return slices.Sorted(maps.Keys(s.wanted))
 }
 
-// request returns what to tell the server now. The first request of a stream names the
-// last version only if nothing is missing. Some servers take a version to mean "has
-// everything", and would not send what is asked for the first time.
+// request returns what to tell the server now. Until the server answers on a stream, no
+// version is named, although the protocol would have the last one named. A server that
+// takes it for current may say nothing, which is how one that hangs looks; it may end the
+// stream, which then counts as failed. Others take a version to mean "has everything", and
+// would not send what is asked for the first time.
 func (s *Subscriptions) request() *Request {
-	r := &Request{Names: s.names(), Version: s.version, Nonce: s.nonce, answers: s.responses}
-	for _, w := range s.wanted {
-		if s.phase == open && !w.has {
-			r.Version = ""
-		}
+	r := &Request{Names: s.names(), Nonce: s.nonce, answers: s.responses}
+	if s.phase == answered {
+		r.Version = s.version
 	}
 	return r
 }

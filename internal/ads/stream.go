@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Opened begins a new stream: nonces do not outlive a stream, versions do.
+// Opened begins a new stream, on which everything is asked for anew: see request.
 func (s *Subscriptions) Opened() Actions {
 	var a Actions
 	s.phase, s.nonce = open, ""

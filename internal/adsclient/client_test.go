@@ -188,18 +188,18 @@ func TestHeard(t *testing.T) {
 
 func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var streams atomic.Int64
 		script := func(s *adstest.Stream) error {
 			r, err := s.Recv()
 			if err != nil {
 				return err
 			}
-			// The version outlives the stream, the nonce does not.
-			version := r.GetVersionInfo() + "+"
-			if r.GetResponseNonce() != "" || r.GetNode().GetId() != "test" {
-				version = "wrong"
+			// Each stream begins anew.
+			if r.GetVersionInfo() != "" || r.GetResponseNonce() != "" || r.GetNode().GetId() != "test" {
+				t.Errorf("a stream begins with %v", r)
 			}
-			addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}[:len(version)]
-			return errors.Join(s.Respond(version, "n", adstest.Cluster("a", addresses...)), s.Drain())
+			addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}[:streams.Add(1)]
+			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", addresses...)), s.Drain())
 		}
 		m := startManager(t, script)
 		a, cancel := m.watch("a")

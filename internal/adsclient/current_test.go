@@ -1,0 +1,78 @@
+package adsclient
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// thrifty returns the script of a server that sends nothing to a client which names the current
+// version, as the protocol allows, and ends each stream after a while.
+func thrifty(count int, after time.Duration) adstest.Script {
+	return func(s *adstest.Stream) error {
+		r, err := s.Recv()
+		if err != nil {
+			return err
+		}
+		if r.GetVersionInfo() != "1" {
+			addresses := []string{"10.0.0.1:1", "10.0.0.2:1"}[:count]
+			if err := s.Respond("1", "n", adstest.Cluster("a", addresses...)); err != nil {
+				return err
+			}
+		}
+		return goAway(s, after)
+	}
+}
+
+// "Servers may decide to optimize by not resending resources that the client had already seen on
+// the previous stream": such a server is seen to be back, all the same.
+func TestThriftyServerIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 24*time.Hour), "second": thrifty(2, 24*time.Hour)})
+		a, stop := follow(true, m["first"], m["second"])
+		defer stop()
+		expect(t, "a", a.take(), "a:1")
+		m["first"].stop()
+		pass(time.Minute)
+		expect(t, "a", a.take(), "a:2")
+		m["first"].start()
+		pass(longest)
+		expect(t, "a", a.take(), "a:1")
+		first := "management server passthrough:///first cannot be reached: connection refused"
+		wantOutages(t, "a", a, first, first+"; passthrough:///second is used", "")
+	})
+}
+
+// Nor is a thrifty server that is the only one taken for lost once it is back.
+func TestThriftyServerIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManager(t, thrifty(1, 24*time.Hour))
+		a, stop := follow(false, m)
+		defer stop()
+		expect(t, "a", a.take(), "a:1")
+		m.stop()
+		pass(time.Minute)
+		m.start()
+		pass(longest)
+		expect(t, "a", a.take())
+		wantOutages(t, "a", a, "management server passthrough:///TestThriftyServerIsHeard cannot be reached: connection refused", "")
+		if got := time.Since(Heard(m.target())); got != 0 {
+			t.Errorf("heard %v ago, want now", got)
+		}
+	})
+}
+
+// A thrifty server may end its streams to spread its clients. That is no failure (A57), so its
+// clients stay.
+func TestThriftyServerEndsStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 30*time.Minute), "second": thrifty(2, 24*time.Hour)})
+		a, stop := follow(true, m["first"], m["second"])
+		defer stop()
+		pass(12 * time.Hour)
+		expect(t, "a", a.take(), "a:1")
+		wantOutages(t, "a", a)
+	})
+}
