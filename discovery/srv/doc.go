@@ -23,8 +23,9 @@
 // from as many as removeAfter says. With refresh=0s it leaves at once. A look-up takes at
 // most 30 s. One that fails leaves the last good answer in use, and is tried again with
 // gRPC's backoff, 1 s at first, and not later than the interval. A target whose addresses
-// cannot be looked up keeps those that it had, and is left out where it had none. One that
-// no name server answers for holds the others back for 5 s at most.
+// cannot be looked up keeps those that it had, also while the channel is idle, for up to an
+// hour, and is left out where it had none. One that no name server answers for holds the
+// others back for 5 s at most.
 //
 // An endpoint is told from others by all of its addresses: where one is added to a target,
 // or leaves it, its connection is made anew.

@@ -7,12 +7,14 @@ import (
 	"math/rand/v2"
 	"time"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/internal/backoff"
 	"github.com/understudy-lb/understudy/internal/dnslookup"
+	"github.com/understudy-lb/understudy/internal/feed"
 )
 
 // Scheme is the scheme of the targets of this package.
@@ -69,7 +71,8 @@ type source struct {
 
 // Start implements discovery.Source.
 func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
-	w := &watch{source: s, receiver: r, asked: make(chan struct{}, 1), table: table{removeAfter: s.refresh.RemoveAfter}}
+	w := &watch{source: s, receiver: r, asked: make(chan struct{}, 1)}
+	w.table = table{removeAfter: s.refresh.RemoveAfter, remembered: feed.Remembered(r)}
 	if s.refresh.Every == 0 {
 		w.table.removeAfter = 1 // there may be no second answer
 	}
@@ -129,11 +132,13 @@ func (w *watch) lookUp(ctx context.Context) bool {
 		return false
 	}
 	if err != nil {
+		w.table.lose()
 		w.receiver.Fail(err)
 		return false
 	}
 	w.log(a)
 	cluster := w.table.take(w.name, a)
+	w.table.remembered = nil
 	if len(cluster.GetEndpoints()) == 0 && len(a.records) > 0 {
 		if err = a.flaws; err == nil {
 			err = fmt.Errorf("lookup %s: none of the %d targets has an address", w.name, len(a.records))
@@ -141,14 +146,23 @@ func (w *watch) lookUp(ctx context.Context) bool {
 		w.receiver.Fail(err)
 		return false
 	}
-	return w.receiver.Update(discovery.Answer{Cluster: cluster}) == nil
+	return w.tell(cluster) == nil
 }
 
 // early passes on what was found before all of it was.
 func (w *watch) early(a answer) {
-	if cluster := w.table.take(w.name, a); len(cluster.GetEndpoints()) > 0 {
-		_ = w.receiver.Update(discovery.Answer{Cluster: cluster}) // the rest comes
+	if len(a.addresses) == 0 {
+		return
 	}
+	if cluster := w.table.take(w.name, a); len(cluster.GetEndpoints()) > 0 {
+		_ = w.tell(cluster) // the rest comes
+	}
+}
+
+// tell passes on what there is now.
+func (w *watch) tell(cluster *endpointv3.ClusterLoadAssignment) error {
+	feed.Remember(w.receiver, w.table.names())
+	return w.receiver.Update(discovery.Answer{Cluster: cluster})
 }
 
 // log says once what was wrong with a part of an answer.

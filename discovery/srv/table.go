@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/understudy-lb/understudy/internal/feed"
 	"github.com/understudy-lb/understudy/internal/linger"
 )
 
@@ -16,7 +18,14 @@ import (
 type table struct {
 	removeAfter int
 	records     linger.Set[recordKey, record]
-	addresses   map[string]*linger.Set[netip.Addr, netip.Addr] // by host
+	hosts       map[string]*host
+	remembered  feed.Names // of the channel before this one, until all hosts were looked up once
+}
+
+// host holds what is known of a record's target.
+type host struct {
+	addresses linger.Set[netip.Addr, netip.Addr]
+	until     time.Time // until when it could be looked up, zero where it still can
 }
 
 // recordKey tells a record from others: it may change its priority and weight.
@@ -25,26 +34,74 @@ type recordKey struct {
 	port uint16
 }
 
+// lose notes that the host could not be looked up.
+func (h *host) lose() {
+	if h.until.IsZero() {
+		h.until = time.Now()
+	}
+}
+
+// lose notes that no host could.
+func (t *table) lose() {
+	for _, h := range t.hosts {
+		h.lose()
+	}
+}
+
 // take takes an answer, and returns the endpoints that there are now.
 func (t *table) take(name string, a answer) *endpointv3.ClusterLoadAssignment {
-	before := t.addresses
-	t.addresses = make(map[string]*linger.Set[netip.Addr, netip.Addr])
+	before := t.hosts
+	t.hosts = make(map[string]*host)
 	records := t.records.Next(t.removeAfter, a.records, func(r record) recordKey { return recordKey{r.host, r.port} })
 	for _, r := range records {
-		if t.addresses[r.host] != nil {
+		if t.hosts[r.host] != nil {
 			continue
 		}
 		known := before[r.host]
-		if known == nil {
-			known = &linger.Set[netip.Addr, netip.Addr]{}
+		found, ok := a.addresses[r.host]
+		switch {
+		case ok:
+			if known == nil {
+				known = &host{}
+			}
+			known.addresses.Next(t.removeAfter, found, netip.Addr.Unmap)
+			known.until = time.Time{}
+		case known == nil:
+			known = t.recall(r.host)
+		default:
+			known.lose()
 		}
-		if found, ok := a.addresses[r.host]; ok {
-			known.Next(t.removeAfter, found, netip.Addr.Unmap)
-		}
-		t.addresses[r.host] = known
+		t.hosts[r.host] = known
 	}
 	slices.SortStableFunc(records, func(a, b record) int { return int(a.priority) - int(b.priority) })
 	return t.cluster(name, records)
+}
+
+// recall returns what was remembered of a host, if anything.
+func (t *table) recall(name string) *host {
+	h, known := &host{}, t.remembered[name]
+	h.until = known.Until
+	var addresses []netip.Addr
+	for _, text := range known.Addresses {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			addresses = append(addresses, ip)
+		}
+	}
+	h.addresses.Next(t.removeAfter, addresses, netip.Addr.Unmap)
+	return h
+}
+
+// names returns what is to be remembered of the hosts.
+func (t *table) names() feed.Names {
+	names := make(feed.Names, len(t.hosts))
+	for name, h := range t.hosts {
+		known := feed.Name{Until: h.until}
+		for _, ip := range h.addresses.Values() {
+			known.Addresses = append(known.Addresses, ip.String())
+		}
+		names[name] = known
+	}
+	return names
 }
 
 // cluster returns the endpoints of records, which are in the order of their priorities.
@@ -80,7 +137,7 @@ func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []*en
 	weights := weightsOf(records)
 	for i, r := range records {
 		e := &endpointv3.Endpoint{Hostname: r.name()}
-		for _, ip := range t.addresses[r.host].Values() {
+		for _, ip := range t.hosts[r.host].addresses.Values() {
 			at := netip.AddrPortFrom(ip.Unmap(), r.port)
 			switch {
 			case taken[at]:

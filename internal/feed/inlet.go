@@ -30,7 +30,7 @@ func (in *Inlet) Update(a topology.Answer) error {
 		in.failed(errNoAddresses, wasRefused)
 		return errNoAddresses
 	}
-	s := sayingOf(a)
+	s := in.named(sayingOf(a))
 	if in.feed.repeats(in, s) {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (f *Feed) repeats(in *Inlet, said said) bool {
 	if s.phase != answered || s.inherited || f.refused || len(s.parts.all()) > 0 || !s.said.equal(said) {
 		return false
 	}
-	s.said.version = said.version
+	s.said.version, s.said.names = said.version, said.names
 	f.over(s, &s.complaint)
 	s.confirmed()
 	kept.renew(s.Key, s.said, time.Now())

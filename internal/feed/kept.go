@@ -27,6 +27,7 @@ type said struct {
 	cluster   []byte // nil: endpoints count
 	endpoints []resolver.Endpoint
 	parts     []Mechanism // in their place, if there are any
+	names     Names       // of which it is made, if that is known; they are not compared
 	version   string      // for people; it is not compared
 	unencoded bool        // the cluster cannot be encoded: it is neither compared nor kept
 }
@@ -89,7 +90,7 @@ func (s said) equal(other said) (same bool) {
 // size returns about how many bytes s takes.
 func (s said) size() int {
 	const endpoint, address = 100, 100
-	n := len(s.cluster) + endpoint*(len(s.endpoints)+len(s.parts))
+	n := len(s.cluster) + endpoint*(len(s.endpoints)+len(s.parts)) + s.names.size()
 	for _, e := range s.endpoints {
 		for _, a := range e.Addresses {
 			n += address + len(a.Addr)
@@ -193,11 +194,17 @@ func (s *store) confirm(key any, at time.Time) {
 }
 
 // renew is confirm for an answer that may have had to make room. It is kept again where there
-// is some.
+// is some. Its names may have changed.
 func (s *store) renew(key any, what said, at time.Time) {
 	s.mu.Lock()
 	s.makeRoom(at)
-	_, there := s.entries[key]
+	e, there := s.entries[key]
+	if there && e.Value.(*entry).said.equal(what) {
+		old := &e.Value.(*entry).said
+		s.bytes -= old.size()
+		old.names = what.names
+		s.bytes += old.size()
+	}
 	room := len(s.entries) < keptEntries && s.bytes+what.size() <= keptBytes
 	s.mu.Unlock()
 	if !there && room {

@@ -163,3 +163,30 @@ func (deaf) ReportError(error)                {}
 func (deaf) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
+
+// What is kept of each name has its own time, and may change while the answer does not.
+func TestNamesExpireOneByOne(t *testing.T) {
+	var s store
+	start := time.Unix(0, 0)
+	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+	put := cluster(1)
+	put.names = Names{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}}}
+	s.put(0, put, start)
+	put.names = Names{"a": {Addresses: []string{"10.0.0.1"}}, "b": {Addresses: []string{"10.0.0.2"}, Until: at(10)}}
+	s.renew(0, put, at(30))
+	other := cluster(2)
+	s.renew(0, other, at(30)) // by a channel that has another answer
+	for minutes, want := range map[int]string{70: "map[a:30 b:10]", 71: "map[a:30]", 90: "map[a:30]"} {
+		known, age, _ := s.get(0, at(minutes))
+		left := make(map[string]int)
+		for name, n := range known.names.since(at(minutes).Add(-keptFor), at(minutes).Add(-age)) {
+			left[name] = int(n.Until.Sub(start).Minutes())
+		}
+		if got := fmt.Sprint(left); got != want {
+			t.Errorf("after %d minutes there are %s, want %s", minutes, got, want)
+		}
+	}
+	if s.get(0, at(91)); s.bytes != 0 || len(s.entries) != 0 {
+		t.Errorf("%d bytes in %d entries are kept after all have expired", s.bytes, len(s.entries))
+	}
+}

@@ -27,6 +27,7 @@ type slot struct {
 	whole     *slot     // of which it is a part, if it is
 
 	said      said          // its last answer
+	names     Names         // of which its next answer is made
 	answered  time.Time     // when it last said that, while channels are shown
 	tree      topology.Tree // over that answer; without endpoints while there is none
 	err       error         // why there is none

@@ -70,7 +70,7 @@ func hostOf(e *endpointv3.LbEndpoint) string {
 
 // Start implements discovery.Source.
 func (s *strict) Start(r discovery.Receiver) (discovery.Watch, error) {
-	w := &strictWatch{strict: s, receiver: r, found: make([]found, len(s.hosts))}
+	w := &strictWatch{strict: s, receiver: r, found: s.recall(feed.Remembered(r))}
 	for i, source := range s.sources {
 		watch, err := source.Start(&part{w, i})
 		if err != nil {
@@ -85,13 +85,6 @@ func (s *strict) Start(r discovery.Receiver) (discovery.Watch, error) {
 	w.mu.Unlock()
 	_ = w.tell()
 	return w, nil
-}
-
-// found holds what is known of one name.
-type found struct {
-	known     bool
-	endpoints []resolver.Endpoint // of its last answer
-	err       error               // what went wrong since
 }
 
 type strictWatch struct {
@@ -155,7 +148,7 @@ func (p *part) Update(a discovery.Answer) error {
 		return errNoAddresses
 	}
 	p.mu.Lock()
-	p.found[p.index] = found{known: true, endpoints: a.Endpoints}
+	p.found[p.index] = found{known: true, addresses: addressesIn(a.Endpoints)}
 	p.mu.Unlock()
 	return p.tell()
 }
@@ -163,7 +156,7 @@ func (p *part) Update(a discovery.Answer) error {
 // Fail implements discovery.Receiver. The last answer stays in use.
 func (p *part) Fail(err error) {
 	p.mu.Lock()
-	p.found[p.index].known, p.found[p.index].err = true, err
+	p.found[p.index].fail(err)
 	p.mu.Unlock()
 	_ = p.tell()
 }
@@ -177,30 +170,32 @@ func (w *strictWatch) tell() error {
 	w.telling.Lock()
 	defer w.telling.Unlock()
 	w.mu.Lock()
-	ready, known := w.started && !w.closed, 0
+	ready, known, well := w.started && !w.closed, 0, len(w.addresses()) > 0
 	var flaws []string
-	addresses := make(map[string][]resolver.Endpoint)
+	names := make(feed.Names)
 	for i, f := range w.found {
-		addresses[w.hosts[i]] = f.endpoints
+		names[w.hosts[i]] = feed.Name{Addresses: f.addresses, Until: f.until}
 		if f.known {
 			known++
+			well = well || f.err == nil
 		}
 		if f.err != nil {
 			flaws = append(flaws, w.hosts[i]+": "+feed.Stable(f.err).Error())
 		}
 	}
-	ready = ready && (known == len(w.found) || w.late && (known > 0 || len(w.addresses()) > 0))
+	ready = ready && (known == len(w.found) || w.late && (known > 0 || well))
 	w.mu.Unlock()
 	if !ready {
 		return nil
 	}
-	cluster, some := w.resolved(addresses)
-	if !some || w.passed && len(flaws) == len(w.hosts) {
+	cluster, some := w.resolved(names)
+	if !some || !w.passed && !well || w.passed && len(flaws) == len(w.hosts) {
 		w.receiver.Fail(errors.New(strings.Join(flaws, "; ")))
 		return nil
 	}
 	w.log(strings.Join(flaws, "; "))
 	w.passed = true
+	feed.Remember(w.receiver, names)
 	return w.receiver.Update(discovery.Answer{Cluster: cluster, Explain: w.explain})
 }
 
@@ -215,7 +210,7 @@ func (w *strictWatch) log(flaws string) {
 // resolved returns the cluster with addresses in place of names, and whether there is one.
 // An address that two names have counts for the first. Additional addresses beside a name
 // belong to the first of its addresses.
-func (s *strict) resolved(addresses map[string][]resolver.Endpoint) (*endpointv3.ClusterLoadAssignment, bool) {
+func (s *strict) resolved(names feed.Names) (*endpointv3.ClusterLoadAssignment, bool) {
 	cluster := proto.CloneOf(s.from)
 	taken, some := s.addresses(), false
 	for _, locality := range cluster.GetEndpoints() {
@@ -226,11 +221,9 @@ func (s *strict) resolved(addresses map[string][]resolver.Endpoint) (*endpointv3
 				list, some = append(list, e), true
 				continue
 			}
-			for _, found := range addresses[host] {
-				for _, a := range found.Addresses {
-					if address := addressOf(a.Addr); address != nil && taken.take(address) {
-						list, some = append(list, at(e, address, taken)), true
-					}
+			for _, a := range names[host].Addresses {
+				if address := addressOf(a); address != nil && taken.take(address) {
+					list, some = append(list, at(e, address, taken)), true
 				}
 			}
 		}

@@ -1,0 +1,129 @@
+package srv_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/srv"
+	"github.com/understudy-lb/understudy/internal/dnslookup"
+)
+
+// hosts are the addresses of the hosts a and b of a name server in a bubble: "gone" for one
+// that does not exist, "" for one that cannot be looked up.
+type hosts map[string]string
+
+func (hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	return "", []*net.SRV{{Target: "a.", Port: 1}, {Target: "b.", Port: 1}}, nil
+}
+
+func (h hosts) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	switch address := h[host]; address {
+	case "":
+		return nil, &net.DNSError{Name: host, Err: "server misbehaving", IsTemporary: true}
+	case "gone":
+		return nil, &net.DNSError{Name: host, Err: "no such host", IsNotFound: true}
+	default:
+		return []netip.Addr{netip.MustParseAddr(address)}, nil
+	}
+}
+
+// set changes the addresses of both hosts, while no look-up runs.
+func (h hosts) set(a, b string) { h["a."], h["b."] = a, b }
+
+// A host that cannot be looked up when the channel wakes up has the addresses that it had, for
+// an hour since it was looked up last, and the other hosts have those of now.
+func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hosts{}
+		b := srv.NewBuilder(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = h }))
+		open := func(awake time.Duration) string {
+			c := channel{lines: make(chan string, 1000)}
+			r, err := b.Build(target("srv:///shop.test"), c, resolver.BuildOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(awake)
+			r.Close()
+			synctest.Wait()
+			close(c.lines)
+			var told []string
+			for line := range c.lines {
+				told = append(told, line)
+			}
+			return strings.Join(told, ", then ")
+		}
+		for i, step := range []struct {
+			a, b  string // their addresses now
+			awake time.Duration
+			want  string
+			idle  time.Duration
+		}{
+			{"10.0.0.1", "10.0.0.2", 3 * time.Hour, "10.0.0.1:1 10.0.0.2:1", 50 * time.Minute},
+			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
+			{"", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0}, // nothing but what was kept
+			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.2:1", 5 * time.Minute},
+			// That it was used did not confirm it.
+			{"10.0.0.3", "", time.Minute, "10.0.0.3:1", 0},
+			{"10.0.0.3", "10.0.0.2", time.Minute, "10.0.0.3:1 10.0.0.2:1", 0},
+			// Nor is it confirmed while it cannot be looked up.
+			{"", "10.0.0.4", 2 * time.Hour, "10.0.0.3:1 10.0.0.4:1", time.Minute},
+			{"", "10.0.0.4", time.Minute, "10.0.0.4:1", 0},
+			{"10.0.0.3", "10.0.0.4", time.Minute, "10.0.0.3:1 10.0.0.4:1", 0},
+			{"10.0.0.3", "", time.Minute, "10.0.0.3:1 10.0.0.4:1", 0},
+			{"10.0.0.3", "gone", time.Minute, "10.0.0.3:1", 0},
+		} {
+			h.set(step.a, step.b)
+			if got := open(step.awake); got != step.want {
+				t.Errorf("channel %d saw %s, want %s", i, got, step.want)
+			}
+			time.Sleep(step.idle)
+		}
+	})
+}
+
+// silent says nothing of the host b for longer than a look-up may take.
+type silent struct{ hosts }
+
+func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	if host == "b." {
+		<-ctx.Done()
+		return nil, fmt.Errorf("lookup b: %w", ctx.Err())
+	}
+	return s.hosts.LookupNetIP(ctx, network, host)
+}
+
+// A host of which nothing is heard holds the others back for a while, and then has the
+// addresses that it had.
+func TestHostThatIsSilentAfterIdleness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hosts{"a.": "10.0.0.1", "b.": "10.0.0.2"}
+		var by dnslookup.Resolver = h
+		b := srv.NewBuilder(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = by }))
+		for _, want := range []string{"10.0.0.1:1 10.0.0.2:1", "10.0.0.3:1 10.0.0.2:1"} {
+			c := channel{lines: make(chan string, 1000)}
+			r, err := b.Build(target("srv:///shop.test"), c, resolver.BuildOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(6 * time.Second)
+			c.expect(t, want)
+			time.Sleep(time.Minute)
+			r.Close()
+			synctest.Wait()
+			if len(c.lines) > 0 {
+				t.Errorf("the channel is told %s as well", c.next(t))
+			}
+			h.set("10.0.0.3", "")
+			by = silent{h}
+		}
+	})
+}
