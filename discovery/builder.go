@@ -144,7 +144,8 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if opts.DisableServiceConfig {
 		return nil, b.prefixed(errors.New("the load-balancing policy comes with the endpoints, in the service config, which this channel disables (grpc.WithDisableServiceConfig, or the target is part of another)"))
 	}
-	t, parts, err := b.read(Target{Target: target, Channel: target, ClientConn: cc, BuildOptions: opts})
+	conn := newConn(cc)
+	t, parts, err := b.read(Target{Target: target, Channel: target, ClientConn: conn, BuildOptions: opts})
 	if err != nil {
 		return nil, b.prefixed(err)
 	}
@@ -166,11 +167,11 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 		}
 		config.Mechanisms = append(config.Mechanisms, m)
 	}
-	r, err := feed.Start(cc, config)
+	f, err := feed.Start(cc, config)
 	if err != nil {
 		return nil, b.prefixed(err)
 	}
-	return r, nil
+	return resolving{f, conn}, nil
 }
 
 // keptBy is the key of the last good answer while a channel is idle. The builder stands

@@ -21,7 +21,11 @@ type inner struct {
 
 // Start implements Source.
 func (i inner) Start(r Receiver) (Watch, error) {
-	built, err := i.builder.Build(i.target, &innerConn{i.cc, r}, i.opts)
+	cc := i.cc
+	if c, ok := cc.(*conn); ok {
+		cc = c.channel()
+	}
+	built, err := i.builder.Build(i.target, &innerConn{cc, r}, i.opts)
 	if err != nil {
 		return nil, err
 	}

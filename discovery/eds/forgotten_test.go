@@ -13,9 +13,10 @@ import (
 // A channel that is closed is forgotten: what is kept for the next one is its answer, and not
 // all that belonged to it.
 func TestAClosedChannelIsForgotten(t *testing.T) {
-	for name, path := range map[string]string{"endpoints": "/near", "clusters": "/shop?cds=true"} {
+	for name, path := range map[string]string{"endpoints": "/near", "clusters": "/shop?cds=true", "names": "/names?cds=true"} {
 		t.Run(name, func(t *testing.T) {
-			catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "near"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"))
+			catalogue := adstest.NewCatalogue(adstest.Aggregate("shop", "near"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"),
+				adstest.Aggregate("names", "near", "far"), adstest.LogicalDNS("far", "localhost", 1))
 			address := serve(t, catalogue.Serve)
 			gone := make(chan struct{})
 			func() {

@@ -1,0 +1,80 @@
+package discovery
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/internal/feed"
+)
+
+var errClosed = errors.New("the channel is closed")
+
+// conn stands for a channel before its sources, and lets go of it when it is closed. The
+// sources of parts may then still be kept, for the channel after it.
+type conn struct {
+	resolver.ClientConn // nil: what gRPC may add is the channel's own
+	open                atomic.Pointer[resolver.ClientConn]
+}
+
+// newConn returns what stands for cc.
+func newConn(cc resolver.ClientConn) *conn {
+	c := &conn{}
+	c.open.Store(&cc)
+	return c
+}
+
+// channel returns the channel, or what does nothing once that is closed.
+func (c *conn) channel() resolver.ClientConn {
+	if cc := c.open.Load(); cc != nil {
+		return *cc
+	}
+	return closedConn{}
+}
+
+// UpdateState implements resolver.ClientConn.
+func (c *conn) UpdateState(state resolver.State) error { return c.channel().UpdateState(state) }
+
+// ReportError implements resolver.ClientConn.
+func (c *conn) ReportError(err error) { c.channel().ReportError(err) }
+
+// NewAddress implements resolver.ClientConn.
+func (c *conn) NewAddress(addresses []resolver.Address) {
+	c.channel().NewAddress(addresses)
+}
+
+// ParseServiceConfig implements resolver.ClientConn.
+func (c *conn) ParseServiceConfig(json string) *serviceconfig.ParseResult {
+	return c.channel().ParseServiceConfig(json)
+}
+
+// closedConn stands for a channel that is closed.
+type closedConn struct{ resolver.ClientConn }
+
+// UpdateState implements resolver.ClientConn.
+func (closedConn) UpdateState(resolver.State) error { return errClosed }
+
+// ReportError implements resolver.ClientConn.
+func (closedConn) ReportError(error) {}
+
+// NewAddress implements resolver.ClientConn.
+func (closedConn) NewAddress([]resolver.Address) {}
+
+// ParseServiceConfig implements resolver.ClientConn.
+func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
+	return &serviceconfig.ParseResult{Err: errClosed}
+}
+
+// resolving is the resolver of a channel.
+type resolving struct {
+	*feed.Feed
+	conn *conn
+}
+
+// Close implements resolver.Resolver.
+func (r resolving) Close() {
+	r.Feed.Close()
+	r.conn.open.Store(nil)
+}

@@ -1,0 +1,96 @@
+package discovery_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// asking builds resolvers that answer at once, and have a service config parsed.
+type asking struct{ parsed *serviceconfig.ParseResult }
+
+func (*asking) Scheme() string { return "asking" }
+
+func (a *asking) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	a.parsed = cc.ParseServiceConfig("{}")
+	_ = cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}}})
+	return ended{}, nil
+}
+
+// ended is a resolver that has said all.
+type ended struct{}
+
+func (ended) ResolveNow(resolver.ResolveNowOptions) {}
+func (ended) Close()                                {}
+
+// splitting is a source that tells of one part once, which a resolver of gRPC's kind
+// resolves, and fails from then on.
+type splitting struct {
+	target *discovery.Target
+	by     resolver.Builder
+	told   *bool
+}
+
+func (s splitting) Start(r discovery.Receiver) (discovery.Watch, error) {
+	if *s.told {
+		r.Fail(errors.New("down"))
+		return ended{}, nil
+	}
+	*s.told = true
+	r.Parts([]discovery.Part{{Name: "a", Source: discovery.FromResolver(s.by, target("asking:///a"), s.target.ClientConn, s.target.BuildOptions)}})
+	return ended{}, nil
+}
+
+// Parts are kept for the channel after this one. Their resolvers hold nothing of this one
+// then, and work for that.
+func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
+	by, told := &asking{}, false
+	b := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+		return []discovery.Part{{Source: splitting{t, by, &told}, Authority: "whole"}}, nil
+	})
+	const want = `state 10.0.0.1:1["a" "/"]`
+	gone := make(chan struct{})
+	func() {
+		cc := &channel{}
+		r := build(t, b, cc)
+		if got := cc.take(); got != want {
+			t.Errorf("channel saw\n%s\nwant\n%s", got, want)
+		}
+		if by.parsed.Config == nil {
+			t.Errorf("a service config is parsed as %+v, want it from the channel", by.parsed)
+		}
+		r.Close()
+		runtime.AddCleanup(cc, func(int) { close(gone) }, 0)
+	}()
+	by.parsed = nil
+	awaitGone(t, gone)
+	cc := &channel{}
+	r := build(t, b, cc)
+	defer r.Close()
+	if got := cc.take(); got != want {
+		t.Errorf("the next channel saw\n%s\nwant\n%s", got, want)
+	}
+	if by.parsed == nil || by.parsed.Err == nil {
+		t.Errorf("a service config is parsed as %+v, want an error: its channel is closed", by.parsed)
+	}
+}
+
+// awaitGone waits until the garbage collector has closed gone.
+func awaitGone(t *testing.T, gone <-chan struct{}) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		runtime.GC()
+		select {
+		case <-gone:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Error("the closed channel is still in memory")
+}
