@@ -63,12 +63,10 @@ func TestBootstrapThatIsWrong(t *testing.T) {
 		`{"xds_servers":[]}`:                     "names no server",
 		`{"node":{"id":["x"]}}`:                  "node: ",
 		`{"xds_servers":[{"server_uri":"s:1"}]}`: "server s:1 has no channel_creds",
-		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"google_default"},{"type":"x"}]}]}`:                                   `type "google_default", "x", want "tls" or "insecure"`,
-		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":[]}]}]}`:                                               "channel_creds of type tls",
-		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"certificate_file":"x"}}]}]}`:                         "only one is given",
-		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"ca_certificate_file":"/no/such/file"}}]}]}`:          "ca_certificate_file: open /no/such/file",
-		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"ca_certificate_file":"bootstrap_test.go"}}]}]}`:      "holds no certificate in PEM",
-		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"certificate_file":"a","private_key_file":"/b"}}]}]}`: "certificate_file and private_key_file: open a",
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"google_default"},{"type":"x"}]}]}`:                              `type "google_default", "x", want "tls" or "insecure"`,
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":[]}]}]}`:                                          "channel_creds of type tls",
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"certificate_file":"x"}}]}]}`:                    "only one is given",
+		`{"xds_servers":[{"server_uri":"s:1","channel_creds":[{"type":"tls","config":{"ca_certificate_file":"bootstrap_test.go"}}]}]}`: "holds no certificate in PEM",
 	} {
 		t.Setenv(bootstrapConfigVar, text)
 		if got := buildError(t, "eds:///c"); !strings.Contains(got, want) {
@@ -77,10 +75,6 @@ func TestBootstrapThatIsWrong(t *testing.T) {
 	}
 	bootstrapFile(t, "{")
 	if got := buildError(t, "eds:///c"); !strings.Contains(got, os.Getenv(bootstrapFileVar)) {
-		t.Errorf("%s, want the path of the file", got)
-	}
-	t.Setenv(bootstrapFileVar, "/no/such/file")
-	if got := buildError(t, "eds:///c"); !strings.Contains(got, "/no/such/file") {
 		t.Errorf("%s, want the path of the file", got)
 	}
 }

@@ -56,7 +56,7 @@ type source struct {
 }
 
 // Start implements discovery.Source. A mistake in an option or the bootstrap is an
-// error.
+// error. A file that cannot be read is tried again.
 func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
@@ -68,18 +68,25 @@ func (s source) follow(r discovery.Receiver, needs func(map[string]adsclient.Sta
 	if err := s.options.check(); err != nil {
 		return nil, err
 	}
+	w := &watch{receiver: r, pass: pass, news: make(chan news, 1), done: make(chan struct{})}
+	follow := func(servers []adsclient.Server) *adsclient.Following {
+		return adsclient.Follow(adsclient.Target{
+			Cluster:          s.cluster,
+			Servers:          servers,
+			ReachabilityOnly: s.options.reachabilityOnly,
+			Needs:            needs,
+		}, w, s.recorder)
+	}
 	servers, err := s.servers()
-	if err != nil {
+	switch {
+	case err == nil:
+		w.begin(servers, follow)
+		go w.run()
+	case mayPass(err):
+		go w.tryAgain(err, s.servers, follow)
+	default:
 		return nil, err
 	}
-	w := &watch{receiver: r, pass: pass, news: make(chan news, 1), done: make(chan struct{})}
-	w.following = adsclient.Follow(adsclient.Target{
-		Cluster:          s.cluster,
-		Servers:          servers,
-		ReachabilityOnly: s.options.reachabilityOnly,
-		Needs:            needs,
-	}, w, s.recorder)
-	go w.run()
 	return w, nil
 }
 

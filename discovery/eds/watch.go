@@ -13,12 +13,15 @@ import (
 // watch passes on what is followed. The shared stream must not wait for a channel, so its
 // calls only leave news, and a goroutine passes on the latest.
 type watch struct {
-	receiver  discovery.Receiver
-	pass      func(adsclient.Snapshot)
-	following *adsclient.Following
-	news      chan news // holds what was not passed on yet
-	done      chan struct{}
-	close     sync.Once
+	receiver discovery.Receiver
+	pass     func(adsclient.Snapshot)
+	news     chan news // holds what was not passed on yet
+	done     chan struct{}
+	close    sync.Once
+
+	mu        sync.Mutex
+	following *adsclient.Following // nil until it is known how to reach the servers
+	closed    bool
 }
 
 // news is what servers say or, while they have nothing, why.
@@ -91,12 +94,26 @@ func passOn(r discovery.Receiver, s adsclient.State) {
 
 // Confirmed returns when the server in use was last heard: what it sent stays in use
 // without it.
-func (w *watch) Confirmed() time.Time { return w.following.Heard() }
+func (w *watch) Confirmed() time.Time {
+	w.mu.Lock()
+	following := w.following
+	w.mu.Unlock()
+	if following == nil {
+		return time.Time{}
+	}
+	return following.Heard()
+}
 
 // Close implements discovery.Watch.
 func (w *watch) Close() {
 	w.close.Do(func() {
-		w.following.Stop()
+		w.mu.Lock()
+		w.closed = true
+		following := w.following
+		w.mu.Unlock()
+		if following != nil {
+			following.Stop()
+		}
 		close(w.done)
 	})
 }
