@@ -41,6 +41,32 @@ func TestClusters(t *testing.T) {
 	})
 }
 
+// A cluster without endpoints goes, and is back where another was, with endpoints that come
+// right behind it. The one before is used until then, and not the last resort.
+func TestClusterWithoutEndpointsIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		catalogue := adstest.NewCatalogue(
+			adstest.Aggregate("shop", "near", "backup"), adstest.LogicalDNS("backup", "backup.example.com", 443),
+			adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("new"),
+		)
+		s.start(server, catalogue.Serve)
+		defer s.open(s.builder(), "eds://"+server+"/shop?cds=true")()
+		const near = `10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`
+		s.expect(near)
+		catalogue.Set(adstest.Aggregate("shop", "near", "new", "backup"))
+		time.Sleep(time.Minute)
+		s.saw()
+		catalogue.Set(adstest.Aggregate("shop", "near", "backup"))
+		s.expect(near)
+		catalogue.Set(adstest.Aggregate("shop", "new", "backup"))
+		s.expect("")
+		catalogue.Set(adstest.Cluster("new", "10.3.0.1:1"))
+		s.expect(`10.3.0.1:1 new/child0, 10.9.0.1:443 backup of ["new/child0","backup"]`)
+	})
+}
+
 // What a cluster says of outlier detection is that of its priorities (gRFC A50), in its own
 // configuration of the tree. A cluster with a mistake in it is rejected, and stays as it was.
 func TestOutlierDetectionOfClusters(t *testing.T) {

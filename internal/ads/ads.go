@@ -30,6 +30,7 @@ const (
 // Subscriptions holds what a client wants, and what it has. Make one with New.
 type Subscriptions struct {
 	phase     phase
+	heard     bool   // something was received on this stream, of whatever type
 	version   string // of the last response accepted whole; survives a stream, for a NACK
 	nonce     string // of the last response on this stream
 	responses uint64 // how many were received
@@ -44,7 +45,7 @@ type subscription struct {
 	has      bool   // a good one was received
 	body     []byte // the last good one
 	err      error  // why there is none, if that is known
-	timer    uint64 // the one that runs, or 0
+	timer    Timer  // the one that runs; its ID is 0 for none
 }
 
 // New returns a client that wants nothing and has no stream.
@@ -63,10 +64,12 @@ type Actions struct {
 	Renew   bool      // end the stream, which is no failure, and open another
 }
 
-// Timer limits the time in which a resource must come. ID tells it from earlier ones.
+// Timer limits the time in which a resource must come. ID tells it from earlier ones. Short
+// means that the resource was known to be missing, and may be on its way.
 type Timer struct {
-	Name string
-	ID   uint64
+	Name  string
+	ID    uint64
+	Short bool
 }
 
 // Named is a resource as it was received.
@@ -144,17 +147,18 @@ func (s *Subscriptions) fail(a *Actions, name string, err error) {
 	}
 }
 
-func (s *Subscriptions) startTimer(a *Actions, name string) {
+func (s *Subscriptions) startTimer(a *Actions, name string, short bool) {
 	s.timers++
-	s.wanted[name].timer = s.timers
-	a.Start = append(a.Start, Timer{name, s.timers})
+	t := Timer{name, s.timers, short}
+	s.wanted[name].timer = t
+	a.Start = append(a.Start, t)
 }
 
 func (s *Subscriptions) stopTimer(a *Actions, name string) {
 	w := s.wanted[name]
-	if w.timer == 0 {
+	if w.timer.ID == 0 {
 		return
 	}
-	a.Stop = append(a.Stop, Timer{name, w.timer})
-	w.timer = 0
+	a.Stop = append(a.Stop, w.timer)
+	w.timer = Timer{}
 }

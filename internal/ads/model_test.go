@@ -41,6 +41,9 @@ func TestAgainstModel(t *testing.T) {
 				if _, known := m.good[n]; !asked && !known && m.failing != (len(a.Fail) == 1) {
 					t.Fatalf("a new watcher of %s is told %v; failing: %v", n, a.Fail, m.failing)
 				}
+				if asked && m.watchers[n] == 1 && m.answered && len(a.Fail) == 1 && errors.Is(a.Fail[0].Err, ErrMissing) {
+					t.Fatalf("the only watcher of %s is told at once that it is missing", n)
+				}
 				if sends := a.Send != nil; sends != (m.streams && !asked) {
 					t.Fatalf("sends %+v for %v", a.Send, m.watchers)
 				}

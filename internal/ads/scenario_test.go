@@ -91,7 +91,11 @@ func (s *scenario) print(a Actions) string {
 		fmt.Fprintf(&b, "stop timer of %s\n", t.Name)
 	}
 	for _, t := range a.Start {
-		fmt.Fprintf(&b, "start timer of %s\n", t.Name)
+		short := ""
+		if t.Short {
+			short = "short "
+		}
+		fmt.Fprintf(&b, "start %stimer of %s\n", short, t.Name)
 		s.timers[t.Name] = append(s.timers[t.Name], t)
 	}
 	for _, d := range a.Deliver {

@@ -9,14 +9,14 @@ import (
 // Opened begins a new stream, on which everything is asked for anew: see request.
 func (s *Subscriptions) Opened() Actions {
 	var a Actions
-	s.phase, s.nonce = open, ""
+	s.phase, s.heard, s.nonce = open, false, ""
 	if len(s.wanted) == 0 {
 		return a
 	}
 	a.Send = s.request()
 	for _, name := range a.Send.Names {
-		if w := s.wanted[name]; !w.has && w.timer == 0 {
-			s.startTimer(&a, name)
+		if w := s.wanted[name]; !w.has && w.timer.ID == 0 {
+			s.startTimer(&a, name, false)
 		}
 	}
 	return a
@@ -55,6 +55,7 @@ func (s *Subscriptions) Answered() bool { return s.phase == answered }
 // Heard takes note of a response of another type on this stream. The server can be reached,
 // so what is asked for, or was while it could not be, is waited for.
 func (s *Subscriptions) Heard() {
+	s.heard = true
 	if s.failure == nil {
 		return
 	}
@@ -75,13 +76,13 @@ func (s *Subscriptions) Await() Actions {
 	}
 	for _, name := range s.names() {
 		w := s.wanted[name]
-		if w.has || w.timer != 0 {
+		if w.has || w.timer.ID != 0 {
 			continue
 		}
 		if errors.Is(w.err, ErrMissing) {
 			w.err = nil
 		}
-		s.startTimer(&a, name)
+		s.startTimer(&a, name, false)
 	}
 	return a
 }

@@ -11,11 +11,20 @@ const (
 // Watch adds a watcher of name. Deliver or Fail has what is already known about the
 // resource, for the new watcher alone. That includes the failure of the last stream, if
 // no other stream has been answered since.
+//
+// A resource that was missing when nobody watched it may be on its way. It would be taken
+// for missing in the moment in which it comes, so it has a short time first.
 func (s *Subscriptions) Watch(name string) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
 	if ok {
 		w.watchers++
+		if w.watchers == 1 && s.heard && errors.Is(w.err, ErrMissing) {
+			w.err = nil
+			s.stopTimer(&a, name)
+			s.startTimer(&a, name, true)
+			return a
+		}
 		switch {
 		case w.has:
 			a.Deliver = []Named{{name, w.body}}
@@ -29,7 +38,7 @@ func (s *Subscriptions) Watch(name string) Actions {
 		s.fail(&a, name, s.failure)
 	}
 	if s.phase != down {
-		s.startTimer(&a, name)
+		s.startTimer(&a, name, false)
 		a.Send = s.request()
 	}
 	return a
@@ -89,10 +98,10 @@ var ErrMissing = errors.New("the server has no such resource")
 func (s *Subscriptions) Expired(t Timer) Actions {
 	var a Actions
 	w, ok := s.wanted[t.Name]
-	if !ok || w.timer != t.ID {
+	if !ok || w.timer != t {
 		return a
 	}
-	w.timer = 0
+	w.timer = Timer{}
 	s.fail(&a, t.Name, ErrMissing)
 	return a
 }

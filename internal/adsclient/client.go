@@ -15,6 +15,10 @@ import (
 // missingAfter is how long a resource has to come once it was asked for (A57).
 const missingAfter = 15 * time.Second
 
+// onItsWay is how long it has where it was missing while nobody watched it. A server sends
+// clusters before their endpoints, so these follow soon, or not at all.
+const onItsWay = 500 * time.Millisecond
+
 // client is one stream, again and again. Everything that changes after its making
 // is touched only in events of its serializer, except where noted.
 type client struct {

@@ -66,7 +66,11 @@ func (t *topic) do(a ads.Actions, decoded resources, watchers map[string]map[*wa
 		}
 	}
 	for _, timer := range a.Start {
-		t.timers[timer] = time.AfterFunc(missingAfter, func() { t.client.serial.Do(func() { t.expired(timer) }) })
+		after := missingAfter
+		if timer.Short {
+			after = onItsWay
+		}
+		t.timers[timer] = time.AfterFunc(after, func() { t.client.serial.Do(func() { t.expired(timer) }) })
 	}
 	for _, d := range a.Deliver {
 		t.deliver(d, decoded[d.Name], watchers[d.Name])
@@ -120,7 +124,7 @@ func (t *topic) expired(timer ads.Timer) {
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)
-	for range a.Fail {
+	if len(a.Fail) > 0 && !timer.Short { // else it was said before
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
 		c.recorder.missing()
 	}

@@ -43,7 +43,6 @@ var lines = []line{
 	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.\d:18000 did not send (endpoints of )?cluster "(\w+)" within 15s$`), (*World).sourceLine},
 	{regexp.MustCompile(`: outlier_detection of the cluster has no effect with pickFirst$`), (*World).uselessLine},
 	{regexp.MustCompile(`^(eds: cluster "sim\d"|file: /\S+): .*has no effect.*$`), (*World).noteLine},
-	{regexp.MustCompile(`^eds: (sim\w*: eds: )?no endpoints of cluster "sim\w*" from (.*): the server has no such resource$`), (*World).absentLine},
 	{regexp.MustCompile(`^(eds: (sim\w*: eds: )?no endpoints of cluster|file: open|file: /|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: cluster "sim\w*": (back to )?management server (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^srv: _grpc\._tcp\.sim: the records say that there is no such service$`), (*World).goneLine},
@@ -113,18 +112,6 @@ func (w *World) sourceLine([]string) string {
 		return fmt.Sprintf("the source has been well for %v", time.Since(w.wellSince))
 	}
 	return ""
-}
-
-// absentLine is about endpoints that a server has not. That was so until this moment where they
-// have come just now, and a client that has asked for them since they were there before knows it.
-func (w *World) absentLine(m []string) string {
-	w.mu.Lock()
-	now := time.Since(w.happened) == 0
-	w.mu.Unlock()
-	if now {
-		return ""
-	}
-	return w.sourceLine(m)
 }
 
 // renewedLine is about what channels have left behind that passed by: more than is kept.
