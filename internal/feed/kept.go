@@ -200,10 +200,10 @@ func (s *store) renew(key any, what said, at time.Time) {
 	s.makeRoom(at)
 	e, there := s.entries[key]
 	if there && e.Value.(*entry).said.equal(what) {
-		old := &e.Value.(*entry).said
-		s.bytes -= old.size()
-		old.names = what.names
-		s.bytes += old.size()
+		old := e.Value.(*entry)
+		s.bytes -= old.said.size()
+		old.said.names = what.names.orLater(old.said.names, old.confirmed)
+		s.bytes += old.said.size()
 	}
 	room := len(s.entries) < keptEntries && s.bytes+what.size() <= keptBytes
 	s.mu.Unlock()
@@ -223,7 +223,9 @@ func (s *store) get(key any, now time.Time) (said, time.Duration, bool) {
 		return said{}, 0, false
 	}
 	if expired(e, now) {
-		s.remove(e)
+		if s.atWork[key] == 0 { // else it may be confirmed yet
+			s.remove(e)
+		}
 		return said{}, 0, false
 	}
 	kept := e.Value.(*entry)

@@ -97,6 +97,9 @@ func TestTheAnswerOfASourceAtWorkDoesNotExpire(t *testing.T) {
 	s.end(3)
 	two := start.Add(2 * time.Hour)
 	s.put(4, cluster(1), two)
+	if got := held(&s, 4, two); got != "" {
+		t.Errorf("%s are given to others, two hours after they were confirmed", got)
+	}
 	for key := range 4 {
 		s.confirm(key, two)
 	}
@@ -188,5 +191,31 @@ func TestNamesExpireOneByOne(t *testing.T) {
 	}
 	if s.get(0, at(91)); s.bytes != 0 || len(s.entries) != 0 {
 		t.Errorf("%d bytes in %d entries are kept after all have expired", s.bytes, len(s.entries))
+	}
+}
+
+// What is kept of a name is what was known of it last by any channel with that answer.
+func TestNamesOfTwoChannelsAreThoseKnownLater(t *testing.T) {
+	start := time.Unix(0, 0)
+	name := func(address string, until int) Name {
+		n := Name{Addresses: []string{address}}
+		if until > 0 {
+			n.Until = start.Add(time.Duration(until) * time.Minute)
+		}
+		return n
+	}
+	for about, test := range map[string]struct{ kept, said, want Name }{
+		"both lost it":             {name("a", 10), name("b", 5), name("a", 10)},
+		"the same moment":          {name("a", 10), name("b", 10), name("b", 10)},
+		"one has lost it since":    {name("a", 0), name("b", 40), name("b", 40)},
+		"one had lost it before":   {name("a", 0), name("b", 20), name("a", 30)},
+		"it can be looked up now":  {name("a", 0), name("b", 0), name("b", 0)},
+		"it can be looked up anew": {name("a", 10), name("b", 0), name("b", 0)},
+	} {
+		kept := Names{"x": test.kept, "gone": test.kept}
+		got := Names{"x": test.said, "new": test.said}.orLater(kept, start.Add(30*time.Minute))
+		if want := (Names{"x": test.want, "new": test.said}); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: there are %v, want %v", about, got, want)
+		}
 	}
 }

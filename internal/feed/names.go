@@ -26,7 +26,8 @@ func Remember(receiver any, names Names) {
 
 // Remembered returns the names of the kept answer, each with the time until which its
 // addresses were confirmed. Those that were not within the time for which answers are kept
-// are left out: a use of them does not confirm them.
+// are left out: a use of them does not confirm them. Where the source takes the place of one
+// before it, they are all those of the answer in use.
 func Remembered(receiver any) Names {
 	if in, ok := receiver.(interface{ remembered() Names }); ok {
 		return in.remembered()
@@ -50,8 +51,19 @@ func (in *Inlet) named(s said) said {
 
 func (in *Inlet) remembered() Names {
 	now := time.Now()
-	s, age, _ := kept.get(in.slot.Key, now)
-	return s.names.since(now.Add(-keptFor), now.Add(-age))
+	in.feed.mu.Lock()
+	inherited, holds, names := in.slot.phase == answered, in.slot.holds(), in.slot.said.names
+	in.feed.mu.Unlock()
+	s, age, there := kept.get(in.slot.Key, now)
+	switch {
+	case !inherited:
+		return s.names.since(now.Add(-keptFor), now.Add(-age))
+	case holds:
+		age = 0
+	case !there:
+		age = keptFor // or more
+	}
+	return names.since(time.Time{}, now.Add(-age))
 }
 
 // since returns the names that were confirmed at the given time or later, where those that
@@ -64,6 +76,18 @@ func (n Names) since(earliest, otherwise time.Time) Names {
 		}
 		if n[name] = known; known.Until.Before(earliest) {
 			delete(n, name)
+		}
+	}
+	return n
+}
+
+// orLater returns n, where each name has what other says of it if that was so until later. What
+// says nothing of it is so still in n, and in other was so at the given time.
+func (n Names) orLater(other Names, confirmed time.Time) Names {
+	n = maps.Clone(n)
+	for name, known := range other.since(time.Time{}, confirmed) {
+		if mine := n[name].Until; !mine.IsZero() && mine.Before(known.Until) {
+			n[name] = known
 		}
 	}
 	return n

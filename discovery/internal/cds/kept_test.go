@@ -36,29 +36,54 @@ func (*client) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
+// channel is one that is open, over a cluster of names.
+type channel struct {
+	client
+	name  []*spoken
+	close func()
+}
+
+// open opens a channel of a builder.
+func open(t *testing.T, b *discovery.Builder) *channel {
+	t.Helper()
+	c := &channel{}
+	r, err := b.Build(resolver.Target{URL: url.URL{Scheme: "x", Path: "/y"}}, &c.client, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.close = func() {
+		r.Close()
+		synctest.Wait()
+	}
+	return c
+}
+
+// over returns a builder of channels over one source.
+func over(s discovery.Source) *discovery.Builder {
+	return discovery.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) {
+		return []discovery.Part{{Source: s}}, nil
+	})
+}
+
+// expect expects that the channel has these addresses.
+func (c *channel) expect(t *testing.T, want string) {
+	t.Helper()
+	synctest.Wait()
+	if c.has != want {
+		t.Errorf("the channel has %s, want %s", c.has, want)
+	}
+}
+
 // reopened runs channels, one after another, over a cluster of the names a and b, and of the
 // address beside them, if there is one.
 func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spoken)) string)) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := &spoken{}, &spoken{}
-		var endpoints []string
-		for _, host := range strings.Fields("a.test b.test " + beside) {
-			endpoints = append(endpoints, `{"endpoint":{"address":{"socketAddress":{"address":"`+host+`","portValue":1}}}}`)
-		}
-		s := &strict{name: "x", hosts: []string{"a.test:1", "b.test:1"}, sources: []discovery.Source{a, b}}
-		s.from = parse(t, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[`+strings.Join(endpoints, ",")+`]}]}}`).GetLoadAssignment()
-		builder := discovery.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) {
-			return []discovery.Part{{Source: s}}, nil
-		})
+		name := unsaid(2)
+		b := over(strictOf(t, 1, name, strings.Fields(beside)...))
 		f(func(then func(a, b *spoken)) string {
-			c := &client{}
-			r, err := builder.Build(resolver.Target{URL: url.URL{Scheme: "x", Path: "/y"}}, c, resolver.BuildOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			then(a, b)
-			r.Close()
-			synctest.Wait()
+			c := open(t, b)
+			then(name[0], name[1])
+			c.close()
 			return c.has
 		})
 	})

@@ -34,6 +34,34 @@ func (s *spoken) say(addresses ...string) error {
 	return s.Update(discovery.Answer{Endpoints: endpoints})
 }
 
+// unsaid returns so many names of which nothing is said yet.
+func unsaid(n int) []*spoken {
+	var list []*spoken
+	for range n {
+		list = append(list, &spoken{})
+	}
+	return list
+}
+
+// strictOf returns the source of a cluster of names, a and so on, and of addresses beside them.
+// Its locality has the weight.
+func strictOf(t *testing.T, weight int, names []*spoken, beside ...string) *strict {
+	t.Helper()
+	s := &strict{name: "x"}
+	var list []string
+	for i, name := range names {
+		host := fmt.Sprintf("%c.test", 'a'+i)
+		list = append(list, host)
+		s.hosts, s.sources = append(s.hosts, host+":1"), append(s.sources, name)
+	}
+	var endpoints []string
+	for _, host := range append(list, beside...) {
+		endpoints = append(endpoints, `{"endpoint":{"address":{"socketAddress":{"address":"`+host+`","portValue":1}}}}`)
+	}
+	s.from = parse(t, fmt.Sprintf(`{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":%d,"lbEndpoints":[%s]}]}}`, weight, strings.Join(endpoints, ","))).GetLoadAssignment()
+	return s
+}
+
 // told is what the cluster says, a line each.
 type told struct {
 	discovery.Receiver
@@ -78,22 +106,12 @@ func (r *told) take() string {
 // strictly runs f with a cluster of the names a, b and so on.
 func strictly(t *testing.T, names int, f func(r *told, name []*spoken)) {
 	synctest.Test(t, func(t *testing.T) {
-		r, s := &told{}, &strict{}
-		var spokens []*spoken
-		var endpoints []string
-		for i := range names {
-			host := fmt.Sprintf("%c.test", 'a'+i)
-			spokens = append(spokens, &spoken{})
-			s.hosts, s.sources = append(s.hosts, host+":1"), append(s.sources, spokens[i])
-			endpoints = append(endpoints, `{"endpoint":{"address":{"socketAddress":{"address":"`+host+`","portValue":1}}}}`)
-		}
-		s.from = parse(t, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[`+strings.Join(endpoints, ",")+`]}]}}`).GetLoadAssignment()
-		s.name = "x"
-		w, err := s.Start(r)
+		r, name := &told{}, unsaid(names)
+		w, err := strictOf(t, 1, name).Start(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f(r, spokens)
+		f(r, name)
 		w.Close()
 		time.Sleep(time.Minute)
 		if got := r.take(); got != "" {
