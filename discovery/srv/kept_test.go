@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,14 +20,23 @@ import (
 
 // hosts are the addresses of the hosts a and b of a name server in a bubble: "gone" for one
 // that does not exist, "" for one that cannot be looked up.
-type hosts map[string]string
+type hosts struct {
+	mu   sync.Mutex
+	a, b string
+}
 
-func (hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+func (*hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
 	return "", []*net.SRV{{Target: "a.", Port: 1}, {Target: "b.", Port: 1}}, nil
 }
 
-func (h hosts) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
-	switch address := h[host]; address {
+func (h *hosts) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	address := h.a
+	if host == "b." {
+		address = h.b
+	}
+	switch address {
 	case "":
 		return nil, &net.DNSError{Name: host, Err: "server misbehaving", IsTemporary: true}
 	case "gone":
@@ -36,31 +46,43 @@ func (h hosts) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 	}
 }
 
-// set changes the addresses of both hosts, while no look-up runs.
-func (h hosts) set(a, b string) { h["a."], h["b."] = a, b }
+// set changes the addresses of both hosts.
+func (h *hosts) set(a, b string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.a, h.b = a, b
+}
+
+// builder returns a builder of channels that look the hosts up.
+func (h *hosts) builder() *discovery.Builder {
+	return srv.NewBuilder(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = h }))
+}
+
+// seen returns what a channel sees while it is open.
+func seen(t *testing.T, b *discovery.Builder, text string, during func()) string {
+	t.Helper()
+	c := channel{lines: make(chan string, 1000)}
+	r, err := b.Build(target(text), c, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	during()
+	r.Close()
+	synctest.Wait()
+	close(c.lines)
+	var lines []string
+	for line := range c.lines {
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, ", then ")
+}
 
 // A host that cannot be looked up when the channel wakes up has the addresses that it had, for
 // an hour since it was looked up last, and the other hosts have those of now.
 func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := hosts{}
-		b := srv.NewBuilder(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = h }))
-		open := func(awake time.Duration) string {
-			c := channel{lines: make(chan string, 1000)}
-			r, err := b.Build(target("srv:///shop.test"), c, resolver.BuildOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(awake)
-			r.Close()
-			synctest.Wait()
-			close(c.lines)
-			var told []string
-			for line := range c.lines {
-				told = append(told, line)
-			}
-			return strings.Join(told, ", then ")
-		}
+		h := &hosts{}
+		b := h.builder()
 		for i, step := range []struct {
 			a, b  string // their addresses now
 			awake time.Duration
@@ -82,7 +104,7 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 			{"10.0.0.3", "gone", time.Minute, "10.0.0.3:1", 0},
 		} {
 			h.set(step.a, step.b)
-			if got := open(step.awake); got != step.want {
+			if got := seen(t, b, "srv:///shop.test", func() { time.Sleep(step.awake) }); got != step.want {
 				t.Errorf("channel %d saw %s, want %s", i, got, step.want)
 			}
 			time.Sleep(step.idle)
@@ -90,8 +112,32 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
+// A host that DNS says does not exist does not come back after idleness, though its addresses
+// were still in use: they wait for a number of look-ups to say so.
+func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ten = "srv:///shop.test?removeAfter=10"
+		h := &hosts{}
+		b := h.builder()
+		h.set("10.0.0.1", "10.0.0.2")
+		got := seen(t, b, ten, func() {
+			time.Sleep(10 * time.Minute)
+			h.set("10.0.0.1", "gone")
+			time.Sleep(3 * time.Minute) // six look-ups or so
+		})
+		if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
+			t.Errorf("the channel saw %s, want %s", got, want)
+		}
+		h.set("10.0.0.1", "")
+		got = seen(t, b, ten, func() { time.Sleep(10 * time.Minute) })
+		if want := "10.0.0.1:1"; got != want {
+			t.Errorf("the next channel saw %s, want %s", got, want)
+		}
+	})
+}
+
 // silent says nothing of the host b for longer than a look-up may take.
-type silent struct{ hosts }
+type silent struct{ *hosts }
 
 func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	if host == "b." {
@@ -105,7 +151,7 @@ func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 // addresses that it had.
 func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := hosts{"a.": "10.0.0.1", "b.": "10.0.0.2"}
+		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
 		var by dnslookup.Resolver = h
 		b := srv.NewBuilder(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = by }))
 		for _, want := range []string{"10.0.0.1:1 10.0.0.2:1", "10.0.0.3:1 10.0.0.2:1"} {

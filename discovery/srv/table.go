@@ -26,6 +26,7 @@ type table struct {
 type host struct {
 	addresses linger.Set[netip.Addr, netip.Addr]
 	until     time.Time // until when it could be looked up, zero where it still can
+	none      bool      // DNS said last that it has no address
 }
 
 // recordKey tells a record from others: it may change its priority and weight.
@@ -65,7 +66,7 @@ func (t *table) take(name string, a answer) *endpointv3.ClusterLoadAssignment {
 				known = &host{}
 			}
 			known.addresses.Next(t.removeAfter, found, netip.Addr.Unmap)
-			known.until = time.Time{}
+			known.until, known.none = time.Time{}, len(found) == 0
 		case known == nil:
 			known = t.recall(r.host)
 		default:
@@ -96,8 +97,10 @@ func (t *table) names() feed.Names {
 	names := make(feed.Names, len(t.hosts))
 	for name, h := range t.hosts {
 		known := feed.Name{Until: h.until}
-		for _, ip := range h.addresses.Values() {
-			known.Addresses = append(known.Addresses, ip.String())
+		if !h.none { // what lingers then is not to come back
+			for _, ip := range h.addresses.Values() {
+				known.Addresses = append(known.Addresses, ip.String())
+			}
 		}
 		names[name] = known
 	}
