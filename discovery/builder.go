@@ -169,6 +169,7 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	}
 	f, err := feed.Start(cc, config)
 	if err != nil {
+		conn.close() // what was started of it may be kept
 		return nil, b.prefixed(err)
 	}
 	return resolving{f, conn}, nil

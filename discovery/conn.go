@@ -26,6 +26,9 @@ func newConn(cc resolver.ClientConn) *conn {
 	return c
 }
 
+// close lets go of the channel.
+func (c *conn) close() { c.open.Store(nil) }
+
 // channel returns the channel, or what does nothing once that is closed.
 func (c *conn) channel() resolver.ClientConn {
 	if cc := c.open.Load(); cc != nil {
@@ -62,9 +65,10 @@ func (closedConn) ReportError(error) {}
 // NewAddress implements resolver.ClientConn.
 func (closedConn) NewAddress([]resolver.Address) {}
 
-// ParseServiceConfig implements resolver.ClientConn.
+// ParseServiceConfig implements resolver.ClientConn. It knows nothing and is no error: the
+// resolver of a part works on for the next channel, and no service config of it is used.
 func (closedConn) ParseServiceConfig(string) *serviceconfig.ParseResult {
-	return &serviceconfig.ParseResult{Err: errClosed}
+	return &serviceconfig.ParseResult{}
 }
 
 // resolving is the resolver of a channel.
@@ -76,5 +80,5 @@ type resolving struct {
 // Close implements resolver.Resolver.
 func (r resolving) Close() {
 	r.Feed.Close()
-	r.conn.open.Store(nil)
+	r.conn.close()
 }

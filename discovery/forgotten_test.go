@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -12,14 +13,21 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// asking builds resolvers that answer at once, and have a service config parsed.
-type asking struct{ parsed *serviceconfig.ParseResult }
+// asking builds resolvers that have a service config parsed, and then answer at once, each with
+// an address of its own.
+type asking struct {
+	built  int
+	parsed *serviceconfig.ParseResult
+}
 
 func (*asking) Scheme() string { return "asking" }
 
 func (a *asking) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
-	a.parsed = cc.ParseServiceConfig("{}")
-	_ = cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}}})
+	if a.parsed = cc.ParseServiceConfig("{}"); a.parsed.Err != nil {
+		return nil, a.parsed.Err
+	}
+	a.built++
+	_ = cc.UpdateState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: fmt.Sprintf("10.0.0.%d:1", a.built)}}}}})
 	return ended{}, nil
 }
 
@@ -54,12 +62,12 @@ func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	b := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
 		return []discovery.Part{{Source: splitting{t, by, &told}, Authority: "whole"}}, nil
 	})
-	const want = `state 10.0.0.1:1["a" "/"]`
+	const want = `state 10.0.0.%d:1["a" "/"]`
 	gone := make(chan struct{})
 	func() {
 		cc := &channel{}
 		r := build(t, b, cc)
-		if got := cc.take(); got != want {
+		if got, want := cc.take(), fmt.Sprintf(want, 1); got != want {
 			t.Errorf("channel saw\n%s\nwant\n%s", got, want)
 		}
 		if by.parsed.Config == nil {
@@ -73,12 +81,30 @@ func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	cc := &channel{}
 	r := build(t, b, cc)
 	defer r.Close()
-	if got := cc.take(); got != want {
+	if got, want := cc.take(), fmt.Sprintf(want, 2); got != want {
 		t.Errorf("the next channel saw\n%s\nwant\n%s", got, want)
 	}
-	if by.parsed == nil || by.parsed.Err == nil {
-		t.Errorf("a service config is parsed as %+v, want an error: its channel is closed", by.parsed)
+	if by.parsed == nil || by.parsed.Config != nil || by.parsed.Err != nil {
+		t.Errorf("a service config is parsed as %+v, want nothing: its channel is closed", by.parsed)
 	}
+}
+
+// Nor do they where that one could not be built, since a later part of it could not be started.
+func TestResolversOfKeptPartsHoldNoChannelThatWasNotBuilt(t *testing.T) {
+	by, told := &asking{}, false
+	b := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+		return []discovery.Part{{Name: "one", Source: splitting{t, by, &told}, Authority: "whole"}, {Name: "two", Source: &scripted{refuses: "no"}}}, nil
+	})
+	gone := make(chan struct{})
+	func() {
+		cc := &channel{}
+		if _, err := b.Build(target("x:///y"), cc, resolver.BuildOptions{}); err == nil {
+			t.Error("the channel is built")
+		}
+		runtime.AddCleanup(cc, func(int) { close(gone) }, 0)
+	}()
+	awaitGone(t, gone)
+	runtime.KeepAlive(b)
 }
 
 // awaitGone waits until the garbage collector has closed gone.
