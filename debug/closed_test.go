@@ -13,24 +13,37 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// However many channels are closed, one that is idle stays on the page.
+// However many channels are closed, those that are idle stay on the page.
 func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
 		tell(t, s, at(0, "us-east/a", "a", 1))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		for i := range 101 {
+		open := func(name string) *grpc.ClientConn {
 			other := &toldtest.Source{}
-			cc := toldtest.Open(t, fmt.Sprint("closed-", i), []discovery.Part{{Source: other}}, nil, grpc.WithContextDialer(s.dial))
+			cc := toldtest.Open(t, name, []discovery.Part{{Source: other}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
 			other.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "", "b", 1))})
 			synctest.Wait()
-			cc.Close()
+			return cc
+		}
+		const others = 99 // with the first, as many as are known
+		for i := range others {
+			open(fmt.Sprintf("idle-%d-", i))
+		}
+		time.Sleep(2 * time.Minute)
+		for i := range 101 {
+			open(fmt.Sprint("closed-", i)).Close()
 		}
 		settle()
 		page := get(t, "")
+		for i := range others {
+			if !strings.Contains(page, fmt.Sprintf("idle-%d-", i)) {
+				t.Errorf("idle channel %d is gone", i)
+			}
+		}
 		if !strings.Contains(page, t.Name()) || strings.Contains(page, "closed-") {
-			t.Errorf("want the idle channel alone:\n%.2000s", page)
+			t.Errorf("want the idle channels alone:\n%.2000s", page)
 		}
 	})
 }

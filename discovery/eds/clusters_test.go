@@ -240,3 +240,31 @@ func TestClustersOfAnIdleChannel(t *testing.T) {
 		}
 	})
 }
+
+// A channel leaves idleness while another one keeps the stream: all that it needs is known,
+// also that a cluster has no endpoints.
+func TestClusterWithoutEndpointsHoldsNobodyBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		defer s.end()
+		catalogue := adstest.NewCatalogue(
+			adstest.Aggregate("shop", "near", "new"), adstest.EDS("near"), adstest.Cluster("near", "10.1.0.1:1"), adstest.EDS("new"),
+			adstest.EDS("other"), adstest.Cluster("other", "10.2.0.1:1"),
+		)
+		s.start(server, catalogue.Serve)
+		b := s.builder()
+		defer s.open(b, "eds://"+server+"/other?cds=true")()
+		for range 2 {
+			closeIt := s.open(b, "eds://"+server+"/shop?cds=true")
+			time.Sleep(time.Minute)
+			s.saw()
+			closeIt()
+			time.Sleep(30 * time.Minute)
+		}
+		began := time.Now()
+		defer s.open(b, "eds://"+server+"/shop?cds=true")()
+		if got := s.saw(); !strings.HasPrefix(got, "10.1.0.1:1 near/") || time.Since(began) > 0 {
+			t.Errorf("the channel saw %q after %v, want the endpoint of near at once", got, time.Since(began))
+		}
+	})
+}

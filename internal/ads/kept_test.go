@@ -16,7 +16,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		s := New()
 		for i := range 300 {
-			s.Watch(strconv.Itoa(i))
+			s.Watch(strconv.Itoa(i), false)
 		}
 		s.Opened()
 		for i := range 101 {
@@ -32,7 +32,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Run("bytes", func(t *testing.T) {
 		s := New()
 		for _, name := range []string{"stays", "a", "b"} {
-			s.Watch(name)
+			s.Watch(name, false)
 		}
 		s.Opened()
 		if received(s, "stays", maxKeptBytes+1) || received(s, "a", maxKeptBytes/2) || received(s, "b", maxKeptBytes/2) {

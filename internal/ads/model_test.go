@@ -34,14 +34,15 @@ func TestAgainstModel(t *testing.T) {
 				n := name.Draw(t, "name")
 				_, asked := m.watchers[n]
 				m.watchers[n]++
-				a := s.Watch(n)
+				coming := rapid.Bool().Draw(t, "coming")
+				a := s.Watch(n, coming)
 				if body, known := m.good[n]; known != (len(a.Deliver) == 1) || known && string(a.Deliver[0].Body) != body {
 					t.Fatalf("a watcher of %s is given %v, want %q", n, a.Deliver, body)
 				}
 				if _, known := m.good[n]; !asked && !known && m.failing != (len(a.Fail) == 1) {
 					t.Fatalf("a new watcher of %s is told %v; failing: %v", n, a.Fail, m.failing)
 				}
-				if asked && m.watchers[n] == 1 && m.answered && len(a.Fail) == 1 && errors.Is(a.Fail[0].Err, ErrMissing) {
+				if coming && asked && m.watchers[n] == 1 && m.answered && len(a.Fail) == 1 && errors.Is(a.Fail[0].Err, ErrMissing) {
 					t.Fatalf("the only watcher of %s is told at once that it is missing", n)
 				}
 				if sends := a.Send != nil; sends != (m.streams && !asked) {

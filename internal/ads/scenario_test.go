@@ -45,7 +45,9 @@ func (s *scenario) event(d *datadriven.TestData) (Actions, error) {
 	rest := strings.Join(args, " ")
 	switch d.Cmd {
 	case "watch":
-		return s.subs.Watch(rest), nil
+		return s.subs.Watch(rest, false), nil
+	case "watch-coming":
+		return s.subs.Watch(rest, true), nil
 	case "unwatch":
 		return s.subs.Unwatch(rest), nil
 	case "open":

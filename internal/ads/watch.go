@@ -12,14 +12,14 @@ const (
 // resource, for the new watcher alone. That includes the failure of the last stream, if
 // no other stream has been answered since.
 //
-// A resource that was missing when nobody watched it may be on its way. It would be taken
-// for missing in the moment in which it comes, so it has a short time first.
-func (s *Subscriptions) Watch(name string) Actions {
+// With mayCome, a resource that was missing when nobody watched it may be on its way. It would
+// be taken for missing in the moment in which it comes, so it has a short time first.
+func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
 	if ok {
 		w.watchers++
-		if w.watchers == 1 && s.heard && errors.Is(w.err, ErrMissing) {
+		if w.watchers == 1 && mayCome && s.heard && (w.timer.Short || errors.Is(w.err, ErrMissing)) {
 			w.err = nil
 			s.stopTimer(&a, name)
 			s.startTimer(&a, name, true)

@@ -8,28 +8,32 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
+// startAbsent starts a manager whose client has asked for the endpoints of cluster a, which
+// are missing, and then watches those of b alone. It returns what the manager has.
+func startAbsent(t *testing.T) (*manager, *adstest.Catalogue) {
+	catalogue := adstest.NewCatalogue(adstest.Cluster("b", "10.0.0.1:1"))
+	m := startManager(t, catalogue.Serve)
+	t.Cleanup(Watch(m.target(), Clusters, "a", new(notes), nil))
+	_, cancelB := m.watch("b")
+	t.Cleanup(cancelB)
+	a, cancelA := m.watch("a")
+	pass(missingAfter + time.Second)
+	expect(t, "a", a.take(), "the server has no such resource")
+	cancelA()
+	return m, catalogue
+}
+
 // A cluster without endpoints goes, and comes back with them, while its endpoints are asked for
 // all the time: those who watch it again do not hear that it has none, just before these come.
 func TestAbsentClusterIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		back := make(chan struct{})
-		m := startManager(t, func(s *adstest.Stream) error {
-			s.Respond("1", "n1", adstest.Cluster("b", "10.0.0.1:1"))
-			<-back
-			s.Respond("2", "n2", adstest.Cluster("a", "10.0.0.1:1"))
-			return s.Drain()
-		})
-		b, cancelB := m.watch("b")
-		defer cancelB()
-		expect(t, "b", b.take(), "b:1")
-		a, cancelA := m.watch("a")
-		pass(missingAfter + time.Second)
-		expect(t, "a", a.take(), "the server has no such resource")
-		cancelA()
+		m, catalogue := startAbsent(t)
+		catalogue.Set(adstest.EDS("a"))
+		synctest.Wait()
 		again, cancelAgain := m.watch("a")
 		defer cancelAgain()
 		expect(t, "a", again.take())
-		close(back)
+		catalogue.Set(adstest.Cluster("a", "10.0.0.1:1"))
 		expect(t, "a", again.take(), "a:1")
 	})
 }
@@ -37,16 +41,10 @@ func TestAbsentClusterIsBack(t *testing.T) {
 // If they do not come, it is said soon that there are none, and not counted once more.
 func TestAbsentClusterStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := startManager(t, func(s *adstest.Stream) error {
-			s.Respond("1", "n1", adstest.Cluster("b", "10.0.0.1:1"))
-			return s.Drain()
-		})
-		_, cancelB := m.watch("b")
-		defer cancelB()
-		_, cancelA := m.watch("a")
-		pass(missingAfter + time.Second)
-		cancelA()
+		m, catalogue := startAbsent(t)
 		warnings := logged.count(`did not send endpoints of cluster "a"`)
+		catalogue.Set(adstest.EDS("a"))
+		synctest.Wait()
 		again, cancelAgain := m.watch("a")
 		defer cancelAgain()
 		pass(onItsWay - 1)
@@ -62,5 +60,16 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 		if got := logged.count(`did not send endpoints of cluster "a"`) - warnings; got != 0 {
 			t.Errorf("it is logged %d times more, want none", got)
 		}
+	})
+}
+
+// Where no cluster has just come, nothing is on its way: a channel that is no longer idle is
+// told at once what is known.
+func TestAbsentClusterIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := startAbsent(t)
+		again, cancelAgain := m.watch("a")
+		defer cancelAgain()
+		expect(t, "a", again.take(), "the server has no such resource")
 	})
 }

@@ -129,18 +129,18 @@ func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 			m.put(a.Send)
 		}
 	}
-	put(subs.Watch("a"))
+	put(subs.Watch("a", false))
 	put(subs.Opened())
 	take()
 	bad := []ads.Resource{{Name: "a", Err: errors.New("weight is 0")}}
 	put(subs.Received("1", "n", bad))
-	put(subs.Watch("b"))
-	put(subs.Watch("c"))
+	put(subs.Watch("b", false))
+	put(subs.Watch("c", false))
 	got := take()
 	if !slices.Equal(got.Names, []string{"a", "b", "c"}) || got.Nonce != "n" || got.Reject != "a: weight is 0" {
 		t.Errorf("sends %+v, want all three names and the reason", got)
 	}
-	put(subs.Watch("d"))
+	put(subs.Watch("d", false))
 	if got := take(); got.Reject != "" {
 		t.Errorf("the reason is sent twice: %+v", got)
 	}

@@ -15,8 +15,9 @@ import (
 // missingAfter is how long a resource has to come once it was asked for (A57).
 const missingAfter = 15 * time.Second
 
-// onItsWay is how long it has where it was missing while nobody watched it. A server sends
-// clusters before their endpoints, so these follow soon, or not at all.
+// onItsWay is how long it has where it was missing while nobody watched it, and a cluster came
+// within that time. A server sends clusters before their endpoints, so these follow soon, or
+// not at all.
 const onItsWay = 500 * time.Millisecond
 
 // client is one stream, again and again. Everything that changes after its making
@@ -29,11 +30,12 @@ type client struct {
 	recorder recorder
 
 	serial   serial.Serializer
-	topics   []*topic // one a type
-	answered bool     // something came on the current stream
-	lost     *Outage  // why the server cannot be reached, nil while it can
-	renew    func()   // ends the current stream, or nil
-	ignored  string   // logged last: a type
+	topics   []*topic  // one a type
+	answered bool      // something came on the current stream
+	lost     *Outage   // why the server cannot be reached, nil while it can
+	renew    func()    // ends the current stream, or nil
+	ignored  string    // logged last: a type
+	news     time.Time // when clusters came last
 
 	ended atomic.Pointer[time.Time] // when a stream on which the server answered ended; nil while there is one
 }

@@ -32,7 +32,7 @@ func FuzzResponse(f *testing.F) {
 		}
 		c := &topic{Type: Endpoints, client: &client{server: Server{Validate: validate}}}
 		subs := ads.New()
-		subs.Watch("a")
+		subs.Watch("a", false)
 		subs.Opened()
 		var received []ads.Resource
 		for _, packed := range r.GetResources() {

@@ -3,6 +3,7 @@ package adsclient
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
@@ -49,6 +50,9 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 		}
 		for _, d := range a.Deliver {
 			t.versions[d.Name] = response.GetVersionInfo()
+		}
+		if t.Type == Clusters && len(a.Deliver) > 0 {
+			c.news = time.Now()
 		}
 		t.do(a, decoded, t.watchers)
 		c.reached()

@@ -34,7 +34,7 @@ func (t *topic) watch(name string, handle *watch) {
 	}
 	// What is known already is for the new watcher alone.
 	alone := map[string]map[*watch]bool{name: {handle: true}}
-	t.do(t.subs.Watch(name), nil, alone)
+	t.do(t.subs.Watch(name, time.Since(t.client.news) < onItsWay), nil, alone)
 	if t.watchers[name] == nil {
 		t.watchers[name] = make(map[*watch]bool)
 	}
@@ -124,7 +124,7 @@ func (t *topic) expired(timer ads.Timer) {
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)
-	if len(a.Fail) > 0 && !timer.Short { // else it was said before
+	if len(a.Fail) > 0 && !timer.Short { // else it was missing before
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
 		c.recorder.missing()
 	}

@@ -180,10 +180,14 @@ func prune() {
 	}
 }
 
-// idleSince returns when the channel lost its policy, zero where it has one or never had.
+// idleSince returns when the channel lost its policy, zero where it has one, never had, or was
+// closed: its sources are about to stop.
 func (c *Channel) idleSince() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed.IsZero() || IsClosed(c.owner) {
+		return time.Time{}
+	}
 	return c.closed
 }
 
