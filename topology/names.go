@@ -1,6 +1,9 @@
 package topology
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // member is a locality of a cluster.
 type member struct{ cluster, locality string }
@@ -9,8 +12,9 @@ type member struct{ cluster, locality string }
 type child struct {
 	name    string
 	members []member
-	// addresses holds the addresses of its endpoints, only where a locality is in
-	// several priorities: otherwise localities tell priorities apart.
+	// addresses holds whether there is a healthy endpoint at an address, for those of its
+	// endpoints. It is kept only where a locality is in several priorities: otherwise
+	// localities tell priorities apart.
 	addresses map[string]bool
 }
 
@@ -23,7 +27,8 @@ type childNames struct {
 }
 
 // assign returns the children for priorities, each given by its members, and the state
-// for the next update. It does not modify n. addresses returns those of a priority.
+// for the next update. It does not modify n. addresses returns those of a priority, as a
+// child has them.
 // From the first priority to the last, each takes the name of the child that had most
 // of its members, if the name is still free. Among equals that is the child that had
 // most of its addresses, where a locality was in several priorities, then the child
@@ -33,7 +38,10 @@ type childNames struct {
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
 //	        {a d} {b c}   ->  child0 {a d}, child1 {b c}
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
-func (n childNames) assign(priorities [][]member, addresses func(priority int) []string) ([]child, childNames) {
+//
+// Where a locality is or was in several priorities, those with more to keep come first: see
+// turns.
+func (n childNames) assign(priorities [][]member, addresses func(priority int) map[string]bool) ([]child, childNames) {
 	holders := make(map[member][]int)
 	for i, c := range n.last {
 		for _, m := range c.members {
@@ -41,37 +49,73 @@ func (n childNames) assign(priorities [][]member, addresses func(priority int) [
 		}
 	}
 	keep := repeats(priorities)
-	taken := make([]bool, len(n.last))
-	children := make([]child, 0, len(priorities))
+	compare := keep || slices.ContainsFunc(n.last, func(c child) bool { return c.addresses != nil })
+	children := make([]child, len(priorities))
 	for priority, members := range priorities {
-		c := child{members: members}
-		if keep {
-			c.addresses = make(map[string]bool)
-			for _, address := range addresses(priority) {
-				c.addresses[address] = true
-			}
+		children[priority].members = members
+		if compare {
+			children[priority].addresses = addresses(priority)
 		}
-		shared := func(i int) (count int) {
-			if n.last[i].addresses != nil {
-				for _, address := range addresses(priority) {
-					if n.last[i].addresses[address] {
-						count++
-					}
-				}
-			}
-			return count
-		}
-		if best := bestHolder(holders, taken, priority, members, shared); best >= 0 {
+	}
+	taken := make([]bool, len(n.last))
+	for _, priority := range n.turns(children, holders) {
+		c := &children[priority]
+		if best := n.bestHolder(c, priority, holders, taken); best >= 0 {
 			taken[best] = true
 			c.name = n.last[best].name
 		} else {
 			c.name = "child" + strconv.Itoa(n.next)
 			n.next++
 		}
-		children = append(children, c)
+	}
+	for i := range children {
+		if !keep {
+			children[i].addresses = nil
+		}
 	}
 	n.last = children
 	return children, n
+}
+
+// turns returns the order in which priorities take names: at first those with a healthy
+// endpoint at an address of before, then those with any, then the others. Otherwise one whose
+// endpoints all drain could take the name, and so the connections, of a priority below it
+// that has the same locality.
+func (n childNames) turns(children []child, holders map[member][]int) []int {
+	order, classes := make([]int, len(children)), make([]int, len(children))
+	for priority := range children {
+		order[priority], classes[priority] = priority, n.class(&children[priority], holders)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return classes[a] - classes[b] })
+	return order
+}
+
+func (n childNames) class(c *child, holders map[member][]int) int {
+	class := 2
+	for address, healthy := range c.addresses {
+		if !healthy {
+			continue
+		}
+		class = 1
+		for _, m := range c.members {
+			for _, i := range holders[m] {
+				if _, had := n.last[i].addresses[address]; had {
+					return 0
+				}
+			}
+		}
+	}
+	return class
+}
+
+// shared returns how many addresses of c another had, as far as it is known.
+func (c *child) shared(other *child) (count int) {
+	for address := range c.addresses {
+		if _, had := other.addresses[address]; had {
+			count++
+		}
+	}
+	return count
 }
 
 // repeats returns whether a member is in several priorities.
@@ -88,20 +132,21 @@ func repeats(priorities [][]member) bool {
 	return false
 }
 
-// bestHolder returns the index of the child whose name the priority takes, -1 for none.
-func bestHolder(holders map[member][]int, taken []bool, priority int, members []member, shared func(child int) int) int {
+// bestHolder returns the index of the child whose name c takes, which has the given priority,
+// -1 for none.
+func (n childNames) bestHolder(c *child, priority int, holders map[member][]int, taken []bool) int {
 	held := make([]int, len(taken))
-	for _, m := range members {
+	for _, m := range c.members {
 		for _, i := range holders[m] {
 			held[i]++
 		}
 	}
 	best := -1
-	for i, n := range held {
-		if n == 0 || taken[i] {
+	for i, count := range held {
+		if count == 0 || taken[i] {
 			continue
 		}
-		if best < 0 || n > held[best] || n == held[best] && closer(shared(i)-shared(best), i == priority) {
+		if best < 0 || count > held[best] || count == held[best] && closer(c.shared(&n.last[i])-c.shared(&n.last[best]), i == priority) {
 			best = i
 		}
 	}

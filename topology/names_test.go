@@ -29,13 +29,20 @@ func namesOf(children []child) string {
 	return strings.Join(names, " ")
 }
 
-// addressLists parses "1 2, 3": addresses 1 and 2 in priority 0, 3 in priority 1.
-func addressLists(text string) func(priority int) []string {
-	return func(priority int) []string { return strings.Fields(strings.Split(text, ",")[priority]) }
+// addressLists parses "1 2, 3-": addresses 1 and 2 in priority 0, 3, which drains, in priority 1.
+func addressLists(text string) func(priority int) map[string]bool {
+	return func(priority int) map[string]bool {
+		all := make(map[string]bool)
+		for _, field := range strings.Fields(strings.Split(text, ",")[priority]) {
+			address, drains := strings.CutSuffix(field, "-")
+			all[address] = !drains
+		}
+		return all
+	}
 }
 
 // nowhere are the addresses of priorities whose endpoints do not matter.
-func nowhere(int) []string { return nil }
+func nowhere(int) map[string]bool { return nil }
 
 // A locality may be in several priorities. Then the endpoints tell which of them moved:
 // what drains above them must not cost their connections.
@@ -46,6 +53,12 @@ func TestNamesFollowEndpointsOfOneLocality(t *testing.T) {
 		{"the first goes", "a, a", "1, 2", "a", "2", "child1"},
 		{"the second stays in its place", "a, a", "1, 2", "z, a", "9, 2", "child2 child1"},
 		{"they change places", "a, a", "1, 2", "a, a", "2, 1", "child1 child0"},
+		{"one that drains is put above the other", "z, a, a", "9, 1, 2-", "a, a, z", "2-, 1, 9", "child2 child1 child0"},
+		{"one that drains is put above the only one", "a", "1", "a, a", "2-, 1", "child1 child0"},
+		{"most of one drains above the rest", "a, a", "1 2 3, 4", "a, a, a", "2- 3-, 1, 4", "child2 child0 child1"},
+		{"one drains in its place", "a, a", "1, 2", "a, a", "1-, 2", "child0 child1"},
+		{"it comes back", "a, a", "1-, 2-", "a, a", "1, 2-", "child0 child1"},
+		{"a new one is put above, and one goes", "a, a", "1, 2", "a, a", "3, 1", "child1 child0"},
 		{"all endpoints are others", "a, a", "1, 2", "a, a", "3, 4", "child0 child1"},
 	} {
 		t.Run(test.title, func(t *testing.T) {
@@ -113,8 +126,9 @@ func TestNamesAreStable(t *testing.T) {
 		var before []string
 		gone := map[string]bool{}
 		for _, priorities := range rapid.SliceOfN(update, 1, 8).Draw(t, "updates") {
+			at := addressLists(strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"", "1", "1-", "2", "2- 3", "4"}), 6, 6).Draw(t, "addresses"), ","))
 			var children []child
-			children, names = names.assign(priorities, nowhere)
+			children, names = names.assign(priorities, at)
 			now := strings.Fields(namesOf(children))
 			for i, name := range now {
 				if gone[name] || slices.Contains(now[:i], name) {
@@ -127,15 +141,15 @@ func TestNamesAreStable(t *testing.T) {
 			before = now
 
 			grown := slices.Clone(priorities)
-			at := rapid.IntRange(0, len(grown)).Draw(t, "at")
+			where := rapid.IntRange(0, len(grown)).Draw(t, "where")
 			newcomer := member{"cluster", "newcomer"}
-			if at < len(grown) {
-				grown[at] = append([]member{newcomer}, grown[at]...)
+			if where < len(grown) {
+				grown[where] = append([]member{newcomer}, grown[where]...)
 			} else {
 				grown = append(grown, []member{newcomer})
 			}
 			for _, next := range [][][]member{priorities, grown} {
-				after, _ := names.assign(next, nowhere)
+				after, _ := names.assign(next, at)
 				if got := strings.Fields(namesOf(after))[:len(now)]; !slices.Equal(got, now) {
 					t.Fatalf("%v became %v with %v", now, got, next)
 				}

@@ -79,13 +79,13 @@ func split(cluster *endpointv3.ClusterLoadAssignment) []priority {
 	return priorities
 }
 
-// addresses returns the first address of each endpoint, whatever its health.
-func (p priority) addresses() []string {
-	var all []string
+// addresses returns the first address of each endpoint, and whether there is a healthy one.
+func (p priority) addresses() map[string]bool {
+	all := make(map[string]bool)
 	for _, locality := range p.localities {
 		for e := range locality.Endpoints() {
 			address, _ := dialable(e.lb.GetEndpoint().GetAddress())
-			all = append(all, address)
+			all[address] = all[address] || e.Healthy()
 		}
 	}
 	return all
@@ -99,7 +99,7 @@ func (t *Translator) build(priorities []priority) Tree {
 			members[i] = append(members[i], member{p.cluster.GetClusterName(), locality.Name})
 		}
 	}
-	children, names := t.names.assign(members, func(i int) []string { return priorities[i].addresses() })
+	children, names := t.names.assign(members, func(i int) map[string]bool { return priorities[i].addresses() })
 	t.names = names
 	prefix := ""
 	if t.Name != "" {
