@@ -226,7 +226,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		more := make(chan *endpointv3.ClusterLoadAssignment)
 		l.up("10.0.0.9", func(listener net.Listener) interface{ Stop() } { return adstest.Serve(listener, manage(more)) })
 		time.Sleep(20 * time.Second) // and then has not got one of the clusters
-		calls(conn, 50) // enough to eject the sick one, which takes a moment
+		calls(conn, 50)              // enough to eject the sick one, which takes a moment
 		if got := calls(conn, 200); got < 120 {
 			t.Errorf("%d of 200 calls were answered", got)
 		}

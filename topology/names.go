@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 )
@@ -31,16 +32,16 @@ type childNames struct {
 // child has them.
 // From the first priority to the last, each takes the name of the child that had most
 // of its members, if the name is still free. Among equals that is the child that had
-// most of its addresses, where a locality was in several priorities, then the child
-// that had the same priority before, then the highest:
+// the same priority before, then the highest:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
 //	        {a d} {b c}   ->  child0 {a d}, child1 {b c}
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
 //
-// Where a locality is or was in several priorities, those with more to keep come first: see
-// turns.
+// Where a locality was in several priorities, that is the child that had most of its
+// addresses, before all else. Where one is or was, priorities with more to keep come first:
+// see turns.
 func (n childNames) assign(priorities [][]member, addresses func(priority int) map[string]bool) ([]child, childNames) {
 	holders := make(map[member][]int)
 	for i, c := range n.last {
@@ -146,14 +147,13 @@ func (n childNames) bestHolder(c *child, priority int, holders map[member][]int,
 		if count == 0 || taken[i] {
 			continue
 		}
-		if best < 0 || count > held[best] || count == held[best] && closer(c.shared(&n.last[i])-c.shared(&n.last[best]), i == priority) {
-			best = i
+		if best >= 0 {
+			more := cmp.Or(cmp.Compare(c.shared(&n.last[i]), c.shared(&n.last[best])), cmp.Compare(count, held[best]))
+			if more < 0 || more == 0 && i != priority {
+				continue
+			}
 		}
+		best = i
 	}
 	return best
 }
-
-// closer decides whether the second of two children that had equally many of a
-// priority's members is closer to it: by how many more of its addresses that one had,
-// then by whether it had its place.
-func closer(more int, same bool) bool { return more > 0 || more == 0 && same }

@@ -57,6 +57,8 @@ func TestNamesFollowEndpointsOfOneLocality(t *testing.T) {
 		{"one that drains is put above the only one", "a", "1", "a, a", "2-, 1", "child1 child0"},
 		{"most of one drains above the rest", "a, a", "1 2 3, 4", "a, a, a", "2- 3-, 1, 4", "child2 child0 child1"},
 		{"one drains in its place", "a, a", "1, 2", "a, a", "1-, 2", "child0 child1"},
+		{"one drains, and the other gets a locality of it", "a b, a", "1 2, 3", "a b, a b", "1- 2-, 3 4", "child0 child1"},
+		{"one has new endpoints, and the other gets a locality of it", "a b, a", "1 2, 3", "a b, a b", "5 6, 3 4", "child0 child1"},
 		{"it comes back", "a, a", "1-, 2-", "a, a", "1, 2-", "child0 child1"},
 		{"a new one is put above, and one goes", "a, a", "1, 2", "a, a", "3, 1", "child1 child0"},
 		{"all endpoints are others", "a, a", "1, 2", "a, a", "3, 4", "child0 child1"},

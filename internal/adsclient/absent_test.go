@@ -38,6 +38,31 @@ func TestAbsentClusterIsBack(t *testing.T) {
 	})
 }
 
+// Likewise, where the cluster comes back while its channel is idle, so that nobody watches it, and
+// the channel wakes up just before the endpoints come.
+func TestAbsentClusterIsBackWhileNobodyWatchesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		catalogue := adstest.NewCatalogue(adstest.Cluster("b", "10.0.0.1:1"))
+		m := startManager(t, catalogue.Serve)
+		_, cancelB := m.watch("b")
+		defer cancelB()
+		cancelCluster := Watch(m.target(), Clusters, "a", new(notes), nil)
+		a, cancelA := m.watch("a")
+		pass(missingAfter + time.Second)
+		expect(t, "a", a.take(), "the server has no such resource")
+		cancelA()
+		cancelCluster()
+		catalogue.Set(adstest.EDS("a"))
+		synctest.Wait()
+		defer Watch(m.target(), Clusters, "a", new(notes), nil)()
+		again, cancelAgain := m.watch("a")
+		defer cancelAgain()
+		expect(t, "a", again.take())
+		catalogue.Set(adstest.Cluster("a", "10.0.0.1:1"))
+		expect(t, "a", again.take(), "a:1")
+	})
+}
+
 // If they do not come, it is said soon that there are none, and not counted once more.
 func TestAbsentClusterStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

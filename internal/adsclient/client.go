@@ -35,7 +35,7 @@ type client struct {
 	lost     *Outage   // why the server cannot be reached, nil while it can
 	renew    func()    // ends the current stream, or nil
 	ignored  string    // logged last: a type
-	news     time.Time // when clusters came last
+	news     time.Time // when clusters were sent last
 
 	ended atomic.Pointer[time.Time] // when a stream on which the server answered ended; nil while there is one
 }

@@ -51,7 +51,7 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 		for _, d := range a.Deliver {
 			t.versions[d.Name] = response.GetVersionInfo()
 		}
-		if t.Type == Clusters && len(a.Deliver) > 0 {
+		if t.Type == Clusters {
 			c.news = time.Now()
 		}
 		t.do(a, decoded, t.watchers)

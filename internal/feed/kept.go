@@ -199,10 +199,14 @@ func (s *store) renew(key any, what said, at time.Time) {
 	s.mu.Lock()
 	s.makeRoom(at)
 	e, there := s.entries[key]
-	if there && e.Value.(*entry).said.equal(what) {
+	if there {
 		old := e.Value.(*entry)
 		s.bytes -= old.said.size()
-		old.said.names = what.names.orLater(old.said.names, old.confirmed)
+		if old.said.equal(what) {
+			old.said.names = what.names.orLater(old.said.names, old.confirmed)
+		} else {
+			old.said.names = old.said.names.orLater(what.names, at)
+		}
 		s.bytes += old.said.size()
 	}
 	room := len(s.entries) < keptEntries && s.bytes+what.size() <= keptBytes

@@ -125,7 +125,7 @@ func (f *Feed) part(before []*slot, m Mechanism) *slot {
 				f.touch(p)
 			}
 			return p
-		case heir == nil:
+		case heir == nil || p.phase == answered && !p.inherited: // the later knows more
 			heir = p
 		}
 	}

@@ -131,3 +131,31 @@ func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
 		c.close()
 	})
 }
+
+// A cluster is edited twice while another part of the list has not answered, so that the first
+// edit is not in use yet. What was found then counts, where the name cannot be looked up later.
+func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &edits{}
+		c := open(t, over(e))
+		defer c.close()
+		name := e.edit(t, 1)
+		_ = name[0].say("10.0.0.1:1")
+		c.expect(t, "10.0.0.1:1")
+		slow := unsaid(1)
+		list := func(weight, names int) []*spoken {
+			name := unsaid(names)
+			e.Parts([]discovery.Part{{Name: "x", Source: strictOf(t, weight, name)}, {Name: "slow", Source: slow[0]}})
+			return name
+		}
+		name = list(2, 2) // the name b is new
+		_ = name[0].say("10.0.0.1:1")
+		_ = name[1].say("10.0.0.2:1")
+		time.Sleep(time.Second)
+		name = list(3, 2)
+		_ = name[0].say("10.0.0.1:1")
+		name[1].Fail(errDown)
+		time.Sleep(time.Minute)
+		c.expect(t, "10.0.0.1:1 10.0.0.2:1")
+	})
+}

@@ -70,3 +70,26 @@ func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 		three.close()
 	})
 }
+
+// What a channel knows of a name stays known where another, which could not look it up, has
+// answered without it.
+func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
+	sharing(t, 2, func(t *testing.T, open func() *channel) {
+		one := open()
+		_ = one.name[0].say("10.0.0.1:1")
+		_ = one.name[1].say("10.0.0.2:1")
+		time.Sleep(2 * time.Hour)
+		two := open()
+		_ = two.name[0].say("10.0.0.1:1")
+		two.name[1].Fail(errDown)
+		time.Sleep(10 * time.Second)
+		two.close()
+		one.close()
+		time.Sleep(time.Minute)
+		three := open()
+		_ = three.name[0].say("10.0.0.3:1")
+		three.name[1].Fail(errDown)
+		three.expect(t, "10.0.0.3:1 10.0.0.2:1")
+		three.close()
+	})
+}
