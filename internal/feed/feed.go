@@ -116,10 +116,10 @@ func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 	if err := f.checkServiceConfig(); err != nil {
 		return nil, err
 	}
-	f.live = live.New(config.Target, f.sources)
 	for i, m := range config.Mechanisms {
 		f.slots = append(f.slots, newSlot(m, config.prefix(i)))
 	}
+	f.live = live.New(config.Target, f.sources) // which may be asked from now on
 	if len(f.slots) > 1 {
 		f.timer = time.AfterFunc(f.patience(), f.losePatience)
 	}

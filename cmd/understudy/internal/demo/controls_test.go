@@ -255,3 +255,23 @@ func TestThePageEndsWithTheDemo(t *testing.T) {
 	}
 	io.Copy(io.Discard, response.Body) // ends
 }
+
+// A request that comes as the demo ends starts no backend, which nobody would stop.
+func TestNothingIsDoneAfterTheEnd(t *testing.T) {
+	st, server := stageForTest(t)
+	st.end()
+	st.cluster.stop()
+	for _, form := range []url.Values{{"do": {"restore"}, "to": {"priority 0"}}, {"do": {"hang"}, "to": {"priority 0"}}} {
+		if code, body, _ := ask(t, http.MethodPost, server.URL+"/do", form); code != http.StatusBadRequest || !strings.Contains(body, "has ended") {
+			t.Errorf("%v: %d %s, want that the demo has ended", form, code, body)
+		}
+	}
+	if code, body, _ := ask(t, http.MethodGet, server.URL+"/", nil); code != http.StatusInternalServerError || !strings.Contains(body, "has ended") {
+		t.Errorf("the page: %d %s, want that the demo has ended", code, body)
+	}
+	for _, s := range st.cluster.spots {
+		if s.alive() {
+			t.Errorf("%s is alive", s.address)
+		}
+	}
+}

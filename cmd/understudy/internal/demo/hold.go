@@ -27,7 +27,9 @@ func Hold(ctx context.Context, opts Options) error {
 	logged := discovery.WithLogger(slog.New(slog.NewTextHandler(opts.Progress, nil)))
 	return withCluster(ctx, opts, []discovery.Option{logged}, func(c *cluster, cc *grpc.ClientConn) error {
 		defer keepCalling(ctx, cc)()
-		return servePage(ctx, opts, newPage(&stage{cluster: c}))
+		st := &stage{cluster: c}
+		defer st.end()
+		return servePage(ctx, opts, newPage(st))
 	})
 }
 

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ type stage struct {
 	mu      sync.Mutex
 	cluster *cluster
 	said    string // what was done last, and when
+	ended   bool
 }
 
 // verb is something that can be done to backends.
@@ -114,9 +116,31 @@ func (c *cluster) groups() []*group {
 	return all
 }
 
+var errEnded = errors.New("the demo has ended")
+
+// enter takes the lock, unless the stage has ended.
+func (st *stage) enter() error {
+	st.mu.Lock()
+	if st.ended {
+		st.mu.Unlock()
+		return errEnded
+	}
+	return nil
+}
+
+// end waits for what is being done, and has nothing done later: a request that comes as the
+// demo ends would start a backend that nobody stops.
+func (st *stage) end() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.ended = true
+}
+
 // act does what a form asks for to the backends of a group, and returns its place.
 func (st *stage) act(form url.Values) (place string, err error) {
-	st.mu.Lock()
+	if err := st.enter(); err != nil {
+		return "", err
+	}
 	defer st.mu.Unlock()
 	what, to := form.Get("do"), form.Get("to")
 	v := slices.IndexFunc(verbs, func(v verb) bool { return v.Name == what })
@@ -142,7 +166,9 @@ const mostWeight = 1000
 
 // setWeights gives the localities and endpoints the weights of a form, all or none.
 func (st *stage) setWeights(form url.Values) error {
-	st.mu.Lock()
+	if err := st.enter(); err != nil {
+		return err
+	}
 	defer st.mu.Unlock()
 	weights := map[string]uint32{}
 	for _, g := range st.cluster.groups() {
@@ -186,7 +212,9 @@ func (st *stage) say(what string) {
 
 // look calls show with the groups and what was said last, while nothing changes.
 func (st *stage) look(show func(groups []*group, said string) error) error {
-	st.mu.Lock()
+	if err := st.enter(); err != nil {
+		return err
+	}
 	defer st.mu.Unlock()
 	return show(st.cluster.groups(), st.said)
 }
