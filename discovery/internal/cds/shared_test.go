@@ -47,6 +47,15 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	})
 }
 
+// expectRemembered expects that a channel that cannot look b up has what b had.
+func expectRemembered(t *testing.T, c *channel) {
+	t.Helper()
+	_ = c.name[0].say("10.0.0.3:1")
+	c.name[1].Fail(errDown)
+	c.expect(t, "10.0.0.3:1 10.0.0.2:1")
+	c.close()
+}
+
 // Of two channels, the one that closes last may be the one that could not look a name up for
 // long. What the other knew of it stays.
 func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
@@ -63,11 +72,7 @@ func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 		two.close()
 		one.close()
 		time.Sleep(time.Minute)
-		three := open()
-		_ = three.name[0].say("10.0.0.3:1")
-		three.name[1].Fail(errDown)
-		three.expect(t, "10.0.0.3:1 10.0.0.2:1")
-		three.close()
+		expectRemembered(t, open())
 	})
 }
 
@@ -86,10 +91,6 @@ func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
 		two.close()
 		one.close()
 		time.Sleep(time.Minute)
-		three := open()
-		_ = three.name[0].say("10.0.0.3:1")
-		three.name[1].Fail(errDown)
-		three.expect(t, "10.0.0.3:1 10.0.0.2:1")
-		three.close()
+		expectRemembered(t, open())
 	})
 }
