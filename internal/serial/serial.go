@@ -17,9 +17,10 @@ import (
 // background counts the goroutines that run events, for all serializers.
 var background atomic.Int64
 
-// Background returns how many goroutines of this process's serializers run events.
-// Where it is 0, policies do things only on the stacks of callers and timers. A program
-// that simulates a channel thereby knows when its policies have settled.
+// Background returns how many goroutines of this process's serializers run events: those
+// that queueing starts, and those of timers. Where it is 0, policies do things only on the
+// stacks of callers. A program that simulates a channel thereby knows when its policies
+// have settled.
 func Background() int { return int(background.Load()) }
 
 // Serializer runs events one at a time, in the order in which they were queued. The

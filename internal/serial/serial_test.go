@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestDoReturnsWhenAppliedAndKeepsTheOrder(t *testing.T) {
@@ -174,6 +175,33 @@ func TestBackgroundCountsUntilAllIsDone(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		below.Do(func() { below.Enqueue(func() {}) })
+		synctest.Wait()
+		if got := Background() - before; got != 0 {
+			t.Errorf("%d goroutines run events after all", got)
+		}
+	})
+}
+
+// A timer's event runs on the timer's goroutine, and what others queue meanwhile does, too.
+func TestBackgroundCountsTheRunOfATimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := Background()
+		var s Serializer
+		var timer Timer
+		release := make(chan struct{})
+		timer.Start(&s, time.Second, func() { <-release })
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := Background() - before; got != 1 {
+			t.Errorf("%d goroutines run events while a timer's event does", got)
+		}
+		s.Enqueue(func() { <-release })
+		release <- struct{}{}
+		synctest.Wait()
+		if got := Background() - before; got != 1 {
+			t.Errorf("%d goroutines run events while one waits that was queued meanwhile", got)
+		}
+		close(release)
 		synctest.Wait()
 		if got := Background() - before; got != 0 {
 			t.Errorf("%d goroutines run events after all", got)

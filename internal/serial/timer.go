@@ -13,6 +13,8 @@ func (t *Timer) Start(s *Serializer, after time.Duration, fired func()) {
 	t.Stop()
 	var own *time.Timer
 	own = time.AfterFunc(after, func() {
+		background.Add(1) // this goroutine also runs what others queue meanwhile
+		defer background.Add(-1)
 		s.Run(func() {
 			if t.current == own {
 				t.current = nil
