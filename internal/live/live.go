@@ -4,6 +4,8 @@
 package live
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -61,10 +63,13 @@ type Channel struct {
 	closed  time.Time       // when it was, zero while there is one
 }
 
+// all are the channels of this process. Opening or closing one looks at no other, but for
+// the few that lost their root.
 var all struct {
 	mu       sync.Mutex
 	next     uint64
-	channels []*Channel
+	channels map[*Channel]struct{}
+	rootless []*Channel // those that lost their root, in that order
 }
 
 // New returns a channel that is known until both its sources and its root are gone;
@@ -78,7 +83,10 @@ func New(target string, sources func() []Source) *Channel {
 	defer all.mu.Unlock()
 	all.next++
 	c.ID = all.next
-	all.channels = append(all.channels, c)
+	if all.channels == nil {
+		all.channels = make(map[*Channel]struct{})
+	}
+	all.channels[c] = struct{}{}
 	return c
 }
 
@@ -104,14 +112,9 @@ func (c *Channel) Attach(root, owner any) {
 	c.mu.Lock()
 	c.root, c.owner, c.closed = root, owner, time.Time{}
 	c.mu.Unlock()
-	if owner == nil {
-		return
-	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.channels = slices.DeleteFunc(all.channels, func(other *Channel) bool {
-		return other != c && other.isClosed(owner)
-	})
+	forget(func(other *Channel) bool { return owner != nil && other.isClosed(owner) })
 }
 
 func (c *Channel) isClosed(owner any) bool {
@@ -128,7 +131,15 @@ func (c *Channel) Retire(tree any) {
 	c.mu.Lock()
 	c.root, c.tree, c.closed = nil, tree, time.Now()
 	c.mu.Unlock()
-	prune()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if _, known := all.channels[c]; known {
+		all.rootless = append(all.rootless, c)
+	}
+	c.forgetIfGone()
+	if len(all.rootless) > 2*mostIdle { // not at each, so that one costs little
+		prune()
+	}
 }
 
 // Stop notes that there are no sources any more. What was wrong with them then is shown as
@@ -149,7 +160,9 @@ func (c *Channel) Stop() {
 		c.sources, c.last = nil, last
 	}
 	c.mu.Unlock()
-	prune()
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	c.forgetIfGone()
 }
 
 // gone returns whether there is nothing left to show, because the channel was closed, or was
@@ -160,35 +173,57 @@ func (c *Channel) gone(now time.Time) bool {
 	return c.root == nil && c.sources == nil && (c.closed.IsZero() || now.Sub(c.closed) > idleFor || IsClosed(c.owner))
 }
 
-// prune forgets channels that are gone, and where there are too many without a policy those
-// that lost theirs first.
-func prune() {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	now := time.Now()
-	all.channels = slices.DeleteFunc(all.channels, func(c *Channel) bool { return c.gone(now) })
-	since := make(map[*Channel]time.Time)
-	var idle []*Channel
-	for _, c := range all.channels {
-		if at := c.idleSince(); !at.IsZero() {
-			idle, since[c] = append(idle, c), at
-		}
-	}
-	if more := len(idle) - mostIdle; more > 0 {
-		slices.SortStableFunc(idle, func(a, b *Channel) int { return since[a].Compare(since[b]) })
-		all.channels = slices.DeleteFunc(all.channels, func(c *Channel) bool { return slices.Contains(idle[:more], c) })
+// forgetIfGone forgets the channel if nothing is left to show. all.mu is held.
+func (c *Channel) forgetIfGone() {
+	if c.gone(time.Now()) {
+		forget(func(other *Channel) bool { return other == c })
+		delete(all.channels, c) // it may never have had a root
 	}
 }
 
-// idleSince returns when the channel lost its policy, zero where it has one, never had, or was
-// closed: its sources are about to stop.
-func (c *Channel) idleSince() time.Time {
+// forget forgets those of the rootless channels for which is returns true, and takes those
+// that have a root again from their list. all.mu is held.
+func forget(is func(*Channel) bool) {
+	all.rootless = slices.DeleteFunc(all.rootless, func(c *Channel) bool {
+		if is(c) {
+			delete(all.channels, c)
+			return true
+		}
+		return c.hasRoot()
+	})
+}
+
+func (c *Channel) hasRoot() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed.IsZero() || IsClosed(c.owner) {
-		return time.Time{}
+	return c.root != nil
+}
+
+// prune forgets channels that are gone, and where too many are idle those that became so
+// first. all.mu is held.
+func prune() {
+	now := time.Now()
+	forget(func(c *Channel) bool { return c.gone(now) })
+	idle := 0
+	for _, c := range all.rootless {
+		if c.isIdle() {
+			idle++
+		}
 	}
-	return c.closed
+	forget(func(c *Channel) bool {
+		if idle <= mostIdle || !c.isIdle() {
+			return false
+		}
+		idle--
+		return true
+	})
+}
+
+// isIdle reports whether the channel has lost its policy and was not closed.
+func (c *Channel) isIdle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.closed.IsZero() && !IsClosed(c.owner)
 }
 
 // View is what is known of a channel at one moment.
@@ -204,9 +239,9 @@ type View struct {
 
 // Channels returns what is known of all channels, the oldest first.
 func Channels() []View {
-	prune()
 	all.mu.Lock()
-	channels := slices.Clone(all.channels)
+	prune()
+	channels := slices.SortedFunc(maps.Keys(all.channels), func(a, b *Channel) int { return cmp.Compare(a.ID, b.ID) })
 	all.mu.Unlock()
 	views := make([]View, 0, len(channels))
 	for _, c := range channels {
