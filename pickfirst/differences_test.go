@@ -73,18 +73,22 @@ func TestDifferencesByHand(t *testing.T) {
 			},
 			"[], error", "[], no error",
 		}, {
-			"connection that ends within a second",
+			"second connection in a row that ends within a second",
 			func(r *recorder) error {
 				r.Update([]string{"a"}, false)
-				for _, now := range []core.State{core.Connecting, core.Ready, core.Idle} {
-					r.Report("a", now, nil)
+				for range 2 {
+					for _, now := range []core.State{core.Connecting, core.Ready, core.Idle} {
+						r.Report("a", now, nil)
+					}
+					r.ExitIdle()
 				}
-				r.ExitIdle()
 				return nil
 			},
-			"[publish CONNECTING connect a publish READY a resolve publish IDLE publish CONNECTING " +
+			"[publish CONNECTING connect a publish READY a resolve publish IDLE publish CONNECTING connect a " +
+				"publish READY a resolve publish IDLE publish CONNECTING " +
 				"publish TRANSIENT_FAILURE: the connection ended within 1s of its handshake resolve], no error",
-			"[publish CONNECTING connect a publish READY a publish IDLE publish CONNECTING connect a], no error",
+			"[publish CONNECTING connect a publish READY a publish IDLE publish CONNECTING connect a " +
+				"publish READY a publish IDLE publish CONNECTING connect a], no error",
 		}, {
 			"no subchannel can be made",
 			func(r *recorder) error {

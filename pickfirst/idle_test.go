@@ -152,6 +152,33 @@ func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	})
 }
 
+// A62: a connection that breaks is made again when somebody asks, however soon it broke.
+func TestChannelForgivesOneShortConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		down := w.up()
+		dials := 0
+		diesOnce := func(ctx context.Context, address string) (net.Conn, error) {
+			conn, err := w.dial(ctx, address)
+			if dials++; err == nil && dials == 1 {
+				time.AfterFunc(20*time.Millisecond, func() { conn.Close() })
+			}
+			return conn, err
+		}
+		cc, _ := dial(t, []string{"a"}, grpc.WithContextDialer(diesOnce))
+		began := time.Now()
+		for range 20 {
+			wantCall(t, cc, "bufconn")
+			pass(30 * time.Millisecond)
+		}
+		if took := time.Since(began); took != 600*time.Millisecond || dials != 2 {
+			t.Errorf("20 calls took %v and %d connections, want 600 ms and 2", took, dials)
+		}
+		cc.Close()
+		down()
+	})
+}
+
 // A server that accepts connections and closes each soon after the handshake is connected
 // to with gRPC's backoff, however many calls ask for it.
 func TestChannelBacksOffFromACrashLoop(t *testing.T) {
@@ -170,9 +197,9 @@ func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 			_, _ = call(cc)
 			pass(100 * time.Millisecond)
 		}
-		// After 1 s, 1.6 s, 2.56 s and so on, each ±20 %.
-		if n := len(w.dialled()); n < 6 || n > 10 {
-			t.Errorf("dialled %d times in a minute, want about 8 times", n)
+		// The second at once, then after 1 s, 1.6 s, 2.56 s and so on, each ±20 %.
+		if n := len(w.dialled()); n < 7 || n > 11 {
+			t.Errorf("dialled %d times in a minute, want about 9 times", n)
 		}
 		cc.Close()
 		down()

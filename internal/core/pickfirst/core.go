@@ -13,9 +13,10 @@ import (
 // beside it (gRFC A61, "Connection Attempt Delay").
 const AttemptDelay = 250 * time.Millisecond
 
-// ShortLived is how long a connection stands at least after its handshake that is no
-// failed attempt. One that ends sooner is tried again with backoff, which is not in A62:
-// clients of a server that accepts and dies would else connect to it as fast as they can.
+// ShortLived is how long a connection stands at least after its handshake that is not
+// short-lived. The first that ends sooner is made again when somebody asks, as A62 says of
+// any. From the second in a row on there is a backoff, which is not in A62: clients of a
+// server that accepts and dies would otherwise connect to it as fast as they can.
 const ShortLived = time.Second
 
 // ErrShortLived is the error of an address whose connection ended so soon.

@@ -55,12 +55,13 @@ type network struct {
 	history []string
 
 	since map[string]time.Duration // when connections were made
-	ended map[string]time.Duration // when those ended last that did not stand for a second
+	short map[string]bool          // whose last connection did not stand for a second
+	ended map[string]time.Duration // when the second in a row of those ended, or a later one
 }
 
 func newNetwork(health bool) *network {
 	return &network{target: newTarget(), health: health, states: map[string]core.State{}, asked: map[string]bool{},
-		since: map[string]time.Duration{}, ended: map[string]time.Duration{}}
+		since: map[string]time.Duration{}, ended: map[string]time.Duration{}, short: map[string]bool{}}
 }
 
 // apply carries e out and returns the lines of history that it made, itself first.
@@ -102,6 +103,7 @@ func (n *network) apply(e event) []string {
 			delete(n.states, address)
 			delete(n.asked, address)
 			delete(n.ended, address)
+			delete(n.short, address)
 		}
 	}
 	lines := append([]string{line}, did...)
@@ -109,15 +111,24 @@ func (n *network) apply(e event) []string {
 	return lines
 }
 
-// noteEnd notes when a connection is made, and when one ends that was short-lived.
+// noteEnd notes when a connection is made, and when one ends that was the second in a row
+// to be short-lived, or a later one.
 func (n *network) noteEnd(address string, now core.State) {
-	switch before := n.states[address]; {
+	before := n.states[address]
+	switch {
 	case now == core.Ready:
 		n.since[address] = n.now
-	case now == core.Idle && (before == core.Connecting || before == core.Ready && n.now < n.since[address]+time.Second):
-		n.ended[address] = n.now
-	case now == core.Idle:
+	case now != core.Idle:
+	case before == core.Connecting, before == core.Ready && n.now < n.since[address]+time.Second:
+		if n.short[address] {
+			n.ended[address] = n.now
+		}
+		n.short[address] = true
+	default:
 		delete(n.ended, address)
+		if before == core.Ready {
+			delete(n.short, address)
+		}
 	}
 }
 

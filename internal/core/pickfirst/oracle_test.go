@@ -186,12 +186,12 @@ func neverStuck(n *network, _ string, _ []string) error {
 	return fmt.Errorf("nothing is under way")
 }
 
-// backsOff: an address whose connection ended within a second is not connected to again
-// for as long as gRPC's shortest backoff.
+// backsOff: an address of which two connections in a row, or more, ended within a second is
+// not connected to again for as long as gRPC's shortest backoff.
 func backsOff(n *network, _ string, lines []string) error {
 	for address, at := range n.ended {
 		if slices.Contains(lines, "connect "+address) && n.now < at+800*time.Millisecond {
-			return fmt.Errorf("%s is tried again %v after its connection ended soon", address, n.now-at)
+			return fmt.Errorf("%s is tried again %v after its connections ended soon", address, n.now-at)
 		}
 	}
 	return nil

@@ -60,16 +60,18 @@ func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	return c.take()
 }
 
-// ended handles the end of a connection. After one that was short-lived the subchannel is
-// one whose attempt has failed, until its backoff ends.
+// ended handles the end of a connection. From the second in a row that was short-lived, the
+// subchannel is one whose attempt has failed, until its backoff ends.
 func (c *Core) ended(i int, stood bool) {
 	sub := &c.subs[i]
 	if stood {
 		sub.short = 0
 		return
 	}
-	c.add(Action{Kind: Backoff, Index: i, Count: int(sub.short)})
-	sub.state, sub.err = TransientFailure, ErrShortLived
+	if sub.short > 0 {
+		c.add(Action{Kind: Backoff, Index: i, Count: int(sub.short) - 1})
+		sub.state, sub.err = TransientFailure, ErrShortLived
+	}
 	if sub.short < math.MaxUint8 {
 		sub.short++
 	}
