@@ -60,3 +60,55 @@ func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
 		}
 	})
 }
+
+// twoConnections has two localities of one connection each in its first priority.
+const twoConnections = `{"priorities": ["p0", "p1"], "children": {
+	"p0": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
+		"hangs": {"weight": 1, "childPolicy": [{"understudy_pick_first": {}}]},
+		"works": {"weight": 1, "childPolicy": [{"understudy_pick_first": {}}]}}}}]}}]},
+	"p1": {"config": [{"understudy_pick_first": {}}]}}}`
+
+// One locality's server does not answer. The other one's ends its connection on purpose: it
+// is connected to again at once, and the calls stay in the priority.
+func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		builder := balancer.Get(priority.Name)
+		config, err := builder.(balancer.ConfigParser).ParseConfig([]byte(twoConnections))
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy := builder.Build(cc, balancer.BuildOptions{})
+		defer policy.Close()
+		endpoint := func(address string, path ...string) resolver.Endpoint {
+			return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
+		}
+		if err = policy.UpdateClientConnState(balancer.ClientConnState{
+			BalancerConfig: config,
+			ResolverState: resolver.State{Endpoints: []resolver.Endpoint{
+				endpoint("hangs", "p0", "hangs"), endpoint("works", "p0", "works"), endpoint("backup", "p1"),
+			}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		cc.SubConn("hangs").Report(connectivity.Connecting, nil)
+		works := cc.SubConn("works")
+		report := func(state connectivity.State) {
+			works.Report(state, nil)
+			synctest.Wait()
+		}
+		report(connectivity.Connecting)
+		report(connectivity.Ready)
+		time.Sleep(5 * time.Second)
+		report(connectivity.Idle)
+		if n := works.Connects(); n != 2 {
+			t.Errorf("asked to connect %d times, want 2: nobody else will ask", n)
+		}
+		report(connectivity.Connecting)
+		report(connectivity.Ready)
+		if got := lbtest.Pick(cc.State()); got != "works" || cc.SubConn("backup") != nil {
+			t.Errorf("a call goes to %s, want works, and no connection to the backup", got)
+		}
+	})
+}

@@ -10,9 +10,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A child that is IDLE beside one that is READY gets no calls that would make it connect.
-// While nothing is READY, it waits for a call.
-func TestAnIdleChildBesideAReadyOneIsWoken(t *testing.T) {
+// A child that is IDLE beside one that is READY or CONNECTING gets no calls that would make
+// it connect. Beside children that have failed it waits for a call.
+func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1 c=1", "")
 		b := h.builder.Get("b")
@@ -21,13 +21,16 @@ func TestAnIdleChildBesideAReadyOneIsWoken(t *testing.T) {
 			state connectivity.State
 			want  int // how often b has been woken
 		}{
-			{"b", connectivity.Idle, 0},
-			{"a", connectivity.Connecting, 0},
-			{"a", connectivity.Ready, 1},
-			{"c", connectivity.Ready, 1},
+			{"b", connectivity.Idle, 1}, // the others are CONNECTING
 			{"b", connectivity.Connecting, 1},
-			{"b", connectivity.Ready, 1},
-			{"b", connectivity.Idle, 2},
+			{"a", connectivity.TransientFailure, 1},
+			{"c", connectivity.TransientFailure, 1},
+			{"b", connectivity.Idle, 1},
+			{"a", connectivity.Ready, 2},
+			{"c", connectivity.Ready, 2},
+			{"b", connectivity.Connecting, 2},
+			{"b", connectivity.Ready, 2},
+			{"b", connectivity.Idle, 3},
 		} {
 			h.report(step.child, step.state)
 			if n := b.ExitIdles(); n != step.want {
@@ -37,8 +40,8 @@ func TestAnIdleChildBesideAReadyOneIsWoken(t *testing.T) {
 		h.update("a=1", `, "removedChildRetention": "60s"`)
 		b.Report(connectivity.Idle, nil)
 		synctest.Wait()
-		if n := b.ExitIdles(); n != 2 {
-			t.Errorf("b is not configured any more, and was woken %d times, want 2", n)
+		if n := b.ExitIdles(); n != 3 {
+			t.Errorf("b is not configured any more, and was woken %d times, want 3", n)
 		}
 	})
 }
@@ -49,14 +52,14 @@ func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
 	for _, now := range []struct {
 		of   connectivity.State // c, after the update
 		want int                // how often a is woken
-	}{{connectivity.Connecting, 0}, {connectivity.Ready, 1}} {
+	}{{connectivity.TransientFailure, 0}, {connectivity.Connecting, 1}, {connectivity.Ready, 1}} {
 		t.Run(now.of.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, h *harness) {
 				h.update("a=1 b=1 c=1", "")
 				h.report("c", connectivity.Ready)
 				h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 					s.Report(map[string]connectivity.State{
-						"a": connectivity.Idle, "b": connectivity.Connecting, "c": now.of,
+						"a": connectivity.Idle, "b": now.of, "c": now.of,
 					}[s.ID()], nil)
 					return nil
 				}

@@ -28,6 +28,8 @@ var targetRows = []row{
 	}},
 	{"w-wake", targets, []step{
 		{command: "update a=1 b=1"},
+		{command: "report a IDLE"}, // b is CONNECTING
+		{"ask a", "a: 1 updates, 1 to exit idle, 0 errors", "a: 1 updates, 0 to exit idle, 0 errors"},
 		{command: "report a READY"},
 		{command: "report b IDLE", ours: "READY a; children a b"},
 		{"ask b", "b: 1 updates, 1 to exit idle, 0 errors", "b: 1 updates, 0 to exit idle, 0 errors"},

@@ -192,9 +192,9 @@ func (m *targetModel) state() string {
 	return failed
 }
 
-// wake tells children to connect that are IDLE beside one that is READY.
+// wake tells children to connect that are IDLE beside one that is READY or CONNECTING.
 func (m *targetModel) wake() {
-	if m.rows["w-wake"] || m.state() != ready {
+	if state := m.state(); m.rows["w-wake"] || state != ready && state != connecting {
 		return
 	}
 	for _, c := range m.children {

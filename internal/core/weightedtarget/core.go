@@ -193,11 +193,11 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// Wake returns the configured children that are IDLE while another one is READY, sorted.
-// They are to be told to connect: no call would reach them, and make them connect. Each is
-// returned once for each of its reports.
+// Wake returns the configured children that are IDLE while another one is READY or
+// CONNECTING, sorted. They are to be told to connect: calls go to the READY ones, or wait, and
+// so would make none of these connect. Each is returned once for each of its reports.
 func (c *Core) Wake() []string {
-	if c.State() != Ready {
+	if all := c.State(); all != Ready && all != Connecting {
 		return nil
 	}
 	idle := slices.DeleteFunc(c.In(Idle), func(name string) bool { return c.children[name].woken })
