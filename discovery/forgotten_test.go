@@ -89,24 +89,6 @@ func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	}
 }
 
-// Nor do they where that one could not be built, since a later part of it could not be started.
-func TestResolversOfKeptPartsHoldNoChannelThatWasNotBuilt(t *testing.T) {
-	by, told := &asking{}, false
-	b := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Name: "one", Source: splitting{t, by, &told}, Authority: "whole"}, {Name: "two", Source: &scripted{refuses: "no"}}}, nil
-	})
-	gone := make(chan struct{})
-	func() {
-		cc := &channel{}
-		if _, err := b.Build(target("x:///y"), cc, resolver.BuildOptions{}); err == nil {
-			t.Error("the channel is built")
-		}
-		runtime.AddCleanup(cc, func(int) { close(gone) }, 0)
-	}()
-	awaitGone(t, gone)
-	runtime.KeepAlive(b)
-}
-
 // awaitGone waits until the garbage collector has closed gone.
 func awaitGone(t *testing.T, gone <-chan struct{}) {
 	t.Helper()

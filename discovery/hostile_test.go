@@ -37,17 +37,46 @@ func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 	})
 }
 
-func TestASourceThatDoesNotStartClosesTheOthers(t *testing.T) {
-	cc, good := &channel{}, &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
-	_, err := of([]discovery.Part{{Name: "a", Source: good}, {Name: "b", Source: &scripted{refuses: "no such thing"}}}).
-		Build(target("x:///y"), cc, resolver.BuildOptions{})
-	if err == nil || err.Error() != `x: part 2, "b": no such thing` {
-		t.Errorf("Build = %v, want the part and its reason", err)
+// A source that cannot be started fails its part, and takes nothing from the others. If it is
+// the only one, the channel cannot be built.
+func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
+	bad := &scripted{refuses: "no such thing"}
+	good := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
+	for name, parts := range map[string][]discovery.Part{
+		"first": {{Name: "b", Source: bad}, {Name: "a", Source: good}},
+		"last":  {{Name: "a", Source: good}, {Name: "b", Source: bad}},
+	} {
+		cc, warned := &channel{}, logged.Count("x: b: no such thing")
+		r := build(t, of(parts), cc)
+		if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
+			t.Errorf("%s: channel saw %q, want %q", name, got, want)
+		}
+		if logged.Count("x: b: no such thing") != warned+1 {
+			t.Errorf("%s: the log does not have the reason once", name)
+		}
+		r.Close()
 	}
-	good.say("10.0.0.2:1")
-	good.Fail(errors.New("late"))
-	if seen := cc.take(); seen != "" || good.closed != 1 {
-		t.Errorf("the channel saw %q, the first source was closed %d times; want nothing, and once", seen, good.closed)
+	cc := &channel{}
+	if _, err := one(bad).Build(target("x:///y"), cc, resolver.BuildOptions{}); err == nil || err.Error() != "x: no such thing" {
+		t.Errorf("Build = %v, want the reason", err)
+	}
+	r := build(t, of([]discovery.Part{{Name: "a", Source: bad}, {Name: "b", Source: bad}}), cc)
+	defer r.Close()
+	if got, want := cc.take(), "error x: no part has an address: a: no such thing; b: no such thing"; got != want {
+		t.Errorf("channel saw %q, want %q", got, want)
+	}
+}
+
+// What was known before a channel was idle is used where its source then cannot be started.
+func TestASourceThatDoesNotStartAgain(t *testing.T) {
+	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
+	b, cc := one(s), &channel{}
+	build(t, b, cc).Close()
+	before := cc.take()
+	s.refuses = "no such thing any more"
+	defer build(t, b, cc).Close()
+	if got := cc.take(); got != before {
+		t.Errorf("channel saw %q, want %q again", got, before)
 	}
 }
 

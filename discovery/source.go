@@ -24,8 +24,9 @@ type Answer = topology.Answer
 type Source interface {
 	// Start begins to look for endpoints, and returns at once. It may call r from
 	// inside; that takes effect when all sources of the channel have been started. An
-	// error means a mistake in the target or an option, and fails each call until the
-	// channel is closed. A problem that may pass goes to r.Fail.
+	// error means a mistake in the target or an option. It is the failure of this part, for
+	// which Start is not called again until the channel has been idle; the other parts go on.
+	// A problem that may pass goes to r.Fail.
 	//
 	// The same Source is started again, after Watch.Close, when an idle channel is used
 	// again.

@@ -1,21 +1,16 @@
 package eds
 
 import (
-	"errors"
 	"math/rand/v2"
-	"syscall"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/adsclient"
 	"github.com/understudy-lb/understudy/internal/backoff"
 )
 
-// mayPass returns whether err is the system's, which says that a file cannot be read: there
-// are too few descriptors, or its volume is not there. A mistake in what was read stays.
-func mayPass(err error) bool {
-	_, system := errors.AsType[syscall.Errno](err)
-	return system
-}
+// fileError says what is wrong with a file, or with what was read from one. It may pass: the
+// file may be in the middle of being written, or its volume not there yet.
+type fileError struct{ error }
 
 // begin begins to follow, unless the watch is closed.
 func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server) *adsclient.Following) {
@@ -27,7 +22,7 @@ func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server
 }
 
 // tryAgain reads how to reach the servers until it can, after gRPC's backoff each time. Until
-// then it passes on why it cannot, a mistake in what it reads meanwhile included.
+// then it passes on why it cannot.
 func (w *watch) tryAgain(err error, read func() ([]adsclient.Server, error), follow func([]adsclient.Server) *adsclient.Following) {
 	var servers []adsclient.Server
 	for attempt := 0; err != nil; attempt++ {

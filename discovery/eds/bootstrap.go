@@ -22,6 +22,7 @@ const (
 type bootstrap struct {
 	node    *corev3.Node // nil: none given
 	servers []bootstrapServer
+	isFile  bool // it was read from a file
 }
 
 type bootstrapServer struct {
@@ -40,12 +41,13 @@ func loadBootstrap() (*bootstrap, error) {
 	if path := os.Getenv(bootstrapFileVar); path != "" {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("xDS bootstrap (%s): %w", bootstrapFileVar, err)
+			return nil, fileError{fmt.Errorf("xDS bootstrap (%s): %w", bootstrapFileVar, err)}
 		}
 		b, err := parseBootstrap(text)
 		if err != nil {
-			return nil, fmt.Errorf("xDS bootstrap %s (%s): %w", path, bootstrapFileVar, err)
+			return nil, fileError{fmt.Errorf("xDS bootstrap %s (%s): %w", path, bootstrapFileVar, err)}
 		}
+		b.isFile = true
 		return b, nil
 	}
 	if text := os.Getenv(bootstrapConfigVar); text != "" {

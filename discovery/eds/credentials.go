@@ -56,19 +56,20 @@ func (f tlsFiles) check() error {
 	return err
 }
 
+// load reads the files. Its error is a fileError.
 func (f tlsFiles) load() (*tls.Config, error) {
 	var config tls.Config
 	if f.CA != "" {
 		roots, err := secure.Roots(f.CA)
 		if err != nil {
-			return nil, fmt.Errorf("ca_certificate_file: %w", err)
+			return nil, fileError{fmt.Errorf("ca_certificate_file: %w", err)}
 		}
 		config.RootCAs = roots
 	}
 	if f.Certificate != "" {
 		pair, err := tls.LoadX509KeyPair(f.Certificate, f.PrivateKey)
 		if err != nil {
-			return nil, fmt.Errorf("certificate_file and private_key_file: %w", err)
+			return nil, fileError{fmt.Errorf("certificate_file and private_key_file: %w", err)}
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

@@ -56,7 +56,7 @@
 // server, eds:///cluster, and their credentials by a target that names the same host
 // and port. Of channel_creds, "insecure" and "tls" (with ca_certificate_file,
 // certificate_file and private_key_file, which are read anew for each connection)
-// are known, and the first known one is used. Other fields are ignored. Where a file
-// cannot be read, calls fail with the error, which names it, and it is tried again with
-// gRPC's backoff. Where what was read has a mistake, calls fail until the channel is closed.
+// are known, and the first known one is used. Other fields are ignored. A file that
+// cannot be read, or holds a mistake, is read again with gRPC's backoff. Meanwhile the last good
+// endpoints are used, or else calls fail with the error, which names the file.
 package eds

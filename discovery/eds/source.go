@@ -1,6 +1,7 @@
 package eds
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -55,8 +56,8 @@ type source struct {
 	recorder stats.MetricsRecorder
 }
 
-// Start implements discovery.Source. A mistake in an option or the bootstrap is an
-// error. A file that cannot be read is tried again.
+// Start implements discovery.Source. A mistake in an option is an error, and so is one in a
+// bootstrap that is no file. What is read from files is read again until it is right.
 func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
@@ -78,25 +79,35 @@ func (s source) follow(r discovery.Receiver, needs func(map[string]adsclient.Sta
 		}, w, s.recorder)
 	}
 	servers, err := s.servers()
-	switch {
-	case err == nil:
+	if err == nil {
 		w.begin(servers, follow)
 		go w.run()
-	case mayPass(err):
-		go w.tryAgain(err, s.servers, follow)
-	default:
+		return w, nil
+	}
+	if _, mayPass := errors.AsType[fileError](err); !mayPass {
 		return nil, err
 	}
+	go w.tryAgain(err, s.servers, follow)
 	return w, nil
 }
 
-// servers returns how to reach the management servers, in order. The bootstrap names
-// them if the target does not.
+// servers returns how to reach the management servers, in order. The error is a fileError
+// where a file is to blame.
 func (s source) servers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
 		return nil, err
 	}
+	servers, err := s.serversWith(boot)
+	if err != nil && boot.isFile {
+		err = fileError{err}
+	}
+	return servers, err
+}
+
+// serversWith returns them in the presence of a bootstrap, which names them if the target
+// does not.
+func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	node := s.options.node
 	if node == nil {
 		node = boot.nodeOrDefault()

@@ -8,6 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
@@ -47,6 +50,61 @@ func expectError(t *testing.T, c *channel, want string) {
 	if err := wait(t, "error", c.errors); !strings.Contains(err.Error(), want) {
 		t.Errorf("the channel is told %v, want %q", err, want)
 	}
+}
+
+// A bootstrap that is caught while it is written, or was written wrong, is read again.
+func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
+	address := serve(t, constant)
+	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
+	for text, want := range map[string]string{
+		"":                                       "not the JSON of a bootstrap",
+		good[:30]:                                "not the JSON of a bootstrap",
+		"{}":                                     "names no server",
+		`{"node":[]}`:                            "node: ",
+		`{"xds_servers":[{"server_uri":"x:1"}]}`: "has no channel_creds",
+	} {
+		bootstrapFile(t, text)
+		c := build(t, "eds:///c")
+		expectError(t, c, want)
+		path := os.Getenv(bootstrapFileVar)
+		if err := os.WriteFile(path+".new", []byte(good), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rename(t, path+".new", path)
+		wait(t, "state", c.states)
+	}
+}
+
+// So is a certificate that was renewed while its key was not, or that is half there, also where
+// the bootstrap is no file. In a list the other part goes on meanwhile.
+func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
+	a, other := testcert.New(t), testcert.New(t)
+	address := serveTLS(t, a, a.Pool())
+	pair, renewed := other.Pair("client", "client"), a.Pair("client", "client")
+	t.Setenv(bootstrapConfigVar, tlsBootstrap(address, a.File(), pair))
+	whole, err := os.ReadFile(renewed.Certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(pair.Certificate, whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := build(t, "eds:///c")
+	expectError(t, c, "certificate_file and private_key_file: ")
+	rename(t, renewed.Certificate, pair.Certificate)
+	list := newChannel()
+	r, err := failover.NewBuilder().Build(target(t, "failover:///eds:///c,dns:///10.0.0.9:1"), list, resolver.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for n := 0; n != 2; { // endpoints: the name's, then those of the server, too
+		n = len(wait(t, "state", list.states).Endpoints)
+		if n == 1 {
+			rename(t, renewed.Key, pair.Key)
+		}
+	}
+	wait(t, "state", c.states)
 }
 
 // So it is with a file that the bootstrap names, and where clusters come by CDS.

@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/resolver"
@@ -25,7 +23,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}{
 		{target("a"), resolver.BuildOptions{DisableServiceConfig: true}, nil, "which this channel disables"},
 		{target(""), resolver.BuildOptions{}, nil, ""},
-		{target("a", "bad"), resolver.BuildOptions{}, nil, `part 2, "fake:bad": it cannot be built`},
+		{target("bad"), resolver.BuildOptions{}, nil, `"fake:bad": it cannot be built`},
 		{resolver.Target{URL: url.URL{Scheme: Scheme, Opaque: "a:1"}}, resolver.BuildOptions{}, nil, "three slashes"},
 		{target("a"), resolver.BuildOptions{}, discovery.WithServiceConfig("{"), "want a JSON object"},
 		{target("a"), resolver.BuildOptions{}, discovery.WithServiceConfig(`{"loadBalancingPolicy":"x"}`), "loadBalancingPolicy is set by the resolver"},
@@ -71,21 +69,6 @@ func TestBuildFailsWhereTheServiceConfigDoesNotParse(t *testing.T) {
 	if want := "failover: service config: bad retry policy"; err == nil || err.Error() != want {
 		t.Errorf("Build = %v, want %s", err, want)
 	}
-}
-
-func TestAFailedBuildLeavesNoTimer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, cc := newFakes(), &channel{}
-		f.refuse = "b"
-		if _, err := build(f, cc, "a", "b"); err == nil {
-			t.Fatal("want an error")
-		}
-		f.resolvers["a"].answer("10.0.0.1:1")
-		<-time.After(20 * time.Second)
-		if seen := cc.take(); seen != "" {
-			t.Errorf("the channel was told %q", seen)
-		}
-	})
 }
 
 func TestTheUsersServiceConfigIsInEachUpdate(t *testing.T) {

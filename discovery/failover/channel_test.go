@@ -63,7 +63,7 @@ func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
 		"failover://us:443,eu:443":                            "with three slashes",
 		"failover:///us:443,,eu:443":                          `failover: part 2, "": it is empty`,
 		"failover:///us:443,nosuch:///eu":                     `no resolver is registered for scheme "nosuch"`,
-		"failover:///us:443,unix://host/a":                    `failover: part 2, "unix://host/a": invalid (non-empty) authority`,
+		"failover:///unix://host/a":                           `failover: "unix://host/a": invalid (non-empty) authority`,
 		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1": "failover: target has 10000 parts; want at most 64",
 	} {
 		_, err := call(t.Context(), dial(t, target, plaintext))

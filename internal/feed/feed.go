@@ -108,9 +108,9 @@ type Feed struct {
 	parsed *serviceconfig.ParseResult
 }
 
-// Start starts all sources, and sends what they answered meanwhile. If one cannot be
-// started it closes the others, and sends nothing. If the service config has a mistake
-// it starts none.
+// Start starts all sources, and sends what they answered meanwhile. One that cannot be
+// started has failed. That is an error only where it is the only one, and nothing is kept of
+// it. If the service config has a mistake Start starts none.
 func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 	f := &Feed{config: config, cc: cc}
 	if err := f.checkServiceConfig(); err != nil {
@@ -123,19 +123,20 @@ func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 	if len(f.slots) > 1 {
 		f.timer = time.AfterFunc(f.patience(), f.losePatience)
 	}
-	for i, s := range f.slots {
-		watch, err := s.Start(&Inlet{f, s})
-		if err != nil {
+	for _, s := range f.slots {
+		watch, err := f.start(s)
+		f.mu.Lock()
+		s.watch = watch
+		vain := err != nil && len(f.slots) == 1 && s.phase != answered
+		f.mu.Unlock()
+		if vain {
 			closeAll(f.stop())
 			f.live.Stop()
 			if s.Name != "" {
-				err = fmt.Errorf("part %d, %s: %w", i+1, Quote(s.Name), err)
+				err = fmt.Errorf("%s: %w", Quote(s.Name), err)
 			}
 			return nil, err
 		}
-		f.mu.Lock()
-		s.watch = watch
-		f.mu.Unlock()
 	}
 	f.mu.Lock()
 	f.started = true
@@ -144,6 +145,23 @@ func Start(cc resolver.ClientConn, config Config) (*Feed, error) {
 	_ = f.publish(nil)
 	return f, nil
 }
+
+// start starts the source of s. Where it cannot be started, that is its failure, and the
+// error is returned, too.
+func (f *Feed) start(s *slot) (Watch, error) {
+	in := &Inlet{f, s}
+	watch, err := s.Start(in)
+	if err != nil {
+		in.Fail(err)
+		return idle{}, err
+	}
+	return watch, nil
+}
+
+// idle is a source that was not started.
+type idle struct{}
+
+func (idle) Close() {}
 
 // patience is how long one mechanism that is slow holds back the others.
 func (f *Feed) patience() time.Duration {

@@ -148,7 +148,7 @@ func TestNoSourceIsAtWorkForEver(t *testing.T) {
 		f.Close()
 		bad := m
 		bad.Key, bad.Start = "bad", func(*Inlet) (Watch, error) { return nil, errors.New("no") }
-		config.Mechanisms = append(config.Mechanisms, bad)
+		config.Mechanisms = []Mechanism{bad}
 		if _, err := Start(deaf{}, config); err == nil {
 			t.Error("a source that cannot be started is no error")
 		}

@@ -79,7 +79,7 @@ func (in *Inlet) split(list []Mechanism, complaint trouble) {
 	f.retire(retired)
 	watches := make([]Watch, len(fresh))
 	for i, p := range fresh {
-		watches[i] = f.startPart(p)
+		watches[i], _ = f.start(p) // its error is noted
 	}
 	f.mu.Lock()
 	f.starting--
@@ -166,16 +166,6 @@ func same(a, b any) bool {
 	return a != nil && b != nil && reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
 }
 
-// startPart starts the source of a part.
-func (f *Feed) startPart(p *slot) Watch {
-	watch, err := p.Start(&Inlet{f, p})
-	if err != nil {
-		(&Inlet{f, p}).Fail(err)
-		return idle{}
-	}
-	return watch
-}
-
 // began notes that parts were started. It returns the watches of those that are not needed
 // any more. The caller then calls turn before it gives the lock away: a source of the list
 // before, which answers just then, must not be the one that has itself closed. The lock is
@@ -191,8 +181,3 @@ func (f *Feed) began(fresh []*slot, watches []Watch) (gone []Watch) {
 	}
 	return gone
 }
-
-// idle is a source that was not started.
-type idle struct{}
-
-func (idle) Close() {}

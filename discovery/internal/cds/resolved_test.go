@@ -1,9 +1,11 @@
 package cds
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 
+	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/topology"
 )
 
@@ -51,4 +53,29 @@ func TestResolvedClusterKeepsTheRules(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unable is a name that cannot even begin to be looked up.
+type unable struct{}
+
+func (unable) Start(discovery.Receiver) (discovery.Watch, error) {
+	return nil, errors.New("no such resolver")
+}
+
+// A name that cannot be looked up at all takes nothing from the others.
+func TestANameThatDoesNotStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, names := &told{}, unsaid(2)
+		s := strictOf(t, 1, names)
+		s.sources[0] = unable{}
+		w, err := s.Start(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		if err := names[1].say("10.0.0.2:1"); err != nil {
+			t.Error(err)
+		}
+		expect(t, r, "10.0.0.2:1")
+	})
 }

@@ -2,7 +2,6 @@ package cds
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -73,9 +72,9 @@ func (s *strict) Start(r discovery.Receiver) (discovery.Watch, error) {
 	w := &strictWatch{strict: s, receiver: r, found: s.recall(feed.Remembered(r))}
 	for i, source := range s.sources {
 		watch, err := source.Start(&part{w, i})
-		if err != nil {
-			w.Close()
-			return nil, fmt.Errorf("%s: %w", s.hosts[i], err)
+		if err != nil { // the other names go on
+			(&part{w, i}).Fail(err)
+			watch = closed{}
 		}
 		w.watches = append(w.watches, watch)
 	}
