@@ -30,10 +30,11 @@ const (
 // Subscriptions holds what a client wants, and what it has. Make one with New.
 type Subscriptions struct {
 	phase     phase
-	heard     bool   // something was received on this stream, of whatever type
-	version   string // of the last response accepted whole; survives a stream, for a NACK
-	nonce     string // of the last response on this stream
-	responses uint64 // how many were received
+	heard     bool    // something was received on this stream, of whatever type
+	version   string  // of the last response accepted whole; survives a stream, for a NACK
+	rejected  *string // version of the last response rejected on this stream, nil if there was none
+	nonce     string  // of the last response on this stream
+	responses uint64  // how many were received
 	wanted    map[string]*subscription
 	timers    uint64 // how many were started
 	failure   error  // of the last stream, nil if it was answered or there was none
@@ -61,6 +62,7 @@ type Actions struct {
 	Fail    []Failure // resources of which no good one is known, and why
 	Kept    []Failure // resources of which a bad one was rejected, and the last good one stays
 	Send    *Request  // nil: nothing; else it replaces what was not yet sent: see Replacing
+	Later   bool      // Send may wait: it rejects a version that was rejected before
 	Renew   bool      // end the stream, which is no failure, and open another
 }
 

@@ -111,6 +111,9 @@ func (s *scenario) print(a Actions) string {
 		if r.Reject != "" {
 			fmt.Fprintf(&b, " reject: %s", r.Reject)
 		}
+		if a.Later {
+			b.WriteString(" (later)")
+		}
 		b.WriteString("\n")
 	}
 	if a.Renew {

@@ -9,7 +9,7 @@ import (
 // Opened begins a new stream, on which everything is asked for anew: see request.
 func (s *Subscriptions) Opened() Actions {
 	var a Actions
-	s.phase, s.heard, s.nonce = open, false, ""
+	s.phase, s.heard, s.nonce, s.rejected = open, false, "", nil
 	if len(s.wanted) == 0 {
 		return a
 	}
@@ -102,6 +102,10 @@ var errTwice = errors.New("the response holds it more than once")
 // is ignored, good or bad. If the response holds a name twice, neither resource is good.
 // A resource that is wanted and absent keeps waiting: a response need not hold every
 // resource of its type.
+//
+// Some servers answer a NACK with what was rejected. The NACK of a version that was rejected
+// before is sent Later, or both sides would go round as fast as the network allows. It is
+// sent in the end: many servers send nothing, not even what is mended, before an answer.
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var bad reasons
@@ -134,6 +138,10 @@ func (s *Subscriptions) Received(version, nonce string, resources []Resource) Ac
 	if len(s.wanted) > 0 {
 		a.Send = s.request()
 		a.Send.Reject = bad.String()
+	}
+	if bad.count > 0 {
+		a.Later = s.rejected != nil && *s.rejected == version
+		s.rejected = &version
 	}
 	a.Renew = s.keepsTooMuch()
 	return a

@@ -150,6 +150,7 @@ func (c *client) closed(err error) {
 	}
 	for _, t := range c.topics {
 		t.requests = nil
+		t.drop()
 		t.do(t.subs.Closed(err), nil, t.watchers)
 	}
 }

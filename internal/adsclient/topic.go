@@ -20,6 +20,7 @@ type topic struct {
 	watchers map[string]map[*watch]bool // by name of the resource
 	timers   map[ads.Timer]*time.Timer
 	requests *mailbox          // of the current stream, or nil
+	held     *held             // what waits to be sent on it, or nil
 	rejected string            // logged last
 	versions map[string]string // of the responses that brought the resources that are watched
 	ttl      sync.Once
@@ -93,10 +94,52 @@ func (t *topic) do(a ads.Actions, decoded resources, watchers map[string]map[*wa
 		}
 	}
 	if a.Send != nil && t.requests != nil {
-		t.requests.put(a.Send)
+		t.send(a.Send, a.Later)
 	}
 	if a.Renew && t.client.renew != nil {
 		t.client.renew()
+	}
+}
+
+// againAfter is how long a NACK waits where that version was rejected before.
+const againAfter = 5 * time.Second
+
+// held is a request that waits.
+type held struct {
+	request *ads.Request
+	timer   *time.Timer
+}
+
+// send puts a request into the mailbox, at once or later. It replaces one that waits, for no
+// longer than that would have waited.
+func (t *topic) send(r *ads.Request, later bool) {
+	if t.held != nil {
+		r = r.Replacing(t.held.request)
+	}
+	switch {
+	case !later:
+		t.drop()
+		t.requests.put(r)
+	case t.held != nil:
+		t.held.request = r
+	default:
+		h := &held{request: r}
+		t.held = h
+		h.timer = time.AfterFunc(againAfter, func() {
+			t.client.serial.Do(func() {
+				if t.held == h {
+					t.send(h.request, false)
+				}
+			})
+		})
+	}
+}
+
+// drop forgets the request that waits.
+func (t *topic) drop() {
+	if t.held != nil {
+		t.held.timer.Stop()
+		t.held = nil
 	}
 }
 

@@ -1,0 +1,90 @@
+package adsclient
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// A server that sends what was rejected again, at once after each NACK, gets one NACK in 5 s,
+// and not as many as the network carries. Another version is answered at once, and so is a
+// change of what is wanted, with the reason of the NACK that is held back.
+func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const times = 10
+		var took, changed, after time.Duration
+		m := startManager(t, func(s *adstest.Stream) error {
+			bad := adstest.Cluster("a", "10.0.0.1:1")
+			bad.Endpoints[0].Priority = 7
+			begin := time.Now()
+			for i := range times {
+				if err := s.Respond("1", fmt.Sprint("n", i), bad); err != nil {
+					return err
+				}
+				if i == 0 {
+					s.Recv() // asks for it
+				}
+				if r, err := s.Recv(); err != nil || r.GetErrorDetail() == nil || r.GetResponseNonce() != fmt.Sprint("n", i) {
+					t.Errorf("%v (%v), want a NACK of response %d", r, err, i)
+				}
+			}
+			took = time.Since(begin)
+			s.Respond("1", "again", bad)
+			begin = time.Now()
+			r, err := s.Recv()
+			if changed = time.Since(begin); err != nil || len(r.GetResourceNames()) != 2 || r.GetErrorDetail() == nil {
+				t.Errorf("%v (%v), want a NACK that asks for b, too", r, err)
+			}
+			begin = time.Now()
+			s.Respond("2", "mended", adstest.Cluster("a", "10.0.0.1:1"))
+			if r, err := s.Recv(); err != nil || r.GetErrorDetail() != nil || r.GetResponseNonce() != "mended" {
+				t.Errorf("%v (%v), want an ACK", r, err)
+			}
+			after = time.Since(begin)
+			return s.Drain()
+		})
+		a, cancel := m.watch("a")
+		defer cancel()
+		pass(5*(times-1)*time.Second + time.Second)
+		_, cancelB := m.watch("b")
+		defer cancelB()
+		pass(10 * time.Second) // nothing that was held back comes after it
+		if took != 5*(times-1)*time.Second || changed != time.Second || after != 0 {
+			t.Errorf("%d NACKs took %v, one with a change came after %v, the ACK after %v; want 45s, 1s and 0s", times, took, changed, after)
+		}
+		if got := a.take(); len(got) == 0 || got[len(got)-1] != "a:1" {
+			t.Errorf("the watcher was told %v, want what was mended at the end", got)
+		}
+	})
+}
+
+// A NACK that is held back is not sent on another stream.
+func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late int
+		m := startManager(t, func(s *adstest.Stream) error {
+			bad := adstest.Cluster("a", "10.0.0.1:1")
+			bad.Endpoints[0].Priority = 7
+			if s.Number == 1 {
+				s.Respond("1", "n1", bad)
+				s.Recv()
+				s.Recv()
+				return s.Respond("1", "n2", bad) // and the stream ends
+			}
+			s.Recv()
+			if _, err := s.Recv(); err == nil {
+				late++
+			}
+			return s.Drain()
+		})
+		_, cancel := m.watch("a")
+		defer cancel()
+		pass(time.Minute)
+		if late != 0 {
+			t.Error("the second stream gets an answer to a response of the first")
+		}
+	})
+}
