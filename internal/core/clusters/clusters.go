@@ -52,58 +52,84 @@ type Entry struct {
 // Resolve returns the list of the cluster first, at least one entry, and the names that
 // it asked find for, in order. It asks once for each.
 func Resolve(first string, find func(name string) Cluster) (list []Entry, asked []string) {
-	r := resolution{find: find, seen: make(map[string]bool), listed: make(map[string]bool)}
+	r := resolution{find: find, seen: make(map[string]*place), deep: make(map[string]int), listed: make(map[string]bool), gone: make(map[int]bool)}
 	r.visit(Entry{Name: first}, nil)
-	return r.list, r.asked
+	for i, e := range r.list {
+		if !r.gone[i] {
+			list = append(list, e)
+		}
+	}
+	return list, r.asked
 }
 
 type resolution struct {
 	find   func(string) Cluster
 	list   []Entry
 	asked  []string
-	seen   map[string]bool // what was visited
+	seen   map[string]*place // what was visited
+	deep   map[string]int    // what was only seen where it is too deep, to its place in the list
+	gone   map[int]bool      // places in the list of what was then seen elsewhere
 	listed map[string]bool
 	full   bool // there are more than MaxClusters
 }
 
+// place is where a cluster was visited.
+type place struct {
+	Cluster
+	depth int
+	// cut means that the way to it kept something below it from being visited. A shorter
+	// way may lead there.
+	cut bool
+}
+
 // visit adds what the cluster of e stands for. The way leads to it, from the first
-// cluster to the one that names it.
-func (r *resolution) visit(e Entry, way []string) {
+// cluster to the one that names it. It reports whether the way kept something out.
+func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	if slices.Contains(way, e.Name) {
 		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), show(way, e.Name))
 		r.add(e)
-		return
+		return true
 	}
-	if r.seen[e.Name] {
-		return
-	}
-	if len(r.seen) == MaxClusters {
+	at := r.seen[e.Name]
+	switch _, deep := r.deep[e.Name]; {
+	case at != nil && (!at.cut || len(way) >= at.depth):
+		return at.cut
+	case deep && len(way) == MaxDepth:
+		return true
+	case at == nil && !deep && len(r.seen)+len(r.deep) >= MaxClusters:
 		if !r.full { // said once, of the first
 			r.full = true
 			e.Err = fmt.Errorf("cluster %s and those after it are left out: there are more than %d clusters: %s", quote(e.Name), MaxClusters, show(way, e.Name))
 			r.add(e)
 		}
-		return
-	}
-	r.seen[e.Name] = true
-	if len(way) == MaxDepth {
+		return false
+	case len(way) == MaxDepth:
 		e.Err = fmt.Errorf("cluster %s is number %d on its way, want at most %d: %s", quote(e.Name), MaxDepth+1, MaxDepth, show(way, e.Name))
-		r.add(e)
-		return
-	}
-	r.asked = append(r.asked, e.Name)
-	c := r.find(e.Name)
-	if c.Err == nil && len(c.Children) > 0 {
-		way = append(way, e.Name)
-		for i, child := range c.Children {
-			r.visit(Entry{Name: child, Parent: e.Name, Index: i}, way)
+		r.deep[e.Name] = len(r.list)
+		r.list = append(r.list, e)
+		return true
+	case at == nil:
+		r.asked = append(r.asked, e.Name)
+		at = &place{Cluster: r.find(e.Name)}
+		r.seen[e.Name] = at
+		if i, deep := r.deep[e.Name]; deep {
+			r.gone[i] = true
+			delete(r.deep, e.Name)
 		}
-		return
 	}
-	if e.Waiting = c.Waiting; c.Err != nil {
-		e.Err = fmt.Errorf("cluster %s%s: %w", quote(e.Name), by(way), c.Err)
+	at.depth, at.cut = len(way), false
+	if at.Err == nil && len(at.Children) > 0 {
+		way = append(way, e.Name)
+		for i, child := range at.Children {
+			at.cut = r.visit(Entry{Name: child, Parent: e.Name, Index: i}, way) || at.cut
+		}
+		return at.cut
+	}
+	if e.Waiting = at.Waiting; at.Err != nil {
+		e.Err = fmt.Errorf("cluster %s%s: %w", quote(e.Name), by(way), at.Err)
 	}
 	r.add(e)
+	return false
 }
 
 // add adds an entry, unless there is one of that name.

@@ -92,6 +92,29 @@ func TestDepth(t *testing.T) {
 	}
 }
 
+// A cluster that is too deep where it is first seen counts where it is not; so do those below
+// an aggregate whose children are.
+func TestTooDeepAtTheFirstPlace(t *testing.T) {
+	graph := map[string]Cluster{"first": {Children: []string{"c2", "leaf", "aggregate"}}, "c16": {Children: []string{"leaf", "below"}}}
+	for n := 2; n < 16; n++ {
+		graph[fmt.Sprintf("c%d", n)] = Cluster{Children: []string{fmt.Sprintf("c%d", n+1)}}
+	}
+	graph["c15"] = Cluster{Children: []string{"c16", "aggregate"}}
+	graph["aggregate"] = Cluster{Children: []string{"inner"}}
+	graph["inner"] = Cluster{Children: []string{"lowest"}}
+	list, asked := Resolve("first", func(name string) Cluster { return graph[name] })
+	var got []string
+	for _, e := range list {
+		got = append(got, fmt.Sprint(e.Name, e.Err != nil))
+	}
+	if want := "[belowtrue leaffalse lowestfalse]"; fmt.Sprint(got) != want {
+		t.Errorf("the list, and which have errors: %v, want %s", got, want)
+	}
+	if len(asked) != 20 {
+		t.Errorf("asked for %d clusters, want each once: %v", len(asked), asked)
+	}
+}
+
 func TestWidth(t *testing.T) {
 	var children []string
 	for i := range 10_000 {

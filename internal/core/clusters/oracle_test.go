@@ -10,11 +10,15 @@ import (
 )
 
 // paths returns every way from the last of way down to a cluster that names no other,
-// depth first, and whether one runs in a circle. It remembers nothing.
+// depth first, and whether one runs in a circle. It remembers nothing. What is too deep ends
+// nowhere.
 func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) {
 	name := way[len(way)-1]
 	if slices.Contains(way[:len(way)-1], name) {
 		return nil, true
+	}
+	if len(way) > MaxDepth {
+		return nil, false
 	}
 	children := graph[name].Children
 	if len(children) == 0 || graph[name].Err != nil {
@@ -119,6 +123,52 @@ func FuzzGraph(f *testing.F) {
 				t.Fatalf("%s is listed twice", e.Name)
 			}
 			seen[e.Name] = true
+		}
+	})
+}
+
+// TestDepthAgainstAllPaths does so at the end of a chain: some ways are too long.
+func TestDepthAgainstAllPaths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := []string{"a", "b", "c", "d", "e", "f", "g"}
+		graph := make(map[string]Cluster)
+		for i, name := range names {
+			c := Cluster{}
+			if i < len(names)-2 && rapid.IntRange(0, 4).Draw(t, "kind of "+name) > 0 {
+				c.Children = rapid.SliceOfN(rapid.SampledFrom(names), 1, 3).Draw(t, "children of "+name)
+			}
+			graph[name] = c
+		}
+		above := rapid.IntRange(10, 15).Draw(t, "above")
+		for n := range above {
+			graph[fmt.Sprint(n)] = Cluster{Children: []string{fmt.Sprint(n + 1), rapid.SampledFrom(names).Draw(t, "beside")}}
+		}
+		graph[fmt.Sprint(above)] = Cluster{Children: names}
+		ends, _ := paths(graph, []string{"0"})
+		var want, got []string
+		for _, end := range ends {
+			if !slices.Contains(want, end) {
+				want = append(want, end)
+			}
+		}
+		list, asked := Resolve("0", func(name string) Cluster { return graph[name] })
+		seen := make(map[string]bool)
+		for _, e := range list {
+			if e.Err == nil {
+				got = append(got, e.Name)
+			}
+			if seen[e.Name] {
+				t.Fatalf("%s is listed twice", e.Name)
+			}
+			seen[e.Name] = true
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("list %v, want %v", got, want)
+		}
+		for i, name := range asked {
+			if slices.Contains(asked[:i], name) {
+				t.Fatalf("asked for %s twice", name)
+			}
 		}
 	})
 }
