@@ -1,6 +1,7 @@
 package cds
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/resolver"
@@ -22,6 +23,12 @@ func (f *found) fail(err error) {
 	if f.until.IsZero() {
 		f.until = time.Now()
 	}
+}
+
+// equal reports whether f and other say the same.
+func (f found) equal(other found) bool {
+	same := f.known == other.known && f.until.Equal(other.until) && slices.Equal(f.addresses, other.addresses)
+	return same && (f.err == nil) == (other.err == nil) && (f.err == nil || f.err.Error() == other.err.Error())
 }
 
 // recall returns what was remembered of the names: nothing is heard of them yet.

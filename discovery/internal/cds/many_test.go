@@ -1,0 +1,188 @@
+package cds
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// counting counts what it is told, and keeps the last of it.
+type counting struct {
+	discovery.Receiver
+	mu      sync.Mutex
+	told    int
+	cluster *endpointv3.ClusterLoadAssignment
+	err     error // the last failure
+	refusal error // of answers
+}
+
+func (r *counting) Update(a discovery.Answer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told++
+	r.cluster, r.err = a.Cluster, nil
+	return r.refusal
+}
+
+func (r *counting) Fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told, r.err = r.told+1, err
+}
+
+// begin counts from here on, and refuses answers with the error.
+func (r *counting) begin(refusal error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told, r.refusal = 0, refusal
+}
+
+// last returns the last byte of each endpoint's address.
+func (r *counting) last() (all string) {
+	for l := range topology.Localities(r.cluster) {
+		for e := range l.Endpoints() {
+			at := strings.TrimSuffix(e.Addresses()[0], ":1")
+			all += at[strings.LastIndexByte(at, '.'):]
+		}
+	}
+	return all
+}
+
+// thousand runs f with a cluster of a thousand names, each of which has had an answer.
+func thousand(t *testing.T, f func(r *counting, round func(last int, err error))) {
+	synctest.Test(t, func(t *testing.T) {
+		names := unsaid(1000)
+		s := strictOf(t, 1, nil, "192.0.2.1")
+		locality := s.from.GetEndpoints()[0]
+		like := locality.GetLbEndpoints()[0]
+		locality.LbEndpoints = nil
+		for i, name := range names {
+			host := fmt.Sprintf("n%d.test", i)
+			s.hosts, s.sources = append(s.hosts, host+":1"), append(s.sources, name)
+			locality.LbEndpoints = append(locality.LbEndpoints, hostEndpoint(like, host))
+		}
+		r := &counting{}
+		w, err := s.Start(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		round := func(last int, err error) {
+			r.mu.Lock()
+			r.told = 0
+			r.mu.Unlock()
+			for i, name := range names {
+				if err != nil {
+					name.Fail(err)
+				} else {
+					_ = name.say(fmt.Sprintf("10.%d.%d.%d:1", i/250, i%250, last))
+				}
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		f(r, round)
+		w.Close()
+		round(9, nil)
+		time.Sleep(time.Hour)
+		if r.told > 0 {
+			t.Errorf("told %d times after Close", r.told)
+		}
+	})
+}
+
+// A round of look-ups of many names costs a look at each name, or a few: not one at all names
+// for each of them.
+func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
+	thousand(t, func(r *counting, round func(int, error)) {
+		const few = 3
+		round(1, nil)
+		if r.told != 1 || r.last() != strings.Repeat(".1", 1000) {
+			t.Errorf("told %d times of the first round, want once, of all names", r.told)
+		}
+		if round(1, nil); r.told > 0 {
+			t.Errorf("told %d times of a round that changes nothing, want never", r.told)
+		}
+		if round(2, nil); r.told > few || r.last() != strings.Repeat(".2", 1000) {
+			t.Errorf("told %d times of a round that changes all, want a few times", r.told)
+		}
+		round(0, errors.New("server misbehaving"))
+		if r.told > few || r.err == nil || len(r.err.Error()) > 300 || !strings.Contains(r.err.Error(), "and 996 more") {
+			t.Errorf("told %d times of a round that fails, last %.300v; want a few times, and a short error", r.told, r.err)
+		}
+		if round(0, errors.New("server misbehaving")); r.told > 0 {
+			t.Errorf("told %d times of another round that fails in the same way, want never", r.told)
+		}
+		if round(2, nil); r.told > few || r.err != nil {
+			t.Errorf("told %d times of a round that is well again, last %v", r.told, r.err)
+		}
+	})
+}
+
+// What the channel did not take is passed on again, although nothing has changed.
+func TestARoundThatIsNotTakenIsToldAgain(t *testing.T) {
+	thousand(t, func(r *counting, round func(int, error)) {
+		round(1, nil)
+		r.begin(errors.New("no"))
+		round(2, nil)
+		r.begin(nil)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if r.told != 1 || r.last() != strings.Repeat(".2", 1000) {
+			t.Errorf("told %d times after a refusal, want once", r.told)
+		}
+	})
+}
+
+// hostEndpoint returns an endpoint like another, of another host.
+func hostEndpoint(like *endpointv3.LbEndpoint, host string) *endpointv3.LbEndpoint {
+	e := proto.CloneOf(like)
+	e.GetEndpoint().GetAddress().GetSocketAddress().Address = host
+	return e
+}
+
+// Each address of a name has the name's weight. Where their sum is more than a locality may
+// have, all become smaller, and none is lost.
+func TestLargeWeightsOfNamesWithSeveralAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, name := &counting{}, unsaid(2)
+		s := strictOf(t, 1, name, "192.0.2.1")
+		for i, weight := range []uint32{math.MaxUint32 - 1001, 1000, 1} {
+			s.from.GetEndpoints()[0].GetLbEndpoints()[i].LoadBalancingWeight = wrapperspb.UInt32(weight)
+		}
+		if err := topology.Validate(s.from); err != nil {
+			t.Fatal(err)
+		}
+		w, err := s.Start(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		_ = name[1].say("10.0.1.1:1")
+		_ = name[0].say("10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1")
+		if err := topology.Validate(r.cluster); err != nil {
+			t.Errorf("the cluster is refused: %v", err)
+		}
+		var got []string
+		for _, e := range r.cluster.GetEndpoints()[0].GetLbEndpoints() {
+			got = append(got, fmt.Sprint(math.Round(float64(e.GetLoadBalancingWeight().GetValue())/1e7)))
+		}
+		if want := "[143 143 143 0 0]"; fmt.Sprint(got) != want {
+			t.Errorf("weights, in tens of millions: %v, want %s", got, want)
+		}
+		if small := r.cluster.GetEndpoints()[0].GetLbEndpoints()[3].GetLoadBalancingWeight().GetValue(); small != 333 {
+			t.Errorf("the weight 1000 becomes %d, want a third as of the others", small)
+		}
+	})
+}
