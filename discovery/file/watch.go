@@ -32,11 +32,11 @@ func (w *watcher) close() { w.watch.Close() }
 // wait returns true once the file may have changed, and false once done is closed.
 func (w *watcher) wait(done <-chan struct{}) bool {
 	for {
-		noticed, ok := w.watch.Wait(done)
+		noticed, ok := w.watch.Wait(done, nil)
 		if !ok {
 			return false
 		}
-		if w.changed() || noticed {
+		if w.changed() || noticed != filewatch.Looked {
 			return true
 		}
 	}

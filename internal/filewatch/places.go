@@ -92,15 +92,6 @@ func (p places) add(dir, name string) bool {
 	return true
 }
 
-// concern returns whether a change of path, which is without links, matters.
-func (p places) concern(path string) bool {
-	if p[path] != nil {
-		return true
-	}
-	in := p[filepath.Dir(path)]
-	return in != nil && (in.all || in.names[filepath.Base(path)])
-}
-
 // same returns whether both are the same directory.
 func (p *place) same(other *place) bool { return p != nil && os.SameFile(p.info, other.info) }
 

@@ -4,19 +4,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
-// settling returns how long settle waits while an event comes every interval.
-func settling(t *testing.T, interval time.Duration, concern bool) time.Duration {
+// settling returns how long settle waits while a notice comes every interval.
+func settling(t *testing.T, interval time.Duration) time.Duration {
 	t.Helper()
-	events, stop := make(chan fsnotify.Event), make(chan struct{})
+	told, stop := make(chan struct{}), make(chan struct{})
 	defer close(stop)
 	go func() {
 		for until := time.Now().Add(time.Hour); time.Now().Before(until); {
 			select {
-			case events <- fsnotify.Event{Name: "/a"}:
+			case told <- struct{}{}:
 			case <-stop:
 				return
 			}
@@ -28,25 +26,20 @@ func settling(t *testing.T, interval time.Duration, concern bool) time.Duration 
 		}
 	}()
 	begin := time.Now()
-	if !settle(nil, events, func(string) bool { return concern }) {
+	if !settle(nil, told) {
 		t.Error("settle says that done is closed")
 	}
 	return time.Since(begin)
 }
 
 func TestSettleIsBounded(t *testing.T) {
-	for _, test := range []struct {
-		interval time.Duration
-		concern  bool
-		want     time.Duration
-	}{
-		{time.Millisecond, true, patience}, // never quiet
-		{time.Millisecond, false, quiet},   // quiet, as far as it matters
-		{time.Second, true, quiet},         // the first event is all
+	for _, test := range []struct{ interval, want time.Duration }{
+		{time.Millisecond, patience}, // never quiet
+		{time.Second, quiet},         // the first notice is all
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			if got := settling(t, test.interval, test.concern); got != test.want {
-				t.Errorf("an event every %v (of concern: %v): settled after %v, want %v", test.interval, test.concern, got, test.want)
+			if got := settling(t, test.interval); got != test.want {
+				t.Errorf("a notice every %v: settled after %v, want %v", test.interval, got, test.want)
 			}
 		})
 	}

@@ -3,10 +3,9 @@
 package filewatch
 
 import (
-	"path/filepath"
+	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"google.golang.org/grpc/grpclog"
 )
 
@@ -25,14 +24,34 @@ const (
 	patience = 300 * time.Millisecond
 )
 
+// Notice is what a Watcher knows when it is time to look.
+type Notice int
+
+const (
+	// Looked means that nobody told of a change. It is only time for another look.
+	Looked Notice = iota
+	// Changed means that something may have changed.
+	Changed
+	// Moved means that something has come to a path and was not written to since. It was moved
+	// there, or has just been created.
+	Moved
+	// Written means that a file was written to where it is.
+	Written
+)
+
 // Watcher tells when what is at some paths may have changed: the content of a file, the
 // entries of a directory, or which file or directory the path leads to, for directories
 // on the way are renamed and links are switched. It is not safe for concurrent use.
 type Watcher struct {
-	paths  []string
-	notify *fsnotify.Watcher // nil where the system has none to give
-	ticker *time.Ticker
-	places places // those that are watched
+	options Options
+	paths   []string
+	ticker  *time.Ticker
+	told    chan struct{} // holds something once there is a notice
+
+	places places // those that are watched; guarded by the notifier's locks
+
+	mu     sync.Mutex
+	notice Notice
 }
 
 // Options say how a Watcher watches. A source gets them by discovery.OwnOption.
@@ -47,53 +66,67 @@ func New(paths ...string) *Watcher { return NewWith(Options{}, paths...) }
 
 // NewWith is New with options.
 func NewWith(options Options, paths ...string) *Watcher {
-	w := &Watcher{paths: paths, ticker: time.NewTicker(pollInterval)}
+	w := &Watcher{options: options, paths: paths, ticker: time.NewTicker(pollInterval), told: make(chan struct{}, 1)}
 	if !options.PollOnly {
-		if notify, err := fsnotify.NewWatcher(); err == nil {
-			w.notify = notify
-		}
+		system.join(w)
+		w.follow()
 	}
-	w.follow()
 	return w
 }
 
 // Close ends the watch.
 func (w *Watcher) Close() {
 	w.ticker.Stop()
-	if w.notify != nil {
-		_ = w.notify.Close()
+	if !w.options.PollOnly {
+		system.leave(w)
 	}
 }
 
-// Wait returns when there is reason to look at the paths again, or with ok false once
-// done is closed. noticed means that the system has told of a change. Otherwise there may
-// have been none: it is only time for another look.
-func (w *Watcher) Wait(done <-chan struct{}) (noticed, ok bool) {
-	for {
-		select {
-		case <-done:
-			return false, false
-		case event := <-w.events():
-			if !w.places.concern(event.Name) {
-				continue
-			}
-		case err := <-w.errors(): // events have been lost
-			logger.Infof("watching %q: %v", w.paths, err)
-		case <-w.ticker.C:
-			w.follow()
-			return false, true
-		}
-		if !settle(done, w.events(), w.places.concern) {
-			return false, false
-		}
-		w.follow()
-		return true, true
+// tell has Wait return.
+func (w *Watcher) tell(what Notice) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.notice == Looked || what != Changed {
+		w.notice = what
 	}
+	select {
+	case w.told <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the notice that there is.
+func (w *Watcher) take() Notice {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	what := w.notice
+	w.notice = Looked
+	return what
+}
+
+// Wait returns when there is reason to look at the paths again, at the latest when soon has
+// something, or with ok false once done is closed.
+func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice, ok bool) {
+	select {
+	case <-done:
+		return Looked, false
+	case <-w.told:
+		if !settle(done, w.told) {
+			return Looked, false
+		}
+		what = w.take()
+	case <-soon:
+	case <-w.ticker.C:
+	}
+	if !w.options.PollOnly {
+		w.follow()
+	}
+	return what, true
 }
 
 // settle returns true once nothing has changed for a while, or once it has waited long
 // enough for that. It returns false once done is closed.
-func settle(done <-chan struct{}, events <-chan fsnotify.Event, concern func(path string) bool) bool {
+func settle(done, told <-chan struct{}) bool {
 	still, enough := time.NewTimer(quiet), time.NewTimer(patience)
 	defer still.Stop()
 	defer enough.Stop()
@@ -101,10 +134,8 @@ func settle(done <-chan struct{}, events <-chan fsnotify.Event, concern func(pat
 		select {
 		case <-done:
 			return false
-		case event := <-events:
-			if concern(event.Name) {
-				still.Reset(quiet)
-			}
+		case <-told:
+			still.Reset(quiet)
 		case <-still.C:
 			return true
 		case <-enough.C:
@@ -113,54 +144,13 @@ func settle(done <-chan struct{}, events <-chan fsnotify.Event, concern func(pat
 	}
 }
 
-// follow watches the directories through which the paths lead now. It comes before
-// the paths are read, so that no change is missed in between.
+// follow has the system watch the directories through which the paths lead now. It comes
+// before the paths are read, so that no change is missed in between.
 func (w *Watcher) follow() {
-	if w.notify == nil {
-		return
-	}
 	// What moves while it is looked at is looked at again; the ticker sees the rest.
 	for range 3 {
-		if !w.rearm(find(w.paths)) {
+		if !system.follow(w, find(w.paths)) {
 			return
 		}
 	}
-}
-
-// rearm watches wanted, and no other places. It reports whether a watch was added.
-// A directory that was replaced has the path of the old one, and needs a new watch.
-func (w *Watcher) rearm(wanted places) bool {
-	armed := make(map[string]bool)
-	for _, dir := range w.notify.WatchList() {
-		armed[dir] = true
-	}
-	for dir, place := range w.places {
-		if armed[dir] && !wanted[dir].same(place) {
-			_ = w.notify.Remove(dir)
-			armed[dir] = false
-		}
-	}
-	added := false
-	for dir := range wanted {
-		if !armed[dir] && w.notify.Add(filepath.Clean(dir)) == nil {
-			added = true
-		}
-	}
-	w.places = wanted
-	return added
-}
-
-// events returns where notice comes from, nil if from nowhere.
-func (w *Watcher) events() <-chan fsnotify.Event {
-	if w.notify == nil {
-		return nil
-	}
-	return w.notify.Events
-}
-
-func (w *Watcher) errors() <-chan error {
-	if w.notify == nil {
-		return nil
-	}
-	return w.notify.Errors
 }

@@ -30,11 +30,11 @@ func noticed(t *testing.T, w *Watcher, what string) {
 	timer := time.AfterFunc(silence, func() { close(done) })
 	defer timer.Stop()
 	for {
-		seen, ok := w.Wait(done)
+		seen, ok := w.Wait(done, nil)
 		if !ok {
 			t.Fatalf("%s: nothing was noticed within %v", what, silence)
 		}
-		if seen {
+		if seen != Looked {
 			return
 		}
 	}
@@ -169,7 +169,10 @@ func TestANeighbourThatIsNeverQuiet(t *testing.T) {
 	write(t, file, "1")
 	noticed(t, inDirectory, "the directory")
 	noticed(t, inFile, "the file")
-	if inFile.places.concern(filepath.Join(dir, "neighbour")) {
+	for range 3 {
+		noticed(t, inDirectory, "the neighbour")
+	}
+	if len(inFile.told) != 0 {
 		t.Error("a file's neighbour concerns it")
 	}
 }
@@ -185,18 +188,16 @@ func TestLinksInACircleEnd(t *testing.T) {
 
 // Where the system notifies of nothing, it is time for a look again and again.
 func TestPollingAlone(t *testing.T) {
-	w := New(t.TempDir())
-	_ = w.notify.Close()
-	w.notify = nil
+	w := NewWith(Options{PollOnly: true}, t.TempDir())
 	defer w.Close()
 	for range 3 {
-		if seen, ok := w.Wait(nil); seen || !ok {
-			t.Errorf("noticed %v, ok %v, want a look and no notice", seen, ok)
+		if what, ok := w.Wait(nil, nil); what != Looked || !ok {
+			t.Errorf("noticed %v, ok %v, want a look and no notice", what, ok)
 		}
 	}
 	done := make(chan struct{})
 	close(done)
-	if _, ok := w.Wait(done); ok {
+	if _, ok := w.Wait(done, nil); ok {
 		t.Error("the watch did not end")
 	}
 }

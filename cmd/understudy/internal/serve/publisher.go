@@ -96,7 +96,7 @@ func (p *publisher) nothing() error {
 func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 	for {
 		p.keep()
-		if _, ok := w.Wait(ctx.Done()); !ok {
+		if _, ok := w.Wait(ctx.Done(), nil); !ok {
 			return
 		}
 		p.reload()

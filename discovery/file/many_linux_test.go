@@ -1,0 +1,50 @@
+package file
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// However many files are watched, they take one of the system's notifiers. Each channel hears
+// of the edits of its file, whoever has gone, and nothing is left once all have.
+func TestManyFilesTakeOneNotifier(t *testing.T) {
+	const files = 40
+	before := notifiers(t)
+	base := t.TempDir()
+	var channels []*fakeChannel
+	var open []resolver.Resolver
+	path := func(i int) string { return filepath.Join(base, fmt.Sprint("dir", i%4), fmt.Sprint(i, ".yaml")) }
+	for i := range files {
+		mkdir(t, filepath.Dir(path(i)))
+		write(t, path(i), onePort(1))
+		channel := newFakeChannel()
+		r, err := NewBuilder().Build(target(t, "file://"+path(i)), channel, resolver.BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		channels, open = append(channels, channel), append(open, r)
+	}
+	for _, c := range channels {
+		c.expect(t, 1)
+	}
+	if n := notifiers(t) - before; n != 1 {
+		t.Errorf("%d files took %d notifiers, want 1", files, n)
+	}
+	for _, r := range open[files/2:] {
+		r.Close()
+	}
+	for i, c := range channels[:files/2] {
+		replace(t, path(i), onePort(i+2))
+		c.expect(t, i+2)
+	}
+	for _, r := range open[:files/2] {
+		r.Close()
+	}
+	for notifiers(t) != before { // the watch ends beside the last Close
+		runtime.Gosched()
+	}
+}

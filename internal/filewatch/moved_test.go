@@ -1,0 +1,23 @@
+package filewatch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A directory is moved out of the way and removed at once, as scripts that deploy do it. The
+// system's notifier complains of that while it holds its lock.
+func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
+	base := t.TempDir()
+	dir := mkdir(t, filepath.Join(base, "dir"))
+	w := alone(t, filepath.Join(dir, "a"))
+	for i := range 20 {
+		must(t, os.Rename(dir, dir+".old"))
+		must(t, os.RemoveAll(dir+".old"))
+		mkdir(t, dir)
+		write(t, filepath.Join(dir, "a"), fmt.Sprint(i))
+		noticed(t, w, "the directory is replaced")
+	}
+}

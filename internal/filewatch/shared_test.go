@@ -1,0 +1,67 @@
+package filewatch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Where events are lost, everybody looks.
+func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
+	one, two := alone(t, t.TempDir()), alone(t, t.TempDir())
+	system.notify.Errors <- fsnotify.ErrEventOverflow
+	noticed(t, one, "an overflow")
+	noticed(t, two, "an overflow")
+}
+
+// Of two that watch a directory one goes, and the other hears of it all the same.
+func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	one, two := alone(t, path), New(path)
+	two.Close()
+	write(t, path, "1")
+	noticed(t, one, "the file comes")
+	one.Close()
+	if len(system.watchers)+len(system.concerned)+len(system.armed) != 0 || system.notify != nil {
+		t.Errorf("%d watchers, %d spots and %d directories are left", len(system.watchers), len(system.concerned), len(system.armed))
+	}
+}
+
+// A watch that the system ended without a word is set up again.
+func TestAWatchThatIsLost(t *testing.T) {
+	dir := t.TempDir()
+	w := New(filepath.Join(dir, "a"))
+	defer w.Close()
+	must(t, system.notify.Remove(dir))
+	for range 3 {
+		if _, ok := w.Wait(nil, nil); !ok {
+			t.Fatal("the watch ended")
+		}
+	}
+	w.ticker.Stop()
+	write(t, filepath.Join(dir, "a"), "1")
+	noticed(t, w, "the file comes")
+}
+
+// What came by rename is told from what is written where it is.
+func TestWhatWasMovedAndWhatIsWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	w := alone(t, path)
+	expect := func(what string, want Notice) {
+		t.Helper()
+		if got, _ := w.Wait(nil, nil); got != want {
+			t.Errorf("%s: notice %v, want %v", what, got, want)
+		}
+	}
+	write(t, path, "1")
+	expect("a new file", Written)
+	write(t, path+".new", "2")
+	must(t, os.Rename(path+".new", path))
+	expect("a rename", Moved)
+	write(t, path, "3")
+	expect("a write", Written)
+	must(t, os.Remove(path))
+	expect("a removal", Changed)
+}
