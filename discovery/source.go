@@ -42,6 +42,9 @@ type Source interface {
 // (ignore_reresolution_requests of gRFC A37 and A56). ResolveNow may be called from any
 // goroutine, at any time until Close, but never while another call of it runs.
 //
+// Where a channel was idle and is used again, its source's last answer is used when it fails,
+// or has said nothing for two seconds, until it answers.
+//
 // A source's last answer counts as confirmed until the source fails or is closed. A
 // source that stays silent when it has lost its server may say until when its last
 // answer was confirmed. It is asked shortly before Close, by the method

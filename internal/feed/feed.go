@@ -155,6 +155,7 @@ func (f *Feed) start(s *slot) (Watch, error) {
 		in.Fail(err)
 		return idle{}, err
 	}
+	f.listen(s)
 	return watch, nil
 }
 
@@ -195,6 +196,7 @@ func (f *Feed) stop() []Watch {
 		s.parts.endWait()
 	}
 	for _, s := range f.all() {
+		s.listenNoMore()
 		kept.end(s.Key)
 	}
 	if f.asking {

@@ -76,14 +76,18 @@ func (in *Inlet) Rejected(err error) {
 }
 
 // take makes a tree of an answer and notes it. A complaint says why the answer is an
-// old one. Sources are closed without the lock on names: one that is replaced shares them
+// old one, which takes the place of none. Sources are closed without the lock on names: one that is replaced shares them
 // with its successor, and its Close may wait for an answer that waits for the lock.
 func (in *Inlet) take(a topology.Answer, s said, complaint trouble) (topology.Tree, error) {
 	in.slot.naming.mu.Lock()
+	if complaint.text != "" && in.feed.hasAnswered(in.slot) {
+		in.slot.naming.mu.Unlock()
+		return topology.Tree{}, errAnswered
+	}
 	var retired []Watch
 	tree, err := in.translate(a)
 	if err == nil {
-		retired = in.feed.answer(in, s, tree, complaint)
+		retired, err = in.feed.answer(in, s, tree, complaint)
 	}
 	in.slot.naming.mu.Unlock()
 	in.feed.retire(retired)
@@ -160,20 +164,30 @@ func (f *Feed) repeats(in *Inlet, said said) bool {
 	return true
 }
 
+// hasAnswered returns whether s has an answer.
+func (f *Feed) hasAnswered(s *slot) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return s.phase == answered
+}
+
 // answer notes that a source has said what makes tree. It returns watches to be closed.
-func (f *Feed) answer(in *Inlet, said said, tree topology.Tree, complaint trouble) []Watch {
+func (f *Feed) answer(in *Inlet, said said, tree topology.Tree, complaint trouble) ([]Watch, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := in.slot
 	if f.closed || s.gone {
-		return nil
+		return nil, nil
+	}
+	if complaint.text != "" && s.phase == answered { // a list of parts came meanwhile
+		return nil, errAnswered
 	}
 	s.said, s.tree = said, tree
 	s.phase, s.inherited = answered, false
 	f.heard(s, said, complaint)
 	retired := f.whole(s)
 	f.touch(s)
-	return append(retired, f.turn()...)
+	return append(retired, f.turn()...), nil
 }
 
 // heard notes that the source of s says something. What it complains of confirms nothing, and
@@ -246,7 +260,9 @@ func (in *Inlet) recall(err error) bool {
 	now := time.Now()
 	complaint := trouble{text, now, now.Add(-age)}
 	if s.parts != nil {
-		in.split(s.parts, complaint)
+		if !in.split(s.parts, complaint) {
+			return false
+		}
 	} else if _, err := in.take(s.answer(), s, complaint); err != nil {
 		return false
 	}

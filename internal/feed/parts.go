@@ -49,15 +49,16 @@ func (in *Inlet) Parts(list []Mechanism) {
 	_ = in.feed.publish(nil)
 }
 
-// split does it. A complaint says why the list is an old one.
-func (in *Inlet) split(list []Mechanism, complaint trouble) {
+// split does it. A complaint says why the list is an old one, which takes the place of
+// nothing: split returns whether the list was taken.
+func (in *Inlet) split(list []Mechanism, complaint trouble) bool {
 	f, s := in.feed, in.slot
 	s.splitting.Lock()
 	defer s.splitting.Unlock()
 	f.mu.Lock()
-	if f.closed || s.gone {
+	if f.closed || s.gone || complaint.text != "" && s.phase == answered {
 		f.mu.Unlock()
-		return
+		return false
 	}
 	f.heard(s, said{parts: list}, complaint)
 	before := s.parts.all()
@@ -86,6 +87,7 @@ func (in *Inlet) split(list []Mechanism, complaint trouble) {
 	retired = append(f.began(fresh, watches), f.turn()...)
 	f.mu.Unlock()
 	f.retire(retired)
+	return true
 }
 
 // replace makes the next list of s, and returns those parts whose source is to be started.

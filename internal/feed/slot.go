@@ -18,7 +18,8 @@ type slot struct {
 	gone  bool   // what its source says counts no longer
 	watch Watch  // nil until the source is started
 	phase phase
-	parts parts // the mechanisms that have taken its place, if any
+	hush  *time.Timer // see listen; nil where nothing is kept
+	parts parts       // the mechanisms that have taken its place, if any
 
 	splitting sync.Mutex // one list of parts at a time
 	naming    *naming

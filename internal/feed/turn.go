@@ -80,6 +80,7 @@ func (f *Feed) dropped(s *slot, before []*slot) (watches []Watch) {
 			continue
 		}
 		p.gone = true
+		p.listenNoMore()
 		if p.holds() && !p.inherited && !p.resolves() {
 			kept.renew(p.Key, p.said, p.confirmedUntil())
 		}

@@ -1,0 +1,36 @@
+package eds
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// A control plane that hangs when a channel is used again costs it two seconds, and a moment
+// more where clusters are known from before, however often that happens.
+func TestAServerThatHangsAfterIdleness(t *testing.T) {
+	for _, path := range []string{"/a", "/shop?cds=true"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(t)
+			defer s.end()
+			s.start(server, adstest.NewCatalogue(shopOf("10.1", "a")...).Serve)
+			b := s.builder()
+			closeIt := s.open(b, "eds://"+server+path)
+			known := s.saw()
+			closeIt()
+			s.stop(server)
+			s.start(server, (*adstest.Stream).Drain)
+			for range 3 {
+				time.Sleep(10 * time.Minute)
+				closeIt = s.open(b, "eds://"+server+path)
+				time.Sleep(2200 * time.Millisecond)
+				s.expect(known)
+				time.Sleep(time.Minute)
+				s.expect("")
+				closeIt()
+			}
+		})
+	}
+}
