@@ -30,8 +30,8 @@ fuzz: ## each fuzz target for FUZZTIME: so many inputs (40000x), or a time (10s)
 	bash .ci/fuzz $(or $(FUZZTIME),40000x)
 
 .PHONY: sim
-sim: ## the simulator: new seeds until it is stopped, or SEED= alone, or DAYS= of a day each
-	SIM_DAYS=$(DAYS) bash .ci/sim $(SEED)
+sim: ## the simulator: new seeds until it is stopped, or SEED= alone, or DAYS= of a day each; PAIRS=all or kill+hang
+	SIM_DAYS=$(DAYS) SIM_PAIRS=$(PAIRS) bash .ci/sim $(SEED)
 
 .PHONY: lint
 lint: ## vet and golangci-lint over all modules

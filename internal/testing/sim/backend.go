@@ -2,7 +2,9 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -10,12 +12,17 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// method is the one method that backends serve. The answer is the backend's address.
-const method = "/sim.Backend/Who"
+// method is the one call that backends serve, and streamMethod the one stream. The answer is
+// the backend's address.
+const (
+	method       = "/sim.Backend/Who"
+	streamMethod = "/sim.Backend/Stay"
+)
 
 // Backend is a gRPC server at one address. All methods may be called from any
 // goroutine of the bubble.
@@ -29,6 +36,7 @@ type Backend struct {
 	old    []*grpc.Server // those that said GOAWAY
 	health *health.Server
 	answer codes.Code    // OK unless the backend answers with errors
+	takes  time.Duration // how long an answer takes
 	hang   chan struct{} // open while calls hang, else nil
 	sick   bool          // NOT_SERVING
 }
@@ -58,6 +66,7 @@ func (b *Backend) start() {
 		ServiceName: "sim.Backend",
 		HandlerType: (*any)(nil),
 		Methods:     []grpc.MethodDesc{{MethodName: "Who", Handler: b.who}},
+		Streams:     []grpc.StreamDesc{{StreamName: "Stay", Handler: b.stay, ServerStreams: true}},
 	}, struct{}{})
 	b.health = health.NewServer()
 	b.setHealth()
@@ -100,7 +109,12 @@ func (b *Backend) GoAway() {
 	}
 	old := b.server
 	b.old = append(b.old, old)
-	go old.GracefulStop()
+	go func() {
+		old.GracefulStop()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.old = slices.DeleteFunc(b.old, func(s *grpc.Server) bool { return s == old })
+	}()
 	b.network.closeListener(b.Address)
 	b.start()
 }
@@ -134,6 +148,13 @@ func (b *Backend) Answer(code codes.Code) {
 	b.answer = code
 }
 
+// Take makes each answer take so long.
+func (b *Backend) Take(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.takes = d
+}
+
 // Hang makes calls hang, those of health checks apart, until told otherwise.
 func (b *Backend) Hang(hang bool) {
 	b.mu.Lock()
@@ -153,19 +174,55 @@ func (b *Backend) who(_ any, ctx context.Context, decode func(any) error, _ grpc
 	if err := decode(new(emptypb.Empty)); err != nil {
 		return nil, err
 	}
+	if err := b.answered(ctx); err != nil {
+		return nil, err
+	}
+	return wrapperspb.String(b.Address), nil
+}
+
+// stay answers as who does, and lets the stream end after the time that was asked for.
+func (b *Backend) stay(_ any, stream grpc.ServerStream) error {
+	var length durationpb.Duration
+	if err := stream.RecvMsg(&length); err != nil {
+		return err
+	}
+	if err := b.answered(stream.Context()); err != nil {
+		return err
+	}
+	if err := stream.SendMsg(wrapperspb.String(b.Address)); err != nil {
+		return err
+	}
+	return wait(stream.Context(), time.After(length.AsDuration()))
+}
+
+// answered waits until the backend answers a call, and returns its error.
+func (b *Backend) answered(ctx context.Context) error {
 	b.calls(b.Address)
 	b.mu.Lock()
-	code, hang := b.answer, b.hang
+	code, hang, takes := b.answer, b.hang, b.takes
 	b.mu.Unlock()
 	if hang != nil {
-		select {
-		case <-hang:
-		case <-ctx.Done():
-			return nil, status.FromContextError(ctx.Err()).Err()
+		if err := wait(ctx, hang); err != nil {
+			return err
+		}
+	}
+	if takes > 0 {
+		if err := wait(ctx, time.After(takes)); err != nil {
+			return err
 		}
 	}
 	if code != codes.OK {
-		return nil, status.Error(code, "the backend was told to answer so")
+		return status.Error(code, "the backend was told to answer so")
 	}
-	return wrapperspb.String(b.Address), nil
+	return nil
+}
+
+// wait waits for an event, and returns an error if the call ends before that.
+func wait[T any](ctx context.Context, event <-chan T) error {
+	select {
+	case <-event:
+		return nil
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
 }

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -39,6 +42,26 @@ func (c *call) make(cc *grpc.ClientConn, deadline time.Duration, wait bool) (str
 	var answer wrapperspb.StringValue
 	err := cc.Invoke(ctx, method, new(emptypb.Empty), &answer, grpc.WaitForReady(wait))
 	return answer.GetValue(), err
+}
+
+var streamDesc = &grpc.StreamDesc{StreamName: "Stay", ServerStreams: true}
+
+// open begins a stream, which the backend ends after a time, and waits for its first message.
+// What remains of the stream ends with ctx.
+func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Duration, wait bool) (grpc.ClientStream, error) {
+	ctx = context.WithValue(ctx, callKey{}, c)
+	stream, err := cc.NewStream(ctx, streamDesc, streamMethod, grpc.WaitForReady(wait))
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.SendMsg(durationpb.New(length)); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return nil, err
+	}
+	var answer wrapperspb.StringValue
+	return stream, stream.RecvMsg(&answer)
 }
 
 // observer is told by gRPC where attempts go, and what the policies count.

@@ -104,6 +104,9 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 		w.detected = now
 	}
 	w.before, w.known = w.known, truth
+	if w.judge != nil {
+		w.judge.told(truth)
+	}
 	if w.faulty == "" && time.Since(w.wellSince) > w.source.Recovery() { // else it may be one part of several
 		w.lastTold = now
 	}

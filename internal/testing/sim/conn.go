@@ -18,13 +18,14 @@ var errReset = errors.New("connection reset by peer")
 type conn struct {
 	address string
 	out, in *pipe
+	begin   time.Time
 
 	mu     sync.Mutex
 	closed func()
 }
 
 func newConn(address string, link Link) *conn {
-	c := &conn{address: address, out: newPipe(), in: newPipe()}
+	c := &conn{address: address, out: newPipe(), in: newPipe(), begin: time.Now()}
 	c.setLink(link)
 	return c
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // ending is how an attempt of a call ended.
@@ -28,12 +29,18 @@ func (w *World) attemptEnded(to string, err error) {
 		return
 	}
 	c.underWay--
+	if status.Code(err) == codes.Canceled {
+		return // a client that has had enough says nothing of the backend
+	}
 	if len(c.ended) >= history {
 		c.ended = slices.Clone(c.ended[history/2:])
 	}
 	c.ended = append(c.ended, ending{time.Now(), err != nil})
-	if err != nil {
-		c.failed = time.Now()
+	switch {
+	case err != nil:
+		c.failed, c.proven = time.Now(), time.Time{}
+	case c.proven.IsZero():
+		c.proven = time.Now()
 	}
 }
 

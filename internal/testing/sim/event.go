@@ -103,8 +103,12 @@ func (w *World) all(what string, do func(*World, string)) {
 func (w *World) change(address string, change func(*condition)) {
 	w.mu.Lock()
 	c := w.conditions[address]
+	before := c.look()
 	change(c)
 	c.since = time.Now()
+	if w.judge != nil && c.look() != before {
+		w.judge.turned(address)
+	}
 	w.network.SetLink(address, c.link)
 	ch, concerned := w.channel, w.concerns(address)
 	w.mu.Unlock()
@@ -124,7 +128,7 @@ func (w *World) heal(address string) {
 	well := w.conditions[address].works()
 	w.mu.Unlock()
 	if !well {
-		w.change(address, func(c *condition) { c.up, c.sick, c.hang, c.answer, c.link = true, false, false, codes.OK, Link{} })
+		w.change(address, func(c *condition) { c.up, c.sick, c.hang, c.answer, c.link = true, false, false, codes.OK, w.link })
 	}
 	b := w.backends[address]
 	b.Up()

@@ -108,6 +108,16 @@ func (n *Network) Open() int {
 
 var errRefused = errors.New("connection refused")
 
+// Connected returns since when there has been a connection to a host; zero if there is none.
+func (n *Network) Connected(address string) (oldest time.Time) {
+	for _, c := range n.connections(address) {
+		if oldest.IsZero() || c.begin.Before(oldest) {
+			oldest = c.begin
+		}
+	}
+	return oldest
+}
+
 // Dial connects to a host. It is for grpc.WithContextDialer.
 func (n *Network) Dial(ctx context.Context, address string) (net.Conn, error) {
 	n.mu.Lock()

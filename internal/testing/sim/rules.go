@@ -24,6 +24,8 @@ const (
 	ruleStandby  = "the standbys are connected in quiet times"
 	ruleGrowth   = "the share of an endpoint that is back grows over slowStart"
 	ruleNames    = "what is logged, and what errors say, has happened"
+	ruleAnswers  = "if any priority answers, the one in use answers"
+	ruleFro      = "calls do not go to and fro between priorities while nothing happens"
 	ruleEnd      = "nothing is left when the channel is closed"
 )
 
@@ -33,6 +35,9 @@ func (w *World) sentTo(address string) {
 	defer w.mu.Unlock()
 	if c := w.conditions[address]; c != nil {
 		c.underWay++
+	}
+	if w.judge != nil {
+		w.judge.sent(address)
 	}
 	if at, ok := w.gone[address]; ok && time.Since(at) > time.Second {
 		w.Log.Break(ruleRemoved, "a call went to %s, which the channel was told to leave %v ago", address, time.Since(at))

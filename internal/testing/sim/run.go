@@ -19,6 +19,7 @@ type Config struct {
 	Kind      string // of the source; "" lets the seed draw it
 	Dir       string // for files
 	PickFirst bool   // the target has it
+	Pair      string // of faults, such as "kill+hang"; "" for a world in which anything happens
 }
 
 // Run lets a world live, and returns its log and what became of its calls. It must be
@@ -30,8 +31,35 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 	}
 	done := make(chan struct{})
 	var calls sync.WaitGroup
-	calls.Go(func() { w.traffic(config.CallEach, done, &calls) })
+	if w.pair != nil {
+		w.pair.calls, w.pair.done = &calls, done
+		calls.Go(func() { w.pairTraffic(seed) })
+	} else {
+		calls.Go(func() { w.traffic(config.CallEach, done, &calls) })
+	}
 	calls.Go(func() { w.watch(done) })
+	if w.pair != nil {
+		w.livePair(config.Length)
+	} else {
+		w.live(config)
+	}
+	w.restoreSource()
+	w.all("is well again", (*World).heal)
+	w.touch()
+	pass(w.source.Recovery())
+	if w.pair == nil {
+		w.quiet()
+	}
+	close(done)
+	calls.Wait()
+	w.end()
+	w.calls.Failovers += w.channel.failovers
+	w.Log.Event("%v", w.calls)
+	return w.Log, w.calls, nil
+}
+
+// live lets something happen again and again.
+func (w *World) live(config Config) {
 	end := time.Now().Add(config.Length)
 	for time.Now().Before(end) {
 		// Now and then a burst, else long enough for timers to run.
@@ -45,17 +73,6 @@ func Run(seed uint64, config Config) (*Log, Calls, error) {
 			w.quiet()
 		}
 	}
-	w.restoreSource()
-	w.all("is well again", (*World).heal)
-	w.touch()
-	pass(w.source.Recovery())
-	w.quiet()
-	close(done)
-	calls.Wait()
-	w.end()
-	w.calls.Failovers += w.channel.failovers
-	w.Log.Event("%v", w.calls)
-	return w.Log, w.calls, nil
 }
 
 // pass lets time pass: that of the bubble, which a world lives in.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,31 +39,32 @@ func TestWorlds(t *testing.T) {
 		if *runFor > 0 && time.Since(begin) > *runFor || *runFor == 0 && i >= *seeds {
 			return
 		}
-		if !live(t, first+uint64(i)) && *runFor > 0 {
+		if !live(t, first+uint64(i), "") && *runFor > 0 {
 			return // one is enough to read
 		}
 	}
 }
 
 // live lets one world live, and returns whether it kept the rules.
-func live(t *testing.T, seed uint64) bool {
-	return t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+func live(t *testing.T, seed uint64, pair string) bool {
+	name := strings.TrimSpace(fmt.Sprint("seed ", seed, " ", pair))
+	return t.Run(name, func(t *testing.T) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
-			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir, PickFirst: *pickFirst})
+			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir, PickFirst: *pickFirst, Pair: pair})
 			if err != nil {
 				t.Fatal(err)
 			}
 			broken := log.Broken()
-			t.Logf("seed %d: %v", seed, calls)
+			t.Logf("%s: %v", name, calls)
 			if len(broken) == 0 && !*keepLogs {
 				return
 			}
-			path := filepath.Join(os.TempDir(), fmt.Sprintf("understudy-sim-%d.log", seed))
+			path := filepath.Join(os.TempDir(), fmt.Sprintf("understudy-sim-%s%d.log", strings.ReplaceAll(pair+"-", "+", "-"), seed))
 			if err := os.WriteFile(path, []byte(log.String()), 0o600); err != nil {
 				t.Error(err)
 			}
-			t.Logf("seed %d: what happened is in %s", seed, path)
+			t.Logf("%s: what happened is in %s", name, path)
 			for _, line := range broken {
 				t.Error(line)
 			}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"net/url"
 	"sync"
@@ -39,6 +40,10 @@ type condition struct {
 	link   Link
 	// since is when the backend could last not be reached, or changed.
 	since time.Time
+	// turned is when it last was another in the eyes of a call.
+	turned time.Time
+	// proven is when a call to it succeeded, the first one since one failed.
+	proven time.Time
 	// failed is when a call to it failed last.
 	failed time.Time
 	// ended is how attempts of calls ended that went there, the last one last, and underWay is
@@ -51,6 +56,14 @@ type condition struct {
 	// out is whether it has ever said so since then, of whichever priority.
 	out bool
 }
+
+// look is what of a condition a call can tell.
+type look struct {
+	connects, works bool
+	answer          codes.Code
+}
+
+func (c *condition) look() look { return look{c.connects(), c.works(), c.answer} }
 
 // suspect says whether calls to the backend may have failed so lately that it is still
 // ejected.
@@ -115,6 +128,9 @@ type World struct {
 	phased    time.Time // until when the log has said of some priority that endpoints may be back
 	checking  bool      // the traffic pauses
 	calls     Calls
+	link      Link   // to a backend that is well
+	pair      *pair  // what a world of pairs is made of, else nil
+	judge     *judge // likewise
 }
 
 // Calls counts what became of the calls, the failovers that the product counted, and how
@@ -129,11 +145,22 @@ func (c Calls) String() string {
 // nobody is an address where there never is a backend.
 const nobody = "10.0.1.1:443"
 
+// rand returns what a world is drawn from: of each pair its own.
+func (c Config) rand(seed uint64) *rand.Rand {
+	own := uint64(0)
+	if c.Pair != "" {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(c.Pair)) // which never fails
+		own = h.Sum64()
+	}
+	return rand.New(rand.NewPCG(seed, own)) //nolint:gosec // a schedule of faults, not a secret
+}
+
 // newWorld returns a world in which everything works.
 func newWorld(seed uint64, config Config) (*World, error) {
 	w := &World{
 		Log:        newLog(),
-		rand:       rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a schedule of faults, not a secret
+		rand:       config.rand(seed),
 		backends:   make(map[string]*Backend),
 		conditions: make(map[string]*condition),
 		gone:       make(map[string]time.Time),
@@ -158,6 +185,9 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	}
 	w.source = w.newSource(kind, config)
 	w.settings = newSettings(w.rand)
+	if config.Pair != "" {
+		w.choosePair(config.Pair)
+	}
 	if config.PickFirst {
 		w.settings.choosePickFirst()
 	}

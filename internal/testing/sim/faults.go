@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// mishap is a fault: one of the things of which a world of pairs has two at once. What befalls endpoints
+// befalls those of one priority. A fault that has neither strike nor again is one of the
+// client's, and lasts as long as the world.
+type mishap struct {
+	name   string
+	strike func(w *World, tier []string)
+	again  func(w *World, tier []string) // from time to time while it lasts
+	each   [2]time.Duration              // how often, at least and at most
+}
+
+// faultNames are the twelve.
+var faultNames = strings.Fields("kill refuse hang errors some below ends resets update seldom streams source")
+
+// twelve returns those.
+func twelve() []mishap {
+	return []mishap{
+		{name: "kill", strike: each((*World).down)},
+		{name: "refuse", strike: (*World).refuseAll},
+		{name: "hang", strike: (*World).hangAll},
+		{name: "errors", strike: (*World).errAll},
+		{name: "some", strike: (*World).errSome},
+		{name: "below", strike: (*World).loseSome},
+		{name: "ends", again: (*World).endConnections, each: [2]time.Duration{5 * time.Second, time.Minute}},
+		{name: "resets", again: (*World).resetInUse, each: [2]time.Duration{20 * time.Second, 3 * time.Minute}},
+		{name: "update", again: (*World).updateOnce, each: [2]time.Duration{time.Minute, 10 * time.Minute}},
+		{name: "seldom"},
+		{name: "streams"},
+		{name: "source", strike: (*World).loseSource, again: (*World).updateOnce, each: [2]time.Duration{time.Minute, 10 * time.Minute}},
+	}
+}
+
+// pairs returns the names of all pairs.
+func pairs() (all []string) {
+	for i, a := range faultNames {
+		for _, b := range faultNames[i+1:] {
+			all = append(all, a+"+"+b)
+		}
+	}
+	return all
+}
+
+// faultsOf returns the faults of a pair.
+func faultsOf(pair string) []mishap {
+	var all []mishap
+	known := twelve()
+	for name := range strings.SplitSeq(pair, "+") {
+		i := slices.IndexFunc(known, func(f mishap) bool { return f.name == name })
+		if i < 0 {
+			panic("no fault is called " + name)
+		}
+		all = append(all, known[i])
+	}
+	return all
+}
+
+// hits says whether one makes calls fail.
+func (f mishap) hits() bool { return f.strike != nil && f.name != "source" }
+
+func each(do func(*World, string)) func(*World, []string) {
+	return func(w *World, tier []string) {
+		for _, address := range tier {
+			do(w, address)
+		}
+	}
+}
+
+// refuseAll lets a priority refuse connections. Those that exist may stay.
+func (w *World) refuseAll(tier []string) {
+	reset := w.rand.IntN(2) == 0
+	for _, address := range tier {
+		w.change(address, func(c *condition) { c.link.Refuse = true })
+		if reset {
+			w.network.Reset(address)
+		}
+	}
+}
+
+// hangAll lets the calls to a priority hang, or all that is sent to it get lost.
+// Streams without a deadline never show the first.
+func (w *World) hangAll(tier []string) {
+	do := []func(*World, string){(*World).blackhole, (*World).oneWay, (*World).hang, (*World).hang}
+	if w.pair.streams && !w.pair.limited {
+		do = do[:2]
+	}
+	each(do[w.rand.IntN(len(do))])(w, tier)
+}
+
+func (w *World) errAll(tier []string) {
+	code := []codes.Code{codes.Unavailable, codes.Internal, codes.ResourceExhausted}[w.rand.IntN(3)]
+	for _, address := range tier {
+		w.change(address, func(c *condition) { c.answer = code })
+		w.backends[address].Answer(code)
+	}
+}
+
+func (w *World) errSome(tier []string) { w.errAll(w.part(tier)) }
+
+// loseSome takes so much of a priority away that less than minReady is left, if it has several
+// endpoints.
+func (w *World) loseSome(tier []string) {
+	do := []func(*World, []string){each((*World).down), (*World).refuseAll, (*World).hangAll, (*World).errAll}[w.rand.IntN(4)]
+	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
+	do(w, tier[:max(1, len(tier)-1)])
+}
+
+// part draws some of a priority's endpoints, not all if there are several.
+func (w *World) part(tier []string) []string {
+	w.rand.Shuffle(len(tier), func(i, j int) { tier[i], tier[j] = tier[j], tier[i] })
+	return tier[:1+w.rand.IntN(max(1, len(tier)-1))]
+}
+
+// endConnections ends the connections to one endpoint, or to all, as servers do that let none
+// become old, or by a reset while no call is under way.
+func (w *World) endConnections(tier []string) {
+	if w.rand.IntN(2) == 0 {
+		tier = tier[w.rand.IntN(len(tier)):][:1]
+	}
+	w.inBurst(func() {
+		for _, address := range tier {
+			w.Log.Event("connections to %s end", address)
+			w.backends[address].GoAway()
+		}
+	})
+}
+
+// resetInUse resets connections with calls under way.
+func (w *World) resetInUse(tier []string) {
+	if w.rand.IntN(3) == 0 {
+		tier = w.part(tier)
+	}
+	w.inBurst(func() {
+		w.mu.Lock()
+		w.judge.resets++
+		w.mu.Unlock()
+		for _, address := range tier {
+			w.Log.Event("connections to %s are reset", address)
+			w.network.Reset(address)
+		}
+	})
+}
+
+// updateOnce publishes a change, or what was published before.
+func (w *World) updateOnce([]string) {
+	if w.rand.IntN(3) == 0 {
+		w.older()
+		return
+	}
+	w.publish(w.changed())
+}
+
+func (w *World) loseSource([]string) { w.failSource() }
+
+// drawTier draws the endpoints of a priority, of the first one most often; of one that has
+// several where there is one, if told so.
+func (w *World) drawTier(r *rand.Rand, several bool) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var tiers [][]string
+	for _, tier := range w.known {
+		if serving := tier.Serving(); len(serving) > 1 || len(serving) == 1 && !several {
+			tiers = append(tiers, serving)
+		}
+	}
+	if len(tiers) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(tiers[r.IntN(3)%len(tiers)*r.IntN(2)], func(address string) bool { return address == nobody })
+}

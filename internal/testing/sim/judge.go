@@ -1,0 +1,242 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// longEnough is how long an endpoint can be reached before it is sure to be connected: the
+// longest backoff and the longest attempt.
+const longEnough = longestBackoff + attemptTime + 3*time.Second
+
+// noticed is how many failures in a row of each endpoint show that a priority fails.
+const noticed = 5
+
+// judge holds the calls of a world against one rule: if any priority answers, the one in use
+// answers. It knows the world, and what became of the calls, and nothing of what the product
+// makes of them. The world's lock is held when it is called.
+//
+// A priority answers if an endpoint of it has been reachable for longEnough, and calls to it
+// succeed. One with any endpoint that works is never blamed: which endpoint of a priority a
+// call goes to is another matter.
+type judge struct {
+	w     *World
+	tiers map[string]*tierState // by their endpoints
+	of    map[string]*tierState // by endpoint
+	made  int                   // calls
+
+	changed moment // when something last happened, or was noticed
+	inUse   string // the priority that has the calls, by its endpoints
+	other   string // another one, that had the last calls
+	row     int    // how many
+	moves   int    // since something happened
+	resets  int    // likewise
+	to      []string
+}
+
+// moment is a time, and how many calls had been made by then.
+type moment struct {
+	at   time.Time
+	made int
+}
+
+// tierState is what has become of the calls to one priority.
+type tierState struct {
+	key       string
+	endpoints []string
+	since     moment // when one of its endpoints became what it is
+	failures  int    // since then, while nobody could have noticed
+	noticed   moment // when everybody could; zero before
+	slow, few tokens // what trials may take
+	blamed    bool   // once is enough
+}
+
+// tokens are calls that may go to a priority that fails, to see whether it still does. They
+// come with calls and with time. A few may come at once, for calls are made at once.
+type tokens struct {
+	n    float64
+	last moment
+}
+
+const mostTokens = 2
+
+func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
+	t.n += float64(now.made-t.last.made) * perCall
+	if per > 0 {
+		t.n += float64(now.at.Sub(t.last.at)) / float64(per)
+	}
+	t.n, t.last = min(t.n, mostTokens), now
+}
+
+func newJudge(w *World) *judge { return &judge{w: w, tiers: make(map[string]*tierState)} }
+
+func (j *judge) now() moment { return moment{time.Now(), j.made} }
+
+// happen notes that something has happened from which calls may suffer for a while.
+func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
+
+// told is told what the channel knows. A priority with the endpoints of another one is that.
+func (j *judge) told(truth Truth) {
+	of := make(map[string]*tierState)
+	tiers := make(map[string]*tierState)
+	for _, tier := range truth {
+		endpoints := tier.Serving()
+		slices.Sort(endpoints)
+		key := strings.Join(endpoints, " ")
+		s := j.tiers[key]
+		if s == nil {
+			s = &tierState{key: key, endpoints: endpoints}
+			s.turn(j.now())
+		}
+		tiers[key] = s
+		for _, address := range endpoints {
+			of[address] = s
+		}
+	}
+	j.tiers, j.of = tiers, of
+	j.happen()
+}
+
+// turned is told that an endpoint is not what it was.
+func (j *judge) turned(address string) {
+	c := j.w.conditions[address]
+	c.turned, c.proven = time.Now(), time.Time{}
+	if s := j.of[address]; s != nil {
+		s.turn(j.now())
+	}
+	j.happen()
+}
+
+func (s *tierState) turn(now moment) {
+	s.since, s.failures, s.noticed, s.blamed = now, 0, moment{}, false
+	s.slow, s.few = tokens{mostTokens, now}, tokens{mostTokens, now}
+}
+
+// sent is told where an attempt goes.
+func (j *judge) sent(address string) {
+	j.to = append(j.to, address)
+	if len(j.to) > 100 {
+		j.to = j.to[50:]
+	}
+	s := j.of[address]
+	switch {
+	case s == nil:
+		return
+	case s.key == j.inUse:
+		j.other, j.row = "", 0
+		return
+	case s.key != j.other:
+		j.other, j.row = s.key, 0
+	}
+	if j.row++; j.row < 3 {
+		return // a trial
+	}
+	j.inUse, j.other, j.row = s.key, "", 0
+	if j.moves++; j.moves == j.mostMoves()+1 {
+		j.w.Log.Break(ruleFro, "the calls have moved %d times since something happened last, %v ago", j.moves, time.Since(j.changed.at))
+	}
+}
+
+// mostMoves is how often timers that run may move the calls, and endpoints that connect.
+func (j *judge) mostMoves() int { return 2*len(j.tiers) + 2*len(j.of) + 2*j.resets }
+
+// ended is told how a call ended that was sent to an endpoint, or to none.
+func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
+	s := j.of[to]
+	switch {
+	case err == nil:
+	case to == "":
+		j.unsent(c, err)
+	case s == nil || s.works(j.w) || !sentAt.After(s.since.at):
+	case s.noticed.at.IsZero():
+		if s.failures++; s.failures >= noticed*len(s.endpoints) {
+			s.noticed = j.now()
+			j.happen()
+		}
+	case sentAt.After(s.noticed.at) && !s.trial(j.now()):
+		j.blame(s, sentAt, err)
+	}
+}
+
+// trial says whether a call to a priority that fails may be one that is to show whether it
+// still does: one in ten, and one in a hundred and one an interval.
+func (s *tierState) trial(now moment) bool {
+	s.slow.grow(now, 0.1, 0)
+	s.few.grow(now, 0.01, byTarget.interval)
+	if s.slow.n < 1 || s.few.n < 1 {
+		return false
+	}
+	s.slow.n--
+	s.few.n--
+	return true
+}
+
+func (s *tierState) works(w *World) bool {
+	return slices.ContainsFunc(s.endpoints, func(address string) bool { return w.conditions[address].works() })
+}
+
+// blame breaks the rule if a priority answers, other than the one that a call failed at.
+func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
+	if s.blamed {
+		return
+	}
+	if r, why := j.answering(sentAt); r != "" {
+		s.blamed = true
+		j.w.Log.Break(ruleAnswers, "a call sent to a priority of %s failed: %v; that could be noticed %v and %d calls ago, and %s %s", s.key, err, time.Since(s.noticed.at), j.made-s.noticed.made, r, why)
+	}
+}
+
+// answering returns an endpoint that has answered since a time, and of which the channel must
+// know that, and why; "" if there is none.
+func (j *judge) answering(since time.Time) (address, why string) {
+	for _, r := range j.tiers {
+		for _, address := range r.endpoints {
+			c := j.w.conditions[address]
+			switch {
+			case !c.works() || since.Sub(c.turned) < longEnough || since.Sub(r.since.at) < 0:
+			case j.proven(r, c, address):
+				return address, "has been connected and answered all the time"
+			case time.Since(j.changed.at) > j.patience(r) && j.made-j.changed.made > j.calls(r):
+				return address, "could be reached all the time"
+			}
+		}
+	}
+	return "", ""
+}
+
+// proven says whether the channel must know that an endpoint of a priority answers: it has been
+// connected, and has answered at least an interval ago, and since then; or no endpoint of the
+// priority has failed a call that did not answer one later.
+func (j *judge) proven(r *tierState, c *condition, address string) bool {
+	begin := j.w.network.Connected(address)
+	if begin.IsZero() || time.Since(begin) < 2*time.Second {
+		return false
+	}
+	if !c.proven.IsZero() {
+		return time.Since(c.proven) > byTarget.interval+2*time.Second
+	}
+	return !slices.ContainsFunc(r.endpoints, func(other string) bool {
+		ended := j.w.conditions[other].ended
+		return len(ended) > 0 && ended[len(ended)-1].failed
+	})
+}
+
+// patience is how long it may take after something has happened, until a priority that was not
+// in use has the calls: timers run, it is connected, each of its endpoints is tried, and looked at.
+func (j *judge) patience(r *tierState) time.Duration {
+	return j.w.settings.patience(len(j.tiers)) + time.Duration(len(r.endpoints)+2)*byTarget.interval
+}
+
+// calls is how many calls that takes at least: eleven to a trial.
+func (j *judge) calls(r *tierState) int { return 11 * (len(r.endpoints) + 1) }
+
+// unsent is about a call that failed before it was sent.
+func (j *judge) unsent(c *call, err error) {
+	if c.start.Sub(j.changed.at) < j.w.settings.patience(len(j.tiers)) || j.made-j.changed.made < j.calls(&tierState{endpoints: j.w.addresses[:1]}) {
+		return
+	}
+	if r, why := j.answering(c.start); r != "" {
+		j.w.Log.Break(ruleAnswers, "a call was not sent: %v; nothing has happened for %v, and %s %s", err, time.Since(j.changed.at), r, why)
+	}
+}

@@ -1,0 +1,230 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// pair is what a world of pairs is made of, and what its client is like.
+type pair struct {
+	faults          []mishap
+	each            time.Duration // between two calls
+	deadline        time.Duration
+	takes           time.Duration // an answer
+	seldom, streams bool
+	limited         bool            // streams have a deadline
+	calls           *sync.WaitGroup // those under way
+	done            chan struct{}
+}
+
+// choosePair draws the rest of a world in which two faults come together. Calls that fail are
+// noticed only with outlierDetection.
+func (w *World) choosePair(name string) {
+	p := &pair{faults: faultsOf(name)}
+	has := func(name string) bool {
+		return slices.ContainsFunc(p.faults, func(f mishap) bool { return f.name == name })
+	}
+	w.pair, w.judge = p, newJudge(w)
+	w.settings.detects, w.settings.pickFirst = "true", false
+	if has("below") && w.settings.minReady == 0 {
+		w.settings.minReady = minReadies[w.rand.IntN(len(minReadies))]
+		w.settings.recovery = w.settings.minReady
+	}
+	w.link = Link{Delay: []time.Duration{0, time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond}[w.rand.IntN(4)]}
+	p.seldom, p.streams = has("seldom"), has("streams")
+	p.each = []time.Duration{1000, 2000, 5000, 8000}[w.rand.IntN(4)] * time.Millisecond
+	if p.streams {
+		p.each *= 3
+	}
+	if p.seldom {
+		p.each = time.Duration(11+w.rand.IntN(70)) * time.Second
+	}
+	if has("resets") && !p.streams {
+		if p.takes = 1500 * time.Millisecond; p.seldom {
+			p.takes = 6 * p.each
+		}
+	}
+	p.limited = p.streams && (has("hang") || w.rand.IntN(2) == 0)
+	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes
+	if !w.hitBy(p) {
+		hitting := []int{0, 1, 2, 3, 4} // of the faults
+		p.faults = append(p.faults, twelve()[hitting[w.rand.IntN(len(hitting))]])
+	}
+	for _, address := range w.addresses {
+		w.backends[address].Take(p.takes)
+		w.conditions[address].link = w.link
+		w.network.SetLink(address, w.link)
+	}
+	w.Log.Event("pair %s: a call each %v, deadline %v, answers take %v, delay %v", name, p.each, p.deadline, p.takes, w.link.Delay)
+}
+
+// hitBy says whether any fault of a pair makes calls fail.
+func (w *World) hitBy(p *pair) bool { return slices.ContainsFunc(p.faults, mishap.hits) }
+
+// livePair lets faults come together again and again, and checks between them who has the calls.
+func (w *World) livePair(length time.Duration) {
+	end := time.Now().Add(length)
+	pass(10 * time.Second)
+	for n := 0; time.Now().Before(end) && len(w.Log.Broken()) == 0; n++ {
+		w.episode()
+		if n%3 == 0 {
+			w.checkHealed()
+		}
+	}
+}
+
+// struck is a fault that lasts.
+type struck struct {
+	mishap
+	tier []string
+	next time.Time
+	each time.Duration
+}
+
+// episode lets the faults of the pair strike, last together, and end.
+func (w *World) episode() {
+	var all []*struck
+	first := w.drawTier(w.rand, false)
+	for _, i := range w.rand.Perm(len(w.pair.faults)) {
+		f := w.pair.faults[i]
+		tier := first
+		if w.rand.IntN(2) == 0 || f.name == "some" || f.name == "below" {
+			if t := w.drawTier(w.rand, f.name == "some" || f.name == "below"); t != nil {
+				tier = t
+			}
+		}
+		s := &struck{mishap: f, tier: tier}
+		if f.again != nil {
+			s.each = f.each[0] + time.Duration(w.rand.Int64N(int64(f.each[1]-f.each[0])))
+			s.next = time.Now().Add(s.each)
+		}
+		w.Log.Event("fault %s at %v", f.name, tier)
+		if f.strike != nil && len(tier) > 0 {
+			f.strike(w, slices.Clone(tier))
+		}
+		all = append(all, s)
+		if w.rand.IntN(2) == 0 {
+			w.inBurst(func() {})
+		}
+		pass(time.Duration(w.rand.IntN(3)/2) * time.Duration(w.rand.Int64N(int64(20*w.pair.each+time.Minute))))
+	}
+	w.sustain(all)
+	w.Log.Event("the faults end")
+	w.restoreSource()
+	for _, i := range w.rand.Perm(len(w.addresses)) {
+		w.heal(w.addresses[i])
+		pass(time.Duration(w.rand.IntN(4)/3) * time.Duration(w.rand.IntN(20)) * time.Second)
+	}
+}
+
+// sustain lets faults last for longer than anything that may come of them takes.
+func (w *World) sustain(all []*struck) {
+	w.mu.Lock()
+	longest := 2*w.settings.patience(3) + 8*byTarget.interval
+	w.mu.Unlock()
+	begin, calls := time.Now(), w.madeNow()
+	length := longest + time.Duration(w.rand.Int64N(int64(15*time.Minute)))
+	most := 130 + w.rand.IntN(100)
+	for time.Since(begin) < length || w.pair.seldom && w.madeNow()-calls < most {
+		next := time.Now().Add(time.Minute)
+		for _, s := range all {
+			if s.again != nil && s.next.Before(next) {
+				next = s.next
+			}
+		}
+		pass(time.Until(next))
+		for _, s := range all {
+			if s.again != nil && !time.Now().Before(s.next) && len(s.tier) > 0 {
+				s.again(w, slices.Clone(s.tier))
+				s.next = time.Now().Add(s.each)
+			}
+		}
+	}
+}
+
+func (w *World) madeNow() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.judge.made
+}
+
+// inBurst lets something happen while many calls are made, unless the client calls seldom.
+func (w *World) inBurst(do func()) {
+	calls := func(n int) {
+		for range n {
+			w.pair.calls.Go(func() { w.pairCall(true) })
+			pass(50 * time.Millisecond)
+		}
+	}
+	if w.pair.seldom || w.rand.IntN(3) == 0 {
+		do()
+		return
+	}
+	n := 40
+	if w.pair.streams {
+		n = 10
+	}
+	calls(n)
+	do()
+	calls(n)
+}
+
+// checkHealed waits until nothing changes by itself any more after the last fault, and looks
+// where the calls go then.
+func (w *World) checkHealed() {
+	for begin := time.Now(); ; pass(w.pair.each) {
+		w.mu.Lock()
+		j := w.judge
+		wait := w.settleTime() + w.rest() + longEnough + w.pair.deadline
+		since, made := time.Since(j.changed.at), j.made-j.changed.made
+		endpoints := len(j.of)
+		w.mu.Unlock()
+		if since > wait && made > 11*(endpoints+2) {
+			break
+		}
+		if time.Since(begin) > 100*longestUnrest {
+			w.Log.Break(ruleTold, "the world does not come to rest")
+			return
+		}
+	}
+	w.mu.Lock()
+	w.judge.to = nil
+	begin := w.judge.changed
+	w.mu.Unlock()
+	for made := w.madeNow(); w.madeNow() < made+12; {
+		pass(w.pair.each)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	right := w.right(w.known)
+	if begin != w.judge.changed || len(right) == 0 {
+		return
+	}
+	w.calls.Checks++
+	var endpoints []string
+	for _, i := range right {
+		endpoints = append(endpoints, w.known[i].Serving()...)
+	}
+	for _, to := range w.judge.to {
+		if !slices.Contains(endpoints, to) {
+			w.Log.Break(rulePriority, "all has been well for %v and %d calls, and a call went to %s, want one of p%d", time.Since(begin.at), w.judge.made-begin.made, to, right)
+			return
+		}
+	}
+}
+
+// pairTraffic makes the calls of a world of pairs until done is closed.
+func (w *World) pairTraffic(seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a load
+	for {
+		select {
+		case <-w.pair.done:
+			return
+		case <-time.After(w.pair.each/2 + time.Duration(r.Int64N(int64(w.pair.each)))):
+			wait := r.IntN(2) == 0
+			w.pair.calls.Go(func() { w.pairCall(wait) })
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package sim
+
+import (
+	"flag"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+var pairFlag = flag.String("sim.pair", "", "pairs of faults that come together, such as kill+hang,hang+ends; all; empty: none")
+
+// Each pair of faults at once keeps the rules, in as many worlds as -sim.seeds says, or in new
+// worlds of one pair after the other for as long as -sim.for says.
+func TestPairs(t *testing.T) {
+	all := pairs()
+	if len(all) != 66 {
+		t.Fatalf("%d pairs of faults, want 66", len(all))
+	}
+	switch *pairFlag {
+	case "":
+		return
+	case "all":
+	default:
+		all = strings.Split(*pairFlag, ",")
+	}
+	if *day {
+		*length = 24 * time.Hour
+	}
+	first := *firstSeed
+	if first == 0 {
+		first = rand.Uint64N(1 << 48)
+	}
+	begin := time.Now()
+	for i := 0; *runFor > 0 && time.Since(begin) < *runFor; i++ {
+		if seed := first + uint64(i); !live(t, seed, all[seed%uint64(len(all))]) {
+			return // one is enough to read
+		}
+	}
+	for i := 0; *runFor == 0 && i < *seeds; i++ {
+		for _, pair := range all {
+			live(t, first+uint64(i), pair)
+		}
+	}
+}
