@@ -1,9 +1,10 @@
 package serve
 
 import (
-	"fmt"
-	"io"
-	"log/slog"
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,8 @@ aggregates among them. Clients are
 Edits are pushed at once. A broken edit is rejected, with file:line:column, and the
 last good one is served on. A file that is broken at the start is reported and left
 out; with --cache it is served as it was before. A cluster whose file is gone is
-removed after --removal-delay. A directory that cannot be read removes nothing.`,
+removed after --removal-delay. A directory that cannot be read removes nothing.
+SIGHUP has all files looked at, those of TLS, too.`,
 		Example: `  understudy serve endpoints/
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
 		Args: cobra.ArbitraryArgs, // Start says what to give where there are none
@@ -46,32 +48,37 @@ removed after --removal-delay. A directory that cannot be read removes nothing.`
 	flags.StringVar(&level, "log-level", "info", "`level` from which on is logged: debug (with what each client asks for and accepts), info, warn or error")
 	flags.StringVarP(&output, "output", "o", "text", "form of the log: `text` for people, json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		log, err := newLog(output, level, cmd.OutOrStdout())
+		lines, complaints := logQueue(cmd.OutOrStdout(), output, level), complaintQueue(cmd.ErrOrStderr())
+		defer lines.close()
+		defer complaints.close()
+		log, err := newLog(output, level, lines)
 		if err != nil {
 			return err
 		}
+		signal.Ignore(syscall.SIGPIPE) // who reads the log may end before us
+		logOfGRPC(complaints)
 		o.Paths, o.Log = args, log
-		server, err := Start(cmd.Context(), o)
-		if err != nil {
-			return err
-		}
-		return server.Wait()
+		o.dropped = func() uint64 { return lines.total.Load() + complaints.total.Load() }
+		return run(cmd.Context(), o)
 	}
 	return command
 }
 
-func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
-	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-	least, known := levels[level]
-	if !known {
-		return nil, fmt.Errorf("log level %q: want debug, info, warn or error", level)
+// run serves until ctx ends. A SIGHUP has it look at the files.
+func run(ctx context.Context, o Options) error {
+	server, err := Start(ctx, o)
+	if err != nil {
+		return err
 	}
-	options := &slog.HandlerOptions{Level: least}
-	switch output {
-	case "text":
-		return slog.New(slog.NewTextHandler(w, options)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	for {
+		select {
+		case <-hangup:
+			server.Reload()
+		case <-server.done:
+			return server.Wait()
+		}
 	}
-	return nil, fmt.Errorf("output %q: want text or json", output)
 }

@@ -83,6 +83,9 @@ func (f *files) exist() error {
 	return missing
 }
 
+// forget has all files read again, changed or not.
+func (f *files) forget() { clear(f.loaded) }
+
 // read returns the clusters in all files, and what is wrong, by path. Those of which
 // nothing can be learnt are nil: what was known to be in a file that is not good, and,
 // where a directory cannot be read, in each file that is known to have been in it.

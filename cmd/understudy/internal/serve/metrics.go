@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -55,7 +57,8 @@ func (c *clients) measure(now time.Time) []prometheus.Metric {
 	return all
 }
 
-// metricsServer serves metrics at /metrics. Nil serves nothing.
+// metricsServer serves metrics at /metrics, and at /healthz and /readyz whether the process
+// lives, and has something good to serve. Nil serves nothing.
 type metricsServer struct {
 	listener net.Listener
 	server   http.Server
@@ -63,7 +66,8 @@ type metricsServer struct {
 
 // newMetricsServer listens at the address: a port alone, with or without a colon
 // before it, is on loopback.
-func newMetricsServer(ctx context.Context, address string, c *clients) (*metricsServer, error) {
+func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsServer, error) {
+	address := o.Metrics
 	if address == "" {
 		return nil, nil
 	}
@@ -79,11 +83,18 @@ func newMetricsServer(ctx context.Context, address string, c *clients) (*metrics
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(c)
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	return &metricsServer{listener, http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}, nil
+	mux.Handle("/metrics", promhttp.HandlerFor(registry(o, p), promhttp.HandlerOpts{}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !p.gauges.loaded.Load() {
+			http.Error(w, "nothing good was loaded yet", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	complaints := slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
+	return &metricsServer{listener, http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ErrorLog: complaints}}, nil
 }
 
 // run serves until close.

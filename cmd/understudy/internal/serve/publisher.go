@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/filewatch"
@@ -20,9 +21,12 @@ type publisher struct {
 	resources *resources
 	clients   *clients
 	store     *store // nil if the last good clusters are not to survive
+	gauges    gauges
 	log       *slog.Logger
 
-	said map[string]string // by path: what was logged last, if something is wrong with it
+	asked  chan time.Time    // that the files be looked at soon
+	forget atomic.Bool       // then, what is known of them
+	said   map[string]string // by path: what was logged last, if something is wrong with it
 }
 
 // newPublisher takes what is in the files at first. It refuses to where nothing is
@@ -41,6 +45,7 @@ func newPublisher(o Options) (*publisher, error) {
 		resources: newResources(o.Policy),
 		clients:   newClients(o.Log),
 		log:       o.Log,
+		asked:     make(chan time.Time, 1),
 		said:      make(map[string]string),
 	}
 	if err := p.restore(o.Cache); err != nil {
@@ -92,12 +97,25 @@ func (p *publisher) nothing() error {
 	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }
 
+// ask has all files looked at soon, changed or not.
+func (p *publisher) ask() {
+	p.forget.Store(true)
+	select {
+	case p.asked <- time.Now():
+	default: // they are about to be
+	}
+}
+
 // run follows the files until ctx ends.
 func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 	for {
 		p.keep()
-		if _, ok := w.Wait(ctx.Done(), nil); !ok {
+		if _, ok := w.Wait(ctx.Done(), p.asked); !ok {
 			return
+		}
+		if p.forget.Swap(false) {
+			p.log.Info("all files are looked at, as asked")
+			p.files.forget()
 		}
 		p.reload()
 	}
@@ -116,6 +134,7 @@ func (p *publisher) reload() map[string]error {
 		problems[o.path()] = problem
 	}
 	p.publish(slices.Concat(changes.added, changes.changed), changes.removed)
+	p.gauges.looked(time.Now(), len(p.clusters.served), len(problems))
 	p.report(changes)
 	p.complain(problems)
 	return problems
@@ -125,6 +144,9 @@ func (p *publisher) reload() map[string]error {
 func (p *publisher) publish(updated, removed []string) {
 	clusters := make([]*given, len(updated))
 	now := time.Now()
+	if len(updated) > 0 {
+		p.gauges.loaded.Store(true)
+	}
 	for i, name := range updated {
 		clusters[i] = p.clusters.served[name].cluster
 		p.clients.changed(name, clusters[i].endpoints != nil, now)

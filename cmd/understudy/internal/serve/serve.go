@@ -64,10 +64,14 @@ type Options struct {
 	// Insecure allows an address that is not on loopback without TLS.
 	Insecure bool
 	// Metrics, if not empty, is the address at which metrics are served, in
-	// Prometheus' text format: host:port, or a port on loopback.
+	// Prometheus' text format, and /healthz and /readyz: host:port, or a port on
+	// loopback.
 	Metrics string
-	// Log is told about clients and files. Default: nothing is logged.
+	// Log is told about clients and files, under locks that requests wait for: it must
+	// not wait. Default: nothing is logged.
 	Log *slog.Logger
+
+	dropped func() uint64 // how many lines of the log were; nil for none
 }
 
 // Server serves until its context ends or Stop is called.
@@ -124,7 +128,7 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if s.publisher, err = newPublisher(o); err != nil {
 		return err
 	}
-	if s.metrics, err = newMetricsServer(ctx, o.Metrics, s.publisher.clients); err != nil {
+	if s.metrics, err = newMetricsServer(ctx, o, s.publisher); err != nil {
 		return err
 	}
 	s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
@@ -147,6 +151,9 @@ func (s *Server) MetricsAddr() net.Addr {
 	}
 	return s.metrics.listener.Addr()
 }
+
+// Reload looks at all files, changed or not. It may be called at any time.
+func (s *Server) Reload() { s.publisher.ask() }
 
 // Stop ends the server and returns when it has ended. It may be called twice.
 func (s *Server) Stop() {

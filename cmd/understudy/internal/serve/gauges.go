@@ -1,0 +1,49 @@
+package serve
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// gauges are what probes and alerts ask of what is served. They may be read at any time.
+type gauges struct {
+	loaded   atomic.Bool // whether something good ever was, out of the files or the cache
+	clusters atomic.Int64
+	rejected atomic.Int64 // paths
+	good     atomic.Int64 // when all paths were looked at last and none was rejected, in Unix nanoseconds; 0 for never
+}
+
+// looked notes what was found at a look at all paths.
+func (g *gauges) looked(now time.Time, clusters, rejected int) {
+	g.clusters.Store(int64(clusters))
+	g.rejected.Store(int64(rejected))
+	if rejected == 0 && clusters > 0 {
+		g.good.Store(now.UnixNano())
+	}
+}
+
+// registry returns all that is measured.
+func registry(o Options, p *publisher) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	gauge := func(name, help string, value func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+	}
+	g := &p.gauges
+	gauge("understudy_serve_clusters", "Clusters that are served.", func() float64 { return float64(g.clusters.Load()) })
+	gauge("understudy_serve_rejected_files", "Files and directories that are rejected now.", func() float64 { return float64(g.rejected.Load()) })
+	gauge("understudy_serve_last_good_load_timestamp_seconds", "When all files were looked at last and none was rejected, in Unix time; 0 for never.", func() float64 { return time.Duration(g.good.Load()).Seconds() })
+	r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "understudy_serve_log_lines_dropped_total",
+		Help: "Lines of the log that were dropped, since it was not read or could not be written.",
+	}, func() float64 {
+		if o.dropped == nil {
+			return 0
+		}
+		return float64(o.dropped())
+	}))
+	r.MustRegister(p.clients, collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}

@@ -1,0 +1,101 @@
+package serve
+
+import (
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// ready returns what /readyz answers, and fails the test unless /healthz says that all is well.
+func ready(t *testing.T, s *Server) int {
+	t.Helper()
+	get := func(path string) int {
+		response, err := http.Get("http://" + s.MetricsAddr().String() + path)
+		must(t, err)
+		defer response.Body.Close()
+		_, err = io.Copy(io.Discard, response.Body)
+		must(t, err)
+		return response.StatusCode
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	if code := get("/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz answers %d", code)
+	}
+	return get("/readyz")
+}
+
+// A server is ready once something good was loaded, out of its files or its cache.
+func TestReadiness(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, path, "endpoints: [")
+	o := Options{Paths: []string{path}, Metrics: "0", Cache: t.TempDir()}
+	s, l := start(t, o)
+	if code := ready(t, s); code != http.StatusServiceUnavailable {
+		t.Errorf("/readyz answers %d with a broken file, want 503", code)
+	}
+	write(t, path, endpoints("1"))
+	l.wait(t, "cluster served")
+	if code := ready(t, s); code != http.StatusOK {
+		t.Errorf("/readyz answers %d with a good file", code)
+	}
+	write(t, path, "endpoints: [")
+	l.wait(t, "rejected, what it held before is still served")
+	if code := ready(t, s); code != http.StatusOK {
+		t.Errorf("/readyz answers %d with the last good form of a file", code)
+	}
+	s, _ = again(t, s, o)
+	if code := ready(t, s); code != http.StatusOK {
+		t.Errorf("/readyz answers %d with what the cache held", code)
+	}
+}
+
+var goodLoad = regexp.MustCompile(`(?m)^understudy_serve_last_good_load_timestamp_seconds (\S+)$`)
+
+// goodAt returns when all files were good last.
+func goodAt(t *testing.T, s *Server) time.Time {
+	t.Helper()
+	found := goodLoad.FindStringSubmatch(scrape(t, s))
+	if found == nil {
+		t.Fatal("the time of the last good load is not measured")
+	}
+	seconds, err := strconv.ParseFloat(found[1], 64)
+	must(t, err)
+	return time.Unix(0, int64(seconds*1e9))
+}
+
+// An alert sees that a file is rejected, and since when not all are good.
+func TestMetricsOfFiles(t *testing.T) {
+	dir := directory(t, t.TempDir(), "a.yaml")
+	began := time.Now()
+	s, l := start(t, Options{Paths: []string{dir}, Metrics: "0"})
+	measures(t, s, "understudy_serve_clusters 1", "understudy_serve_rejected_files 0", "understudy_serve_log_lines_dropped_total 0")
+	if at := goodAt(t, s); at.Before(began.Add(-time.Millisecond)) || at.After(time.Now().Add(time.Millisecond)) {
+		t.Errorf("the last good load was at %v, want since %v", at, began)
+	}
+	write(t, filepath.Join(dir, "b.yaml"), "endpoints: [")
+	l.wait(t, "rejected, and not served")
+	before := goodAt(t, s)
+	s.Reload()
+	l.wait(t, "all files are looked at, as asked")
+	write(t, filepath.Join(dir, "c.yaml"), endpoints("1"))
+	l.wait(t, "cluster served")
+	measures(t, s, "understudy_serve_clusters 2", "understudy_serve_rejected_files 1")
+	if at := goodAt(t, s); !at.Equal(before) {
+		t.Errorf("the last good load was at %v, want that before a file was broken, %v", at, before)
+	}
+	remove(t, filepath.Join(dir, "b.yaml"))
+	l.wait(t, "rejected no longer")
+	measures(t, s, "understudy_serve_rejected_files 0")
+	if at := goodAt(t, s); !at.After(before) {
+		t.Errorf("the last good load was at %v, want after %v", at, before)
+	}
+	for _, name := range []string{"go_build_info", "go_goroutines"} {
+		if !regexp.MustCompile("(?m)^" + name).MatchString(scrape(t, s)) {
+			t.Errorf("%s is not measured", name)
+		}
+	}
+}

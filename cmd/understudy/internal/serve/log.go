@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/grpclog"
+)
+
+func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	least, known := levels[level]
+	if !known {
+		return nil, fmt.Errorf("log level %q: want debug, info, warn or error", level)
+	}
+	options := &slog.HandlerOptions{Level: least}
+	switch output {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return nil, fmt.Errorf("output %q: want text or json", output)
+}
+
+// logQueue returns a queue in front of the log, which says there what it dropped.
+func logQueue(out io.Writer, output, level string) *queue {
+	return newQueue(out, func(w io.Writer, dropped uint64) {
+		if log, err := newLog(output, level, w); err == nil {
+			log.Error("log lines were dropped, since nobody read them", "lines", dropped)
+		}
+	})
+}
+
+// complaintQueue returns a queue in front of standard error.
+func complaintQueue(out io.Writer) *queue {
+	return newQueue(out, func(w io.Writer, dropped uint64) {
+		_, _ = fmt.Fprintf(w, "understudy: %d lines were dropped, since nobody read them\n", dropped)
+	})
+}
+
+// logOfGRPC sends what gRPC and the standard library log to w, in place of standard error,
+// which they would wait for. The environment says from which level on gRPC does, as always.
+func logOfGRPC(w io.Writer) {
+	log.SetOutput(w)
+	info, warning, failure := io.Discard, io.Discard, io.Discard
+	switch strings.ToLower(os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL")) {
+	case "info":
+		info = w
+	case "warning":
+		warning = w
+	case "error", "":
+		failure = w
+	}
+	verbosity, _ := strconv.Atoi(os.Getenv("GRPC_GO_LOG_VERBOSITY_LEVEL"))
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2WithVerbosity(info, warning, failure, verbosity))
+}

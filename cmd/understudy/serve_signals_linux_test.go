@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// SIGHUP has a file looked at that seems not to have changed.
+func TestSIGHUPLooksAtTheFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	writeFile(t, path, oneEndpoint)
+	info, err := os.Stat(path)
+	must(t, err)
+	old := info.ModTime().Add(-patience)
+	must(t, os.Chtimes(path, old, old))
+	s := serving(t, nil, path)
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	must(t, err)
+	_, err = file.WriteAt([]byte(strings.Replace(oneEndpoint, "portValue: 1", "portValue: 0", 1)), 0)
+	must(t, err)
+	must(t, file.Close())
+	must(t, os.Chtimes(path, old, old))
+	must(t, s.Process.Signal(syscall.SIGHUP))
+	if problem, _ := s.log(t, "rejected, what it held before is still served")["error"].(string); !strings.Contains(problem, "port_value is 0") {
+		t.Errorf("the log says %q", problem)
+	}
+	must(t, s.Process.Signal(syscall.SIGTERM))
+	s.ends(t)
+	if s.err != nil {
+		t.Errorf("after a SIGHUP, SIGTERM ends the process with %v", s.err)
+	}
+}
