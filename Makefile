@@ -29,6 +29,10 @@ race: ## all tests under the race detector
 fuzz: ## each fuzz target for FUZZTIME: so many inputs (40000x), or a time (10s)
 	bash .ci/fuzz $(or $(FUZZTIME),40000x)
 
+.PHONY: upstream
+upstream: ## grpc-go's own tests of pick_first and weighted_target, against ours
+	bash .ci/upstream
+
 .PHONY: sim
 sim: ## the simulator: new seeds until it is stopped, or SEED= alone, or DAYS= of a day each; PAIRS=all or kill+hang
 	SIM_DAYS=$(DAYS) SIM_PAIRS=$(PAIRS) bash .ci/sim $(SEED)
