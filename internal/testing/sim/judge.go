@@ -49,7 +49,7 @@ type tierState struct {
 	failures  int    // since then, while nobody could have noticed
 	noticed   moment // when everybody could; zero before
 	slow, few tokens // what trials may take
-	blamed    bool   // once is enough
+	blamed    int    // calls
 }
 
 // tokens are calls that may go to a priority that fails, to see whether it still does. They
@@ -103,13 +103,16 @@ func (j *judge) turned(address string) {
 	c := j.w.conditions[address]
 	c.turned, c.proven = time.Now(), time.Time{}
 	if s := j.of[address]; s != nil {
+		if s.blamed > 0 {
+			j.w.Log.Event("%d calls were wrong to go to %s", s.blamed, s.key)
+		}
 		s.turn(j.now())
 	}
 	j.happen()
 }
 
 func (s *tierState) turn(now moment) {
-	s.since, s.failures, s.noticed, s.blamed = now, 0, moment{}, false
+	s.since, s.failures, s.noticed, s.blamed = now, 0, moment{}, 0
 	s.slow, s.few = tokens{mostTokens, now}, tokens{mostTokens, now}
 }
 
@@ -178,11 +181,11 @@ func (s *tierState) works(w *World) bool {
 
 // blame breaks the rule if a priority answers, other than the one that a call failed at.
 func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
-	if s.blamed {
+	r, why := j.answering(sentAt)
+	if r == "" {
 		return
 	}
-	if r, why := j.answering(sentAt); r != "" {
-		s.blamed = true
+	if s.blamed++; s.blamed == 1 { // once is enough
 		j.w.Log.Break(ruleAnswers, "a call sent to a priority of %s failed: %v; that could be noticed %v and %d calls ago, and %s %s", s.key, err, time.Since(s.noticed.at), j.made-s.noticed.made, r, why)
 	}
 }

@@ -49,7 +49,7 @@ var lines = []line{
 	{regexp.MustCompile(`^\w+: .*cluster "\S+" has no localities: no call can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^(srv|failover): (.*)$`), (*World).sourceLine},
-	{regexp.MustCompile(`^priority: child "(.*)" refused its update and (stays (\w+)|counts as failed): (.*)$`), (*World).rejectedLine},
+	{regexp.MustCompile(`^priority: (?:child "(.*)"|p(\d+) (.*)) refused its update and (?:stays \w+|counts as failed): .*$`), (*World).rejectedLine},
 	{regexp.MustCompile(`^outlier_detection: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate)$`), (*World).ejectedLine},
 	{regexp.MustCompile(`^outlier_detection: (\S+): the endpoints are (usable|emptied|half-open)$`), (*World).emptiedLine},
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.blames(m[1]) }},
@@ -167,6 +167,9 @@ func (w *World) rejectedLine(m []string) string {
 	c := w.channelNow()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if m[2] != "" {
+		m[1], _ = c.named(m[2], m[3])
+	}
 	i := slices.Index(c.told.priorities, m[1])
 	if i >= 0 && i < len(c.truth) && len(c.truth[i].Serving()) > 0 {
 		return fmt.Sprintf("%q has endpoints: %v", m[1], c.truth[i])

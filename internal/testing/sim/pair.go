@@ -15,6 +15,7 @@ type pair struct {
 	takes           time.Duration // an answer
 	seldom, streams bool
 	limited         bool            // streams have a deadline
+	stay            int             // who ends them
 	calls           *sync.WaitGroup // those under way
 	done            chan struct{}
 }
@@ -32,7 +33,7 @@ func (w *World) choosePair(name string) {
 		w.settings.minReady = minReadies[w.rand.IntN(len(minReadies))]
 		w.settings.recovery = w.settings.minReady
 	}
-	w.link = Link{Delay: []time.Duration{0, time.Millisecond, 100 * time.Millisecond, 400 * time.Millisecond}[w.rand.IntN(4)]}
+	w.link = Link{Delay: []time.Duration{0, time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}[w.rand.IntN(4)]}
 	p.seldom, p.streams = has("seldom"), has("streams")
 	p.each = []time.Duration{1000, 2000, 5000, 8000}[w.rand.IntN(4)] * time.Millisecond
 	if p.streams {
@@ -47,7 +48,8 @@ func (w *World) choosePair(name string) {
 		}
 	}
 	p.limited = p.streams && (has("hang") || w.rand.IntN(2) == 0)
-	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes
+	p.stay = w.rand.IntN(4)
+	p.deadline = []time.Duration{2, 5, 20}[w.rand.IntN(3)]*time.Second + p.takes + 12*w.link.Delay // so often a connection and a call go to and fro
 	if !w.hitBy(p) {
 		hitting := []int{0, 1, 2, 3, 4} // of the faults
 		p.faults = append(p.faults, twelve()[hitting[w.rand.IntN(len(hitting))]])

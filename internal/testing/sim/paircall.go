@@ -59,11 +59,14 @@ func (c *Calls) add(to string, err error) {
 const firstMessage = 2 * time.Minute
 
 // pairStream begins a stream, and returns what is to be done once it has been answered: the
-// backend ends it, or the client has had enough of it, or it stays until the world ends. One
+// backend ends it, or the client has had enough of it, hours later where they stay. One
 // with a deadline ends before that.
 func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand) (rest func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	length, first := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
+	if w.pair.stay == 2 {
+		length = 4 * time.Hour // as good as for ever
+	}
 	if w.pair.limited {
 		ctx, cancel = context.WithTimeout(context.Background(), w.pair.deadline)
 		length, first = time.Duration(r.Int64N(int64(w.pair.deadline)/2)), 2*w.pair.deadline
@@ -91,7 +94,11 @@ func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand
 	}, nil
 }
 
-// enough draws when a client has had enough of a stream that lasts so long.
+// enough draws when a client has had enough of a stream that lasts so long: never, always before
+// it ends, or of every second one.
 func (p *pair) enough(length time.Duration, r *rand.Rand) time.Duration {
-	return []time.Duration{length / 2, 2 * length}[r.IntN(2)]
+	if p.stay == 0 || p.stay == 3 && r.IntN(2) == 0 {
+		return 2 * length
+	}
+	return length / 2
 }
