@@ -23,6 +23,7 @@ const noticed = 5
 type judge struct {
 	w     *World
 	tiers map[string]*tierState // by their endpoints
+	order []string              // of their endpoints
 	of    map[string]*tierState // by endpoint
 	made  int                   // calls
 
@@ -80,6 +81,7 @@ func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
 func (j *judge) told(truth Truth) {
 	of := make(map[string]*tierState)
 	tiers := make(map[string]*tierState)
+	var order []string
 	for _, tier := range truth {
 		endpoints := tier.Serving()
 		slices.Sort(endpoints)
@@ -90,12 +92,15 @@ func (j *judge) told(truth Truth) {
 			s.turn(j.now())
 		}
 		tiers[key] = s
+		order = append(order, key)
 		for _, address := range endpoints {
 			of[address] = s
 		}
 	}
-	j.tiers, j.of = tiers, of
-	j.happen()
+	if !slices.Equal(j.order, order) {
+		j.happen()
+	}
+	j.tiers, j.of, j.order = tiers, of, order
 }
 
 // turned is told that an endpoint is not what it was.

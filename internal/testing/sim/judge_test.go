@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// judged is a world of two priorities with one endpoint each, whose calls a test makes up.
+type judged struct {
+	t *testing.T
+	w *World
+}
+
+const firstTier, secondTier = "10.0.0.1:443", "10.0.0.2:443"
+
+func newJudged(t *testing.T) judged {
+	w := &World{Log: newLog(), settings: settings{failover: failoverTime}, conditions: make(map[string]*condition)}
+	w.network, w.judge = NewNetwork(func(string, ...any) {}), newJudge(w)
+	for _, address := range []string{firstTier, secondTier} {
+		l, err := w.network.Listen(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.network.Dial(context.Background(), address); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		w.conditions[address] = &condition{up: true}
+	}
+	w.addresses = []string{firstTier, secondTier}
+	w.judge.told(Truth{flat([]string{firstTier}), flat([]string{secondTier})})
+	pass(time.Hour)
+	return judged{t, w}
+}
+
+// calls lets n calls be made a second apart, which go to an endpoint and succeed or fail.
+func (j judged) calls(n int, to string, succeed bool) {
+	var err error
+	if !succeed {
+		err = errors.New("failed")
+	}
+	for range n {
+		pass(time.Second)
+		j.w.judge.made++
+		j.w.sentTo(to)
+		at := time.Now()
+		j.w.attemptEnded(to, err)
+		j.w.judge.ended(&call{start: at}, to, at, err)
+	}
+}
+
+// turn gives an endpoint another answer.
+func (j judged) turn(address string, code codes.Code) {
+	pass(time.Second)
+	j.w.conditions[address].answer = code
+	j.w.judge.turned(address)
+}
+
+// wants says how many rules are to be broken by now.
+func (j judged) wants(n int) {
+	j.t.Helper()
+	if broken := j.w.Log.Broken(); len(broken) != n {
+		j.t.Errorf("%d rules are broken, want %d: %q", len(broken), n, broken)
+	}
+}
+
+// A priority that fails beside one that answers gets the calls by which that is noticed, and then trials.
+func TestCallsThatNeedNotFailAreJudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJudged(t)
+		j.calls(20, firstTier, true)
+		j.turn(firstTier, codes.Internal)
+		j.calls(noticed, firstTier, false)
+		for range 20 {
+			j.calls(10, secondTier, true)
+			j.calls(1, firstTier, false)
+		}
+		j.wants(0)
+		j.calls(mostTokens, firstTier, false)
+		j.wants(1)
+	})
+}
+
+// While no priority answers no call is judged, nor while none can know of the other one that it
+// answers again: until there was time to try it, by the clock and in calls.
+func TestCallsThatMustFailAreNotJudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJudged(t)
+		j.turn(secondTier, codes.Internal)
+		j.calls(noticed, secondTier, false)
+		j.turn(firstTier, codes.Internal)
+		j.calls(1000, firstTier, false)
+		j.turn(secondTier, codes.OK)
+		j.calls(100, firstTier, false)
+		j.wants(0)
+		pass(time.Hour)
+		j.calls(5, firstTier, false)
+		j.wants(1)
+	})
+}
+
+// The calls may follow timers and endpoints, but not go to and fro.
+func TestCallsThatGoToAndFroAreJudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJudged(t)
+		for range 4 {
+			j.calls(3, firstTier, true)
+			j.calls(3, secondTier, true)
+		}
+		j.wants(0)
+		j.calls(3, firstTier, true)
+		j.wants(1)
+	})
+}
+
+// A call that is not sent is judged once the timers have run.
+func TestCallsThatWaitAreJudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJudged(t)
+		j.calls(50, firstTier, true)
+		j.w.judge.ended(&call{start: time.Now()}, "", time.Time{}, errors.New("unavailable"))
+		j.wants(1)
+		j.turn(firstTier, codes.Internal)
+		j.calls(3, secondTier, true)
+		j.w.judge.ended(&call{start: time.Now()}, "", time.Time{}, errors.New("unavailable"))
+		j.wants(1)
+	})
+}
