@@ -45,12 +45,13 @@ func (p *policy) apply(actions []core.Action) {
 			p.Event(func() { p.apply(p.core.StandbyDue()) }) // which is after the flush
 		case core.Destroy:
 			delete(p.children, a.Child)
+			delete(p.trials, a.Child)
 			p.note(a.Child)
 			c.Close()
 		case core.ExitIdle:
 			c.ExitIdle()
 		case core.Publish:
-			p.use(a.Child, p.probing(p.explained(a.Child, c.State()), p.probedPickers()...))
+			p.use(a.Child, p.explained(a.Child, c.State()))
 		case core.PublishRefused:
 			p.use(a.Child, p.explained(a.Child, shell.Failed(c.LastError())))
 		case core.PublishTimeout:
@@ -101,7 +102,10 @@ func (p *policy) use(name string, state balancer.State) {
 	if state.ConnectivityState == connectivity.TransientFailure && name != "" {
 		state = p.exhausted(name, state)
 	}
-	p.chosen, p.published = name, state
+	if p.chosen != name && p.children[p.chosen] != nil {
+		p.trials[p.chosen] = newTrials() // it has had its last call
+	}
+	p.chosen, p.published = name, p.trying(state)
 	p.Publish()
 }
 

@@ -33,16 +33,16 @@ type policy struct {
 	state    resolver.State
 	groups   map[string][]resolver.Endpoint
 
-	chosen    string         // the child to be published, "" for none
-	published balancer.State // and its state
-	inUse     string         // the child whose picker was published
-	probes    *probes        // of the picker in use, nil for none
+	chosen    string             // the child to be published, "" for none
+	published balancer.State     // and its state
+	inUse     string             // the child whose picker was published
+	trials    map[string]*trials // of children that have been on trial, or in use
 	journal   journal
 	meter     meter
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	return &policy{Shell: s, core: core.New(), random: rand.Float64, children: make(map[string]*shell.Child), noted: make(map[string]*noted)}
+	return &policy{Shell: s, core: core.New(), random: rand.Float64, children: make(map[string]*shell.Child), noted: make(map[string]*noted), trials: make(map[string]*trials)}
 }
 
 // coreConfig returns the part of the configuration that the core needs to know.
@@ -199,7 +199,7 @@ func (p *policy) resolveNow(name string) {
 // tierOf returns what a child says with its picker.
 func tierOf(picker balancer.Picker) core.Tier {
 	tier := shell.TierOf(picker)
-	return core.Tier{Condition: conditions[tier.Condition], ReadyPart: tier.ReadyPart}
+	return core.Tier{Condition: conditions[tier.Condition], ReadyPart: tier.ReadyPart, UnprovenPart: tier.UnprovenPart}
 }
 
 // conditions has the core's names of what children say beside their states.

@@ -125,7 +125,7 @@ func (p picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 
 // Tier tells what outlier detection would.
 func (p picker) Tier() shell.Tier {
-	return shell.Tier{Condition: shell.Condition(p.report.Condition), ReadyPart: p.report.ReadyPart}
+	return shell.Tier{Condition: shell.Condition(p.report.Condition), ReadyPart: p.report.ReadyPart, UnprovenPart: p.report.Unproven}
 }
 
 // Failure tells what the pickers of this module's policies tell.
@@ -143,24 +143,24 @@ func (r *recorder) UpdateState(s balancer.State) {
 	if e, ok := s.Picker.(*exhausted); ok {
 		s.Picker = e.child // what it makes of that is tested elsewhere
 	}
-	inner, probed := s.Picker, []string(nil)
-	if p, ok := inner.(*probing); ok {
+	inner, tried := s.Picker, []string(nil)
+	if p, ok := inner.(*trying); ok {
 		inner = p.Picker
-		for _, other := range p.probes.pickers {
-			probed = append(probed, other.(picker).child)
+		for _, other := range p.tried {
+			tried = append(tried, other.picker.(picker).child)
 		}
 	}
 	if p, ok := inner.(picker); ok {
-		if line := p.report.Line(p.child) + scenario.Probing(probed); grpcStates[p.report.State] == s.ConnectivityState {
+		if line := p.report.Line(p.child) + scenario.Trying(tried); grpcStates[p.report.State] == s.ConnectivityState {
 			r.write("%s", line)
 			return
 		}
 		r.write("publish %v with the picker of %v", s.ConnectivityState, p)
 		return
 	}
-	_, err := s.Picker.Pick(balancer.PickInfo{})
+	_, err := inner.Pick(balancer.PickInfo{})
 	if errors.Is(err, balancer.ErrNoSubConnAvailable) {
-		r.write("publish %v", s.ConnectivityState)
+		r.write("publish %v%s", s.ConnectivityState, scenario.Trying(tried))
 		return
 	}
 	r.write("publish %v: %v", s.ConnectivityState, err)

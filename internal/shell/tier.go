@@ -20,6 +20,9 @@ type Tier struct {
 	// ReadyPart is the part of the weight that is READY, of that which is READY or has
 	// failed. What is connecting, for the first time or again, counts neither way.
 	ReadyPart float64
+	// UnprovenPart is the part that is READY, too, but has not answered since it was ejected.
+	// ReadyPart does not hold it.
+	UnprovenPart float64
 }
 
 // Condition says whether calls should go to a tier.

@@ -13,7 +13,12 @@ type child struct {
 	reported State
 	tier     Tier // what it said of its endpoints with that
 	below    bool // too little of it is READY
-	lost     bool // it was poor, and is connecting since
+	atMark   bool // enough of it would be, if what is unproven counted
+	lost     bool // it was poor at its last READY report, and is IDLE or connecting since
+	// wellUntil is when it was last good or small, in reports of all children.
+	wellUntil int
+	// seenReady: reported READY more recently than TRANSIENT_FAILURE.
+	seenReady bool
 	// seenReadyOrIdle: reported READY or IDLE more recently than TRANSIENT_FAILURE,
 	// which an expired failover timer counts as.
 	seenReadyOrIdle bool
@@ -39,7 +44,7 @@ type child struct {
 	failback timer
 	woken    bool // told to leave IDLE since its last report
 
-	served bool  // it has been READY and not poor since it came into use
+	served bool  // it has been good since it came into use
 	flaps  int   // how often it has failed since it was last steady
 	steady timer // running while it is in use after such a failure
 }
@@ -52,39 +57,38 @@ func (ch *child) connectivityState() State {
 	return ch.reported
 }
 
-// poor says that the child is READY, and that the calls should go elsewhere.
-func (ch *child) poor() bool {
-	return ch.connectivityState() == Ready && (ch.tier.Condition != Usable || ch.below)
-}
-
 // failoverTimerPending is the pseudo-code's FailoverTimerPending().
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
 // track keeps the state that a child reported, with its timers (A56, "Child
 // Connectivity State Tracking").
 func (c *Core) track(child *child, state State, tier Tier) {
-	before, refused, lost := child.reported, child.refused, child.poor() || child.lost
+	before, refused, lost := child.reported, child.refused, child.small() || child.failing() || child.lost
+	if c.reports++; child.good() || child.small() {
+		child.wellUntil = c.reports
+	}
 	child.reported, child.refused = state, false
 	child.tier = tier
 	child.woken = false
 	c.weigh(child)
-	if state != Ready || child.poor() {
+	if !child.good() {
 		c.failWhileWaiting(child)
 	}
 	child.lost = lost && (state == Connecting || state == Idle)
 	switch state {
 	case Ready, Idle:
 		child.seenReadyOrIdle = true
+		child.seenReady = child.seenReady || state == Ready
 		c.stopFailover(child)
 	case TransientFailure:
-		child.seenReadyOrIdle = false
+		child.seenReadyOrIdle, child.seenReady = false, false
 		c.stopFailover(child)
 	case Connecting:
 		if before != Connecting && child.seenReadyOrIdle {
 			c.startFailover(child)
 		}
 	}
-	if child == c.published && (refused || child.failover != fired) || slices.Contains(c.probed, child.name) {
+	if child == c.published && (refused || child.failover != fired) || slices.Contains(c.tried, child.name) {
 		c.stale = true
 	}
 }
@@ -101,7 +105,7 @@ func (c *Core) refuse(child *child) {
 // expire treats the child as if it had reported TRANSIENT_FAILURE.
 func (c *Core) expire(child *child) {
 	child.failover = fired
-	child.seenReadyOrIdle, child.lost = false, false
+	child.seenReadyOrIdle, child.seenReady, child.lost = false, false, false
 	if child == c.published && !child.refused {
 		c.stale = true
 	}

@@ -2,71 +2,68 @@ package priority
 
 import "slices"
 
-// choosePriority is ChoosePriority of A56's pseudo-code ("Algorithm for Choosing a
-// Priority"), in its order and with its names, and with the failback delay. Run
-// again on the same state of the children and their timers it does nothing.
+// choosePriority chooses a priority by the order of last resorts, whose first row is A56's
+// choice. Run again on the same state of the children and their timers it does nothing.
 //
-// What child.Update() makes a child report counts in the lines below it. So the choice
-// stops there, and begins again once the child has been updated; see Updated.
+// What child.Update() makes a child report counts in the choice. So the choice stops where it
+// has made a child, and begins again once the child has been updated; see Updated.
 func (c *Core) choosePriority() {
 	// If priority list is empty, report TRANSIENT_FAILURE.
 	if len(c.config.Priorities) == 0 {
 		c.publish(nil)
 		return
 	}
-	// Not in the pseudo-code: the highest that is poor, and whether one was passed.
-	poor, passed := none, false
+	chosen, made := c.choiceOfA56()
+	if made {
+		return
+	}
+	row, priority := c.orderOfLastResorts(chosen)
+	if row != rowA56 && c.lookBelow(chosen, row, priority) {
+		return
+	}
+	state := c.stateOf(priority)
+	c.setCurrentPriority(priority, row == rowA56 && (state == Ready || state == Idle) || row == rowGood)
+}
+
+// choiceOfA56 is ChoosePriority of A56's pseudo-code ("Algorithm for Choosing a Priority"), in
+// its order and with its names, and with the failback delay and Config.FastFailover. It stops
+// where it has made a child.
+func (c *Core) choiceOfA56() (chosen int, made bool) {
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
+		if !ok && c.candidateWaits(priority) {
+			continue
+		}
 		if !ok {
 			// The child does not exist: create it.
-			c.makeChild(childName).standby = passed
-			return
+			c.makeChild(childName).standby = c.passed(priority)
+			return none, true
 		}
 		// The child exists: reactivate it if needed.
 		c.maybeReactivate(child)
-		// Not in the pseudo-code: what is READY below may have to stay in use, or to
-		// come into use.
-		if child.poor() && poor == none {
-			poor = priority
-		}
-		if child.poor() || c.failbackDelayed(priority, child) || c.outdone(priority, child) {
+		// Not in the pseudo-code.
+		if c.failbackDelayed(priority, child) {
 			continue
 		}
-		if c.passes(priority, child, passed) {
-			passed = true
+		if !child.poor() && c.passes(priority) {
+			c.wake(child)
 			continue
 		}
-		if poor != none && c.waitsFor(child) {
-			break
+		// If the child is READY or IDLE, use it. If its failover timer is pending, use it.
+		if state := child.connectivityState(); state == Ready || state == Idle || child.failoverTimerPending() {
+			return priority, false
 		}
-		// If the child is READY or IDLE, use it.
-		if state := child.connectivityState(); state == Ready || state == Idle {
-			c.setCurrentPriority(priority, true)
-			return
-		}
-		// If the child's failover timer is pending, use it.
-		if child.failoverTimerPending() {
-			c.setCurrentPriority(priority, false)
-			return
-		}
-	}
-	if poor != none {
-		c.setCurrentPriority(poor, false)
-		return
 	}
 	// There is none, nor one whose failover timer is pending: look for one in
 	// CONNECTING.
 	for priority, childName := range c.config.Priorities {
-		child := c.children[childName]
-		if child.connectivityState() == Connecting {
-			c.setCurrentPriority(priority, false)
-			return
+		if c.children[childName].connectivityState() == Connecting {
+			return priority, false
 		}
 	}
 	// There is none in CONNECTING: delegate to the last child.
-	c.setCurrentPriority(len(c.config.Priorities)-1, false)
+	return len(c.config.Priorities) - 1, false
 }
 
 // makeChild creates a child, and gives it its first update, for which the choice waits.
@@ -100,11 +97,11 @@ func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) 
 // publish publishes what child has, or that there are no priorities where it is nil,
 // unless that is what is published already.
 func (c *Core) publish(child *child) {
-	probed := c.halfOpen(child)
-	if child == c.published && !c.stale && slices.Equal(probed, c.probed) {
+	tried := c.onTrial(child)
+	if child == c.published && !c.stale && slices.Equal(tried, c.tried) {
 		return
 	}
-	c.published, c.probed, c.stale = child, probed, false
+	c.published, c.tried, c.stale = child, tried, false
 	switch {
 	case child == nil:
 		c.do(PublishEmpty, "")

@@ -3,10 +3,8 @@ package priority
 // Condition is what a child says of the endpoints below it, beside its state: its
 // outlier detection sees the results of calls, and knows of no other child.
 //
-// A child that is READY and not Usable, or of which too little is READY (Config.MinReady),
-// is poor: it stays in use until one below it is READY and not poor, and the highest that is
-// READY is in use if all of them are. Nothing that could answer is refused. One that loses
-// its last connection while it is poor does not take the calls over while it connects.
+// Nothing that could answer is refused for it: the order of last resorts says when the calls
+// go elsewhere; see orderOfLastResorts.
 type Condition uint8
 
 // The conditions.
@@ -23,13 +21,42 @@ const (
 // Tier is all that a child says beside its state.
 type Tier struct {
 	Condition Condition
-	// ReadyPart is the part of its weight that is READY.
-	ReadyPart float64
+	// ReadyPart is the part of its weight that is READY, UnprovenPart a further part that has
+	// to show by a few of the calls whether it answers.
+	ReadyPart, UnprovenPart float64
+}
+
+// The words of the order of last resorts.
+
+// good says that the child is READY, and that nothing is wrong with it.
+func (ch *child) good() bool {
+	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && !ch.below
+}
+
+// small says that the child is READY, and only too little of it is.
+func (ch *child) small() bool {
+	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && ch.below
+}
+
+// failing says that the child is READY, and none of its endpoints answers well.
+func (ch *child) failing() bool {
+	return ch.connectivityState() == Ready && ch.tier.Condition != Usable
+}
+
+// poor says that the child is small or failing, or was when it lost its last connection, and
+// has not failed since.
+func (ch *child) poor() bool {
+	return ch.small() || ch.failing() || ch.lost && ch.hasTime()
+}
+
+// hasTime says that the child may yet become READY: it is IDLE, or has time left to connect.
+func (ch *child) hasTime() bool {
+	return ch.connectivityState() == Idle || ch.connectivityState() == Connecting && ch.failoverTimerPending()
 }
 
 // Poor returns whether the child is READY and poor, and what it said that makes it so.
 func (c *Core) Poor(name string) (tier Tier, poor bool) {
-	if child, ok := c.children[name]; ok && child.poor() {
+	if child, ok := c.children[name]; ok && (child.small() || child.failing()) {
 		return child.tier, true
 	}
 	return Tier{}, false
@@ -43,6 +70,7 @@ func (c *Core) weigh(child *child) {
 		mark = max(mark, c.config.MinReadyRecovery)
 	}
 	child.below = child.reported == Ready && c.config.MinReady > 0 && child.tier.ReadyPart < mark-rounding
+	child.atMark = child.tier.ReadyPart+child.tier.UnprovenPart >= max(c.config.MinReady, c.config.MinReadyRecovery)-rounding
 }
 
 // rounding is more than what floating-point numbers round a part by, and less than what
@@ -50,42 +78,23 @@ func (c *Core) weigh(child *child) {
 // is not poor.
 const rounding = 1e-12
 
-// outdone returns whether a child that lost its last connection while it was poor may not be
-// used, though A56 would wait for it: the first below it that has neither failed nor lost its
-// connections so is READY, and answers the calls meanwhile. One that is IDLE is told to
-// connect.
-func (c *Core) outdone(priority int, child *child) bool {
-	if !child.lost {
-		return false
-	}
-	for _, name := range c.config.Priorities[priority+1:] {
-		below, ok := c.children[name]
-		if !ok || !below.lost && below.connectivityState() != TransientFailure {
-			return ok && below.connectivityState() == Ready && c.waitsFor(child)
-		}
-	}
-	return false
+// triable says that a few calls may show that the child is well again: it is half-open, or
+// would be at its mark if all of it that has to show that it answers did.
+func (ch *child) triable() bool {
+	return ch.failing() && ch.tier.Condition == HalfOpen || ch.small() && ch.atMark
 }
 
-// waitsFor returns whether a poor child stays in use because of one below it: that is
-// IDLE, and is told to connect, or its failover timer is pending. One that has failed is
-// not waited for: the next one is looked at.
-func (c *Core) waitsFor(child *child) bool {
-	c.wake(child)
-	return child.connectivityState() == Idle || child.failoverTimerPending()
-}
-
-// halfOpen returns the children that get a few of the calls while another one is in use:
-// those that are HalfOpen above it, and below it, too, where it is poor itself, unless
-// they are about to be destroyed. Without calls they could never come back.
-func (c *Core) halfOpen(inUse *child) []string {
+// onTrial returns the children that get a few of the calls while another one is in use: those
+// above it that may be well again and, where it is not good, those below it, unless they are
+// about to be destroyed. Without calls they could never come back.
+func (c *Core) onTrial(inUse *child) []string {
 	var names []string
 	for priority, name := range c.config.Priorities {
 		child, ok := c.children[name]
-		if priority > c.currentPriority && inUse != nil && !inUse.poor() {
+		if priority > c.currentPriority && inUse != nil && inUse.good() {
 			break
 		}
-		if ok && child != inUse && child.deactivation != running && child.poor() && child.tier.Condition == HalfOpen {
+		if ok && child != inUse && child.deactivation != running && child.triable() {
 			names = append(names, name)
 		}
 	}

@@ -66,10 +66,11 @@ type Core struct {
 	waitingFor      *child // which a choice made, and goes on once it has been updated
 	standbyAsked    bool   // StandbyDue is to come
 
-	published *child // the child in use, nil before the first and for PublishEmpty
-	probed    []string
-	stale     bool // what is published is not what published now has
-	updating  bool // between BeginUpdate and EndUpdate
+	published *child   // the child in use, nil before the first and for PublishEmpty
+	tried     []string // the children that get a few of the calls beside it
+	reports   int      // how many there were, of all children
+	stale     bool     // what is published is not what published now has
+	updating  bool     // between BeginUpdate and EndUpdate
 }
 
 const none = -1
@@ -87,9 +88,9 @@ func (c *Core) InUse() string {
 	return c.published.name
 }
 
-// Probed returns the children that get a few of the calls beside the one in use: those
-// that are HalfOpen, in the order of the priorities. It is not to be modified.
-func (c *Core) Probed() []string { return c.probed }
+// OnTrial returns the children that get a few of the calls beside the one in use, in the
+// order of the priorities. It is not to be modified.
+func (c *Core) OnTrial() []string { return c.tried }
 
 // State returns the state that a child is taken to be in: the one it last reported,
 // CONNECTING before its first report, TRANSIENT_FAILURE after its failover timer
@@ -129,7 +130,7 @@ func (c *Core) BeginUpdate(config Config) []Action {
 			c.deactivate(c.children[name], true)
 		} else {
 			c.children[name].removed = false
-			if c.children[name].poor() {
+			if !c.children[name].good() {
 				c.stopFailback(c.children[name])
 			}
 			c.update(c.children[name])

@@ -2,32 +2,35 @@ package priority
 
 // failbackDelayed tells whether a child may not be used yet although the policy in
 // A56 would look no further: the priority in use before this choice is a lower one
-// that is READY, and the child has not been READY for as long as
-// Config.FailbackDelay and its part of Config.FailbackJitter. A child that is CONNECTING is no exception: one that flaps
-// does not take the calls over from one that is READY. One that is IDLE is told to
+// that is good, and the child has not been good for as long as Config.FailbackDelay and
+// its part of Config.FailbackJitter. A child that is CONNECTING is no exception: one that
+// flaps does not take the calls over from one that is READY. One that is IDLE is told to
 // connect, since otherwise no call would ever make it.
 //
 // There is no delay in the first choice and after a change of the priorities, where
 // none was in use before. Where one was, all children down to it exist.
 func (c *Core) failbackDelayed(priority int, child *child) bool {
-	previous := c.currentPriority
-	if c.config.FailbackDelay+c.config.FailbackJitter == 0 || previous <= priority {
+	if !c.protected(priority) || child.failback == fired {
 		return false
 	}
-	if below := c.children[c.config.Priorities[previous]]; below.connectivityState() != Ready || below.poor() {
-		return false
-	}
-	if child.failback == fired {
-		return false
-	}
-	switch {
-	case child.connectivityState() == Ready && child.failback == stopped:
+	if child.good() && child.failback == stopped {
 		child.failback = running
 		c.actions = append(c.actions, Action{Kind: StartFailback, Child: child.name, After: c.failbackDelay(child), Jitter: c.config.FailbackJitter})
-	default:
-		c.wake(child)
 	}
+	c.wake(child)
 	return true
+}
+
+// protected returns whether the priority in use is a good one, lower than the given one, which
+// the failback delay protects.
+func (c *Core) protected(priority int) bool {
+	return c.config.FailbackDelay+c.config.FailbackJitter > 0 && c.currentPriority > priority && c.tier(c.currentPriority).good()
+}
+
+// candidateWaits returns whether a child that does not exist is not made yet, since a lower one
+// is protected, and one above it may take the calls over before.
+func (c *Core) candidateWaits(priority int) bool {
+	return c.protected(priority) && above(c.highest(func(ch *child) bool { return ch.good() || ch.hasTime() }), priority)
 }
 
 func (c *Core) stopFailback(child *child) {

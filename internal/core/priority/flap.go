@@ -29,15 +29,15 @@ func (c *Core) noteFlaps(priority int) {
 		}
 	}
 	child := c.children[c.config.Priorities[priority]]
-	child.served = child.served || child.connectivityState() == Ready && !child.poor()
+	child.served = child.served || child.good()
 	if child.served && child.flaps > 0 && child.steady == stopped && c.config.MaxFailbackDelay > 0 {
 		child.steady = running
 		c.start(StartSteady, child, c.config.MaxFailbackDelay)
 	}
 }
 
-// failWhileWaiting stops the failback timer of a child that is not READY any more, or
-// poor. That it has failed once more is noted, if it was waiting.
+// failWhileWaiting stops the failback timer of a child that is not good any more. That it
+// has failed once more is noted, if it was waiting.
 func (c *Core) failWhileWaiting(child *child) {
 	if child.failback != stopped {
 		c.flap(child)

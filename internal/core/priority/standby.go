@@ -95,20 +95,25 @@ func (c *Core) wake(child *child) {
 // that is IDLE is told to connect, and passed as well. A child that an update has put
 // above others is waited for: it has lost nothing, and the calls would go elsewhere and
 // back with each update that replaces a priority.
-func (c *Core) passes(priority int, child *child, passed bool) bool {
-	if !c.config.FastFailover || !c.readyBelow(priority) {
-		return false
-	}
-	if passed && child.connectivityState() == Idle {
-		c.wake(child)
-		return true
-	}
-	return child.failoverTimerPending() && (child.seenReadyOrIdle || child.standby)
+func (c *Core) passes(priority int) bool {
+	child := c.tier(priority)
+	return c.config.FastFailover && c.readyBelow(priority) &&
+		(child.hasLost() || child.connectivityState() == Idle && c.passed(priority))
+}
+
+// passed returns whether a child above is passed.
+func (c *Core) passed(priority int) bool {
+	return c.config.FastFailover && c.readyBelow(priority) && above(c.highest((*child).hasLost), priority)
+}
+
+// hasLost returns whether the child connects, and has had connections or been a standby.
+func (ch *child) hasLost() bool {
+	return ch.failoverTimerPending() && (ch.seenReadyOrIdle || ch.standby)
 }
 
 func (c *Core) readyBelow(priority int) bool {
 	for _, name := range c.config.Priorities[priority+1:] {
-		if lower, ok := c.children[name]; ok && lower.connectivityState() == Ready && lower.tier.Condition == Usable {
+		if lower, ok := c.children[name]; ok && (lower.good() || lower.small()) {
 			return true
 		}
 	}

@@ -85,7 +85,7 @@ func (t *target) Report(child string, r scenario.Report) {
 	if r.State == core.TransientFailure {
 		c.last = r.Err()
 	}
-	t.act(t.core.Reported(child, r.State, core.Tier{Condition: r.Condition, ReadyPart: r.ReadyPart}))
+	t.act(t.core.Reported(child, r.State, core.Tier{Condition: r.Condition, ReadyPart: r.ReadyPart, UnprovenPart: r.Unproven}))
 	if !t.inside {
 		t.settle()
 	}
@@ -174,11 +174,11 @@ func (t *target) act(actions []core.Action) {
 
 func (t *target) publish(name string, c *fakeChild) {
 	if c.reported == nil {
-		t.write("publish CONNECTING")
+		t.write("publish CONNECTING%s", scenario.Trying(t.core.OnTrial()))
 		t.failed = false
 		return
 	}
-	t.write("%s", c.reported.Line(name)+scenario.Probing(t.core.Probed()))
+	t.write("%s", c.reported.Line(name)+scenario.Trying(t.core.OnTrial()))
 	t.failed = c.reported.State == core.TransientFailure
 }
 

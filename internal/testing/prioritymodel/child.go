@@ -30,7 +30,10 @@ type child struct {
 	removed     bool          // deactivated because it is not configured
 	readyLongAt time.Duration // when it has been READY for the failback delay
 	woken       bool
-	wasPoor     bool // it was poor, and has been IDLE or CONNECTING since
+	wasPoor     bool // at its last READY report, and it has not failed since
+	lastWell    int  // the report, of all children, up to which it was good or small
+
+	readySinceFailure bool // READY more recently than TRANSIENT_FAILURE
 
 	early    bool          // made while another one could take the calls
 	waits    bool          // to take over
@@ -81,7 +84,15 @@ func (c *child) picker() Report {
 // track is "Child Connectivity State Tracking".
 func (c *child) track(r Report) {
 	now := c.m.now
-	c.wasPoor = (c.poor() || c.wasPoor) && (r.State == Connecting || r.State == Idle)
+	c.m.countWell()
+	switch {
+	case r.State == TransientFailure:
+		c.wasPoor, c.readySinceFailure = false, false
+	case r.State == Ready:
+		c.wasPoor, c.readySinceFailure = false, true
+	case c.ready():
+		c.wasPoor = c.poor()
+	}
 	if !c.expired || c.refusal != "" || r.State != Connecting {
 		c.revision++
 	}
@@ -135,7 +146,7 @@ func (c *child) expire() {
 	if c.m.Rows["p-timeout"] {
 		return
 	}
-	c.expired, c.mayStart, c.wasPoor = true, false, false
+	c.expired, c.mayStart, c.wasPoor, c.readySinceFailure = true, false, false, false
 	if c.refusal == "" {
 		c.revision++
 	}
@@ -150,4 +161,14 @@ func (c *child) destroy() {
 	c.policies.Close()
 	delete(c.m.children, c.name)
 	c.m.log("destroy", c.name)
+}
+
+// countWell counts a report, up to which some children were good or small.
+func (m *Model) countWell() {
+	m.counted++
+	for _, c := range m.children {
+		if c.good() || c.small() {
+			c.lastWell = m.counted
+		}
+	}
 }

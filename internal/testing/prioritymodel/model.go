@@ -31,8 +31,9 @@ type Report struct {
 	Err         string // of a failure, as it is quoted later
 
 	Condition string   // "emptied" or "half-open" where a child says so
-	Missing   float64  // the part of its weight that is not READY
-	Probing   []string // children that get a few of the calls, of what is published
+	Missing   float64  // the part of its weight that is not READY, or unproven
+	Unproven  float64  // the part that is unproven
+	Trying    []string // children that get a few of the calls, of what is published
 }
 
 // unreported is the state of a child before its first report.
@@ -102,6 +103,7 @@ type Model struct {
 	version         int // of the configuration
 	children        map[string]*child
 	created         int // how many children there were
+	counted         int // how many reports
 	currentPriority int // none for the pseudo-code's None
 	updating        bool
 	choosing        bool

@@ -22,9 +22,8 @@ func (m *Model) keepStandbys(inUse *child) {
 		if inUse.connectivityState() == Ready {
 			standby.MaybeReactivate()
 		}
-		if inUse.connectivityState() != Idle && !standby.deactivated() && standby.connectivityState() == Idle && !standby.woken {
-			standby.woken = true
-			standby.exitIdle()
+		if inUse.connectivityState() != Idle && !standby.deactivated() {
+			standby.tell()
 		}
 	}
 }
@@ -53,10 +52,6 @@ func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 		return false
 	}
 	if child.connectivityState() == Idle && passed {
-		if !child.woken {
-			child.woken = true
-			child.exitIdle()
-		}
 		return true
 	}
 	lost := child.mayStart
@@ -66,7 +61,7 @@ func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 // standsBy returns whether a child is READY, and its calls do not fail.
 func (m *Model) standsBy(name string) bool {
 	c := m.children[name]
-	return c != nil && c.connectivityState() == Ready && c.reported.Condition == ""
+	return c != nil && (c.good() || c.small())
 }
 
 // rate notes what a change means for the time at which the child takes over, where it was

@@ -48,9 +48,8 @@ func (o *Oracle) write(e model.Event) {
 			line = "publish TRANSIENT_FAILURE: " + err
 		} else if line == "queue" {
 			line = "publish CONNECTING"
-		} else {
-			line += Probing(e.Report.Probing)
 		}
+		line += Trying(e.Report.Trying)
 	}
 	o.log = append(o.log, line)
 }
@@ -69,7 +68,7 @@ func (o *Oracle) react(child string) model.Reaction {
 }
 
 func reportOf(child string, r Report) model.Report {
-	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error(), Condition: conditions[r.Condition], Missing: 1 - r.ReadyPart}
+	return model.Report{State: r.State.String(), Text: r.Line(child), Err: r.Err().Error(), Condition: conditions[r.Condition], Missing: 1 - r.ReadyPart, Unproven: r.Unproven}
 }
 
 // Script is of Target.

@@ -68,7 +68,7 @@ func drawName(t *rapid.T) string {
 }
 
 func drawTag(t *rapid.T) string {
-	return rapid.SampledFrom([]string{"", "x", "y", "", "", "emptied", "half-open", "half-open x", "40%", "60%", "80%"}).Draw(t, "tag")
+	return rapid.SampledFrom([]string{"", "x", "y", "", "", "emptied", "half-open", "half-open x", "40%", "60%", "80%", "40%+20%", "40%+40%"}).Draw(t, "tag")
 }
 
 func drawState(t *rapid.T) core.State {

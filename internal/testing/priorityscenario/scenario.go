@@ -9,7 +9,8 @@
 //	                           other children, unless an option says otherwise
 //	report p0 STATE [tag]      the child reports; the tag tells its pickers apart, and
 //	                           begins with emptied, half-open, or 40% for the part that
-//	                           is READY, for one that says so
+//	                           is READY, and 40%+20% for one that is unproven beside it,
+//	                           for one that says so
 //	advance 10s                time passes
 //	exit-idle
 //	resolver-error text
@@ -62,7 +63,7 @@ type Target interface {
 	//	resolver-error p0 text
 	//	destroy p0
 	//	resolve
-	//	publish p0 STATE [tag][, probing p1 …]
+	//	publish p0 STATE [tag][, trying p1 …]
 	//	publish CONNECTING                      of a child that has not reported
 	//	publish TRANSIENT_FAILURE: error        of the policy itself
 	//	error: text                             returned by Update
@@ -91,14 +92,18 @@ type Report struct {
 	Tag       string
 	Condition core.Condition // as the tag begins
 	ReadyPart float64        // as the tag begins, else 1
+	Unproven  float64        // likewise, else 0
 }
 
 // newReport returns a report with the condition that its tag begins with.
 func newReport(state core.State, tag string) Report {
 	r := Report{State: state, Tag: tag, ReadyPart: 1}
-	if percent, _, ok := strings.Cut(tag, "%"); ok {
+	if percent, rest, ok := strings.Cut(tag, "%"); ok {
 		n, _ := strconv.Atoi(percent)
 		r.ReadyPart = float64(n) / 100
+		percent, _, _ = strings.Cut(strings.TrimPrefix(rest, "+"), "%")
+		n, _ = strconv.Atoi(percent)
+		r.Unproven = float64(n) / 100
 	}
 	for condition, word := range conditions {
 		if strings.HasPrefix(tag, word) {
@@ -110,13 +115,13 @@ func newReport(state core.State, tag string) Report {
 
 var conditions = map[core.Condition]string{core.Emptied: "emptied", core.HalfOpen: "half-open"}
 
-// Probing returns what a line of something being published ends with, of the children
+// Trying returns what a line of something being published ends with, of the children
 // that get a few of the calls.
-func Probing(children []string) string {
+func Trying(children []string) string {
 	if len(children) == 0 {
 		return ""
 	}
-	return ", probing " + strings.Join(children, " ")
+	return ", trying " + strings.Join(children, " ")
 }
 
 // Err is the error of the report's picker if the state is TRANSIENT_FAILURE.

@@ -156,7 +156,7 @@ func (c *channel) check() {
 	child := want.Text
 	// In TRANSIENT_FAILURE priority has an error of its own, about all of its children, and
 	// where others get a few of the calls its picker is one over several.
-	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure && len(want.Probing) == 0 {
+	if agree && c.children[child] != nil && want.State != prioritymodel.TransientFailure && len(want.Trying) == 0 {
 		agree = c.uses(c.children[child])
 	}
 	if agree || c.atOnce() {

@@ -1,0 +1,29 @@
+package priority_test
+
+import (
+	"slices"
+	"testing"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
+)
+
+// A standby is asked for, and before it is due an update takes all priorities away: nothing is
+// made.
+func TestNoStandbyOfPrioritiesThatAreGone(t *testing.T) {
+	config := scenario.DefaultConfig("a", "b")
+	config.WarmStandby = 1
+	c := core.New()
+	c.BeginUpdate(config)
+	c.EndUpdate()
+	c.Updated("a")
+	actions := c.Reported("a", core.Ready, core.Tier{ReadyPart: 1})
+	if !slices.ContainsFunc(actions, func(a core.Action) bool { return a.Kind == core.MakeStandby }) {
+		t.Fatalf("a is READY: got %v, want a standby asked for", actions)
+	}
+	c.BeginUpdate(scenario.DefaultConfig())
+	c.EndUpdate()
+	if actions := c.StandbyDue(); len(actions) > 0 {
+		t.Errorf("the standby was due: got %v, want nothing", actions)
+	}
+}

@@ -1,0 +1,256 @@
+package prioritymodel
+
+import "slices"
+
+// This is the order of last resorts, from the text of its table in docs/tiers.md, which A56
+// is the first row of: the words, the rows, and who is told to connect.
+
+// good is "READY, and neither emptied nor half-open nor below its mark".
+func (c *child) good() bool { return c.ready() && c.reported.Condition == "" && !c.lacking }
+
+// small is "READY, and only below its mark".
+func (c *child) small() bool { return c.ready() && c.reported.Condition == "" && c.lacking }
+
+// failing is "READY, and emptied or half-open".
+func (c *child) failing() bool { return c.ready() && c.reported.Condition != "" }
+
+func (c *child) ready() bool { return c.connectivityState() == Ready }
+
+// poor is "small or failing, or IDLE or connecting again since it was (at its last READY
+// report), until it is good or has failed".
+func (c *child) poor() bool {
+	again := c.connectivityState() == Idle || c.connectivityState() == Connecting
+	return c.small() || c.failing() || again && c.wasPoor
+}
+
+// timeLeft is time "left to connect".
+func (c *child) timeLeft() bool {
+	return c.connectivityState() == Idle || c.connectivityState() == Connecting && c.FailoverTimerPending()
+}
+
+// reconnecting is "in use, READY more recently than it has failed, now IDLE, or CONNECTING with
+// its failover timer pending".
+func (c *child) reconnecting() bool {
+	return c.name == c.m.inUse && c.readySinceFailure && c.timeLeft()
+}
+
+// tell has a child "told to connect" if it is IDLE, once.
+func (c *child) tell() {
+	if c.connectivityState() == Idle && !c.woken {
+		c.woken = true
+		c.exitIdle()
+	}
+}
+
+// mark notes whether too little of the child is READY. What has been below the mark is
+// so until it reaches the recovery mark, if that is higher.
+func (c *child) mark() {
+	const rounding = 1e-12 // what is missing is not exact
+	there, least, recovered := 1-c.reported.Missing+rounding, c.m.config.MinReady, c.m.config.MinReadyRecovery
+	switch {
+	case least == 0 || c.reported.State != Ready:
+		c.lacking = false
+	case there < least:
+		c.lacking = true
+	case there >= recovered:
+		c.lacking = false
+	}
+}
+
+// wouldDo says that a tier below its mark would be at it if its unproven endpoints counted.
+func (c *child) wouldDo() bool {
+	const rounding = 1e-12
+	least := max(c.m.config.MinReady, c.m.config.MinReadyRecovery)
+	return 1-c.reported.Missing+c.reported.Unproven+rounding >= least
+}
+
+// choice is a choice under way.
+type choice struct {
+	*Model
+	before int      // the priority in use, none after new priorities
+	tiers  []*child // by priority, nil for one that does not exist or is held back
+	passed bool     // fastFailover passed one
+}
+
+// of returns the priorities whose tiers are of a kind, in order.
+func (t *choice) of(kind func(*child) bool) []int {
+	var priorities []int
+	for p, c := range t.tiers {
+		if c != nil && kind(c) {
+			priorities = append(priorities, p)
+		}
+	}
+	return priorities
+}
+
+// first returns the first of some priorities, and one lower than all for none.
+func (t *choice) first(priorities []int) int {
+	if len(priorities) == 0 {
+		return len(t.tiers)
+	}
+	return priorities[0]
+}
+
+// ChoosePriority is the pseudo-code's, with the table: "The first row that fits decides, and
+// within it the highest tier, unless the row says otherwise."
+func (m *Model) ChoosePriority() {
+	if len(m.config.Priorities) == 0 {
+		m.inUse = ""
+		m.updateState("empty", fails("priority policy has empty priority list"))
+		return
+	}
+	t := &choice{Model: m, before: m.currentPriority}
+	m.currentPriority = none
+	for {
+		chosen, missing := t.choiceOfA56()
+		poor := t.first(t.of((*child).poor))
+		if missing && poor > chosen {
+			m.create(m.config.Priorities[chosen], t.passed)
+			continue
+		}
+		if !missing && poor > chosen { // row 1
+			state := m.children[m.config.Priorities[chosen]].connectivityState()
+			m.SetCurrentPriority(chosen, state == Ready || state == Idle)
+			return
+		}
+		row, chosen := t.lastResort(chosen)
+		if t.lookBelow(row, poor, chosen) {
+			continue
+		}
+		m.SetCurrentPriority(chosen, row == 3)
+		return
+	}
+}
+
+// choiceOfA56 is ChoosePriority of the pseudo-code, "with `fastFailover`, if set", but for what
+// becomes of its choice. missing says that this is a child that does not exist.
+func (t *choice) choiceOfA56() (chosen int, missing bool) {
+	t.tiers, t.passed = make([]*child, len(t.config.Priorities)), false
+	for priority, childName := range t.config.Priorities {
+		t.tiers[priority] = t.children[childName]
+	}
+	for priority, childName := range t.config.Priorities {
+		child, ok := t.children[childName]
+		if !ok && t.protected(priority) && slices.ContainsFunc(t.config.Priorities[:priority], t.mayTakeOver) {
+			continue
+		}
+		if !ok {
+			return priority, true
+		}
+		child.MaybeReactivate()
+		if t.heldBack(child, priority) {
+			t.tiers[priority] = nil
+			continue
+		}
+		if t.notWaitedFor(child, priority, t.passed) {
+			child.tell()
+			t.passed = true
+			continue
+		}
+		if child.connectivityState() == Ready || child.connectivityState() == Idle {
+			return priority, false
+		}
+		if child.FailoverTimerPending() {
+			return priority, false
+		}
+	}
+	for priority, childName := range t.config.Priorities {
+		child := t.children[childName]
+		if child.connectivityState() == Connecting && !t.Rows["p-connecting"] {
+			return priority, false
+		}
+	}
+	return len(t.config.Priorities) - 1, false
+}
+
+// heldBack is the failback delay: "While the tier in use is good, a higher one that the
+// failback delay holds back is in no row, also while it is IDLE (it is told to connect) or
+// connects."
+func (t *choice) heldBack(child *child, priority int) bool {
+	if !t.protected(priority) {
+		return false
+	}
+	if child.good() {
+		child.waits = t.now < child.readyLongAt
+		return child.waits
+	}
+	child.tell()
+	return true
+}
+
+// protected says whether the failback delay protects the tier in use, a lower one: "The failback
+// delay protects only a good tier in use".
+func (t *choice) protected(priority int) bool {
+	return t.config.FailbackDelay+t.config.FailbackJitter > 0 && t.before > priority && t.children[t.config.Priorities[t.before]].good()
+}
+
+// lastResort is rows 2 to 7 of the table.
+func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
+	good, small, failing := t.of((*child).good), t.of((*child).small), t.of((*child).failing)
+	for _, r := range t.of((*child).reconnecting) {
+		// "if it was good, nothing good or small is above it, and `fastFailover` does not pass it"
+		passed := false
+		for p, c := range t.tiers[:r+1] {
+			passed = c != nil && t.notWaitedFor(c, p, passed) || passed && p < r
+		}
+		if !t.tiers[r].wasPoor && min(t.first(good), t.first(small)) > r && !passed {
+			return 2, r
+		}
+	}
+	for _, g := range good {
+		return 3, g
+	}
+	for _, s := range small {
+		return 4, s
+	}
+	for _, r := range t.of((*child).reconnecting) {
+		return 5, r
+	}
+	for i, f := range failing {
+		// "the one that was good or small last; if none ever was, the highest"
+		if i == 0 || t.tiers[f].lastWell > t.tiers[chosen].lastWell {
+			row, chosen = 6, f
+		}
+	}
+	if row == 6 {
+		return row, chosen
+	}
+	return 7, chosenByA56
+}
+
+// lookBelow is "The first poor tier and those below it are told to connect where they are
+// IDLE", "and a tier is created only when none above it has time left to connect (A56 is
+// lazy)": below a good tier, or one that calls wait for because it was, nothing is looked for.
+// It returns whether it created one.
+func (t *choice) lookBelow(row, poor, chosen int) (created bool) {
+	early := len(t.of((*child).good)) > 0
+	for p, name := range t.config.Priorities {
+		c, ok := t.children[name]
+		switch {
+		case p < poor, p > chosen && (row == 2 || row == 3):
+		case ok:
+			c.MaybeReactivate()
+			c.tell()
+		case !slices.ContainsFunc(t.config.Priorities[:p], t.mayConnect):
+			t.create(name, early)
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Model) mayConnect(name string) bool {
+	return m.children[name] != nil && m.children[name].timeLeft()
+}
+
+func (m *Model) mayTakeOver(name string) bool {
+	return m.mayConnect(name) || m.children[name] != nil && m.children[name].good()
+}
+
+// create is what the pseudo-code does where a child does not exist.
+func (m *Model) create(name string, early bool) {
+	child := m.CreateChild(name)
+	child.early = early
+	m.children[name] = child
+	child.Update()
+}

@@ -1,0 +1,183 @@
+package priority
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// tallied is a picker that counts its picks.
+type tallied struct{ picks int }
+
+func (c *tallied) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	c.picks++
+	return balancer.PickResult{}, nil
+}
+
+func (c *tallied) Failure() error { return errors.New("no") }
+
+func (c *tallied) Tier() shell.Tier { return shell.Tier{Condition: shell.Emptied} }
+
+// makeCalls makes n calls, one each so often.
+func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration) {
+	t.Helper()
+	for range n {
+		time.Sleep(every)
+		if _, err := picker.Pick(balancer.PickInfo{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tried returns a picker beside which others are on trial, with an interval of ten seconds.
+func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
+	p := &trying{Picker: inUse}
+	for _, other := range others {
+		p.tried = append(p.tried, onTrial{newTrials(), other, 10 * time.Second})
+	}
+	return p
+}
+
+// A fast client tries one call in a hundred, and one an interval at most beside that; so it
+// does with each of several. A slow one tries one call in eleven, whatever its interval is.
+func TestAFewCallsAreTrials(t *testing.T) {
+	for name, test := range map[string]struct {
+		calls, least, most int
+		every              time.Duration
+	}{
+		"200 calls a second":    {200 * 600, 120000 / 101, 120000/101 + 1, 5 * time.Millisecond},
+		"2 calls a second":      {2 * 600, 55, 60, 500 * time.Millisecond},
+		"a call each 11 s":      {330, 29, 30, 11 * time.Second},
+		"a call in a minute":    {330, 29, 30, time.Minute},
+		"ten calls and no more": {10, 0, 0, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inUse, first, second := &tallied{}, &tallied{}, &tallied{}
+				p := tried(inUse, first, second)
+				makeCalls(t, p, test.calls, test.every)
+				for _, c := range []*tallied{first, second} {
+					if c.picks < test.least || c.picks > test.most {
+						t.Errorf("%d of %d calls were trials, want %d to %d", c.picks, test.calls, test.least, test.most)
+					}
+				}
+				if inUse.picks != test.calls-first.picks-second.picks {
+					t.Errorf("%d of %d calls went to the child in use", inUse.picks, test.calls)
+				}
+				if shell.FailureOf(p) == nil || shell.TierOf(p).Condition != shell.Emptied {
+					t.Error("what the picker in use says is lost")
+				}
+			})
+		})
+	}
+}
+
+// Calls that wait count as well as those that go elsewhere.
+func TestCallsThatWaitAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := &tallied{}
+		p := tried(base.NewErrPicker(balancer.ErrNoSubConnAvailable), other)
+		time.Sleep(time.Minute)
+		for range 10 {
+			if _, err := p.Pick(balancer.PickInfo{}); !errors.Is(err, balancer.ErrNoSubConnAvailable) {
+				t.Fatalf("a call got %v, want it to wait", err)
+			}
+		}
+		makeCalls(t, p, 1, 0)
+		if other.picks != 1 {
+			t.Error("the eleventh call was no trial")
+		}
+	})
+}
+
+// No call suffers from a trial that has nothing to pick.
+func TestATrialThatCannotPick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inUse := &tallied{}
+		p := tried(inUse, base.NewErrPicker(errors.New("no")))
+		makeCalls(t, p, 200, time.Second)
+		if inUse.picks != 200 {
+			t.Errorf("%d of 200 calls went to the child in use", inUse.picks)
+		}
+	})
+}
+
+// A tier of fifty endpoints whose connections end has a new picker every second, and so may the one
+// in use. None of them is a reason for a trial. A tier that was in use has its first after ten
+// calls and an interval.
+func TestTrialsOutliveThePicker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		b, p, update := stubs(cc, nil)
+		defer p.Close()
+		if err := update("a", "b"); err != nil {
+			t.Fatal(err)
+		}
+		broken, well := &tallied{}, &tallied{}
+		b.Get("a").CC.UpdateState(readyWith(well))
+		b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
+		synctest.Wait()
+		b.Get("b").CC.UpdateState(readyWith(well))
+		for i := range 110 { // one call a second
+			b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
+			b.Get("b").CC.UpdateState(readyWith(&again{well, i}))
+			synctest.Wait()
+			makeCalls(t, cc.State().Picker, 1, time.Second)
+			if i == 9 && broken.picks > 0 {
+				t.Error("a trial was one of the first ten calls")
+			}
+		}
+		if broken.picks != 10 {
+			t.Errorf("%d of 110 calls were trials, want one of eleven", broken.picks)
+		}
+	})
+}
+
+func readyWith(picker balancer.Picker) balancer.State {
+	return balancer.State{ConnectivityState: connectivity.Ready, Picker: picker}
+}
+
+// halfOpen is the picker of a tier that is half-open.
+type halfOpen struct{ *tallied }
+
+func (halfOpen) Tier() shell.Tier {
+	return shell.Tier{Condition: shell.HalfOpen, Interval: 10 * time.Second, ReadyPart: 1}
+}
+
+// again is another picker of the same tier.
+type again struct {
+	balancer.Picker
+	number int
+}
+
+// A pick beside a child on trial makes no garbage.
+func TestTrialsDoNotAllocate(t *testing.T) {
+	p := tried(&tallied{}, &tallied{})
+	if n := testing.AllocsPerRun(1000, func() { _, _ = p.Pick(balancer.PickInfo{}) }); n > 0 {
+		t.Errorf("a pick allocates %v times", n)
+	}
+}
+
+// BenchmarkPickBesideATrial is what a pick costs while a child is on trial.
+func BenchmarkPickBesideATrial(b *testing.B) {
+	p := tried(&still{}, &still{})
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			_, _ = p.Pick(balancer.PickInfo{})
+		}
+	})
+}
+
+type still struct{}
+
+func (still) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	return balancer.PickResult{}, nil
+}
