@@ -161,7 +161,7 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	carried := credsCarryName(opts)
 	for _, p := range parts {
 		m := p.mechanism()
-		m.Key, m.TrustNames = keptBy{b, config.Target, p.Name}, p.TrustNames && !carried
+		m.Key, m.TrustNames = keptBy{b, config.Target, p.Name}, p.TrustNames && !carried && !p.own && t.options.authority == ""
 		if p.Name != "" && !carried && (p.own || t.options.authority == "") {
 			m.ServerName = p.Authority
 		}

@@ -24,8 +24,17 @@
 // most 30 s. One that fails leaves the last good answer in use, and is tried again with
 // gRPC's backoff, 1 s at first, and not later than the interval. A target whose addresses
 // cannot be looked up keeps those that it had, also while the channel is idle, for up to an
-// hour, and is left out where it had none. One that no name server answers for holds the
-// others back for 5 s at most.
+// hour, and is left out where it had none. So it is with its addresses of IPv4 alone, or of
+// IPv6.
+//
+// Of the targets, 16 are looked up at a time, of all priorities in turn. One of which nothing
+// is heard for 5 s makes room for another one, and comes last at the next look-up. After these
+// 5 s the channel is told what is known, and again every 5 s if there is more.
+//
+// A record with port 0 is left out. Of the addresses of a target 64 count.
+//
+// With ?dns=tcp names are looked up over TCP alone. Consul leaves out what does not go into a
+// datagram, and does not say so.
 //
 // An endpoint is told from others by all of its addresses: where one is added to a target,
 // or leaves it, its connection is made anew.
@@ -37,7 +46,7 @@
 // must not choose the name that a certificate is checked against. The parameter authority,
 // or discovery.WithAuthority, gives another one. With ?verify=record each endpoint is
 // verified against its record's target, which trusts DNS: only for names that DNSSEC, or
-// the network, protects.
+// the network, protects. An authority that is given goes before it.
 //
 // # Proxies
 //

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/dnslookup"
@@ -17,23 +16,36 @@ import (
 const (
 	// lookupTime is how long a look-up may take, that of all addresses included.
 	lookupTime = 30 * time.Second
-	// lookupHold is how long an answer waits for hosts of which nothing is heard, where
-	// there is nothing to go on with meanwhile. It is shorter than the failover time, for
-	// which a channel waits for its first part.
+	// lookupHold is how long an answer waits for hosts of which nothing is heard, and how
+	// long such a host keeps another one from being looked up. It is shorter than the
+	// failover time, for which a channel waits for its first part.
 	lookupHold = 5 * time.Second
-	// lookupsAtOnce is how many names are looked up at a time.
+	// lookupsAtOnce is how many hosts are looked up at a time, silent ones not counted.
 	lookupsAtOnce = 16
+	// mostAddresses is how many addresses of a host count.
+	mostAddresses = 64
 )
 
-// resolverAt returns one that asks the name server at host:port, or the system's.
-func resolverAt(server string) dnslookup.Resolver {
-	if server == "" {
+// resolverAt returns one that asks the name server at host:port, or the system's, over TCP
+// alone if asked.
+func resolverAt(server string, tcp bool) dnslookup.Resolver {
+	if server == "" && !tcp {
 		return net.DefaultResolver
 	}
-	return namedServer{server, &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if server != "" {
+			address = server
+		}
+		if tcp {
+			network = "tcp"
+		}
 		var d net.Dialer
-		return d.DialContext(ctx, network, server)
-	}}}
+		return d.DialContext(ctx, network, address)
+	}}
+	if server == "" {
+		return r
+	}
+	return namedServer{server, r}
 }
 
 // namedServer is a name server of the target's. Its errors name it, where the standard
@@ -71,100 +83,108 @@ type record struct {
 
 // answer is what a look-up has found.
 type answer struct {
-	records []record // by priority; none where the service says that there is none
-	// addresses are those of the records' hosts. A host that is said to have none has an
-	// empty list. A host that could not be looked up is missing.
-	addresses map[string][]netip.Addr
+	records []record // none where the service says that there is none
+	hosts   map[string]found
 	// flaws says what was wrong with a part of the answer.
 	flaws error
 }
 
-// lookUp looks up the records of a name and their addresses. Early, which may be nil, is
-// given what there is after lookupHold.
-func lookUp(ctx context.Context, l dnslookup.Resolver, name string, early func(answer)) (answer, error) {
+// found is what DNS says of the addresses of a host. Those of IPv4 and of IPv6 are looked up
+// apart: an answer about one of them says nothing of the other.
+type found struct {
+	addresses []netip.Addr
+	known     [2]bool // whether the look-up of a family has ended well, by the index in families
+}
+
+// families are the networks of package net.
+var families = [2]string{"ip4", "ip6"}
+
+// familyOf returns the index in families.
+func familyOf(ip netip.Addr) int {
+	if ip.Unmap().Is4() {
+		return 0
+	}
+	return 1
+}
+
+// some returns whether anything is known of any host.
+func (a *answer) some() bool {
+	for _, f := range a.hosts {
+		if f.known != [2]bool{} {
+			return true
+		}
+	}
+	return false
+}
+
+// lookUp looks up the records of a name, and the addresses of their hosts, the silent ones
+// last. Early is given what there is after lookupHold, and again after each time in which
+// something came. It returns the hosts that were silent.
+func lookUp(ctx context.Context, l dnslookup.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
-	_, found, err := l.LookupSRV(ctx, "", "", name)
-	if len(found) == 0 {
+	_, records, err := l.LookupSRV(ctx, "", "", name)
+	if len(records) == 0 {
 		if err == nil {
 			err = fmt.Errorf("lookup %s: no records", name)
 		}
-		return answer{}, err
+		return answer{}, nil, err
 	}
-	if len(found) == 1 && found[0].Target == "." {
-		return answer{}, nil
+	if len(records) == 1 && records[0].Target == "." {
+		return answer{}, nil, nil
 	}
-	a := answer{addresses: make(map[string][]netip.Addr), flaws: err} // of records that are left out
-	for _, r := range found {
+	a = answer{hosts: make(map[string]found), flaws: err} // of records that are left out
+	for _, r := range records {
+		if r.Port == 0 {
+			a.flaws = fmt.Errorf("lookup %s: the record of %s has port 0, and is left out", name, r.Target)
+			continue
+		}
 		a.records = append(a.records, record{r.Target, r.Port, r.Priority, r.Weight})
 	}
-	hosts := &hosts{found: a}
+	if len(a.records) == 0 {
+		return answer{}, nil, a.flaws
+	}
+	hosts := &hosts{found: a, silent: make(map[string]bool)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		hosts.lookUp(ctx, l)
+		hosts.lookUp(ctx, l, inTurn(a.records, silent))
 	}()
-	if early != nil {
-		hold := time.NewTimer(lookupHold)
-		defer hold.Stop()
-		select {
-		case <-done:
-		case <-hold.C:
-			early(hosts.now())
-		}
+	hosts.wait(done, early)
+	a, now = hosts.end()
+	if !a.some() {
+		return answer{}, now, a.flaws
 	}
-	<-done
-	a = hosts.now()
-	if len(a.addresses) == 0 {
-		return answer{}, a.flaws
+	return a, now, nil
+}
+
+// inTurn returns the hosts of records in the order in which they are looked up: one of each
+// priority, then the second of each, and so on, so that a priority whose hosts are silent
+// leaves something to the others. Those that were silent come last.
+func inTurn(records []record, silent map[string]bool) []string {
+	type place struct {
+		host  string
+		order [3]int // silent, place within the priority, priority
 	}
-	return a, nil
-}
-
-// hosts are the hosts of an answer's records, whose addresses are looked up.
-type hosts struct {
-	mu    sync.Mutex
-	found answer
-}
-
-// now returns what was found until now.
-func (h *hosts) now() answer {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return answer{h.found.records, maps.Clone(h.found.addresses), h.found.flaws}
-}
-
-// lookUp looks up the addresses of all records.
-func (h *hosts) lookUp(ctx context.Context, l dnslookup.Resolver) {
-	var running sync.WaitGroup
-	asked := make(map[string]bool)
-	slots := make(chan struct{}, lookupsAtOnce)
-	for _, r := range h.found.records {
-		if asked[r.host] {
+	var places []place
+	seen, of := make(map[string]bool), make(map[uint16]int)
+	for _, r := range records {
+		if seen[r.host] {
 			continue
 		}
-		asked[r.host] = true
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
-			addresses, err := l.LookupNetIP(ctx, "ip", r.host)
-			h.take(r.host, addresses, err)
-		})
+		seen[r.host] = true
+		p := place{r.host, [3]int{0, of[r.priority], int(r.priority)}}
+		if of[r.priority]++; silent[r.host] {
+			p.order[0] = 1
+		}
+		places = append(places, p)
 	}
-	running.Wait()
-}
-
-// take takes the addresses of a host.
-func (h *hosts) take(host string, addresses []netip.Addr, err error) {
-	missing, _ := errors.AsType[*net.DNSError](err)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err == nil || missing != nil && missing.IsNotFound {
-		h.found.addresses[host] = addresses
+	slices.SortStableFunc(places, func(a, b place) int { return slices.Compare(a.order[:], b.order[:]) })
+	var hosts []string
+	for _, p := range places {
+		hosts = append(hosts, p.host)
 	}
-	if err != nil && (h.found.flaws == nil || err.Error() < h.found.flaws.Error()) {
-		h.found.flaws = err // the same of several from time to time
-	}
+	return hosts
 }
 
 // name returns a host without the dot at the end.

@@ -15,6 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/backoff"
 	"github.com/understudy-lb/understudy/internal/dnslookup"
 	"github.com/understudy-lb/understudy/internal/feed"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // Scheme is the scheme of the targets of this package.
@@ -41,9 +42,13 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	if err != nil {
 		return nil, err
 	}
+	dns := t.Parameter("dns")
+	if dns != "" && dns != "tcp" {
+		return nil, fmt.Errorf("dns: %q given, want tcp, or nothing for UDP", dns)
+	}
 	by := discovery.OwnOptions(t, dnslookup.Options{}).Resolver
 	if by == nil {
-		by = resolverAt(p.server)
+		by = resolverAt(p.server, dns == "tcp")
 	}
 	part := discovery.Part{
 		Source:    source{p.record, by, refresh},
@@ -91,6 +96,7 @@ type watch struct {
 
 	// Used by run.
 	table  table
+	silent map[string]bool // hosts, at the last look-up
 	logged string
 }
 
@@ -123,14 +129,11 @@ func (w *watch) run(ctx context.Context) {
 
 // lookUp looks up once, and passes on what it finds. It returns whether that was taken.
 func (w *watch) lookUp(ctx context.Context) bool {
-	early := w.early
-	if len(w.table.records.Values()) > 0 {
-		early = nil // there is something to go on with
-	}
-	a, err := lookUp(ctx, w.net, w.name, early)
+	a, silent, err := lookUp(ctx, w.net, w.name, w.silent, w.early)
 	if ctx.Err() != nil {
 		return false
 	}
+	w.silent = silent
 	if err != nil {
 		w.table.lose()
 		w.receiver.Fail(err)
@@ -146,22 +149,21 @@ func (w *watch) lookUp(ctx context.Context) bool {
 		w.receiver.Fail(err)
 		return false
 	}
-	return w.tell(cluster) == nil
+	return w.tell(&w.table, cluster) == nil
 }
 
-// early passes on what was found before all of it was.
+// early passes on what was found before all of it was. The table takes the whole answer only:
+// what is missing from one look-up is missing once.
 func (w *watch) early(a answer) {
-	if len(a.addresses) == 0 {
-		return
-	}
-	if cluster := w.table.take(w.name, a); len(cluster.GetEndpoints()) > 0 {
-		_ = w.tell(cluster) // the rest comes
+	t := w.table.clone()
+	if cluster := t.take(w.name, a); len(cluster.GetEndpoints()) > 0 {
+		_ = w.tell(t, cluster) // the rest comes
 	}
 }
 
 // tell passes on what there is now.
-func (w *watch) tell(cluster *endpointv3.ClusterLoadAssignment) error {
-	feed.Remember(w.receiver, w.table.names())
+func (w *watch) tell(t *table, cluster *endpointv3.ClusterLoadAssignment) error {
+	feed.Remember(w.receiver, t.names())
 	return w.receiver.Update(discovery.Answer{Cluster: cluster})
 }
 
@@ -172,7 +174,7 @@ func (w *watch) log(a answer) {
 	case len(a.records) == 0:
 		text = "the records say that there is no such service"
 	case a.flaws != nil:
-		text = a.flaws.Error()
+		text = printable.Text(a.flaws.Error())
 	}
 	if text != "" && text != w.logged {
 		logger.Warningf("srv: %s: %s", w.name, text)

@@ -62,7 +62,8 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"srv:///shop.test?verify=dns":                `verify: "dns" given, want target, or record to trust DNS`,
 		"srv:///shop.test?verify=record&authority=x": "both authority and verify=record are given",
 		"srv:///shop.test?refresh=1ms":               "refresh: 1ms given, want 1s or more",
-		"srv:///shop.test?nothing=1":                 `unknown parameter "nothing" (in a name, ? is %3F), want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, outlierDetection, pickFirst, refresh, removeAfter, slowStart, verify, warmStandby`,
+		"srv:///shop.test?dns=udp":                   `dns: "udp" given, want tcp, or nothing for UDP`,
+		"srv:///shop.test?nothing=1":                 `unknown parameter "nothing" (in a name, ? is %3F), want one of authority, dns, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, outlierDetection, pickFirst, refresh, removeAfter, slowStart, verify, warmStandby`,
 	} {
 		err := srv.NewBuilder().Validate(target(text))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "srv: ") {

@@ -2,6 +2,7 @@ package srv
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -59,32 +60,59 @@ func (t *table) take(name string, a answer) *endpointv3.ClusterLoadAssignment {
 			continue
 		}
 		known := before[r.host]
-		found, ok := a.addresses[r.host]
-		switch {
-		case ok:
-			if known == nil {
-				known = &host{}
-			}
-			known.addresses.Next(t.removeAfter, found, netip.Addr.Unmap)
-			known.until, known.none = time.Time{}, len(found) == 0
-		case known == nil:
-			known = t.recall(r.host)
-		default:
-			known.lose()
+		if known == nil {
+			known = t.recall(r.host, a.hosts[r.host].known)
 		}
+		known.take(t.removeAfter, a.hosts[r.host])
 		t.hosts[r.host] = known
 	}
 	slices.SortStableFunc(records, func(a, b record) int { return int(a.priority) - int(b.priority) })
 	return t.cluster(name, records)
 }
 
-// recall returns what was remembered of a host, if anything.
-func (t *table) recall(name string) *host {
+// take takes what a look-up of the host found. Addresses of a family that could not be looked
+// up stay.
+func (h *host) take(removeAfter int, f found) {
+	if f.known == [2]bool{} {
+		h.lose()
+		return
+	}
+	addresses, kept := f.addresses, false
+	for _, ip := range h.addresses.Values() {
+		if !f.known[familyOf(ip)] {
+			addresses, kept = append(slices.Clip(addresses), ip), true
+		}
+	}
+	h.addresses.Next(removeAfter, addresses, netip.Addr.Unmap)
+	h.none = len(addresses) == 0
+	if kept {
+		h.lose()
+		return
+	}
+	h.until = time.Time{}
+}
+
+// clone returns a copy of t, which can take an answer that is not yet complete.
+func (t *table) clone() *table {
+	c := *t
+	c.records = t.records.Clone()
+	c.hosts = make(map[string]*host, len(t.hosts))
+	for name, h := range t.hosts {
+		h := *h
+		h.addresses = h.addresses.Clone()
+		c.hosts[name] = &h
+	}
+	return &c
+}
+
+// recall returns what was remembered of a host, if anything, of the families that could not be
+// looked up.
+func (t *table) recall(name string, found [2]bool) *host {
 	h, known := &host{}, t.remembered[name]
 	h.until = known.Until
 	var addresses []netip.Addr
 	for _, text := range known.Addresses {
-		if ip, err := netip.ParseAddr(text); err == nil {
+		if ip, err := netip.ParseAddr(text); err == nil && !found[familyOf(ip)] {
 			addresses = append(addresses, ip)
 		}
 	}
@@ -175,9 +203,11 @@ func weightsOf(records []record) []uint32 {
 	if slices.ContainsFunc(records, zero) {
 		factor = tenth
 	}
+	// They fit into a locality if they are of one message. Records of several may be there.
+	by := uint64(len(records))*math.MaxUint16*tenth/math.MaxUint32 + 1
 	weights := make([]uint32, len(records))
 	for i, r := range records {
-		weights[i] = max(uint32(r.weight)*factor, 1)
+		weights[i] = max(uint32(uint64(r.weight)*uint64(factor)/by), 1)
 	}
 	return weights
 }

@@ -47,6 +47,9 @@ func (s *Set[K, V]) Next(after int, answer []V, key func(V) K) []V {
 	return s.Values()
 }
 
+// Clone returns a copy of s.
+func (s *Set[K, V]) Clone() Set[K, V] { return Set[K, V]{slices.Clone(s.items)} }
+
 // Values returns the values that are there now.
 func (s *Set[K, V]) Values() []V {
 	values := make([]V, len(s.items))

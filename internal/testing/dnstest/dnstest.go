@@ -38,6 +38,8 @@ type Answer struct {
 	Code dnsmessage.RCode
 	// Truncated sends nothing over UDP but that there is more over TCP.
 	Truncated bool
+	// Cut sends the first record alone over UDP, and does not say that there is more.
+	Cut bool
 	// Silent sends nothing at all.
 	Silent bool
 }
@@ -188,6 +190,9 @@ func (s *Server) respond(query []byte, tcp bool) []byte {
 	response := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true, RCode: a.Code}, Questions: m.Questions}
 	if !known && a.Code == dnsmessage.RCodeSuccess {
 		response.RCode = dnsmessage.RCodeNameError
+	}
+	if a.Cut && !tcp {
+		a.Records = a.Records[:1]
 	}
 	for _, text := range a.Records {
 		response.Answers = append(response.Answers, resource(q.Name, text))

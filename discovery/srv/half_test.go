@@ -1,0 +1,155 @@
+package srv_test
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/discovery/srv"
+	"github.com/understudy-lb/understudy/internal/dnslookup"
+	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+)
+
+// halves says of one host what it is set to for IPv4 and IPv6: an address, "none", or "" for
+// one that cannot be looked up.
+type halves struct {
+	mu sync.Mutex
+	of map[string]string
+}
+
+func (*halves) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	return "", []*net.SRV{{Target: "a.", Port: 1}}, nil
+}
+
+func (h *halves) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch address := h.of[network]; address {
+	case "":
+		return nil, &net.DNSError{Name: host, Err: "server misbehaving", IsTemporary: true}
+	case "none":
+		return nil, &net.DNSError{Name: host, Err: "no such host", IsNotFound: true}
+	default:
+		return []netip.Addr{netip.MustParseAddr(address)}, nil
+	}
+}
+
+func (h *halves) set(v4, v6 string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.of = map[string]string{"ip4": v4, "ip6": v6}
+}
+
+// Where the addresses of one family cannot be looked up, those that are known stay, and those of
+// the other family are the ones of now; so it is after idleness.
+func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &halves{}
+		b := srv.NewBuilder(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = h }))
+		for i, step := range []struct{ v4, v6, want string }{
+			{"", "2001:db8::1", "[2001:db8::1]:1"},
+			{"10.0.0.1", "2001:db8::1", "[2001:db8::1]:1+10.0.0.1:1"},
+			{"", "2001:db8::1", "[2001:db8::1]:1+10.0.0.1:1"},
+			{"", "2001:db8::2", "[2001:db8::2]:1+10.0.0.1:1"},
+			{"10.0.0.2", "", "10.0.0.2:1+[2001:db8::2]:1"},
+			{"none", "", "[2001:db8::2]:1"},
+			{"10.0.0.2", "none", "10.0.0.2:1"},
+			{"10.0.0.2", "", "10.0.0.2:1"},
+		} {
+			h.set(step.v4, step.v6)
+			got := seen(t, b, "srv:///shop.test", func() { time.Sleep(10 * time.Minute) }) // and many look-ups
+			for address := range strings.SplitSeq(step.want, "+") {
+				if !strings.Contains(got, address) || len(got) != len(step.want) {
+					t.Errorf("channel %d saw %s, want %s", i, got, step.want)
+				}
+			}
+		}
+	})
+}
+
+// On a real name server: the look-up of A fails, that of AAAA says that there is none.
+func TestHalfAnAnswerOfANameServer(t *testing.T) {
+	dns := startDNS(t)
+	set(dns, shop, "0 0 1 a")
+	dns.Set("a.test", "AAAA", "::1")
+	c, _ := build(t, dns, "srv://DNS/shop.test.?refresh=1s&removeAfter=1")
+	if got := c.next(t); len(got) != len("127.0.0.1:1+[::1]:1") {
+		t.Fatalf("the channel is told %s, want both addresses", got)
+	}
+	dns.SetAnswer("a.test", "A", dnstest.Answer{Code: dnsmessage.RCodeServerFailure})
+	dns.Await("a.test", "A", 1)
+	dns.Await(shop, "SRV", 2) // the answer before was passed on
+	select {
+	case line := <-c.lines:
+		t.Errorf("the channel is told %s, want nothing", line)
+	default:
+	}
+}
+
+// A record with port 0 is left out, and the others count.
+func TestRecordWithPort0(t *testing.T) {
+	dns := startDNS(t)
+	set(dns, shop, "0 0 0 a", "0 0 1 b")
+	c, _ := build(t, dns, "srv://DNS/shop.test.")
+	c.expect(t, "127.0.0.2:1")
+	set(dns, "_none._tcp.shop.test", "0 0 0 a")
+	c, _ = build(t, dns, "srv://DNS/_none._tcp.shop.test.")
+	c.expect(t, "the record of a.test. has port 0")
+}
+
+// A name server that cuts answers over UDP without a word is asked over TCP with dns=tcp.
+func TestNameServerThatCutsAnswers(t *testing.T) {
+	dns := startDNS(t)
+	set(dns, shop, "0 0 1 a", "0 0 1 b")
+	dns.SetAnswer(shop, "SRV", dnstest.Answer{Records: []string{"0 0 1 a.test.", "0 0 1 b.test."}, Cut: true})
+	dns.SetAnswer("b.test", "A", dnstest.Answer{Records: []string{"127.0.0.3", "127.0.0.4"}, Cut: true})
+	c, _ := build(t, dns, "srv://DNS/shop.test.")
+	c.expect(t, "127.0.0.1:1")
+	c, _ = build(t, dns, "srv://DNS/shop.test.?dns=tcp")
+	line := c.next(t)
+	for _, want := range []string{"127.0.0.1:1", "127.0.0.3:1", "127.0.0.4:1"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("over TCP the channel is told %s, want %s in it", line, want)
+		}
+	}
+}
+
+// A name that somebody pins goes before those of the records, however it is given.
+func TestPinnedAuthorityGoesBeforeTheNamesOfRecords(t *testing.T) {
+	dns := startDNS(t)
+	set(dns, shop, "0 0 1 a")
+	part := "srv://" + dns.Address() + "/shop.test%3Fverify=record"
+	alone := strings.Replace(part, "%3F", "?", 1)
+	pinned := discovery.WithAuthority("pinned.test")
+	for about, test := range map[string]struct {
+		builder      *discovery.Builder
+		target, want string
+	}{
+		"nothing pinned":       {srv.NewBuilder(), alone, "127.0.0.1:1/a.test"},
+		"by an option":         {srv.NewBuilder(pinned), alone, "127.0.0.1:1"},
+		"nothing in a list":    {failover.NewBuilder(), "failover:///" + part, "127.0.0.1:1/a.test"},
+		"by a list":            {failover.NewBuilder(), "failover:///" + part + "?authority=pinned.test", "127.0.0.1:1"},
+		"by an option of it":   {failover.NewBuilder(pinned), "failover:///" + part, "127.0.0.1:1"},
+		"by the part's option": {failover.NewBuilder(failover.WithResolvers(srv.NewBuilder(pinned))), "failover:///" + part, "127.0.0.1:1/pinned.test"},
+	} {
+		c := channel{lines: make(chan string, 1000)}
+		r, err := test.builder.Build(target(test.target), c, resolver.BuildOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", about, err)
+		}
+		t.Cleanup(r.Close)
+		if got := c.next(t); got != test.want {
+			t.Errorf("%s: %s, want %s", about, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package srv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// zone is a name server in a bubble. A host whose name begins with "silent" gets no answer;
+// the others have the address that their number makes, after a millisecond.
+type zone struct {
+	mu      sync.Mutex
+	records []*net.SRV
+	asked   []string // hosts, since the last look-up of the records
+	now     int      // how many are being looked up
+	most    int
+}
+
+// zoneOf returns a zone of so many records of each host and priority, in this order.
+func zoneOf(records ...string) *zone {
+	z := &zone{}
+	for _, r := range records {
+		var host string
+		var priority uint16
+		var n int
+		_, _ = fmt.Sscan(r, &host, &priority, &n)
+		for i := range n {
+			z.records = append(z.records, &net.SRV{Target: fmt.Sprintf("%s%d.", host, i), Port: 1, Priority: priority, Weight: 1})
+		}
+	}
+	return z
+}
+
+func (z *zone) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.asked = nil
+	return "", slices.Clone(z.records), nil
+}
+
+func (z *zone) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	if network == "ip6" {
+		return nil, &net.DNSError{Name: host, Err: "no such host", IsNotFound: true}
+	}
+	z.mu.Lock()
+	z.asked = append(z.asked, host)
+	z.now++
+	z.most = max(z.most, z.now)
+	z.mu.Unlock()
+	defer func() {
+		z.mu.Lock()
+		defer z.mu.Unlock()
+		z.now--
+	}()
+	if strings.HasPrefix(host, "silent") {
+		<-ctx.Done()
+		return nil, &net.DNSError{Name: host, Err: "i/o timeout", IsTimeout: true}
+	}
+	select {
+	case <-time.After(time.Millisecond):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	var n int
+	if _, err := fmt.Sscanf(strings.TrimLeft(host, "abcdefghijklmnopqrstuvwxyz"), "%d.", &n); err != nil {
+		return nil, err
+	}
+	return []netip.Addr{netip.AddrFrom4([4]byte{10, host[0], byte(n / 250), byte(n % 250)})}, nil
+}
+
+// priorities returns how many endpoints each priority has in each answer, and when it came.
+func (z *zone) priorities(t *testing.T, during time.Duration) []string {
+	t.Helper()
+	var said []string
+	for _, line := range toldOf(t, z, time.Second, during) {
+		at, rest, _ := strings.Cut(line, " ")
+		for priority := range strings.SplitSeq(rest, "; ") {
+			name, endpoints, _ := strings.Cut(priority, ":")
+			at += fmt.Sprintf(" %s:%d", name, len(strings.Fields(endpoints)))
+		}
+		said = append(said, at)
+	}
+	return said
+}
+
+// Hosts of a zone that is lost do not keep those of another priority from being asked, nor
+// those of their own.
+func TestHostsOfALostZoneLeaveTheOthersTheirTurn(t *testing.T) {
+	for about, test := range map[string]struct {
+		zone *zone
+		want string
+	}{
+		"of the backup":           {zoneOf("silent 10 48", "well 20 3"), "[5s 20:3]"},
+		"of a backup of many":     {zoneOf("silent 10 200", "well 20 10"), "[5s 20:10]"},
+		"of the same priority":    {zoneOf("silent 10 48", "well 10 40"), "[20s 10:40]"},
+		"of many lost priorities": {zoneOf("silenta 10 8", "silentb 11 8", "silentc 12 8", "well 20 4"), "[5s 20:4]"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			if got := fmt.Sprint(test.zone.priorities(t, 29*time.Second)); got != test.want {
+				t.Errorf("answers %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// At the next look-up those that were silent come last.
+func TestSilentHostsComeLast(t *testing.T) {
+	z := zoneOf("silent 10 100", "well 10 40")
+	got := z.priorities(t, 40*time.Second)
+	if len(got) != 1 || !strings.HasSuffix(got[0], " 10:40") || got[0] < "35" || got[0] > "38" {
+		t.Errorf("answers %v, want all that are well 5 s after the second look-up began", got)
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	for i, host := range z.asked {
+		if well := strings.HasPrefix(host, "well"); well && i >= 100-16*6+40+16 {
+			t.Errorf("%s is number %d, behind those that were silent", host, i)
+		}
+	}
+	if z.most > 16*7 {
+		t.Errorf("%d hosts were looked up at a time", z.most)
+	}
+}
+
+// A channel that is awake is told as soon what is known: a host that is silent does not keep
+// it from using a new one for as long as look-ups may take.
+func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := zoneOf("well 10 1")
+		r := &told{began: time.Now()}
+		w, err := source{"_grpc._tcp.x", z, discovery.Refresh{Every: 10 * time.Second, RemoveAfter: 2}}.Start(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(8 * time.Second)
+		more := zoneOf("silent 10 1", "well 10 2").records
+		z.mu.Lock()
+		z.records = more
+		z.mu.Unlock()
+		time.Sleep(10 * time.Second) // the look-up begins at 9 s at the soonest, and at 11 s at the latest
+		w.Close()
+		synctest.Wait()
+		if len(r.lines) != 2 || !strings.HasSuffix(r.lines[1], " 10: 10.119.0.0:1*1 10.119.0.1:1*1") {
+			t.Errorf("answers %q, want the new host 5 s after the look-up began", r.lines)
+		}
+	})
+}
+
+// refusing fails where a cluster breaks the rules.
+type refusing struct {
+	discovery.Receiver
+	t       *testing.T
+	answers int
+	fails   error
+}
+
+func (r *refusing) Update(a discovery.Answer) error {
+	if err := topology.Validate(a.Cluster); err != nil {
+		r.t.Errorf("the answer breaks the rules: %v", err)
+	}
+	r.answers++
+	return nil
+}
+
+func (r *refusing) Fail(err error) { r.fails = err }
+
+// hostile says other records at each look-up, as many as a message may hold, and hundreds of
+// addresses of each host.
+type hostile struct{ lookups int }
+
+func (h *hostile) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	h.lookups++
+	var records []*net.SRV
+	for i := range 3000 {
+		records = append(records, &net.SRV{Target: fmt.Sprintf("h%d-%d.", h.lookups, i), Port: uint16(i), Weight: 65535 * uint16(i%2)})
+	}
+	return "", records, errors.New("some records were left out\nERROR: forged")
+}
+
+func (h *hostile) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
+	var lookup, n int
+	_, _ = fmt.Sscanf(host, "h%d-%d.", &lookup, &n)
+	addresses := make([]netip.Addr, 200)
+	for i := range addresses {
+		addresses[i] = netip.AddrFrom16([16]byte{0x20, 1, byte(lookup), byte(n >> 8), byte(n), byte(i >> 8), byte(i), network[2]})
+	}
+	return addresses, nil
+}
+
+// A hostile name server makes no answer that the channel refuses, nor one without bounds.
+func TestHostileNameServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, h := &refusing{t: t}, &hostile{}
+		w, err := source{"_grpc._tcp.x", h, discovery.Refresh{Every: time.Second, RemoveAfter: 3}}.Start(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second)
+		w.Close()
+		synctest.Wait()
+		if r.answers < 3 || r.fails != nil {
+			t.Errorf("%d answers, error %v", r.answers, r.fails)
+		}
+		for _, host := range w.(*watch).table.hosts {
+			if n := len(host.addresses.Values()); n > mostAddresses {
+				t.Fatalf("a host has %d addresses", n)
+			}
+		}
+	})
+}
