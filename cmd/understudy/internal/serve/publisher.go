@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -84,11 +85,13 @@ func (p *publisher) restore(directory string) error {
 		return err
 	}
 	p.store = store
+	var names []string
 	for _, entry := range store.load(p.files.covers) {
+		names = append(names, entry.given.name())
 		p.clusters.restore(entry.File, entry.given, entry.Lost)
-		p.publish([]string{entry.given.name()}, nil)
 		p.log.Info("cluster restored from the cache", "cluster", entry.given.name(), "file", entry.File.path())
 	}
+	p.publish(names, nil, true)
 	return nil
 }
 
@@ -125,6 +128,7 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 func (p *publisher) reload() map[string]error {
 	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
 	changes := p.clusters.update(time.Now(), found)
+	partly := p.unknown(problems) // and not where another file has the cluster: that is known
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]
 		problem := fmt.Errorf("%s: cluster %q is that of %s already", o.path(), found[o].name(), other.path())
@@ -133,20 +137,18 @@ func (p *publisher) reload() map[string]error {
 		}
 		problems[o.path()] = problem
 	}
-	p.publish(slices.Concat(changes.added, changes.changed), changes.removed)
+	p.publish(slices.Concat(changes.added, changes.changed), changes.removed, partly)
 	p.gauges.looked(time.Now(), len(p.clusters.served), len(problems))
 	p.report(changes)
 	p.complain(problems)
 	return problems
 }
 
-// publish hands clusters to those who are subscribed to them.
-func (p *publisher) publish(updated, removed []string) {
+// publish hands clusters to those who are subscribed to them. partly means that some may be
+// missing, since what is in a file was never known.
+func (p *publisher) publish(updated, removed []string, partly bool) {
 	clusters := make([]*given, len(updated))
 	now := time.Now()
-	if len(updated) > 0 {
-		p.gauges.loaded.Store(true)
-	}
 	for i, name := range updated {
 		clusters[i] = p.clusters.served[name].cluster
 		p.clients.changed(name, clusters[i].endpoints != nil, now)
@@ -154,9 +156,35 @@ func (p *publisher) publish(updated, removed []string) {
 	for _, name := range removed {
 		p.clients.removed(name)
 	}
-	if err := p.resources.set(clusters, removed); err != nil {
+	known := blind
+	switch loaded := p.gauges.loaded.Load() || len(updated) > 0; {
+	case loaded && partly:
+		known = partial
+	case loaded:
+		known = full
+	}
+	p.gauges.loaded.Store(known != blind)
+	if err := errors.Join(p.resources.set(clusters, removed), p.resources.gate.update(known, clusters, removed)); err != nil {
 		p.log.Error("clusters cannot be served", "error", err.Error())
 	}
+}
+
+// unknown reports whether a file is broken, or a directory cannot be read, and what is in
+// it was never known.
+func (p *publisher) unknown(problems map[string]error) bool {
+	if len(problems) == 0 {
+		return false
+	}
+	known := make(map[string]bool)
+	for o := range p.clusters.gave {
+		known[o.path()], known[filepath.Dir(o.path())] = true, true
+	}
+	for path := range problems {
+		if !known[path] {
+			return true
+		}
+	}
+	return false
 }
 
 // keep writes down what is served, for the next process.

@@ -17,6 +17,7 @@ import (
 type resources struct {
 	policy                         string // that clusters name
 	endpoints, clusters, listeners *cachev3.LinearCache
+	gate                           *gate // before all of them
 }
 
 // newResources returns empty ones. Their versions differ from those of an earlier
@@ -26,7 +27,9 @@ func newResources(policy string) *resources {
 	empty := func(typeURL string) *cachev3.LinearCache {
 		return cachev3.NewLinearCache(typeURL, cachev3.WithVersionPrefix(prefix), cachev3.WithLogger(quiet{}))
 	}
-	return &resources{policy, empty(resourcev3.EndpointType), empty(resourcev3.ClusterType), empty(resourcev3.ListenerType)}
+	r := &resources{policy: policy, endpoints: empty(resourcev3.EndpointType), clusters: empty(resourcev3.ClusterType), listeners: empty(resourcev3.ListenerType)}
+	r.gate = newGate(r.cache())
+	return r
 }
 
 // cache is what a server of all types needs.

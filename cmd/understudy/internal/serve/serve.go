@@ -177,9 +177,9 @@ func (s *Server) run(ctx context.Context, creds credentials.TransportCredentials
 		// told, but for a second that a ping may come early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute}),
-		grpc.ChainStreamInterceptor(endWith(ctx)),
+		grpc.ChainStreamInterceptor(endWith(ctx, s.publisher.resources.gate)),
 	)
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, s.publisher.resources.cache(), s.publisher.clients.callbacks()))
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, s.publisher.resources.gate, s.publisher.clients.callbacks()))
 	status := health.NewServer()
 	status.SetServingStatus(discoveryv3.AggregatedDiscoveryService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
 	healthpb.RegisterHealthServer(server, status)
@@ -209,26 +209,6 @@ func (s *Server) run(ctx context.Context, creds credentials.TransportCredentials
 	s.watcher.Close()
 	s.log.Info("stopped")
 }
-
-// endWith ends streams when ctx does: those of clients that watch the server's health
-// would outlast it.
-func endWith(ctx context.Context) grpc.StreamServerInterceptor {
-	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-		inner, cancel := context.WithCancel(stream.Context())
-		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		return handle(srv, ending{stream, inner})
-	}
-}
-
-// ending is a stream with a context of its own.
-type ending struct {
-	grpc.ServerStream
-	ctx context.Context
-}
-
-// Context returns it.
-func (e ending) Context() context.Context { return e.ctx }
 
 // stop lets streams end, which they do because their server's context has ended,
 // and then breaks what is left: a connection on which a client never reads.

@@ -33,12 +33,9 @@ func TestAnEmptyDirectoryIsServed(t *testing.T) {
 	if help, _ := l.wait(t, "nothing to serve yet")["error"].(string); !strings.Contains(help, ".yaml") {
 		t.Errorf("the log says %q, want which files are looked for", help)
 	}
-	next := ask(t, open(t, s, nil), "a")
-	next()
 	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
-	if got := next(); got != 1 {
-		t.Errorf("%d endpoints of the first file, want 1", got)
-	}
+	l.wait(t, "cluster served")
+	expect(t, s, "with the first file", map[string]int{"a": 1})
 }
 
 // again stops the server and starts another one.

@@ -1,0 +1,78 @@
+package interop
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/xds"
+
+	_ "github.com/understudy-lb/understudy/discovery/eds"
+)
+
+// A server that is started again with a broken file, or before its volume is mounted, and
+// without a cache, says nothing to clients who have endpoints. They lose no call, and follow
+// edits once it knows more.
+func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, d *disturbed){
+		"broken": func(t *testing.T, d *disturbed) {
+			try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
+		},
+		"beside a good one": func(t *testing.T, d *disturbed) {
+			try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
+			write(t, filepath.Join(d.dir, "another.yaml"), place{d.a, 0})
+		},
+		"not mounted": func(t *testing.T, d *disturbed) {
+			try(t, os.Rename(d.dir, d.other))
+			try(t, os.Mkdir(d.dir, 0o700))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDisturbed(t)
+			d.server.kill()
+			d.flags = []string{"--log-level", "debug"} // and no cache
+			d.server = serve(t, d.server.address, d.dir, d.flags...)
+			conn := stockChannel(t, d.server.address, "payments")
+			answered(t, conn, 10)
+			stop := traffic(t, conn, 2)
+			spoil(t, d)
+			d.server.kill()
+			d.server = serve(t, d.server.address, d.dir, d.flags...)
+			d.server.wait(t, "client asks")
+			if name == "beside a good one" {
+				d.server.wait(t, "client ACK") // of endpoints: only those of others
+			} else {
+				d.server.wait(t, "client disconnected") // since there is no answer for it
+			}
+			answered(t, conn, 100)
+			write(t, d.file(), place{d.b, 0})
+			until(t, conn, d.b)
+			if n := stop(); n == 0 {
+				t.Error("no calls were made meanwhile")
+			}
+		})
+	}
+}
+
+// Where the first of two servers knows nothing, the second one is asked.
+func TestTheServerAfterOneWithoutKnowledgeIsAsked(t *testing.T) {
+	d := newDisturbed(t)
+	spoiled := filepath.Join(t.TempDir(), "payments.yaml")
+	try(t, os.WriteFile(spoiled, []byte("endpoints: ["), 0o600))
+	blind := serve(t, "127.0.0.1:0", spoiled)
+	server := `{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}`
+	both := fmt.Appendf(nil, `{"xds_servers": [`+server+`, `+server+`], "node": {"id": "two"}}`, blind.address, d.server.address)
+	builder, err := xds.NewXDSResolverWithConfigForTesting(both)
+	try(t, err)
+	t.Run("stock", func(t *testing.T) {
+		t.Parallel()
+		until(t, dial(t, "xds:///payments", grpc.WithResolvers(builder)), d.a)
+	})
+	t.Run("ours", func(t *testing.T) {
+		t.Parallel()
+		until(t, dial(t, "eds://"+blind.address+","+d.server.address+"/payments"), d.a)
+	})
+}
