@@ -9,7 +9,7 @@
 //
 // Importing the package is what switches this on, for channels that are made from then
 // on. It opens no listener, and puts nothing on http.DefaultServeMux. What it shows names
-// machines: mount it where net/http/pprof is.
+// machines: mount it where net/http/pprof is, and behind LoopbackOnly where that is loopback.
 package debug
 
 import (

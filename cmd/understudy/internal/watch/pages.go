@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/understudy-lb/understudy/debug"
@@ -64,27 +65,35 @@ type remote struct {
 }
 
 func newRemote(target string, transport *http.Transport) (*remote, error) {
+	// What is wrong is not shown with the URL, which may have a password or a token.
 	u, err := url.Parse(target)
-	if err != nil {
-		return nil, err
-	}
-	if u.Host == "" {
-		return nil, fmt.Errorf("URL %q has no host, want one such as http://127.0.0.1:8080/debug/understudy/", target)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("the URL is wrong or has no host, want one such as http://127.0.0.1:8080/debug/understudy/")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, fmt.Errorf("URL %q: %w", target, err)
+		return nil, fmt.Errorf("%s: the query of the URL is wrong, want one such as ?channel=3", shown(u))
 	}
-	shown := u.Redacted()
+	target = shown(u)
 	query.Set("format", "json")
 	u.RawQuery, u.Fragment = query.Encode(), ""
 	client := &http.Client{Transport: transport, Timeout: pageTimeout, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		if first := via[0].URL; len(via) > 5 || next.URL.Host != first.Host || next.URL.Scheme != first.Scheme {
-			return fmt.Errorf("the server sends us to %s, want the page itself", next.URL.Redacted())
+			return fmt.Errorf("the server sends us to %s, want the page itself", shown(next.URL))
 		}
 		return nil
 	}}
-	return &remote{u.String(), shown, client}, nil
+	return &remote{u.String(), target, client}, nil
+}
+
+// shown returns a URL for people, without what may be secret: who asks, and all of the query
+// but which channel it is about.
+func shown(u *url.URL) string {
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	if channel, err := strconv.ParseUint(u.Query().Get("channel"), 10, 64); err == nil {
+		shown.RawQuery = fmt.Sprint("channel=", channel)
+	}
+	return shown.String()
 }
 
 func (r *remote) fetch(ctx context.Context) (*debug.Page, error) {

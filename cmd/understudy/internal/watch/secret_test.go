@@ -1,0 +1,79 @@
+package watch
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/understudy-lb/understudy/debug"
+)
+
+const secret = "s3cret"
+
+// What lets us see a page is sent to its server, and shown nowhere.
+func TestSecretsOfAPageAreNotShown(t *testing.T) {
+	page := debug.Handler()
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		json   bool
+	}{
+		"page":         {page.ServeHTTP, false},
+		"page as JSON": {page.ServeHTTP, true},
+		"no page":      {http.NotFound, false},
+		"no server":    {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false},
+		"elsewhere": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://user:"+secret+"@192.0.2.1/x?"+r.URL.RawQuery, http.StatusFound)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			came := make(chan bool, 10)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				user, password, _ := r.BasicAuth()
+				select {
+				case came <- r.URL.Query().Get("token") == secret && user == "a"+secret && password == secret:
+				default:
+				}
+				test.answer(w, r)
+			}))
+			defer server.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var out strings.Builder
+			ended := make(chan error, 1)
+			target := strings.Replace(server.URL, "://", "://a"+secret+":"+secret+"@", 1) + "/x?channel=7&token=" + secret + "#" + secret
+			go func() { ended <- Run(ctx, Options{Target: target, JSON: test.json, Lines: true, Out: &out}) }()
+			for looks := 0; looks < 3; looks++ { // by then, what the first look found was shown
+				select {
+				case sent := <-came:
+					if !sent {
+						t.Error("the secrets were not sent")
+					}
+				case err := <-ended:
+					ended <- err
+					looks = 3
+				}
+			}
+			cancel()
+			err := <-ended
+			if text := out.String() + " " + errorText(err); strings.Contains(text, secret) || name == "no page" && !strings.Contains(text, "/x?channel=7") {
+				t.Errorf("it is shown as %s", text)
+			}
+		})
+	}
+	for _, target := range []string{
+		"http://a:" + secret + "@", "http://127.0.0.1:" + secret + "/", "http://127.0.0.1/%zz?token=" + secret, "http://127.0.0.1/?token=" + secret + "&x=%zz",
+	} {
+		if text := errorText(Run(t.Context(), Options{Target: target})); text == "" || strings.Contains(text, secret) {
+			t.Errorf("%s fails with %q", target, text)
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
