@@ -126,12 +126,17 @@ func (w *World) endConnections(tier []string) {
 	if w.rand.IntN(2) == 0 {
 		tier = tier[w.rand.IntN(len(tier)):][:1]
 	}
-	w.inBurst(func() {
+	end := func() {
 		for _, address := range tier {
 			w.Log.Event("connections to %s end", address)
 			w.backends[address].GoAway()
 		}
-	})
+	}
+	if w.rand.IntN(4) > 0 {
+		end()
+		return
+	}
+	w.inBurst(end)
 }
 
 // resetInUse resets connections with calls under way.

@@ -113,6 +113,9 @@ func (w *World) episode() {
 		pass(time.Duration(w.rand.IntN(3)/2) * time.Duration(w.rand.Int64N(int64(20*w.pair.each+time.Minute))))
 	}
 	w.sustain(all)
+	if !w.settings.fast { // else one that has just lost its connection may not have the calls
+		w.checkInUse()
+	}
 	w.Log.Event("the faults end")
 	w.restoreSource()
 	for _, i := range w.rand.Perm(len(w.addresses)) {
@@ -176,16 +179,7 @@ func (w *World) inBurst(do func()) {
 // checkHealed waits until nothing changes by itself any more after the last fault, and looks
 // where the calls go then.
 func (w *World) checkHealed() {
-	for begin := time.Now(); ; pass(w.pair.each) {
-		w.mu.Lock()
-		j := w.judge
-		wait := w.settleTime() + w.rest() + longEnough + w.pair.deadline
-		since, made := time.Since(j.changed.at), j.made-j.changed.made
-		endpoints := len(j.of)
-		w.mu.Unlock()
-		if since > wait && made > 11*(endpoints+2) {
-			break
-		}
+	for begin := time.Now(); !w.rested(); pass(w.pair.each) {
 		if time.Since(begin) > 100*longestUnrest {
 			w.Log.Break(ruleTold, "the world does not come to rest")
 			return
@@ -193,25 +187,44 @@ func (w *World) checkHealed() {
 	}
 	w.mu.Lock()
 	w.judge.to = nil
-	begin := w.judge.changed
 	w.mu.Unlock()
 	for made := w.madeNow(); w.madeNow() < made+12; {
 		pass(w.pair.each)
 	}
+	w.checkInUse()
+}
+
+// rested says whether nothing changes by itself any more since something happened last, or as
+// many calls have been made as that takes.
+func (w *World) rested() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	j := w.judge
+	wait := w.settleTime() + w.rest() + longEnough + w.pair.deadline
+	return time.Since(j.changed.at) > wait && j.made-j.changed.made > 11*(len(j.of)+2)
+}
+
+// checkInUse looks where the last calls went, once nothing changes by itself any more.
+func (w *World) checkInUse() {
+	if !w.rested() {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	right := w.right(w.known)
-	if begin != w.judge.changed || len(right) == 0 {
-		return
+	kept := func(address string) bool { return !w.connects(address) && !w.network.Connected(address).IsZero() }
+	if len(right) == 0 || slices.ContainsFunc(w.known.serving(), kept) {
+		return // a connection that was there before new ones were refused is used
 	}
 	w.calls.Checks++
 	var endpoints []string
 	for _, i := range right {
 		endpoints = append(endpoints, w.known[i].Serving()...)
 	}
-	for _, to := range w.judge.to {
+	j := w.judge
+	for _, to := range j.to[max(0, len(j.to)-12):] {
 		if !slices.Contains(endpoints, to) {
-			w.Log.Break(rulePriority, "all has been well for %v and %d calls, and a call went to %s, want one of p%d", time.Since(begin.at), w.judge.made-begin.made, to, right)
+			w.Log.Break(rulePriority, "nothing has happened for %v and %d calls, and a call went to %s, want one of p%d", time.Since(j.changed.at), j.made-j.changed.made, to, right)
 			return
 		}
 	}

@@ -25,8 +25,11 @@ func (w *World) right(truth Truth) []int {
 			return some
 		}
 	}
-	if w.settings.minReady == 0 && !detects || len(all) == 0 {
+	switch {
+	case w.settings.minReady == 0 && !detects || len(all) == 0:
 		return some
+	case !detects && len(some) == 0:
+		return all[:1] // too little of each is READY: the highest
 	}
 	return all
 }
