@@ -47,10 +47,11 @@ type tierState struct {
 	key       string
 	endpoints []string
 	since     moment // when one of its endpoints became what it is
-	failures  int    // since then, while nobody could have noticed
-	noticed   moment // when everybody could; zero before
-	slow, few tokens // what trials may take
-	blamed    int    // calls
+	failures  map[string]int
+	known     map[string]time.Time // when an endpoint had failed so often that this could be noticed
+	noticed   moment               // when that was so of each that connects; zero before
+	slow, few tokens               // what trials may take
+	blamed    int                  // calls
 }
 
 // tokens are calls that may go to a priority that fails, to see whether it still does. They
@@ -117,7 +118,8 @@ func (j *judge) turned(address string) {
 }
 
 func (s *tierState) turn(now moment) {
-	s.since, s.failures, s.noticed, s.blamed = now, 0, moment{}, 0
+	s.since, s.noticed, s.blamed = now, moment{}, 0
+	s.failures, s.known = make(map[string]int), make(map[string]time.Time)
 	s.slow, s.few = tokens{mostTokens, now}, tokens{mostTokens, now}
 }
 
@@ -157,14 +159,25 @@ func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	case to == "":
 		j.unsent(c, err)
 	case s == nil || s.works(j.w) || !sentAt.After(s.since.at):
-	case s.noticed.at.IsZero():
-		if s.failures++; s.failures >= noticed*len(s.endpoints) {
-			s.noticed = j.now()
-			j.happen()
-		}
-	case sentAt.After(s.noticed.at) && !s.trial(j.now()):
+	case s.fails(j.w, to, j.now()):
+		j.happen()
+	case !s.noticed.at.IsZero() && sentAt.After(s.noticed.at) && sentAt.After(s.known[to]) && s.failures[to] > noticed && !s.trial(j.now()):
 		j.blame(s, sentAt, err)
 	}
+}
+
+// fails counts a call that failed, and returns whether that makes it clear of each endpoint that
+// it fails.
+func (s *tierState) fails(w *World, address string, now moment) bool {
+	if s.failures[address]++; s.failures[address] == noticed {
+		s.known[address] = now.at
+	}
+	unknown := func(address string) bool { return w.connects(address) && s.known[address].IsZero() }
+	if !s.noticed.at.IsZero() || slices.ContainsFunc(s.endpoints, unknown) {
+		return false
+	}
+	s.noticed = now
+	return true
 }
 
 // trial says whether a call to a priority that fails may be one that is to show whether it
@@ -203,9 +216,9 @@ func (j *judge) answering(since time.Time) (address, why string) {
 			c := j.w.conditions[address]
 			switch {
 			case !c.works() || since.Sub(c.turned) < longEnough || since.Sub(r.since.at) < 0:
-			case j.proven(r, c, address):
+			case j.proven(r, c, address, since):
 				return address, "has been connected and answered all the time"
-			case time.Since(j.changed.at) > j.patience(r) && j.made-j.changed.made > j.calls(r):
+			case since.Sub(j.changed.at) > j.patience(r) && j.made-j.changed.made > j.calls(r):
 				return address, "could be reached all the time"
 			}
 		}
@@ -213,16 +226,16 @@ func (j *judge) answering(since time.Time) (address, why string) {
 	return "", ""
 }
 
-// proven says whether the channel must know that an endpoint of a priority answers: it has been
+// proven says whether the channel must have known at a time that an endpoint of a priority answers: it has been
 // connected, and has answered at least an interval ago, and since then; or no endpoint of the
 // priority has failed a call that did not answer one later.
-func (j *judge) proven(r *tierState, c *condition, address string) bool {
+func (j *judge) proven(r *tierState, c *condition, address string, at time.Time) bool {
 	begin := j.w.network.Connected(address)
-	if begin.IsZero() || time.Since(begin) < 2*time.Second {
+	if begin.IsZero() || at.Sub(begin) < 2*time.Second {
 		return false
 	}
 	if !c.proven.IsZero() {
-		return time.Since(c.proven) > byTarget.interval+2*time.Second
+		return at.Sub(c.proven) > byTarget.interval+2*time.Second
 	}
 	return !slices.ContainsFunc(r.endpoints, func(other string) bool {
 		ended := j.w.conditions[other].ended
