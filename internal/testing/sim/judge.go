@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -78,15 +79,15 @@ func (j *judge) now() moment { return moment{time.Now(), j.made} }
 // happen notes that something has happened from which calls may suffer for a while.
 func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
 
-// told is told what the channel knows. A priority with the endpoints of another one is that.
+// told is told what the channel knows. A priority with the endpoints that it had is what it was.
 func (j *judge) told(truth Truth) {
 	of := make(map[string]*tierState)
 	tiers := make(map[string]*tierState)
 	var order []string
-	for _, tier := range truth {
+	for i, tier := range truth {
 		endpoints := tier.Serving()
 		slices.Sort(endpoints)
-		key := strings.Join(endpoints, " ")
+		key := fmt.Sprintf("p%d: %s", i, strings.Join(endpoints, " "))
 		s := j.tiers[key]
 		if s == nil {
 			s = &tierState{key: key, endpoints: endpoints}
@@ -194,7 +195,13 @@ func (s *tierState) trial(now moment) bool {
 }
 
 func (s *tierState) works(w *World) bool {
-	return slices.ContainsFunc(s.endpoints, func(address string) bool { return w.conditions[address].works() })
+	return slices.ContainsFunc(s.endpoints, func(address string) bool {
+		c := *w.conditions[address]
+		if c.link.Refuse && !w.network.Connected(address).IsZero() {
+			c.link.Refuse = false // what is connected stays so
+		}
+		return c.works()
+	})
 }
 
 // blame breaks the rule if a priority answers, other than the one that a call failed at.
@@ -204,7 +211,7 @@ func (j *judge) blame(s *tierState, sentAt time.Time, err error) {
 		return
 	}
 	if s.blamed++; s.blamed == 1 { // once is enough
-		j.w.Log.Break(ruleAnswers, "a call sent to a priority of %s failed: %v; that could be noticed %v and %d calls ago, and %s %s", s.key, err, time.Since(s.noticed.at), j.made-s.noticed.made, r, why)
+		j.w.Log.Break(ruleAnswers, "a call sent to %s failed: %v; that could be noticed %v and %d calls ago, and %s %s", s.key, err, time.Since(s.noticed.at), j.made-s.noticed.made, r, why)
 	}
 }
 
