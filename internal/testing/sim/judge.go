@@ -149,8 +149,17 @@ func (j *judge) sent(address string) {
 	}
 }
 
-// mostMoves is how often timers that run may move the calls, and endpoints that connect.
-func (j *judge) mostMoves() int { return 2*len(j.tiers) + 2*len(j.of) + 2*j.resets }
+// mostMoves is how often the calls may move: each priority may be left and come back by timers
+// that run, and so it may for each endpoint that connects later, and each reset.
+func (j *judge) mostMoves() int {
+	pairs := len(j.tiers) + j.resets
+	for address := range j.of {
+		if j.w.network.Connected(address).After(j.changed.at) {
+			pairs++
+		}
+	}
+	return 2 * pairs
+}
 
 // ended is told how a call ended that was sent to an endpoint, or to none.
 func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {

@@ -108,7 +108,7 @@ func TestCallsThatMustFailAreNotJudged(t *testing.T) {
 func TestCallsThatGoToAndFroAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJudged(t)
-		for range 4 {
+		for range 2 {
 			j.calls(3, firstTier, true)
 			j.calls(3, secondTier, true)
 		}
