@@ -3,7 +3,6 @@ package file
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -78,22 +77,36 @@ func (d *document) names() string {
 	return strings.Join(names, ", ")
 }
 
-// find returns what is known of a cluster of the document.
+// find returns what is known of a cluster of the document, the same for all who ask.
 func (d *document) find(name string) cds.Known {
-	for i, c := range d.clusters {
-		if c.GetName() != name {
-			continue
-		}
-		at := fmt.Sprintf("clusters[%d]", i)
-		read, err := cds.Read(c)
-		if err != nil {
-			return cds.Known{Err: d.explainWithin(at, err)}
-		}
-		return cds.Known{Cluster: read, Explain: func(invalid *topology.Invalid) error {
-			return d.explainWithin(at+".load_assignment", invalid)
-		}}
+	i, there := d.index[name]
+	if !there {
+		return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.names())}
 	}
-	return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.names())}
+	d.mu.Lock()
+	known, done := d.read[name]
+	d.mu.Unlock()
+	if done {
+		return known
+	}
+	read, err := cds.Read(d.clusters[i])
+	known = cds.Known{Cluster: read}
+	if err != nil {
+		known = cds.Known{Err: d.explainWithin(fmt.Sprintf("clusters[%d]", i), err)}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.read[name] = known
+	return known
+}
+
+// explainEndpoints is explain for the endpoints of a cluster, which need not be in the document.
+func (d *document) explainEndpoints(name string, invalid *topology.Invalid) error {
+	i, there := d.index[name]
+	if !there {
+		return invalid
+	}
+	return d.explainWithin(fmt.Sprintf("clusters[%d].load_assignment", i), invalid)
 }
 
 // explainWithin is explain for what is wrong with a part of the document.
@@ -113,10 +126,8 @@ func (d *document) explainWithin(prefix string, err error) error {
 // explainEntry returns the error of an entry in the list of a cluster, with the place of
 // the name that leads nowhere, unless the error has a place.
 func (d *document) explainEntry(e clusters.Entry) error {
-	for _, c := range d.clusters {
-		if c.GetName() == e.Name && d.find(e.Name).Err != nil {
-			return e.Err
-		}
+	if _, there := d.index[e.Name]; there && d.find(e.Name).Err != nil {
+		return e.Err
 	}
 	if line, column, ok := d.placeOfReference(e); ok {
 		return fmt.Errorf("%s:%d:%d: %w", d.path, line, column, e.Err)
@@ -126,28 +137,23 @@ func (d *document) explainEntry(e clusters.Entry) error {
 
 // placeOfReference returns where an aggregate names the cluster of an entry.
 func (d *document) placeOfReference(e clusters.Entry) (line, column int, ok bool) {
-	for i, c := range d.clusters {
-		if c.GetName() == e.Parent {
-			line, column = d.locate(fmt.Sprintf("clusters[%d].cluster_type.typed_config.clusters[%d]", i, e.Index))
-			return line, column, true
-		}
+	i, there := d.index[e.Parent]
+	if there {
+		line, column = locate(d.root(), fmt.Sprintf("clusters[%d].cluster_type.typed_config.clusters[%d]", i, e.Index))
 	}
-	return 0, 0, false
+	return line, column, there
 }
 
 // notes returns what has no effect in these clusters, nil if nothing.
 func (d *document) notes(names []string) error {
 	notes := &topology.Invalid{}
-	for i, c := range d.clusters {
-		if !slices.Contains(names, c.GetName()) {
+	for _, name := range names {
+		known := d.find(name)
+		if known.Cluster == nil {
 			continue
 		}
-		read, err := cds.Read(c)
-		if err != nil {
-			continue
-		}
-		for _, p := range read.Notes {
-			p.Path = fmt.Sprintf("clusters[%d].%s", i, p.Path)
+		for _, p := range known.Cluster.Notes {
+			p.Path = fmt.Sprintf("clusters[%d].%s", d.index[name], p.Path)
 			notes.Problems = append(notes.Problems, p)
 		}
 	}

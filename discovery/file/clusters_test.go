@@ -83,7 +83,7 @@ func TestMistakesInClusters(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			t.Setenv("GRPC_XDS_BOOTSTRAP", "")
 			path := newPath(t)
-			write(t, path, clustersFile(test.list...))
+			writeBefore(t, path, clustersFile(test.list...))
 			c := watchCluster(t, path, test.cluster)
 			if got := c.next(t); got != `10.0.0.1:1["good/child0" "/"]` {
 				t.Errorf("state = %s, want the good cluster alone", got)
@@ -106,7 +106,7 @@ func TestFilesOfClustersThatAreRefused(t *testing.T) {
 		"clusters:\n- name: a\n  cluster_type: {name: x, typed_config: {a: 1}}\n": `typed_config: want a message with its type, such as {"@type": type.googleapis.com/envoy`,
 	} {
 		path := newPath(t)
-		write(t, path, content)
+		writeBefore(t, path, content)
 		if got := watchFile(t, path).nextError(t); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %q", content, got, want)
 		}

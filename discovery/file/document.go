@@ -3,6 +3,7 @@ package file
 import (
 	"fmt"
 	"io"
+	"runtime"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -65,6 +66,7 @@ func ValidateCluster(c *clusterv3.Cluster) error {
 // checkClusters returns an error with the places of all that is wrong with the clusters:
 // each by itself, and what they name of one another.
 func (d *document) checkClusters() error {
+	defer runtime.KeepAlive(d.root()) // which every place needs
 	problems := &Error{Path: d.path}
 	children := make(map[string][]string)
 	for i, c := range d.clusters {

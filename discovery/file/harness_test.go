@@ -136,6 +136,16 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
+// writeBefore is write for a file that was written long ago.
+func writeBefore(t *testing.T, path, content string) {
+	t.Helper()
+	write(t, path, content)
+	before := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, before, before); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // replace puts content in the place of the file at path, by rename.
 func replace(t *testing.T, path, content string) {
 	t.Helper()

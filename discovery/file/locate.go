@@ -10,8 +10,8 @@ import (
 // locate returns the place of a problem's path, such as
 // "endpoints[2].lb_endpoints[0].load_balancing_weight", or of the nearest thing
 // around it: of a single value its own, of anything else that of its key.
-func (d *document) locate(path string) (line, column int) {
-	node, at := d.root, d.root
+func locate(root *yaml.Node, path string) (line, column int) {
+	node, at := root, root
 	for step := range strings.SplitSeq(path, ".") {
 		name, index, indexed := strings.Cut(strings.TrimSuffix(step, "]"), "[")
 		key, value := entry(node, name)

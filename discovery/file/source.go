@@ -1,15 +1,10 @@
 package file
 
 import (
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
-	"math/rand/v2"
 	"net/url"
 	"sync"
-	"syscall"
-	"time"
+	"sync/atomic"
 
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
@@ -18,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/discovery/internal/cds"
 	"github.com/understudy-lb/understudy/internal/authority"
-	"github.com/understudy-lb/understudy/internal/backoff"
 	"github.com/understudy-lb/understudy/internal/filewatch"
 	"github.com/understudy-lb/understudy/topology"
 )
@@ -83,7 +77,7 @@ type source struct {
 // Start implements discovery.Source: it begins to watch the file, which need not exist
 // yet.
 func (s *source) Start(r discovery.Receiver) (discovery.Watch, error) {
-	w := &watch{source: s, receiver: r, done: make(chan struct{})}
+	w := &watch{source: s, receiver: r, done: make(chan struct{}), current: explainer{new(atomic.Pointer[document])}}
 	w.maker = cds.Maker{Target: s.target, EDS: w.eds}
 	go w.run()
 	return w, nil
@@ -96,9 +90,9 @@ type watch struct {
 	done     chan struct{}
 	close    sync.Once
 
-	maker cds.Maker
-	noted string            // what was said of the clusters last
-	told  [sha256.Size]byte // the sum of the content that was passed on last, or complained of
+	maker   cds.Maker
+	current explainer
+	noted   string // what was said of the clusters last
 }
 
 // eds returns where the endpoints of an EDS cluster come from: the management servers of
@@ -115,80 +109,71 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 // Close implements discovery.Watch.
 func (w *watch) Close() { w.close.Do(func() { close(w.done) }) }
 
-// run reads the file now and whenever it may have changed. Where it cannot be read, it is
-// tried again: what is in the way may go without a change of the file.
+// run passes on what is found in the file.
 func (w *watch) run() {
 	l := join(watched{w.path, w.options})
 	defer l.leave()
-	again := time.NewTimer(0)
-	again.Stop() // until there is a failure
-	defer again.Stop()
-	reason, attempts := (<-chan struct{})(l.ready), 0
-	for {
+	defer w.current.Store(nil) // sources that are kept need no document
+	for told := (*reading)(nil); ; {
+		r, news := l.read()
+		if r != nil && r != told {
+			told = r
+			w.tell(r)
+		}
 		select {
 		case <-w.done:
 			return
-		case <-again.C:
-			attempts++
-		case <-reason:
-			again.Stop()
-			attempts = 0
-		}
-		reason = l.next()
-		err := w.refresh()
-		if err != nil {
-			w.receiver.Fail(err)
-		}
-		if mayPass(err) {
-			again.Reset(backoff.Delay(attempts, rand.Float64()))
+		case <-news:
 		}
 	}
 }
 
-// mayPass returns whether err is the system's, which may be over without a change of the
-// file: there are too few descriptors, or the disk does not answer. A file that appears is
-// noticed.
-func mayPass(err error) bool {
-	_, system := errors.AsType[syscall.Errno](err)
-	return system && !errors.Is(err, fs.ErrNotExist)
-}
-
-// refresh reads the file, and passes its content on if that is new.
-func (w *watch) refresh() error {
-	data, err := read(w.path)
-	if err != nil {
-		w.told = [sha256.Size]byte{}
-		return err
+// tell passes on what was found.
+func (w *watch) tell(r *reading) {
+	if r.err != nil {
+		w.receiver.Fail(r.err)
+		return
 	}
-	sum := sha256.Sum256(data)
-	if w.told == sum {
-		return nil
+	cluster, err := r.doc.choose(w.cluster)
+	switch {
+	case err != nil:
+		w.receiver.Fail(err)
+	case r.doc.clusters != nil:
+		w.current.Store(r.doc)
+		w.pass(r.doc, cluster)
+	default:
+		_ = w.receiver.Update(discovery.Answer{Cluster: r.doc.cluster, Explain: r.doc.explainInvalid, Version: r.version}) // the next edit comes unasked
 	}
-	w.told = sum
-	doc, err := parse(w.path, data)
-	if err != nil {
-		return err
-	}
-	cluster, err := doc.choose(w.cluster)
-	if err != nil {
-		return err
-	}
-	if doc.clusters != nil {
-		w.pass(doc, cluster)
-		return nil
-	}
-	explain := func(invalid *topology.Invalid) error { return doc.explain(invalid) }
-	_ = w.receiver.Update(discovery.Answer{Cluster: doc.cluster, Explain: explain, Version: fmt.Sprintf("%.4x", sum)}) // the next edit comes unasked
-	return nil
 }
 
 // pass passes on the parts that a cluster of the document stands for, and logs what has no
 // effect in it.
 func (w *watch) pass(doc *document, cluster string) {
-	parts, asked := w.maker.Parts(cluster, doc.find, doc.explainEntry)
+	find := func(name string) cds.Known {
+		known := doc.find(name)
+		if known.Cluster != nil {
+			known.Explain = w.current.of(name)
+		}
+		return known
+	}
+	parts, asked := w.maker.Parts(cluster, find, doc.explainEntry)
 	w.receiver.Parts(parts)
 	if notes := doc.notes(asked); notes != nil && notes.Error() != w.noted {
 		w.noted = notes.Error()
 		logger.Warning(Scheme + ": " + w.noted)
+	}
+}
+
+// explainer puts what is wrong with clusters into the words of the last document that was
+// passed on. A source outlives the document that it is of, and must not keep it in memory.
+type explainer struct{ *atomic.Pointer[document] }
+
+// of returns the explainer of a cluster's endpoints.
+func (e explainer) of(cluster string) func(*topology.Invalid) error {
+	return func(invalid *topology.Invalid) error {
+		if doc := e.Load(); doc != nil {
+			return doc.explainEndpoints(cluster, invalid)
+		}
+		return invalid
 	}
 }

@@ -56,12 +56,26 @@ var ofParser = map[string]bool{
 // is then where the parser stopped to read.
 func yamlPlace(data []byte, message string) (line, column int, text string) {
 	said, message := splitLine(message)
+	if message == "found unexpected end of stream" {
+		said = max(said, 1)
+	}
+	data, skipped := near(data, said, message)
+	said -= skipped
+	line, column, text = placeIn(data, said, message, skipped)
+	return line + skipped, column, text
+}
+
+// placeIn is yamlPlace for what is left of the data without so many lines before it.
+func placeIn(data []byte, said int, message string, skipped int) (line, column int, text string) {
+	if message == "found unexpected end of stream" {
+		return said, openingQuote(data, said, message), message
+	}
 	read := readUntilError(data)
 	switch {
 	case ofParser[message]:
 		line, _ = place(bytes.TrimRight(read, " \t\r\n"))
 		if said+1 < line {
-			message += " (in what begins on line " + strconv.Itoa(said+1) + ")"
+			message += " (in what begins on line " + strconv.Itoa(skipped+said+1) + ")"
 		}
 		return line, firstColumn(data, line), message
 	case strings.HasPrefix(message, "unknown anchor '"):
@@ -70,13 +84,36 @@ func yamlPlace(data []byte, message string) (line, column int, text string) {
 		return line, column, message
 	}
 	line, column = place(data[:offender(data, len(read), message)])
-	switch {
-	case said == 0 || said == line:
+	if said <= 0 || said == line {
 		return line, column, message
-	case message == "found unexpected end of stream":
-		return said, openingQuote(data, said, message), message
 	}
 	return said, firstColumn(data, said), message
+}
+
+// near returns the data from a line on that is not far before the one that is said, and how
+// many lines it leaves out, where the parser says the same of it: places are found by parsing
+// again and again.
+func near(data []byte, said int, message string) (rest []byte, skipped int) {
+	for lines := 8; lines < said && !ofParser[message]; lines *= 8 {
+		skipped, rest = leastIndented(data, said-lines, said)
+		if line, text := firstError(rest); text == message && max(line, 1)+skipped == said {
+			return rest, skipped
+		}
+	}
+	return data, 0
+}
+
+// leastIndented returns the data from that line on that is indented least, of those from first
+// up to last, and the number of lines before it.
+func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
+	at, least := offset(data, first), -1
+	for line := first; line <= last; line++ {
+		if column := firstColumn(data[at:], 1); least < 0 || column < least {
+			least, skipped, rest = column, line-1, data[at:]
+		}
+		at += bytes.IndexByte(data[at:], '\n') + 1
+	}
+	return skipped, rest
 }
 
 // splitLine splits a message of the YAML parser into the line that it names, 0 if none,
@@ -98,7 +135,7 @@ const ahead = 16
 // message, having read so many bytes: with this character the data is long enough for
 // the message, and without it not.
 func offender(data []byte, read int, message string) int {
-	if len(data) > maxExact {
+	if read > maxAgain {
 		return read - 1 // in the right line, most times
 	}
 	end := read
@@ -117,7 +154,7 @@ func openingQuote(data []byte, line int, message string) int {
 	if i := bytes.IndexByte(data[begin:], '\n'); i >= 0 {
 		end = begin + i
 	}
-	if end-begin > maxQuoted {
+	if end-begin > maxQuoted || end > maxAgain {
 		return firstColumn(data, line)
 	}
 	for i := end - 1; i >= begin; i-- {
@@ -132,17 +169,25 @@ func openingQuote(data []byte, line int, message string) int {
 // maxQuoted is how long a line may be that is searched for a quote.
 const maxQuoted = 1 << 10
 
+// maxAgain is how much is parsed several times.
+const maxAgain = 16 << 10
+
 // sameError returns whether the parser gives message for data, at any place.
 func sameError(data []byte, message string) bool {
+	_, got := firstError(data)
+	return got == message
+}
+
+// firstError returns what the parser says of data, "" for nothing, and of which line.
+func firstError(data []byte) (line int, message string) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var node yaml.Node
 		switch err := decoder.Decode(&node); {
 		case errors.Is(err, io.EOF):
-			return false
+			return 0, ""
 		case err != nil:
-			_, got := splitLine(err.Error())
-			return got == message
+			return splitLine(err.Error())
 		}
 	}
 }

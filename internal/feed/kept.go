@@ -37,11 +37,11 @@ func sayingOf(a topology.Answer) said {
 	if a.Cluster == nil {
 		return said{endpoints: a.Endpoints, version: a.Version}
 	}
-	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(a.Cluster)
+	encoded, err := Encoded(a.Cluster)
 	if err != nil { // such as text that is not UTF-8
 		return said{version: a.Version, unencoded: true}
 	}
-	return said{cluster: append([]byte{}, encoded...), version: a.Version}
+	return said{cluster: encoded, version: a.Version}
 }
 
 // clone returns a copy of s that the source cannot change.
@@ -87,13 +87,19 @@ func (s said) equal(other said) (same bool) {
 	})
 }
 
-// size returns about how many bytes s takes.
+// size returns about how many bytes s takes, with the sources of parts that say how much
+// they do. It is always the same.
 func (s said) size() int {
 	const endpoint, address = 100, 100
 	n := len(s.cluster) + endpoint*(len(s.endpoints)+len(s.parts)) + s.names.size()
 	for _, e := range s.endpoints {
 		for _, a := range e.Addresses {
 			n += address + len(a.Addr)
+		}
+	}
+	for _, p := range s.parts {
+		if sized, ok := p.Source.(interface{ Size() int }); ok {
+			n += sized.Size()
 		}
 	}
 	return n

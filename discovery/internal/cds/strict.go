@@ -54,9 +54,19 @@ func (m *Maker) strict(c *Cluster, explain func(*topology.Invalid) error) discov
 		}
 	}
 	if len(s.hosts) == 0 {
-		return &static{discovery.Answer{Cluster: c.Assignment, Explain: explain}}
+		return newStatic(c.Assignment, explain)
 	}
 	return s
+}
+
+// Size returns about how many bytes it takes.
+func (s *strict) Size() int {
+	const name, endpoint = 500, 1000 // a message takes ten times as much as its encoding
+	n := name * len(s.hosts)
+	for _, locality := range s.from.GetEndpoints() {
+		n += endpoint * (1 + len(locality.GetLbEndpoints()))
+	}
+	return n
 }
 
 // hostOf returns the host:port of an endpoint that is a name, "" for an address.

@@ -1,0 +1,110 @@
+package file
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// blockStyle is a file with an endpoint on each port, in which a half of a number is a number.
+func blockStyle(ports ...string) string {
+	text := "endpoints:\n- lb_endpoints:\n"
+	for _, port := range ports {
+		text += "  - endpoint:\n      address:\n        socket_address:\n          address: 192.0.2.1\n          port_value: " + port + "\n"
+	}
+	return text
+}
+
+// slowly writes pieces into the file at path, where it is.
+func slowly(t *testing.T, path string, between time.Duration, pieces ...string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, piece := range pieces {
+		if _, err := f.WriteString(piece); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(between)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file that is written slowly where it is counts once it is complete: not a port 844 of 8443,
+// and not the first half of the endpoints.
+func TestAFileThatIsWrittenSlowly(t *testing.T) {
+	content := blockStyle("8443", "8444", "8445", "8446")
+	for what, test := range map[string]struct {
+		between time.Duration
+		pieces  []string
+	}{
+		"in the middle of a number": {1500 * time.Millisecond, []string{content[:strings.Index(content, "3\n")], content[strings.Index(content, "3\n"):]}},
+		"between endpoints":         {1500 * time.Millisecond, []string{content[:len(content)/2], content[len(content)/2:]}},
+		"line by line":              {400 * time.Millisecond, strings.SplitAfter(content, "\n")},
+		"byte by byte":              {20 * time.Millisecond, strings.Split(content, "")},
+	} {
+		t.Run(what, func(t *testing.T) {
+			path, before := newPath(t), blockStyle("1", "2", "3", "4")
+			synctest.Test(t, func(t *testing.T) {
+				write(t, path, before)
+				c := watchFile(t, path, polled)
+				pass(3 * time.Second)
+				if len(c.states) != 1 {
+					t.Fatalf("%d states for the first content", len(c.states))
+				}
+				<-c.states
+				slowly(t, path, test.between, test.pieces...)
+				pass(3 * time.Second)
+				const want = `192.0.2.1:8443["child0" "/"] 192.0.2.1:8444["child0" "/"] 192.0.2.1:8445["child0" "/"] 192.0.2.1:8446["child0" "/"]`
+				if got := c.next(t); got != want || len(c.states) > 0 {
+					t.Errorf("state = %s, and %d more; want %s alone", got, len(c.states), want)
+				}
+			})
+			if n := logged.Count("file: " + path); n != 0 {
+				t.Errorf("%d complaints were logged, want none", n)
+			}
+		})
+	}
+}
+
+// So does one that is new.
+func TestANewFileThatIsWrittenSlowly(t *testing.T) {
+	path, content := newPath(t), blockStyle("8443")
+	synctest.Test(t, func(t *testing.T) {
+		c := watchFile(t, path, polled)
+		pass(time.Second)
+		<-c.errors // that there is none
+		slowly(t, path, 1500*time.Millisecond, content[:len(content)-2], "3\n")
+		pass(3 * time.Second)
+		c.expect(t, 8443)
+		if len(c.states)+len(c.errors) > 0 {
+			t.Errorf("%d states and %d errors more, want none", len(c.states), len(c.errors))
+		}
+	})
+}
+
+// A file that never stands still is not used, and that is said.
+func TestAFileThatNeverStandsStill(t *testing.T) {
+	path := newPath(t)
+	synctest.Test(t, func(t *testing.T) {
+		write(t, path, onePort(1))
+		c := watchFile(t, path, polled)
+		for i := range 200 {
+			at := time.Now().Add(time.Duration(i) * time.Second)
+			if err := os.Chtimes(path, at, at); err != nil {
+				t.Fatal(err)
+			}
+			pass(100 * time.Millisecond)
+		}
+		if got, want := c.nextError(t), "file: "+path+": has been written to for 10s: want it to stand still, or to be replaced by rename"; got != want || len(c.errors) > 0 {
+			t.Errorf("error = %s, and %d more, want %s", got, len(c.errors), want)
+		}
+		pass(3 * time.Second)
+		c.expect(t, 1)
+	})
+}

@@ -1,0 +1,112 @@
+package file
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// manyClusters is a file of an aggregate of clusters, each with so many endpoints on its port.
+func manyClusters(ports []int, endpoints int) string {
+	var names, list []string
+	for i, port := range ports {
+		name := fmt.Sprint("c", i)
+		var b strings.Builder
+		b.WriteString("- name: " + name + "\n  type: STATIC\n  load_assignment:\n    endpoints:\n    - lb_endpoints:\n")
+		for n := range endpoints {
+			fmt.Fprintf(&b, "      - endpoint: {address: {socket_address: {address: 10.%d.%d.%d, port_value: %d}}}\n", i, n/250, n%250, port)
+		}
+		names, list = append(names, name), append(list, b.String())
+	}
+	return clustersFile(append(list, aggregate("all", strings.Join(names, ", ")))...)
+}
+
+// heap returns how many bytes are in use.
+func heap() int64 {
+	var m runtime.MemStats
+	for range 3 { // what is let go of may be cleaned up first
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// drain forgets all states, and returns how many endpoints the last one has on a port.
+func (c *fakeChannel) drain(port int) (n int) {
+	for len(c.states) > 0 {
+		n = 0
+		for _, e := range (<-c.states).Endpoints {
+			if strings.HasSuffix(e.Addresses[0].Addr, fmt.Sprint(":", port)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// A file of clusters of which one is edited after another is in memory once: what was edited
+// is let go of, and what was not does not keep what was around it.
+func TestEditsOfClustersLeaveNothingBehind(t *testing.T) {
+	path, ports := newPath(t), make([]int, 25)
+	for i := range ports {
+		ports[i] = 1
+	}
+	writeBefore(t, path, manyClusters(ports, 60))
+	c := watchCluster(t, path, "all")
+	c.next(t)
+	c.drain(0)
+	before := heap()
+	for i := range 20 {
+		ports[i] = 2
+		replace(t, path, manyClusters(ports, 60))
+		for c.drain(2) < (i+1)*60 {
+			runtime.Gosched()
+		}
+	}
+	if grown := heap() - before; grown > 8<<20 {
+		t.Errorf("20 edits take %d kB, want what one content takes", grown>>10)
+	}
+}
+
+// What is kept of closed channels is bounded, all told.
+func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
+	path := newPath(t)
+	writeBefore(t, path, manyClusters([]int{1, 1, 1}, 700))
+	before := heap()
+	for i := range 150 {
+		c := newFakeChannel()
+		r, err := NewBuilder().Build(target(t, fmt.Sprintf("file://%s?cluster=all&authority=a%d", path, i)), c, resolver.BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.next(t)
+		r.Close()
+	}
+	if grown := heap() - before; grown > 64<<20 {
+		t.Errorf("150 closed channels take %d kB, want 64 MiB at most", grown>>10)
+	}
+}
+
+// What is kept of a channel that was idle needs nothing of the file.
+func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
+	path := newPath(t)
+	writeBefore(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.1"), static("b", "10.0.0.2")))
+	builder, want := NewBuilder(), `10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`
+	for range 2 {
+		c := newFakeChannel()
+		r, err := builder.Build(target(t, "file://"+path+"?cluster=all"), c, resolver.BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.next(t); got != want {
+			t.Errorf("state = %s, want %s", got, want)
+		}
+		r.Close()
+		_ = os.Remove(path)
+		heap() // and what is not kept goes
+	}
+}

@@ -1,0 +1,159 @@
+package file
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// large is a file with many endpoints on a port.
+func large(port int) string {
+	var b strings.Builder
+	b.WriteString("endpoints:\n- lb_endpoints:\n")
+	for i := range 1900 {
+		fmt.Fprintf(&b, "  - endpoint: {address: {socket_address: {address: 10.0.%d.%d, port_value: %d}}}\n", i/250, i%250, port)
+	}
+	return b.String()
+}
+
+// heard is a Receiver that passes on what it is told.
+type heard struct {
+	answers  chan discovery.Answer
+	failures chan error
+}
+
+func (h *heard) Update(a discovery.Answer) error { h.answers <- a; return nil }
+func (h *heard) Fail(err error)                  { h.failures <- err }
+func (h *heard) Parts([]discovery.Part)          {}
+
+// listen starts a source of the file.
+func listen(t *testing.T, path string) *heard {
+	t.Helper()
+	h := &heard{make(chan discovery.Answer, 10), make(chan error, 10)}
+	w, err := (&source{path: path}).Start(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return h
+}
+
+// next returns what comes next.
+func next[T any](t *testing.T, from chan T) (what T) {
+	t.Helper()
+	select {
+	case what = <-from:
+	case <-time.After(patient):
+		t.Fatal("nothing was heard")
+	}
+	return what
+}
+
+// allocated returns how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// A file is parsed once in the process, and all channels have the same message, those that come
+// later as well. What an edit costs does not grow with their number.
+func TestAFileIsParsedOnceForAllChannels(t *testing.T) {
+	path := newPath(t)
+	writeBefore(t, path, large(1))
+	var all []*heard
+	for range 50 {
+		all = append(all, listen(t, path))
+	}
+	for _, h := range all {
+		next(t, h.answers)
+	}
+	once := allocated(func() {
+		if _, err := LoadFrom(strings.NewReader(large(2)), path); err != nil {
+			t.Fatal(err)
+		}
+	})
+	cost := allocated(func() {
+		replace(t, path, large(2))
+		all = append(all, listen(t, path))
+		for _, h := range all[:50] {
+			next(t, h.answers)
+		}
+	})
+	if cost > 4*once {
+		t.Errorf("an edit allocated %d kB for 50 channels, want about the %d kB of one", cost>>10, once>>10)
+	}
+	late := listen(t, path)
+	replace(t, path, large(3))
+	one := next(t, all[0].answers).Cluster
+	if two := next(t, all[1].answers).Cluster; two != one {
+		t.Error("two channels have messages of their own")
+	}
+	for a := next(t, late.answers); a.Cluster != one; a = next(t, late.answers) {
+		if port := a.Cluster.GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().GetPortValue(); port == 3 {
+			t.Fatal("a channel that came later has a message of its own")
+		}
+	}
+}
+
+// A mistake is found once for all channels, too, and to say where it is takes no more than
+// another parse.
+func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
+	for what, mistake := range map[string]string{
+		"of syntax":  strings.Replace(large(2), "10.0.4.1,", strings.Repeat(`"a", `, 100)+`"10.0.4.1,`, 1),
+		"of a field": strings.Replace(large(2), "10.0.4.1,", "10.0.4.1, a: b,", 1),
+	} {
+		path := newPath(t)
+		writeBefore(t, path, large(1))
+		var all []*heard
+		for range 20 {
+			all = append(all, listen(t, path))
+		}
+		for _, h := range all {
+			next(t, h.answers)
+		}
+		once := allocated(func() { _, _ = LoadFrom(strings.NewReader(large(2)), path) })
+		var first error
+		cost := allocated(func() {
+			replace(t, path, mistake)
+			for _, h := range all {
+				err := next(t, h.failures)
+				if first == nil {
+					first = err
+				}
+				if err != first {
+					t.Fatalf("%s: %v and %v", what, err, first)
+				}
+			}
+		})
+		if want := path + ":1004:"; !strings.Contains(first.Error(), want) {
+			t.Errorf("%s: %v, want %s", what, first, want)
+		}
+		if cost > 4*once {
+			t.Errorf("%s: it allocated %d kB for 20 channels, want about the %d kB of a parse", what, cost>>10, once>>10)
+		}
+	}
+}
+
+// What breaks the rules of a cluster has its place, for each channel, although the nodes of the
+// document are gone when it is asked for.
+func TestPlacesAreFoundLater(t *testing.T) {
+	path := newPath(t)
+	writeBefore(t, path, onePort(1)+"  priority: 3\n")
+	a := next(t, listen(t, path).answers)
+	err := topology.Validate(a.Cluster)
+	runtime.GC()
+	runtime.GC()
+	for range 2 {
+		if got, want := a.Explain(err.(*topology.Invalid)).Error(), path+":4:13: priority 3 is used"; !strings.HasPrefix(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package filewatch
+
+import (
+	"io/fs"
+	"os"
+	"time"
+)
+
+const (
+	// pause is how long the size and time of a file must have stood still before it is read,
+	// where it may be written to: whoever writes it may not have done yet.
+	pause = 500 * time.Millisecond
+	// longPause is that of one that looks like a part of itself.
+	longPause = 2 * time.Second
+)
+
+// Rest tells when a file is complete, as far as that can be seen. The zero value is ready to
+// use. It is not safe for concurrent use.
+type Rest struct {
+	seen  fs.FileInfo // how the file looked last, nil where there was none
+	since time.Time   // since when it has looked like that
+	whole bool        // it was moved to its place
+	size  int64       // what it had when it was complete last, 0 for another file
+}
+
+// Look takes how a file looks now, and what was noticed of it. It returns how long the file must
+// stay as it is to be complete, 0 where it is. One that was moved to its place is: whoever does
+// that has written it before. One that is written to where it is has to stand still, for
+// longer where it has become smaller.
+func (r *Rest) Look(info fs.FileInfo, notice Notice) time.Duration {
+	now := time.Now()
+	if r.seen == nil || !os.SameFile(r.seen, info) {
+		r.whole, r.size, r.since = notice == Moved && info.Size() > 0, 0, now
+		if written := info.ModTime(); written.Before(now) {
+			r.since = written
+		}
+	} else if notice == Written || Differ(r.seen, info) {
+		r.whole, r.since = false, now
+	}
+	r.seen = info
+	wait := pause
+	if info.Size() < r.size {
+		wait = longPause
+	}
+	if wait -= now.Sub(r.since); wait > 0 && !r.whole {
+		return wait
+	}
+	r.size = info.Size()
+	return 0
+}
+
+// Doubt is Look where the content looks like a part of itself.
+func (r *Rest) Doubt() time.Duration {
+	if r.whole {
+		return 0
+	}
+	return max(longPause-time.Since(r.since), 0)
+}
+
+// Differ returns whether a file has been changed or replaced, as far as that can be seen.
+func Differ(before, after fs.FileInfo) bool {
+	return !os.SameFile(before, after) || before.Size() != after.Size() || !before.ModTime().Equal(after.ModTime())
+}
