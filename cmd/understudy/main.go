@@ -46,8 +46,9 @@ func main() {
 func exitCode(err error) int {
 	var f failure
 	var w watch.Failure
+	var s serve.Failure
 	switch {
-	case errors.As(err, &f), errors.As(err, &w):
+	case errors.As(err, &f), errors.As(err, &w), errors.As(err, &s):
 		return 1
 	case errors.Is(err, explain.ErrNoEndpoint), errors.Is(err, watch.ErrNotTaken):
 		return 3
@@ -94,10 +95,12 @@ func newCommand() *cobra.Command {
 
 Exit codes: 0 if all is well, 1 if something failed, 2 if the arguments or a file are
 wrong, and 3 if calls cannot be taken.`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(demoCommand(), explainCommand(), serve.Command(), watch.Command(), backendCommand())
+	root.SetVersionTemplate("understudy {{.Version}}\n")
+	root.AddCommand(demoCommand(), explainCommand(), serve.Command(), watch.Command(), versionCommand(), backendCommand())
 	return root
 }
 

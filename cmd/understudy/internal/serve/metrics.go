@@ -79,7 +79,7 @@ func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsSer
 	} else if host == "" {
 		address = net.JoinHostPort("127.0.0.1", port)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	listener, err := listen(ctx, address)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -80,6 +81,7 @@ type Server struct {
 	metrics   *metricsServer
 	publisher *publisher
 	watcher   *filewatch.Watcher
+	keys      *keyring // nil without TLS
 	log       *slog.Logger
 
 	cancel context.CancelFunc
@@ -108,11 +110,11 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	default:
 		return nil, fmt.Errorf("policy %q: want %s or %s", o.Policy, weightedroundrobin.Name, RoundRobin)
 	}
-	creds, err := o.credentials()
+	creds, keys, err := o.credentials()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: o.Log, done: make(chan struct{})}
+	s := &Server{log: o.Log, keys: keys, done: make(chan struct{})}
 	s.watcher = filewatch.New(o.Paths...) // what changes from here on is noticed
 	if err := s.open(ctx, o); err != nil {
 		s.close()
@@ -131,8 +133,23 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if s.metrics, err = newMetricsServer(ctx, o, s.publisher); err != nil {
 		return err
 	}
-	s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
+	s.listener, err = listen(ctx, o.Listen)
 	return err
+}
+
+// Failure is an error that is no fault of the arguments or the files.
+type Failure struct{ error }
+
+// Unwrap returns the error.
+func (f Failure) Unwrap() error { return f.error }
+
+// listen listens at an address. A port that is in use, or that we may not use, is a Failure.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if _, refused := errors.AsType[*os.SyscallError](err); refused {
+		return nil, Failure{err}
+	}
+	return listener, err
 }
 
 // close ends what was opened, but for the listener, which its server closes.
@@ -153,7 +170,12 @@ func (s *Server) MetricsAddr() net.Addr {
 }
 
 // Reload looks at all files, changed or not. It may be called at any time.
-func (s *Server) Reload() { s.publisher.ask() }
+func (s *Server) Reload() {
+	s.publisher.ask()
+	if s.keys != nil {
+		s.keys.look()
+	}
+}
 
 // Stop ends the server and returns when it has ended. It may be called twice.
 func (s *Server) Stop() {
@@ -201,7 +223,7 @@ func (s *Server) run(ctx context.Context, creds credentials.TransportCredentials
 	}
 	// Where it was stopped before it began, Serve says so, which is no failure.
 	if err := server.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		s.err = fmt.Errorf("serve: %w", err)
+		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
 	s.cancel()
 	s.metrics.close()

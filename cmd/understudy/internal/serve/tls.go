@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -14,8 +15,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/secure"
 )
 
-// TLS are the PEM files of a server's certificate. They are read anew for each
-// connection, so that a renewed certificate is used without a restart.
+// TLS are the PEM files of a server's certificate. They are read for each connection, so
+// that a renewed certificate is used without a restart. Where they are broken, or caught
+// while they are renewed, their last good form is used.
 type TLS struct {
 	// Certificate and Key are the server's own.
 	Certificate, Key string
@@ -24,15 +26,50 @@ type TLS struct {
 	ClientCA string
 }
 
-// config returns the configuration, after a look at the files.
-func (t TLS) config() (*tls.Config, error) {
-	if t.Certificate == "" || t.Key == "" {
+// keyring has the last good form of the files.
+type keyring struct {
+	files TLS
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	good *tls.Config
+	said string // what is wrong with the files, as logged last
+}
+
+// newKeyring fails if the files are not good.
+func newKeyring(files TLS, log *slog.Logger) (*keyring, error) {
+	if files.Certificate == "" || files.Key == "" {
 		return nil, errors.New("TLS needs both a certificate (--tls-cert) and its key (--tls-key)")
 	}
-	if _, err := t.load(); err != nil {
+	good, err := files.load()
+	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.load() }}, nil
+	return &keyring{files: files, log: log, good: good}, nil
+}
+
+// look reads the files, and returns what to use. It logs once what is wrong with them.
+func (k *keyring) look() *tls.Config {
+	found, err := k.files.load()
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	k.mu.Lock()
+	if err == nil {
+		k.good = found
+	}
+	good, before := k.good, k.said
+	k.said = text
+	k.mu.Unlock()
+	switch {
+	case text == before:
+	case err != nil:
+		k.log.Error("TLS files rejected, their last good form is still used", "error", text)
+	default:
+		k.log.Info("TLS files rejected no longer")
+	}
+	return good
 }
 
 func (t TLS) load() (*tls.Config, error) {
@@ -76,20 +113,21 @@ func (w watched) Clone() credentials.TransportCredentials {
 	return watched{w.TransportCredentials.Clone(), w.log}
 }
 
-// credentials returns those that Options ask for.
-func (o Options) credentials() (credentials.TransportCredentials, error) {
+// credentials returns those that Options ask for, and the keyring behind them, nil without TLS.
+func (o Options) credentials() (credentials.TransportCredentials, *keyring, error) {
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
-		return nil, fmt.Errorf("address %q: want host:port, as in %s", o.Listen, DefaultListen)
+		return nil, nil, fmt.Errorf("address %q: want host:port, as in %s", o.Listen, DefaultListen)
 	}
 	if o.TLS != (TLS{}) {
-		config, err := o.TLS.config()
+		keys, err := newKeyring(o.TLS, o.Log)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return watched{credentials.NewTLS(config), o.Log}, nil
+		config := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return keys.look(), nil }}
+		return watched{credentials.NewTLS(config), o.Log}, keys, nil
 	}
 	if !o.Insecure && !secure.IsLoopback(o.Listen) {
-		return nil, fmt.Errorf("address %s is not on loopback, and whoever reaches it would read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
+		return nil, nil, fmt.Errorf("address %s is not on loopback, and whoever reaches it would read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
 	}
-	return insecure.NewCredentials(), nil
+	return insecure.NewCredentials(), nil, nil
 }

@@ -2,7 +2,9 @@ package serve
 
 import (
 	"crypto/tls"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,4 +50,45 @@ func TestClientWithoutACertificateIsTurnedAway(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("a client without a certificate is told %v", err)
 	}
+}
+
+// TLS files that break, or are caught while they are renewed, cost no client its connection.
+func TestBrokenTLSFiles(t *testing.T) {
+	a := testcert.New(t)
+	pair := a.Pair("server", "127.0.0.1")
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, path, endpoints("1"))
+	s, l := start(t, Options{Paths: []string{path}, TLS: TLS{Certificate: pair.Certificate, Key: pair.Key, ClientCA: a.File()}})
+	client := a.Pair("client", "client").Load(t)
+	connect := func(name string) {
+		t.Helper()
+		stream := open(t, s, credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{client}, ServerName: name}))
+		send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}})
+		receive(t, stream)
+	}
+	roots, err := os.ReadFile(a.File())
+	must(t, err)
+	for _, spoil := range []struct{ file, text string }{{pair.Key, ""}, {pair.Certificate, "half of a certifi"}, {a.File(), ""}} {
+		must(t, os.WriteFile(spoil.file, []byte(spoil.text), 0o600))
+		for range 3 {
+			connect("127.0.0.1")
+		}
+		l.wait(t, "TLS files rejected, their last good form is still used")
+		l.mu.Lock()
+		again := slices.ContainsFunc(l.lines, func(line map[string]any) bool { return strings.HasPrefix(line["msg"].(string), "TLS files") })
+		l.mu.Unlock()
+		if again {
+			t.Errorf("%s is complained of twice", spoil.file)
+		}
+		if _, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: a.Pool(), NextProtos: []string{"h2"}, MaxVersion: tls.VersionTLS12}); err == nil {
+			t.Error("a client without a certificate is let in")
+		}
+		must(t, os.WriteFile(a.File(), roots, 0o600))
+		a.Pair("server", "127.0.0.1", "renewed")
+		connect("renewed")
+		l.wait(t, "TLS files rejected no longer")
+	}
+	must(t, os.Remove(pair.Key))
+	s.Reload()
+	l.wait(t, "TLS files rejected, their last good form is still used")
 }
