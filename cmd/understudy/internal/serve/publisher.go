@@ -21,7 +21,7 @@ type publisher struct {
 	clusters  *clusters
 	resources *resources
 	clients   *clients
-	store     *store // nil if the last good clusters are not to survive
+	store     keeper // nil if the last good clusters are not to survive
 	gauges    gauges
 	log       *slog.Logger
 
@@ -111,8 +111,10 @@ func (p *publisher) ask() {
 
 // run follows the files until ctx ends.
 func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
+	keeping := startKeeping(ctx, p.store)
+	defer func() { keeping.end(p.clusters.served) }()
 	for {
-		p.keep()
+		keeping.offer(p.clusters.served)
 		if _, ok := w.Wait(ctx.Done(), p.asked); !ok {
 			return
 		}
@@ -185,13 +187,6 @@ func (p *publisher) unknown(problems map[string]error) bool {
 		}
 	}
 	return false
-}
-
-// keep writes down what is served, for the next process.
-func (p *publisher) keep() {
-	if p.store != nil {
-		p.store.keep(p.clusters.served)
-	}
 }
 
 // report logs what has changed.

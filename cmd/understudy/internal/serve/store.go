@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -82,7 +84,11 @@ func (s *store) load(wanted func(file string) bool) []entry {
 			continue
 		}
 		if wanted(e.File.path()) {
-			s.kept[e.given.name()] = served{cluster: e.given, file: e.File}
+			kept := served{cluster: e.given, file: e.File}
+			if e.Lost {
+				kept.lost = time.Now()
+			}
+			s.kept[e.given.name()] = kept
 			entries = append(entries, e)
 		}
 	}
@@ -142,16 +148,22 @@ func parseEntry(data []byte) (entry, error) {
 	return e, topology.Validate(e.given.endpoints)
 }
 
-// keep makes the directory hold these clusters. What fails is tried again the next
-// time.
-func (s *store) keep(now map[string]served) {
+// keep makes the directory hold these clusters, until ctx ends. What fails is tried again
+// the next time.
+func (s *store) keep(ctx context.Context, now map[string]served) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		was, is := s.kept[name], now[name]
-		if was.cluster != is.cluster || was.file != is.file || was.lost.IsZero() != is.lost.IsZero() {
-			err := s.write(name, is)
-			if s.note(name, err); err == nil {
-				s.kept[name] = is
-			}
+		if ctx.Err() != nil {
+			s.log.Error("the cache is not complete, since there was no time left to write it")
+			return
+		}
+		is := now[name]
+		if s.holds(name, is) {
+			s.kept[name] = is
+			continue
+		}
+		err := s.write(name, is)
+		if s.note(name, err); err == nil {
+			s.kept[name] = is
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
@@ -166,6 +178,12 @@ func (s *store) keep(now map[string]served) {
 			delete(s.kept, name)
 		}
 	}
+}
+
+// holds reports whether the directory holds a cluster as it is.
+func (s *store) holds(name string, is served) bool {
+	was, known := s.kept[name]
+	return known && was.file == is.file && was.lost.IsZero() == is.lost.IsZero() && (was.cluster == is.cluster || was.cluster.equal(is.cluster))
 }
 
 // note logs that a cluster could not be kept, or removed, once.

@@ -1,0 +1,69 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/understudy-lb/understudy/internal/filewatch"
+)
+
+// slow is a keeper that does not come to an end.
+type slow struct{ began chan bool }
+
+func (s slow) keep(ctx context.Context, _ map[string]served) {
+	select {
+	case s.began <- true:
+	default:
+	}
+	<-ctx.Done()
+}
+
+// However long it takes to write the cache, edits are served, and the server stops.
+func TestASlowCacheHoldsNothingUp(t *testing.T) {
+	path := filepath.Join(directory(t, t.TempDir(), "a.yaml"), "a.yaml")
+	l := newLogs()
+	p, err := newPublisher(Options{Paths: []string{path}, Log: slog.New(slog.NewJSONHandler(l, nil))})
+	must(t, err)
+	k := slow{make(chan bool, 1)}
+	p.store = k
+	w := filewatch.New(path)
+	defer w.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { p.run(ctx, w) })
+	defer done.Wait()
+	defer cancel()
+	<-k.began
+	l.wait(t, "cluster served")
+	write(t, path, endpoints("1", "2"))
+	if line := l.wait(t, "cluster served"); line["endpoints"] != 2.0 {
+		t.Errorf("the log says %v, want the edit", line)
+	}
+}
+
+// What is in the cache already is not written again after a restart.
+func TestARestartWritesWhatHasChanged(t *testing.T) {
+	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml")
+	o := Options{Paths: []string{dir}, Cache: t.TempDir()}
+	entry := func(name string) os.FileInfo {
+		info, err := os.Stat(filepath.Join(o.Cache, entryName(name)))
+		must(t, err)
+		return info
+	}
+	s, _ := start(t, o)
+	s.Stop()
+	a, b := entry("a"), entry("b")
+	write(t, filepath.Join(dir, "b.yaml"), endpoints("1", "2"))
+	s, _ = start(t, o)
+	s.Stop()
+	if !os.SameFile(a, entry("a")) {
+		t.Error("the entry of a was written again")
+	}
+	if os.SameFile(b, entry("b")) {
+		t.Error("the entry of b was not written")
+	}
+}
