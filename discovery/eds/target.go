@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery/internal/cds"
 )
 
 // parseTarget returns the hosts and ports of the management servers in order, and the
@@ -26,6 +28,8 @@ func parseTarget(target resolver.Target) (hosts []string, cluster string, err er
 		return nil, "", bad("holds a fragment (a # in a cluster's name is %%23)")
 	case clusterOf(target) == "":
 		return nil, "", bad("names no cluster")
+	case cds.NameProblem(clusterOf(target)) != "":
+		return nil, "", bad("names a cluster that cannot be: %s", cds.NameProblem(clusterOf(target)))
 	case u.Host == "":
 		return nil, clusterOf(target), nil
 	}

@@ -46,6 +46,8 @@ func TestTargetsThatAreWrong(t *testing.T) {
 		"eds://payments/":             "names no cluster",
 		"eds://h/payments":            "without a port",
 		"eds://:1/payments":           "without a server",
+		"eds://h:1/xdstp://a/b":       `"xdstp://a/b" is a name of xdstp:, which is not supported`,
+		"eds:///xdstp:a?cds=true":     "a name of xdstp:",
 		"eds://h:0/payments":          `port "0"`,
 		"eds://h:65536/payments":      `port "65536"`,
 		"eds://h:/payments":           `port ""`,

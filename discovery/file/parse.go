@@ -82,6 +82,9 @@ func parse(path string, data []byte) (*document, error) {
 	feed.Share(cluster)
 	doc := newDocument(path, data, root)
 	doc.cluster = cluster
+	if problem := cds.NameProblem(cluster.GetClusterName()); problem != "" {
+		return nil, doc.explain(&topology.Invalid{Problems: []topology.Problem{{Path: "cluster_name", Text: problem}}})
+	}
 	return doc, nil
 }
 

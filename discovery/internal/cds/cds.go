@@ -77,12 +77,20 @@ func (r *reader) add(path, format string, args ...any) {
 
 // checkName looks at a cluster's name.
 func (r *reader) checkName(path, name string) {
+	if problem := NameProblem(name); problem != "" {
+		r.add(path, "%s", problem)
+	}
+}
+
+// NameProblem says what is wrong with a cluster's name, "" if nothing is.
+func NameProblem(name string) string {
 	switch {
 	case name == "":
-		r.add(path, "a cluster has no name")
+		return "a cluster has no name"
 	case strings.HasPrefix(name, "xdstp:"):
-		r.add(path, "%.100q is a name of xdstp:, which is not supported", name)
+		return fmt.Sprintf("%.100q is a name of xdstp:, which is not supported", name)
 	}
+	return ""
 }
 
 // kinds are the types that are known, by Envoy's names.

@@ -138,6 +138,9 @@ func parseEntry(data []byte) (entry, error) {
 	if e.given.name() == "" {
 		return entry{}, errors.New("the cluster has no name")
 	}
+	if err := file.ValidateCluster(&clusterv3.Cluster{Name: e.given.name(), ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}); err != nil {
+		return entry{}, err // of the name
+	}
 	if e.Config {
 		if err := file.ValidateCluster(e.given.config); err != nil {
 			return entry{}, err
