@@ -42,6 +42,7 @@ type child struct {
 	// failback is running from READY on while the child waits to take over from a
 	// lower priority, and fired once it has waited long enough.
 	failback timer
+	atOnce   bool // it need not wait: it was good when an update put it above the one in use
 	woken    bool // told to leave IDLE since its last report
 
 	served bool  // it has been good since it came into use
@@ -78,7 +79,10 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	switch state {
 	case Ready, Idle:
 		child.seenReadyOrIdle = true
-		child.seenReady = child.seenReady || state == Ready
+		if state == Ready {
+			child.seenReady = true
+			delete(c.candidates, child.name)
+		}
 		c.stopFailover(child)
 	case TransientFailure:
 		child.seenReadyOrIdle, child.seenReady = false, false

@@ -29,10 +29,11 @@ func (c *Core) choosePriority() {
 // its order and with its names, and with the failback delay and Config.FastFailover. It stops
 // where it has made a child.
 func (c *Core) choiceOfA56() (chosen int, made bool) {
+	aside := none // the first that stands aside
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
-		if !ok && c.candidateWaits(priority) {
+		if !ok && (aside != none || c.heldBack(priority)) {
 			continue
 		}
 		if !ok {
@@ -46,13 +47,20 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		if c.failbackDelayed(priority, child) {
 			continue
 		}
+		if c.standsAside(priority) && child.connectivityState() != Ready {
+			c.wake(child)
+			if aside == none && child.hasTime() {
+				aside = priority
+			}
+			continue
+		}
 		if !child.poor() && c.passes(priority) {
 			c.wake(child)
 			continue
 		}
 		// If the child is READY or IDLE, use it. If its failover timer is pending, use it.
-		if state := child.connectivityState(); state == Ready || state == Idle || child.failoverTimerPending() {
-			return priority, false
+		if child.connectivityState() == Ready || child.hasTime() {
+			return c.asideOf(aside, priority), false
 		}
 	}
 	// There is none, nor one whose failover timer is pending: look for one in
@@ -79,6 +87,7 @@ func (c *Core) makeChild(name string) *child {
 func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	c.noteFlaps(priority)
 	c.currentPriority = priority
+	delete(c.candidates, c.config.Priorities[priority])
 	// Deactivate lower priorities if needed.
 	if deactivateLowerPriorities {
 		for p := c.lastStandby(priority) + 1; p < len(c.config.Priorities); p++ {

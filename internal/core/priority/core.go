@@ -61,10 +61,12 @@ type Core struct {
 	actions    []Action // of the event being handled
 
 	// currentPriority is the index of the priority in use, or none. During a choice it
-	// is still the one before: the failback delay asks for it.
+	// is still the one before: the failback delay asks for it. After an update it is that of
+	// the child that was in use, if it stays.
 	currentPriority int
-	waitingFor      *child // which a choice made, and goes on once it has been updated
-	standbyAsked    bool   // StandbyDue is to come
+	candidates      map[string]bool // see reorder
+	waitingFor      *child          // which a choice made, and goes on once it has been updated
+	standbyAsked    bool            // StandbyDue is to come
 
 	published *child   // the child in use, nil before the first and for PublishEmpty
 	tried     []string // the children that get a few of the calls beside it
@@ -115,10 +117,8 @@ func (c *Core) Given(name string) time.Duration {
 // deactivated, all others updated (A56, "Configuration Updates"). Until EndUpdate,
 // events change the state of children, but no priority is chosen.
 func (c *Core) BeginUpdate(config Config) []Action {
-	if !slices.Equal(config.Priorities, c.config.Priorities) {
-		c.forgetFailback()
-	}
 	c.updating = true
+	before := c.config.Priorities
 	c.config = config
 	c.configured = make(map[string]bool, len(config.Children))
 	for _, name := range config.Children {
@@ -126,6 +126,9 @@ func (c *Core) BeginUpdate(config Config) []Action {
 	}
 	for _, name := range c.names() {
 		c.weigh(c.children[name])
+	}
+	c.reorder(before)
+	for _, name := range c.names() {
 		if !c.configured[name] {
 			c.deactivate(c.children[name], true)
 		} else {

@@ -7,10 +7,10 @@ package priority
 // flaps does not take the calls over from one that is READY. One that is IDLE is told to
 // connect, since otherwise no call would ever make it.
 //
-// There is no delay in the first choice and after a change of the priorities, where
-// none was in use before. Where one was, all children down to it exist.
+// There is no delay in the first choice, and after an update by which the child in use
+// is no priority any more: none was in use before.
 func (c *Core) failbackDelayed(priority int, child *child) bool {
-	if !c.protected(priority) || child.failback == fired {
+	if !c.protected(priority) || child.failback == fired || child.atOnce {
 		return false
 	}
 	if child.good() && child.failback == stopped {
@@ -27,17 +27,11 @@ func (c *Core) protected(priority int) bool {
 	return c.config.FailbackDelay+c.config.FailbackJitter > 0 && c.currentPriority > priority && c.tier(c.currentPriority).good()
 }
 
-// candidateWaits returns whether a child that does not exist is not made yet, since a lower one
-// is protected, and one above it may take the calls over before.
-func (c *Core) candidateWaits(priority int) bool {
-	return c.protected(priority) && above(c.highest(func(ch *child) bool { return ch.good() || ch.hasTime() }), priority)
-}
-
 func (c *Core) stopFailback(child *child) {
 	if child.failback == running {
 		c.do(StopFailback, child.name)
 	}
-	child.failback = stopped
+	child.failback, child.atOnce = stopped, false
 }
 
 // endFailback stops the failback timers of the priority that is now in use and of
@@ -53,14 +47,5 @@ func (c *Core) endFailback(priority int) {
 		if p > priority {
 			c.forgetFlaps(child)
 		}
-	}
-}
-
-// forgetFailback makes the next choice one without a failback delay.
-func (c *Core) forgetFailback() {
-	c.currentPriority = none
-	for _, name := range c.names() {
-		c.stopFailback(c.children[name])
-		c.forgetFlaps(c.children[name])
 	}
 }

@@ -92,9 +92,8 @@ func (c *Core) wake(child *child) {
 // passes returns whether a child that connects is not waited for, since a lower one is
 // READY and its calls do not fail (Config.FastFailover). It has lost its connections, or
 // was made while another one had or could take the calls. Below one that is passed, one
-// that is IDLE is told to connect, and passed as well. A child that an update has put
-// above others is waited for: it has lost nothing, and the calls would go elsewhere and
-// back with each update that replaces a priority.
+// that is IDLE is told to connect, and passed as well. One that an
+// update has put above the one in use is another matter; see standsAside.
 func (c *Core) passes(priority int) bool {
 	child := c.tier(priority)
 	return c.config.FastFailover && c.readyBelow(priority) &&

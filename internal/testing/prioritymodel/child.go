@@ -90,6 +90,7 @@ func (c *child) track(r Report) {
 		c.wasPoor, c.readySinceFailure = false, false
 	case r.State == Ready:
 		c.wasPoor, c.readySinceFailure = false, true
+		c.m.noCandidate(c.name)
 	case c.ready():
 		c.wasPoor = c.poor()
 	}

@@ -8,6 +8,7 @@ import (
 func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	m.noteFailure(priority)
 	m.currentPriority = priority
+	m.noCandidate(m.config.Priorities[priority])
 	if deactivateLowerPriorities || m.Rows["p-deactivate-lower"] {
 		for p := priority + 1 + m.config.WarmStandby; p < len(m.config.Priorities); p++ {
 			childName := m.config.Priorities[p]

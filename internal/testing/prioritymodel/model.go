@@ -105,6 +105,7 @@ type Model struct {
 	created         int // how many children there were
 	counted         int // how many reports
 	currentPriority int // none for the pseudo-code's None
+	candidates      []string
 	updating        bool
 	choosing        bool
 	closed          bool

@@ -126,12 +126,13 @@ func (m *Model) ChoosePriority() {
 // becomes of its choice. missing says that this is a child that does not exist.
 func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	t.tiers, t.passed = make([]*child, len(t.config.Priorities)), false
+	aside := none
 	for priority, childName := range t.config.Priorities {
 		t.tiers[priority] = t.children[childName]
 	}
 	for priority, childName := range t.config.Priorities {
 		child, ok := t.children[childName]
-		if !ok && t.protected(priority) && slices.ContainsFunc(t.config.Priorities[:priority], t.mayTakeOver) {
+		if !ok && (aside != none || t.protected(priority) && slices.ContainsFunc(t.config.Priorities[:priority], t.mayTakeOver)) {
 			continue
 		}
 		if !ok {
@@ -142,16 +143,25 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 			t.tiers[priority] = nil
 			continue
 		}
+		if t.candidate(priority) && !child.ready() {
+			child.tell()
+			t.passed = t.passed || t.notWaitedFor(child, priority, false)
+			t.tiers[priority] = nil
+			if aside == none && child.timeLeft() {
+				aside = priority
+			}
+			continue
+		}
 		if t.notWaitedFor(child, priority, t.passed) {
 			child.tell()
 			t.passed = true
 			continue
 		}
 		if child.connectivityState() == Ready || child.connectivityState() == Idle {
-			return priority, false
+			return t.rather(aside, priority), false
 		}
 		if child.FailoverTimerPending() {
-			return priority, false
+			return t.rather(aside, priority), false
 		}
 	}
 	for priority, childName := range t.config.Priorities {
@@ -190,7 +200,8 @@ func (t *choice) lastResort(chosenByA56 int) (row, chosen int) {
 	for _, r := range t.of((*child).reconnecting) {
 		// "if it was good, nothing good or small is above it, and `fastFailover` does not pass it"
 		passed := false
-		for p, c := range t.tiers[:r+1] {
+		for p, name := range t.config.Priorities[:r+1] {
+			c := t.children[name]
 			passed = c != nil && t.notWaitedFor(c, p, passed) || passed && p < r
 		}
 		if !t.tiers[r].wasPoor && min(t.first(good), t.first(small)) > r && !passed {

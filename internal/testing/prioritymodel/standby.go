@@ -127,10 +127,65 @@ func (m *Model) noteFailure(priority int) {
 	}
 }
 
-// forgetFailures is for new priorities.
-func (m *Model) forgetFailures() {
-	m.serving = nil
-	for _, c := range m.children {
-		c.waits, c.failures, c.steadyAt = false, 0, never
+// reorder is for new priorities: "Where the child in use is still a priority and the order down
+// to it has not changed, nothing is forgotten." What is put above it is a candidate.
+func (m *Model) reorder(before []string) {
+	is, was := slices.Index(m.config.Priorities, m.inUse), slices.Index(before, m.inUse)
+	if m.children[m.inUse] == nil {
+		is = none
 	}
+	m.currentPriority = is
+	if is >= 0 && was >= 0 && slices.Equal(m.config.Priorities[:is], before[:was]) {
+		return
+	}
+	m.serving = nil
+	for name, c := range m.children {
+		c.waits = c.waits && slices.Index(m.config.Priorities, name) >= 0 && slices.Index(m.config.Priorities, name) < is
+		c.failures, c.steadyAt = 0, never
+	}
+	candidates := m.candidates
+	m.candidates = nil
+	for p, name := range m.config.Priorities {
+		switch {
+		case p >= is:
+		case was >= 0 && slices.Contains(before[:was], name):
+			if slices.Contains(candidates, name) {
+				m.candidates = append(m.candidates, name)
+			}
+		default:
+			m.candidates = append(m.candidates, name)
+			if c := m.children[name]; c != nil && c.good() {
+				c.readyLongAt = m.now
+			}
+		}
+	}
+}
+
+// candidate is "what an update puts above a tier that is READY and stays", or is reconnecting,
+// with `fastFailover` or a failback delay, until it is READY, or has been in use.
+func (t *choice) candidate(priority int) bool {
+	delayed := t.config.FailbackDelay > 0 || t.config.FailbackJitter > 0
+	if !t.config.FastFailover && !delayed || t.before <= priority || !slices.Contains(t.candidates, t.config.Priorities[priority]) {
+		return false
+	}
+	inUse := t.children[t.config.Priorities[t.before]]
+	return inUse.ready() || inUse.reconnecting()
+}
+
+// rather returns the first candidate in place of a choice that is neither READY nor in use: if
+// calls are to wait, they wait for the highest.
+func (t *choice) rather(candidate, chosen int) int {
+	c := t.children[t.config.Priorities[chosen]]
+	if candidate != none && chosen != t.before && !c.ready() && !c.poor() {
+		for p, name := range t.config.Priorities {
+			t.tiers[p] = t.children[name]
+		}
+		return candidate
+	}
+	return chosen
+}
+
+// noCandidate notes that a child is READY, or in use.
+func (m *Model) noCandidate(name string) {
+	m.candidates = slices.DeleteFunc(m.candidates, func(other string) bool { return other == name })
 }

@@ -2,7 +2,6 @@ package prioritymodel
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Update is "Configuration Updates". It returns the errors of the children.
@@ -19,10 +18,6 @@ func (m *Model) Update(config Config) []string {
 func (m *Model) BeginUpdate(config Config) {
 	m.version++
 	m.errors = nil
-	if !slices.Equal(config.Priorities, m.config.Priorities) {
-		m.currentPriority = none // so that there is no failback delay
-		m.forgetFailures()
-	}
 	before := m.config.Priorities
 	m.config = config
 	for _, c := range m.children {
@@ -31,6 +26,7 @@ func (m *Model) BeginUpdate(config Config) {
 		c.waits = c.waits && c.good()
 		c.rate(good)
 	}
+	m.reorder(before)
 	if m.Rows["p-refused-at-once"] {
 		m.config.Priorities = before
 		m.updateChildren(true, false)

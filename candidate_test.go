@@ -1,0 +1,98 @@
+package understudy_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// waiting makes calls for so long, one each 5 ms, and returns how many of them wait, at first.
+func (h *fleet) waiting(d time.Duration) int {
+	h.t.Helper()
+	waiting := 0
+	for range d / (5 * time.Millisecond) {
+		if _, err := h.cc.State().Picker.Pick(balancer.PickInfo{}); errors.Is(err, balancer.ErrNoSubConnAvailable) {
+			waiting++
+		}
+		time.Sleep(5 * time.Millisecond)
+		h.settle()
+	}
+	return waiting
+}
+
+// put has the parts of the given names, in this order.
+func (h *fleet) put(settings topology.Settings, names ...string) {
+	h.t.Helper()
+	var parts []topology.Part
+	for _, name := range names {
+		i := slices.IndexFunc(h.given, func(p topology.Part) bool { return p.Name == name })
+		if i < 0 {
+			h.given = append(h.given, topology.Part{Name: name, Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: name + "0"}}}}})
+			i = len(h.given) - 1
+		}
+		parts = append(parts, h.given[i])
+	}
+	h.update(topology.Join(settings, topology.Targets(parts)))
+}
+
+// An edit puts a region above the one in use that a firewall hides. No call waits for it, and
+// once it answers it has the calls, after the failback delay.
+func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
+	inFleetWith(t, recommended, func(h *fleet) {
+		h.want("before", "a")
+		h.keep = without("n0")
+		h.put(recommended, "n", "a", "b")
+		if n := h.waiting(15 * time.Second); n > 0 {
+			t.Errorf("%d of 3000 calls waited", n)
+		}
+		h.keep = nil
+		h.settle()
+		h.want("it answers, and the delay runs", "a")
+		h.calls(30 * time.Second)
+		h.want("the delay is over", "n")
+	}, 1, 1)
+}
+
+// A group of endpoints that was gone comes back above: no call waits for it.
+func TestAGroupThatComesBackIsACandidate(t *testing.T) {
+	settings := topology.Settings{FailbackDelay: 3 * time.Second}
+	inFleetWith(t, settings, func(h *fleet) {
+		h.put(settings, "b")
+		h.want("a is gone", "b")
+		h.keep = without("a0")
+		h.put(settings, "a", "b")
+		if n := h.waiting(15 * time.Second); n > 0 {
+			t.Errorf("%d of 3000 calls waited", n)
+		}
+	}, 1, 1)
+}
+
+// b has the calls, a flaps and waits. An update that only appends c neither carries the calls to a
+// nor lets them wait for it.
+func TestAnUpdateBelowDoesNotEndTheDelay(t *testing.T) {
+	settings := topology.Settings{FailbackDelay: 30 * time.Second}
+	inFleetWith(t, settings, func(h *fleet) {
+		h.calls(2 * time.Second)
+		h.keep = without("a0")
+		h.lose("a0")
+		h.want("a is lost", "b")
+		h.keep = nil
+		h.settle()
+		h.put(settings, "a", "b", "c")
+		h.want("an update appends c while a waits", "b")
+		h.keep = without("a0")
+		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
+		h.settle()
+		h.put(settings, "a", "b", "c", "d")
+		if n := h.waiting(time.Second); n > 0 {
+			t.Errorf("%d of 200 calls waited, after an update that appends d while a connects", n)
+		}
+	}, 1, 1)
+}
