@@ -58,7 +58,7 @@ func (s *a37) obey(t *testing.T, d *datadriven.TestData) string {
 	case "build":
 		s.build(t, args)
 	case "cluster":
-		_ = s.sources[args[0]].Update(discovery.Answer{Cluster: clusterOf(t, args[0], d.Input)})
+		_ = s.sources[args[0]].Update(discovery.Answer{Cluster: clusterOf(t, args[0], d.Input), Empty: true})
 	case "endpoints":
 		_ = s.sources[args[0]].Update(discovery.Answer{Endpoints: stateOf(args[1:]...).Endpoints})
 	case "fail":

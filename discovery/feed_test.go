@@ -195,7 +195,7 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 		defer r.Close()
 		unweighted := discovery.Cluster(discovery.Endpoint{Address: "10.0.0.1:1"})
 		unweighted.Endpoints[0].LoadBalancingWeight = nil
-		first.Update(discovery.Answer{Cluster: discovery.Cluster()})
+		first.Update(discovery.Answer{Cluster: discovery.Cluster(), Empty: true})
 		second.Update(discovery.Answer{Cluster: unweighted})
 		const none, light = `cluster "cluster" has no localities`, `cluster "cluster" has no locality with a weight, of 1`
 		if got, want := hierarchy.ChannelOf(cc.last).Empty, "x:///y: emptied.one: "+none+"; emptied.two: "+light; got != want {

@@ -182,7 +182,7 @@ func (r *round) Update(a Answer) error {
 		return nil
 	}
 	empty := func(e resolver.Endpoint) bool { return len(e.Addresses) == 0 }
-	if found := slices.DeleteFunc(slices.Clone(a.Endpoints), empty); len(found) > 0 {
+	if found := slices.DeleteFunc(slices.Clone(a.Endpoints), empty); len(found) > 0 || a.Empty {
 		r.mu.Lock()
 		a.Endpoints = r.known.Next(r.refresh.RemoveAfter, found, addressesOf)
 		r.mu.Unlock()

@@ -11,6 +11,9 @@
 // pushes implements the interface, Poll makes one that is polled, and FromResolver makes
 // one of a gRPC resolver.
 //
+// An answer that holds no endpoint is a failure, unless its field Empty says that it is meant:
+// the last one stays in use.
+//
 // docs/options.md lists the options of all sources, for programs and for targets.
 package discovery
 
@@ -66,8 +69,8 @@ type Watch interface {
 type Receiver interface {
 	// Update takes an answer, which replaces the one before. Repeating an answer costs
 	// little, and confirms it. Update returns an error where the source should look
-	// again soon: the answer breaks the rules, which counts as a failure; it is empty;
-	// or the channel does not take it.
+	// again soon: the answer breaks the rules, or holds no endpoint and does not say by
+	// Answer.Empty that this is meant, which are failures; or the channel does not take it.
 	Update(Answer) error
 	// Fail takes the reason why there is no answer now, or why the last one cannot be
 	// confirmed. The last answer stays in use; calls see the reason only where there is

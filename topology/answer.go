@@ -12,9 +12,13 @@ type Answer struct {
 	// Endpoints count.
 	Cluster *endpointv3.ClusterLoadAssignment
 	// Endpoints are one priority with one locality. They keep their attributes, any
-	// weight among them. An answer without a Cluster and without any address counts as
-	// a failure. The slice is not modified.
+	// weight among them. The slice is not modified.
 	Endpoints []resolver.Endpoint
+	// Empty says that it is meant where the answer holds no endpoint: calls then fail, or go
+	// to the next priority. Without it such an answer counts as a failure, and the last one
+	// stays in use: a registry that is starting, or a query that matches nothing for a moment,
+	// must not take all clients down. It has no effect where there are endpoints.
+	Empty bool
 	// Version is what the source calls this state of what it knows, for people; "" where it
 	// has no name for it.
 	Version string

@@ -86,7 +86,7 @@ func (w *watch) run() {
 func passOn(r discovery.Receiver, s adsclient.State) {
 	switch {
 	case s.Message != nil:
-		_ = r.Update(discovery.Answer{Cluster: s.Message.(*endpointv3.ClusterLoadAssignment), Version: s.Version}) // the server sends what is new unasked
+		_ = r.Update(discovery.Answer{Cluster: s.Message.(*endpointv3.ClusterLoadAssignment), Empty: true, Version: s.Version}) // the server sends what is new unasked
 	case s.Err != nil:
 		r.Fail(s.Err)
 	}

@@ -142,7 +142,7 @@ func (w *watch) tell(r *reading) {
 		w.current.Store(r.doc)
 		w.pass(r.doc, cluster)
 	default:
-		_ = w.receiver.Update(discovery.Answer{Cluster: r.doc.cluster, Explain: r.doc.explainInvalid, Version: r.version}) // the next edit comes unasked
+		_ = w.receiver.Update(discovery.Answer{Cluster: r.doc.cluster, Empty: true, Explain: r.doc.explainInvalid, Version: r.version}) // the next edit comes unasked
 	}
 }
 

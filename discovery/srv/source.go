@@ -161,10 +161,10 @@ func (w *watch) early(a answer) {
 	}
 }
 
-// tell passes on what there is now.
+// tell passes on what there is now, which is nothing only where the records say so.
 func (w *watch) tell(t *table, cluster *endpointv3.ClusterLoadAssignment) error {
 	feed.Remember(w.receiver, t.names())
-	return w.receiver.Update(discovery.Answer{Cluster: cluster})
+	return w.receiver.Update(discovery.Answer{Cluster: cluster, Empty: true})
 }
 
 // log says once what was wrong with a part of an answer.

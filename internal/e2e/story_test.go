@@ -133,7 +133,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 `,
 		},
 		"empty": {
-			func(s *story) { s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster()}) }, 0,
+			func(s *story) { s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(), Empty: true}) }, 0,
 			`priority policy has empty priority list: story:///shop: cluster "cluster" has no localities`,
 			``,
 		},

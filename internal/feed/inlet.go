@@ -7,12 +7,16 @@ import (
 	"strings"
 	"time"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/topology"
 )
 
-var errNoAddresses = errors.New("its resolver answered without addresses")
+var (
+	errNoAddresses = errors.New("its resolver answered without addresses")
+	errEmpty       = errors.New("its answer holds no endpoint, and does not say that this is meant (Answer.Empty)")
+)
 
 // Inlet takes what one source finds. Its methods are safe for concurrent use, and may
 // be called from anywhere. After Close they do nothing.
@@ -26,9 +30,9 @@ type Inlet struct {
 // look again: the answer breaks the rules or is empty, or the channel did not take it
 // and no other mechanism explains that.
 func (in *Inlet) Update(a topology.Answer) error {
-	if a.Cluster == nil && !anyAddress(a.Endpoints) {
-		in.failed(errNoAddresses, wasRefused)
-		return errNoAddresses
+	if err := checkSome(a); err != nil {
+		in.failed(err, wasRefused)
+		return err
 	}
 	s := in.named(sayingOf(a))
 	if in.feed.repeats(in, s) {
@@ -47,11 +51,21 @@ func (in *Inlet) Update(a topology.Answer) error {
 	return in.feed.publish(in.slot)
 }
 
-// anyAddress returns whether any endpoint has an address. An answer without one is
-// seldom meant: gRPC's DNS resolver gives it for a name that does not exist, maybe just
-// for a moment.
-func anyAddress(endpoints []resolver.Endpoint) bool {
-	return slices.ContainsFunc(endpoints, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 })
+// checkSome returns an error where an answer holds no endpoint and does not say that this is
+// meant. It seldom is: gRPC's DNS resolver gives such an answer for a name that does not exist,
+// maybe just for a moment.
+func checkSome(a topology.Answer) error {
+	switch {
+	case a.Empty:
+		return nil
+	case a.Cluster == nil:
+		if !slices.ContainsFunc(a.Endpoints, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 }) {
+			return errNoAddresses
+		}
+	case !slices.ContainsFunc(a.Cluster.GetEndpoints(), func(l *endpointv3.LocalityLbEndpoints) bool { return len(l.GetLbEndpoints()) > 0 }):
+		return errEmpty
+	}
+	return nil
 }
 
 // Fail takes the reason why the source has no answer now. Its last answer stays in use.

@@ -35,7 +35,11 @@ type said struct {
 // sayingOf returns what an answer says.
 func sayingOf(a topology.Answer) said {
 	if a.Cluster == nil {
-		return said{endpoints: a.Endpoints, version: a.Version}
+		s := said{endpoints: a.Endpoints, version: a.Version}
+		if s.endpoints == nil {
+			s.endpoints = []resolver.Endpoint{} // an empty answer that is meant
+		}
+		return s
 	}
 	encoded, err := Encoded(a.Cluster)
 	if err != nil { // such as text that is not UTF-8
@@ -46,7 +50,9 @@ func sayingOf(a topology.Answer) said {
 
 // clone returns a copy of s that the source cannot change.
 func (s said) clone() said {
-	s.endpoints = slices.Clone(s.endpoints)
+	if s.endpoints != nil {
+		s.endpoints = append([]resolver.Endpoint{}, s.endpoints...)
+	}
 	for i := range s.endpoints {
 		s.endpoints[i].Addresses = slices.Clone(s.endpoints[i].Addresses)
 	}

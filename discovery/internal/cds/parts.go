@@ -175,7 +175,7 @@ func (s *static) Start(r discovery.Receiver) (discovery.Watch, error) {
 			return nil, err
 		}
 	}
-	_ = r.Update(discovery.Answer{Cluster: cluster, Explain: s.explain}) // the next one comes from another source
+	_ = r.Update(discovery.Answer{Cluster: cluster, Empty: true, Explain: s.explain}) // the next one comes from another source
 	return closed{}, nil
 }
 

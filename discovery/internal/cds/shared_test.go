@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
 	"github.com/understudy-lb/understudy/discovery"
 )
 
@@ -92,5 +94,14 @@ func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
 		one.close()
 		time.Sleep(time.Minute)
 		expectRemembered(t, open())
+	})
+}
+
+// A STATIC cluster says by its form that it has no endpoints.
+func TestStaticClusterWithoutEndpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, over(newStatic(&endpointv3.ClusterLoadAssignment{ClusterName: "x"}, nil)))
+		c.expect(t, "")
+		c.close()
 	})
 }
