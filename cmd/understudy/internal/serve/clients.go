@@ -5,71 +5,52 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
-	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/peer"
 )
 
 // clients follows what each client does: that it connects, what it asks for, whether
 // it accepts (ACK) or rejects (NACK) what it is sent, and that it leaves. What is
-// rare is logged, and all is counted.
+// rare is logged, and all is counted. It ends the streams of those that are beyond a limit.
 type clients struct {
-	log *slog.Logger
+	log    *slog.Logger
+	limits Limits
+	large  sync.Mutex // see turn
 
 	mu       sync.Mutex
-	streams  map[int64]*client
+	streams  map[*client]bool
 	clusters map[string]*tally // those that are served
+	repeated int               // NACKs that were not logged
+	refusals map[string]*refusal
+	memory
 }
 
 // client is one stream.
 type client struct {
-	address string
-	node    string
-	nonces  map[string]string   // answered last, by type
-	sent    map[string]response // sent last, by type
-	lacks   lacks
+	incremental bool
+	end         context.CancelCauseFunc // ends the stream
+	address     string
+	node        string
+	types       map[string]bool     // asked for
+	nonces      map[string]string   // answered last, by type
+	sent        map[string]response // sent last, by type
+	rejected    map[string]string   // why, as logged last, by type
+	nacks       window              // those that were logged
+	lacks       lacks
+	held        map[string]int // bytes, by type
 }
 
-func newClients(log *slog.Logger) *clients {
-	return &clients{log: log, streams: make(map[int64]*client), clusters: make(map[string]*tally)}
-}
-
-// callbacks is what go-control-plane calls. Its streams are numbered from 1, those
-// of the state-of-the-world variant and those of the incremental one apart, which is
-// why the latter are kept under negative numbers.
-func (c *clients) callbacks() serverv3.Callbacks {
-	return serverv3.CallbackFuncs{
-		StreamOpenFunc:        c.open,
-		DeltaStreamOpenFunc:   func(ctx context.Context, id int64, typeURL string) error { return c.open(ctx, -id, typeURL) },
-		StreamClosedFunc:      c.closed,
-		DeltaStreamClosedFunc: func(id int64, node *corev3.Node) { c.closed(-id, node) },
-		StreamRequestFunc: func(id int64, r *discoveryv3.DiscoveryRequest) error {
-			c.request(id, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNames(), nil, r.GetVersionInfo(), r.GetResponseNonce(), r.GetErrorDetail()})
-			return nil
-		},
-		StreamResponseFunc: func(_ context.Context, id int64, _ *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
-			names := make([]string, len(r.GetResources()))
-			for i, resource := range r.GetResources() {
-				names[i] = nameOf(resource.GetValue())
-			}
-			c.response(id, r.GetTypeUrl(), response{r.GetNonce(), names, time.Now()})
-		},
-		StreamDeltaResponseFunc: func(id int64, _ *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
-			names := make([]string, len(r.GetResources()))
-			for i, resource := range r.GetResources() {
-				names[i] = resource.GetName()
-			}
-			c.response(-id, r.GetTypeUrl(), response{r.GetNonce(), names, time.Now()})
-		},
-		StreamDeltaRequestFunc: func(id int64, r *discoveryv3.DeltaDiscoveryRequest) error {
-			c.request(-id, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNamesSubscribe(), r.GetResourceNamesUnsubscribe(), "", r.GetResponseNonce(), r.GetErrorDetail()})
-			return nil
-		},
+func newClients(log *slog.Logger, limits Limits) *clients {
+	return &clients{
+		log:      log,
+		limits:   limits,
+		streams:  make(map[*client]bool),
+		clusters: make(map[string]*tally),
+		refusals: make(map[string]*refusal),
+		memory:   memory{connections: make(map[string]*connection)},
 	}
 }
 
@@ -84,54 +65,86 @@ type request struct {
 	problem *status.Status
 }
 
-func (c *clients) open(ctx context.Context, id int64, _ string) error {
-	address := "unknown"
+// remark is what was known about a request.
+type remark struct {
+	first   bool   // it is the first one of its type
+	version string // of the response that it answers, if it does
+}
+
+// open notes a stream that has opened. end ends it.
+func (c *clients) open(ctx context.Context, incremental bool, end context.CancelCauseFunc) *client {
+	s := &client{
+		incremental: incremental,
+		end:         end,
+		address:     "unknown",
+		types:       make(map[string]bool),
+		nonces:      make(map[string]string),
+		sent:        make(map[string]response),
+		rejected:    make(map[string]string),
+		lacks:       make(lacks),
+		held:        make(map[string]int),
+	}
 	if p, ok := peer.FromContext(ctx); ok {
-		address = p.Addr.String()
+		s.address = p.Addr.String()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.streams[id] = &client{address: address, nonces: make(map[string]string), sent: make(map[string]response), lacks: make(lacks)}
-	return nil
+	c.streams[s] = true
+	c.join(s)
+	return s
 }
 
-func (c *clients) closed(id int64, _ *corev3.Node) {
+// closed notes that a stream has ended.
+func (c *clients) closed(s *client) {
+	defer c.turn(len(s.lacks))()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.streams[id]; s != nil {
-		delete(c.streams, id)
-		c.log.Info("client disconnected", "client", s.address, "node", s.node)
-	}
+	delete(c.streams, s)
+	c.leave(s)
+	c.log.Info("client disconnected", "client", s.address, "node", s.node)
 }
 
-func (c *clients) request(id int64, r request) {
+// request notes a request. An error says that it is one too many.
+func (c *clients) request(s *client, r request) (remark, error) {
+	defer c.turn(len(r.names) + len(r.dropped))()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.streams[id]
-	if s == nil {
-		return
+	first := !s.types[r.typeURL]
+	if first && len(s.types) == c.limits.Types {
+		return remark{}, c.end(s, tooMuch("max-types", len(s.types)+1, "types on a stream", c.limits.Types))
 	}
+	s.types[r.typeURL] = true
 	log := c.log.With("client", s.address)
 	if s.node == "" && r.node != nil {
-		s.node = r.node.GetId()
-		log.Info("client connected", "node", s.node, "agent", r.node.GetUserAgentName())
+		s.node = c.text(r.node.GetId())
+		log.Info("client connected", "node", s.node, "agent", c.text(r.node.GetUserAgentName()))
 	}
-	if r.typeURL == resourcev3.EndpointType {
-		c.subscribe(s, id < 0, r)
-	}
-	kind := short(r.typeURL)
+	log = log.With("type", c.text(short(r.typeURL)))
+	sent, answered := s.sent[r.typeURL]
 	switch {
-	case r.nonce == "" || s.nonces[r.typeURL] == r.nonce:
+	case answered && r.nonce != "" && r.nonce != sent.nonce && !s.incremental:
+		// It came before the client had the last response, which it is going to answer.
+		log.Debug("client answers an earlier response")
+		return remark{}, nil
+	case r.nonce == "" || s.nonces[r.typeURL] == r.nonce || r.nonce != sent.nonce:
 		// Not an answer, but the first request or a change of what is wanted.
-		log.Debug("client asks", "type", kind, "names", r.names)
+		log.Debug("client asks", "names", c.some(r.names))
 	case r.problem != nil:
-		log.Warn("client NACK", "type", kind, "names", r.names, "nonce", r.nonce, "version", r.version, "reason", r.problem.GetMessage())
+		c.rejects(s, r, log)
 		c.answer(s, r.typeURL, r.nonce, false)
 	default:
-		log.Debug("client ACK", "type", kind, "names", r.names, "nonce", r.nonce, "version", r.version)
+		log.Debug("client ACK", "names", c.some(r.names), "nonce", r.nonce, "version", c.text(r.version))
+		delete(s.rejected, r.typeURL)
 		c.answer(s, r.typeURL, r.nonce, true)
 	}
+	if r.typeURL == resourcev3.EndpointType {
+		c.subscribe(s, r)
+	}
 	s.nonces[r.typeURL] = r.nonce
+	if r.nonce == "" || r.nonce != sent.nonce {
+		return remark{first: first}, nil
+	}
+	return remark{first, sent.version}, nil
 }
 
 // short returns the last part of the name of a type.

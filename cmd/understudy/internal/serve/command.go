@@ -45,6 +45,7 @@ SIGHUP has all files looked at, those of TLS, too.`,
 	flags.StringVar(&o.Policy, "policy", weightedroundrobin.Name, "`policy` that xds: clients are told to use, if they have it; or "+RoundRobin)
 	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
 	flags.StringVar(&o.Metrics, "metrics", "", "`address` to serve metrics at, host:port or a port on loopback, in Prometheus' text format")
+	o.Limits.add(flags)
 	flags.StringVar(&level, "log-level", "info", "`level` from which on is logged: debug (with what each client asks for and accepts), info, warn or error")
 	flags.StringVarP(&output, "output", "o", "text", "form of the log: `text` for people, json for machines")
 	command.RunE = func(cmd *cobra.Command, args []string) error {

@@ -24,9 +24,15 @@ var (
 	metricNACKs       = prometheus.NewDesc("understudy_serve_nacks_total", "Responses with a resource of the cluster that a client has rejected.", []string{"cluster", "type"}, nil)
 )
 
+// What is told about clients that ask for too much, or reject the same again and again.
+var (
+	metricRepeated = prometheus.NewDesc("understudy_serve_repeated_nacks_total", "Rejections that were not logged, since the client had rejected something for that reason before, or ten times within the minute.", nil, nil)
+	metricRefused  = prometheus.NewDesc("understudy_serve_refused_total", "Streams that were ended, and connections that were closed, because they were beyond the limit.", []string{"limit"}, nil)
+)
+
 // Describe implements prometheus.Collector.
 func (c *clients) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{metricClients, metricSubscribers, metricLag, metricACKs, metricNACKs} {
+	for _, desc := range []*prometheus.Desc{metricClients, metricSubscribers, metricLag, metricACKs, metricNACKs, metricRepeated, metricRefused} {
 		out <- desc
 	}
 }
@@ -41,7 +47,11 @@ func (c *clients) Collect(out chan<- prometheus.Metric) {
 func (c *clients) measure(now time.Time) []prometheus.Metric {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := []prometheus.Metric{prometheus.MustNewConstMetric(metricClients, prometheus.GaugeValue, float64(len(c.streams)))}
+	all := []prometheus.Metric{prometheus.MustNewConstMetric(metricClients, prometheus.GaugeValue, float64(len(c.streams))),
+		prometheus.MustNewConstMetric(metricRepeated, prometheus.CounterValue, float64(c.repeated))}
+	for limit, r := range c.refusals {
+		all = append(all, prometheus.MustNewConstMetric(metricRefused, prometheus.CounterValue, float64(r.count), limit))
+	}
 	for name, t := range c.clusters {
 		subscribers, lag := c.lag(name, now)
 		all = append(all,

@@ -120,14 +120,15 @@ func TestMetrics(t *testing.T) {
 // The lag of a cluster is that of the client that is furthest behind.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClients(slog.New(slog.DiscardHandler))
+		c := newClients(slog.New(slog.DiscardHandler), defaultLimits)
+		var clients []*client
 		nonce := 0
-		ask := func(id int64, nonce string) {
-			c.request(id, request{typeURL: resourcev3.EndpointType, names: []string{"a"}, nonce: nonce})
+		ask := func(i int, nonce string) {
+			c.request(clients[i], request{typeURL: resourcev3.EndpointType, names: []string{"a"}, nonce: nonce})
 		}
-		respond := func(id int64) string {
+		respond := func(i int) string {
 			nonce++
-			c.response(id, resourcev3.EndpointType, response{fmt.Sprint(nonce), []string{"a"}, time.Now()})
+			c.response(clients[i], resourcev3.EndpointType, response{fmt.Sprint(nonce), "1", []string{"a"}, time.Now()})
 			return fmt.Sprint(nonce)
 		}
 		expect := func(when string, subscribers int, lag time.Duration) {
@@ -137,8 +138,8 @@ func TestLag(t *testing.T) {
 			}
 		}
 		c.changed("a", true, time.Now())
-		for id := range int64(3) {
-			must(t, c.open(context.Background(), id, ""))
+		for range 3 {
+			clients = append(clients, c.open(context.Background(), false, nil))
 		}
 		ask(0, "")
 		ask(1, "")
@@ -155,7 +156,7 @@ func TestLag(t *testing.T) {
 		expect("it has the newest, the first one not", 2, 0)
 		time.Sleep(time.Second)
 		expect("a second later", 2, time.Second)
-		c.closed(0, nil)
+		c.closed(clients[0])
 		expect("the first one leaves", 1, 0)
 		c.changed("a", false, time.Now())
 		time.Sleep(time.Second)

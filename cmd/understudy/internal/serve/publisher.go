@@ -44,7 +44,7 @@ func newPublisher(o Options) (*publisher, error) {
 		files:     files,
 		clusters:  newClusters(o.RemovalDelay),
 		resources: newResources(o.Policy),
-		clients:   newClients(o.Log),
+		clients:   newClients(o.Log, o.Limits),
 		log:       o.Log,
 		asked:     make(chan time.Time, 1),
 		said:      make(map[string]string),

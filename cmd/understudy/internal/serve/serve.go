@@ -18,7 +18,6 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -68,6 +67,8 @@ type Options struct {
 	// Prometheus' text format, and /healthz and /readyz: host:port, or a port on
 	// loopback.
 	Metrics string
+	// Limits bound what clients make the server hold.
+	Limits Limits
 	// Log is told about clients and files, under locks that requests wait for: it must
 	// not wait. Default: nothing is logged.
 	Log *slog.Logger
@@ -110,6 +111,10 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	default:
 		return nil, fmt.Errorf("policy %q: want %s or %s", o.Policy, weightedroundrobin.Name, RoundRobin)
 	}
+	var err error
+	if o.Limits, err = o.Limits.complete(); err != nil {
+		return nil, err
+	}
 	creds, keys, err := o.credentials()
 	if err != nil {
 		return nil, err
@@ -121,7 +126,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
-	go s.run(ctx, creds)
+	go s.run(ctx, o.Limits, creds)
 	return s, nil
 }
 
@@ -133,7 +138,9 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	if s.metrics, err = newMetricsServer(ctx, o, s.publisher); err != nil {
 		return err
 	}
-	s.listener, err = listen(ctx, o.Listen)
+	if s.listener, err = listen(ctx, o.Listen); err == nil {
+		s.listener = bounded{s.listener, make(chan struct{}, o.Limits.Connections), s.publisher.clients.refusedConnection}
+	}
 	return err
 }
 
@@ -189,10 +196,10 @@ func (s *Server) Wait() error {
 	return s.err
 }
 
-func (s *Server) run(ctx context.Context, creds credentials.TransportCredentials) {
+func (s *Server) run(ctx context.Context, limits Limits, creds credentials.TransportCredentials) {
 	defer close(s.done)
 	defer s.cancel()
-	server := grpc.NewServer(
+	server := grpc.NewServer(append(limits.serverOptions(),
 		grpc.Creds(creds),
 		// Clients that find out about dead servers by pings are welcome: those of
 		// discovery/eds and gRPC's own ping every 5 minutes, or as often as they are
@@ -200,8 +207,8 @@ func (s *Server) run(ctx context.Context, creds credentials.TransportCredentials
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute}),
 		grpc.ChainStreamInterceptor(endWith(ctx, s.publisher.resources.gate)),
-	)
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, serverv3.NewServer(ctx, s.publisher.resources.gate, s.publisher.clients.callbacks()))
+	)...)
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, &ads{clients: s.publisher.clients, gate: s.publisher.resources.gate})
 	status := health.NewServer()
 	status.SetServingStatus(discoveryv3.AggregatedDiscoveryService_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
 	healthpb.RegisterHealthServer(server, status)

@@ -21,9 +21,9 @@ type lacks map[string]time.Time
 
 // response is what a client was sent.
 type response struct {
-	nonce string
-	names []string
-	at    time.Time
+	nonce, version string
+	names          []string
+	at             time.Time
 }
 
 // changed notes that a cluster is about to change, and whether it has endpoints then. Where
@@ -37,7 +37,7 @@ func (c *clients) changed(name string, endpoints bool, now time.Time) {
 	t := c.clusters[name]
 	isNew := endpoints && !t.endpoints
 	t.endpoints, t.changed = endpoints, now
-	for _, s := range c.streams {
+	for s := range c.streams {
 		if since, asked := s.lacks[name]; asked && (isNew || since.IsZero()) {
 			s.lacks[name] = now
 		}
@@ -53,9 +53,9 @@ func (c *clients) removed(name string) {
 
 // subscribe notes which endpoints the client wants. In the incremental variant the
 // names are added to those before.
-func (c *clients) subscribe(s *client, incremental bool, r request) {
+func (c *clients) subscribe(s *client, r request) {
 	before := s.lacks
-	if !incremental {
+	if !s.incremental {
 		s.lacks = make(lacks)
 	}
 	for _, name := range r.names {
@@ -71,13 +71,10 @@ func (c *clients) subscribe(s *client, incremental bool, r request) {
 }
 
 // response notes what is about to be sent.
-func (c *clients) response(id int64, typeURL string, r response) {
+func (c *clients) response(s *client, typeURL string, r response) {
+	defer c.turn(len(r.names))()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.streams[id]
-	if s == nil {
-		return
-	}
 	s.sent[typeURL] = r
 	if typeURL != resourcev3.EndpointType {
 		return
@@ -116,7 +113,7 @@ func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 // long that client has been behind which has been so for the longest. With endpoints that
 // come from elsewhere no client is behind.
 func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Duration) {
-	for _, s := range c.streams {
+	for s := range c.streams {
 		since, asked := s.lacks[name]
 		if !asked {
 			continue

@@ -1,0 +1,130 @@
+package serve
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+)
+
+// ended returns the status with which the stream ends, and how many responses came before.
+func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstatus.Status) {
+	for {
+		// The fields that differ between the variants are not looked at.
+		if err := stream.RecvMsg(new(discoveryv3.DiscoveryResponse)); err != nil {
+			return responses, grpcstatus.Convert(err)
+		}
+		responses++
+	}
+}
+
+// expectEnd waits until the server ends the stream because of a limit.
+func expectEnd(t *testing.T, what string, stream interface{ RecvMsg(any) error }, limit string) {
+	t.Helper()
+	if _, end := ended(stream); end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), limit) {
+		t.Errorf("%s: the stream ends with %v: %q, want ResourceExhausted and %q", what, end.Code(), end.Message(), limit)
+	}
+}
+
+// A stream asks for 16 types at most. Those that are not served are answered once, by nothing.
+func TestMadeUpTypes(t *testing.T) {
+	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Metrics: "0"})
+	stream := open(t, s, nil)
+	for i := range 17 {
+		if stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: fmt.Sprint("type.googleapis.com/made.up", i)}) != nil {
+			break
+		}
+	}
+	if n, end := ended(stream); n != 16 || end.Code() != codes.ResourceExhausted || !strings.Contains(end.Message(), "want at most 16 (--max-types)") {
+		t.Errorf("after %d responses the stream ends with %v: %q", n, end.Code(), end.Message())
+	}
+	if line := l.wait(t, "client refused"); line["level"] != "WARN" || !strings.Contains(line["error"].(string), "17 types on a stream") {
+		t.Errorf("the log says %v", line)
+	}
+	expect(t, s, "while another client makes up types", map[string]int{"a": 1})
+	measures(t, s, `understudy_serve_refused_total{limit="max-types"} 1`)
+}
+
+// A type that is not served is answered once, whatever the client says then, and others are served on.
+func TestTypeThatIsNotServed(t *testing.T) {
+	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
+	stream := open(t, s, nil)
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.SecretType, ResourceNames: []string{"s"}, Node: &corev3.Node{Id: "me"}})
+	r := receive(t, stream)
+	if r.GetTypeUrl() != resourcev3.SecretType || len(r.GetResources()) != 0 || r.GetVersionInfo() == "" || r.GetNonce() == "" {
+		t.Errorf("a type that is not served is answered by %v", r)
+	}
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.SecretType, ResponseNonce: r.GetNonce(), ErrorDetail: &status.Status{Message: "missing"}})
+	if line := l.wait(t, "client NACK"); line["type"] != "Secret" || line["reason"] != "missing" {
+		t.Errorf("logged %v", line)
+	}
+	if got := ask(t, stream, "a")(); got != 1 {
+		t.Errorf("the next response has %d endpoints, want those that were asked for then", got)
+	}
+}
+
+// reject answers a response with a NACK.
+func reject(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryResponse, version, reason string, names ...string) {
+	t.Helper()
+	send(t, stream, &discoveryv3.DiscoveryRequest{
+		TypeUrl: r.GetTypeUrl(), ResourceNames: names, VersionInfo: version, ResponseNonce: r.GetNonce(), ErrorDetail: &status.Status{Message: reason},
+	})
+}
+
+// What a client has rejected is not sent to it again before it changes: be it the first
+// response, or the first after a restart of the server.
+func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
+	for _, accepted := range []string{"", "of-an-earlier-server-7"} {
+		for _, typeURL := range []string{resourcev3.ClusterType, resourcev3.ListenerType, resourcev3.EndpointType} {
+			dir := directory(t, t.TempDir(), "a.yaml")
+			s, l := start(t, Options{Paths: []string{dir}})
+			stream := open(t, s, nil)
+			send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: []string{"a", "b"}, VersionInfo: accepted, Node: &corev3.Node{Id: "me"}})
+			first := receive(t, stream)
+			reject(t, stream, first, accepted, "I do not like it", "a", "b")
+			l.wait(t, "client NACK")
+			reject(t, stream, first, accepted, "nor now", "a", "b", "c") // asks for something new
+			l.wait(t, "client asks")
+			write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
+			next := receive(t, stream)
+			names := make(map[string]bool)
+			for _, resource := range next.GetResources() {
+				names[nameOf(resource.GetValue())] = true
+			}
+			if !names["b"] || next.GetVersionInfo() == first.GetVersionInfo() {
+				t.Errorf("version %q of %s was rejected, and then came %v in version %q", first.GetVersionInfo(), typeURL, names, next.GetVersionInfo())
+			}
+		}
+	}
+}
+
+// A client that rejects each version for the same reason is logged once, and counted.
+func TestRepeatedRejections(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, path, endpoints("1"))
+	s, l := start(t, Options{Paths: []string{path}, Metrics: "0"})
+	stream := open(t, s, nil)
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}, Node: &corev3.Node{Id: "me"}})
+	ports := []string{"1"}
+	for range 3 {
+		r := receive(t, stream)
+		reject(t, stream, r, "", "I do not like it", "a")
+		reject(t, stream, r, "", "I said so", "a") // of the same response: counts for nothing
+		ports = append(ports, fmt.Sprint(len(ports)+1))
+		write(t, path, endpoints(ports...))
+	}
+	reject(t, stream, receive(t, stream), "", "I do not like that either", "a")
+	for _, want := range []string{"I do not like it", "I do not like that either"} {
+		if line := l.wait(t, "client NACK"); line["reason"] != want {
+			t.Errorf("logged %v, want the reason %q", line, want)
+		}
+	}
+	measures(t, s, "understudy_serve_repeated_nacks_total 2", `understudy_serve_nacks_total{cluster="a",type="ClusterLoadAssignment"} 4`)
+}

@@ -1,0 +1,131 @@
+package serve
+
+import (
+	"slices"
+
+	"google.golang.org/grpc/encoding"
+	grpcproto "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// incoming is a request of a client that is decoded only where it keeps the limits, and
+// without what is of no use here. A megabyte may hold half a million names, or a node with
+// metadata that take thirty times as much in memory.
+type incoming struct {
+	limits Limits
+	fields fields
+	into   proto.Message
+
+	refused *limited // the limit that it is beyond
+}
+
+// fields are the numbers of the fields of a request that are of use.
+type fields struct {
+	node, problem protowire.Number
+	names         []protowire.Number // repeated; with versions in the incremental variant
+	texts         []protowire.Number // version, type and nonce
+}
+
+var (
+	stateFields = fields{node: 2, problem: 6, names: []protowire.Number{3}, texts: []protowire.Number{1, 4, 5}}
+	deltaFields = fields{node: 1, problem: 7, names: []protowire.Number{3, 4, 5}, texts: []protowire.Number{2, 6}}
+	// Of google.rpc.Status and of a node:
+	statusFields = []protowire.Number{2}    // message
+	nodeFields   = []protowire.Number{1, 6} // id, user_agent_name
+)
+
+// codec decodes incoming, and everything else as gRPC does. It decodes few at a time, for
+// what is decoded takes a multiple of its size.
+type codec struct {
+	encoding.CodecV2
+	slots chan struct{}
+}
+
+func newCodec() codec {
+	return codec{encoding.GetCodecV2(grpcproto.Name), make(chan struct{}, 2)}
+}
+
+// Unmarshal decodes data into v.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	in, ok := v.(*incoming)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	c.slots <- struct{}{}
+	defer func() { <-c.slots }()
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	return in.decode(buffer.ReadOnlyData())
+}
+
+// decode decodes a request, unless it is beyond a limit.
+func (in *incoming) decode(data []byte) error {
+	names := make(map[protowire.Number]int)
+	kept, err := filter(data, func(number protowire.Number, value []byte) ([]byte, bool) {
+		switch {
+		case number == in.fields.node:
+			return in.part(value, nodeFields, in.limits.NodeID, "max-node-id", "a node id or agent")
+		case number == in.fields.problem:
+			return in.part(value, statusFields, in.limits.Message, "max-message", "a reason")
+		case slices.Contains(in.fields.names, number):
+			names[number]++
+			in.check(names[number], in.limits.Names, "max-names", "names in a request")
+			in.check(len(value), in.limits.Name, "max-name", "bytes in a name")
+			return value, true
+		case slices.Contains(in.fields.texts, number):
+			in.check(len(value), in.limits.Name, "max-name", "bytes in a type, version or nonce")
+			return value, true
+		}
+		return nil, false
+	})
+	if err != nil || in.refused != nil {
+		return err
+	}
+	return proto.Unmarshal(kept, in.into)
+}
+
+// part returns an inner message with these fields alone, none of them longer than most.
+func (in *incoming) part(data []byte, fields []protowire.Number, most int, limit, what string) ([]byte, bool) {
+	kept, err := filter(data, func(number protowire.Number, value []byte) ([]byte, bool) {
+		if !slices.Contains(fields, number) {
+			return nil, false
+		}
+		in.check(len(value), most, limit, "bytes in "+what)
+		return value, true
+	})
+	return kept, err == nil
+}
+
+// check refuses the request where there is too much of something.
+func (in *incoming) check(n, most int, limit, what string) {
+	if n > most && in.refused == nil {
+		in.refused = tooMuch(limit, n, what, most)
+	}
+}
+
+// filter returns an encoded message without all fields but those that keep wants, which it
+// may replace. These are strings and messages.
+func filter(data []byte, keep func(protowire.Number, []byte) ([]byte, bool)) ([]byte, error) {
+	kept := make([]byte, 0, len(data))
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return nil, protowire.ParseError(n)
+		}
+		data = data[n:]
+		if n = protowire.ConsumeFieldValue(number, kind, data); n < 0 {
+			return nil, protowire.ParseError(n)
+		}
+		if kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(data)
+			if value, ok := keep(number, value); ok {
+				kept = protowire.AppendTag(kept, number, kind)
+				kept = protowire.AppendBytes(kept, value)
+			}
+		}
+		data = data[n:]
+	}
+	return kept, nil
+}

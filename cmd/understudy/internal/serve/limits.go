@@ -1,0 +1,134 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// Limits bound what clients make the server hold. docs/limits.md says what happens beyond
+// each. Zero is the default.
+type Limits struct {
+	Message     int // bytes of a request
+	Connections int // in all
+	Streams     int // on a connection, at a time
+	Types       int // of resources asked for on a stream
+	Names       int // of each type asked for on a stream
+	Name        int // bytes of a name, a type or a version
+	NodeID      int // bytes
+	Logged      int // bytes of a text from a client in the log
+	Memory      int // MiB, estimated, for what all clients ask for
+}
+
+// defaultLimits are the defaults. A client of gRPC needs one stream, three types and a name
+// of each for each cluster.
+var defaultLimits = Limits{
+	Message:     1 << 20,
+	Connections: 2000,
+	Streams:     8,
+	Types:       16,
+	Names:       10_000,
+	Name:        2048,
+	NodeID:      1024,
+	Logged:      500,
+	Memory:      64,
+}
+
+// flag is the flag of a limit.
+type flag struct {
+	name, usage string
+	value       *int
+	standard    int
+}
+
+func (l *Limits) flags() []flag {
+	d := defaultLimits
+	return []flag{
+		{"max-message", "`bytes` of a client's request", &l.Message, d.Message},
+		{"max-connections", "`number` of connections", &l.Connections, d.Connections},
+		{"max-streams", "`number` of streams on a connection", &l.Streams, d.Streams},
+		{"max-types", "`number` of types asked for on a stream", &l.Types, d.Types},
+		{"max-names", "`number` of names of each type asked for on a stream", &l.Names, d.Names},
+		{"max-name", "`bytes` of a name asked for, or of a type", &l.Name, d.Name},
+		{"max-node-id", "`bytes` of a client's node id", &l.NodeID, d.NodeID},
+		{"max-logged", "`bytes` of a text from a client in the log", &l.Logged, d.Logged},
+		{"client-memory", "`MiB` that what clients ask for may take", &l.Memory, d.Memory},
+	}
+}
+
+// add adds the flags of all limits.
+func (l *Limits) add(to interface {
+	IntVar(value *int, name string, standard int, usage string)
+}) {
+	for _, f := range l.flags() {
+		to.IntVar(f.value, f.name, f.standard, f.usage)
+	}
+}
+
+// complete returns the limits with defaults in place of zeros.
+func (l Limits) complete() (Limits, error) {
+	for _, f := range l.flags() {
+		if *f.value < 0 || *f.value > 1<<30 {
+			return l, fmt.Errorf("limit --%s is %d, want 1 to %d", f.name, *f.value, 1<<30)
+		}
+		*f.value = cmp.Or(*f.value, f.standard)
+	}
+	return l, nil
+}
+
+// serverOptions are those that keep the limits, and make connections cheap.
+func (l Limits) serverOptions() []grpc.ServerOption {
+	const window = 64 << 10 // what comes before it is read
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxRecvMsgSize(l.Message),
+		grpc.MaxConcurrentStreams(uint32(l.Streams)),
+		grpc.MaxHeaderListSize(16 << 10),
+		grpc.ConnectionTimeout(20 * time.Second),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
+		grpc.ReadBufferSize(8 << 10),
+		grpc.WriteBufferSize(8 << 10),
+	}
+}
+
+// bounded is a listener that closes connections beyond a limit at once, so that their
+// clients go to another server, or on with what they have.
+type bounded struct {
+	net.Listener
+	slots   chan struct{}
+	refused func(net.Addr)
+}
+
+// Accept returns the next connection.
+func (b bounded) Accept() (net.Conn, error) {
+	for {
+		conn, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case b.slots <- struct{}{}:
+			return counted{conn, sync.OnceFunc(func() { <-b.slots })}, nil
+		default:
+			_ = conn.Close()
+			b.refused(conn.RemoteAddr())
+		}
+	}
+}
+
+// counted is a connection that holds one of the slots.
+type counted struct {
+	net.Conn
+	release func()
+}
+
+// Close closes it.
+func (c counted) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}

@@ -1,0 +1,253 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+type deltaClient = discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
+
+// openDelta is open for the incremental variant.
+func openDelta(t *testing.T, s *Server) deltaClient {
+	t.Helper()
+	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(func() {
+		cancel()
+		conn.Close()
+	})
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
+	must(t, err)
+	return stream
+}
+
+// madeUp returns n names that are served nowhere, different with each prefix.
+func madeUp(prefix string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprint(prefix, i)
+	}
+	return names
+}
+
+// What is beyond a limit ends its stream, and says which limit that is; what is not is served.
+func TestLimits(t *testing.T) {
+	s, _ := start(t, Options{
+		Paths:   []string{directory(t, t.TempDir(), "a.yaml")},
+		Limits:  Limits{Message: 10_000, Types: 2, Names: 20, Name: 70, NodeID: 30},
+		Metrics: "0",
+	})
+	long := strings.Repeat("x", 71)
+	for limit, r := range map[string]*discoveryv3.DiscoveryRequest{
+		"max-node-id": {TypeUrl: resourcev3.EndpointType, Node: &corev3.Node{Id: long}},
+		"max-names":   {TypeUrl: resourcev3.EndpointType, ResourceNames: madeUp("n", 21)},
+		"max-name":    {TypeUrl: resourcev3.EndpointType, ResourceNames: []string{long}},
+	} {
+		stream := open(t, s, nil)
+		send(t, stream, r)
+		expectEnd(t, limit, stream, "--"+limit)
+	}
+	for what, r := range map[string]*discoveryv3.DiscoveryRequest{
+		"a type":    {TypeUrl: long},
+		"a version": {TypeUrl: resourcev3.EndpointType, VersionInfo: long},
+		"a nonce":   {TypeUrl: resourcev3.EndpointType, ResponseNonce: long},
+	} {
+		stream := open(t, s, nil)
+		send(t, stream, r)
+		expectEnd(t, what, stream, "--max-name")
+	}
+	large := open(t, s, nil)
+	send(t, large, &discoveryv3.DiscoveryRequest{TypeUrl: long, ResourceNames: madeUp("n", 5000)})
+	expectEnd(t, "a message", large, "larger than max")
+	for _, names := range [][]string{nil, madeUp("n", 19)} {
+		good := open(t, s, nil)
+		request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: append(names, "a"), Node: &corev3.Node{Id: long[:30]}}
+		send(t, good, request)
+		if got := decoded(t, receive(t, good)); got["a"] != 1 {
+			t.Errorf("a client that keeps the limits has %v", got)
+		}
+	}
+	measures(t, s, `understudy_serve_refused_total{limit="max-names"} 1`, `understudy_serve_refused_total{limit="max-name"} 4`, `understudy_serve_refused_total{limit="max-node-id"} 1`)
+}
+
+// In the incremental variant the names of a stream add up.
+func TestIncrementalNamesAddUp(t *testing.T) {
+	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Names: 20}})
+	stream := openDelta(t, s)
+	ask := func(r *discoveryv3.DeltaDiscoveryRequest) {
+		t.Helper()
+		r.TypeUrl = resourcev3.EndpointType
+		must(t, stream.Send(r))
+	}
+	ask(&discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: append(madeUp("n", 19), "a"), InitialResourceVersions: map[string]string{"a": "1"}})
+	if r, err := stream.Recv(); err != nil || len(r.GetResources()) != 1 || r.GetResources()[0].GetName() != "a" {
+		t.Errorf("%v (%v), want a", r, err)
+	}
+	ask(&discoveryv3.DeltaDiscoveryRequest{ResourceNamesUnsubscribe: append(madeUp("n", 19), "a"), ResourceNamesSubscribe: madeUp("m", 1)})
+	ask(&discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: append(madeUp("o", 18), "a")})
+	if r, err := stream.Recv(); err != nil || len(r.GetResources()) != 1 {
+		t.Errorf("%v (%v), want a again: it is asked for once more", r, err)
+	}
+	ask(&discoveryv3.DeltaDiscoveryRequest{ResourceNamesSubscribe: madeUp("p", 1)})
+	expectEnd(t, "21 names", stream, "--max-names")
+}
+
+// What a client says at length is not logged whole, and only what is of use of its node is
+// decoded.
+func TestLoggedTextsAreCut(t *testing.T) {
+	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Logged: 100}})
+	stream := open(t, s, nil)
+	metadata, err := structpb.NewStruct(map[string]any{"x": strings.Repeat("y", 1000)})
+	must(t, err)
+	long := strings.Repeat("n", 1000)
+	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: append(madeUp(long, 30), "a"), Node: &corev3.Node{Id: long, Metadata: metadata}}
+	send(t, stream, request)
+	wants := func(what string, value any, most int) {
+		t.Helper()
+		if text := fmt.Sprint(value); len(text) > most || !strings.Contains(text, "n… (10") && !strings.Contains(text, "and 11 more") {
+			t.Errorf("%s is logged as %v, in %d bytes", what, value, len(text))
+		}
+	}
+	wants("the node id", l.wait(t, "client connected")["node"], 120)
+	wants("the names", l.wait(t, "client asks")["names"], 20*130)
+	reject(t, stream, receive(t, stream), "", strings.Repeat("n", 100_000), "a")
+	wants("the reason", l.wait(t, "client NACK")["reason"], 120)
+}
+
+// Where clients ask for too much together, the connection that asks for most loses its streams.
+func TestMemoryOfClients(t *testing.T) {
+	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Memory: 1, Message: 100_000}})
+	good := open(t, s, nil)
+	next := ask(t, good, "a")
+	next()
+	for i := range 3 {
+		greedy := open(t, s, nil)
+		for _, of := range []string{resourcev3.EndpointType, resourcev3.ClusterType} {
+			send(t, greedy, &discoveryv3.DiscoveryRequest{TypeUrl: of, ResourceNames: madeUp(fmt.Sprint(i, "-"), 1000)})
+		}
+		expectEnd(t, "a greedy client", greedy, "--client-memory")
+	}
+	if line := l.wait(t, "client refused"); !strings.Contains(line["error"].(string), "--client-memory") {
+		t.Errorf("logged %v", line)
+	}
+	expect(t, s, "after greedy clients", map[string]int{"a": 1})
+	s.publisher.clients.mu.Lock()
+	defer s.publisher.clients.mu.Unlock()
+	if held := s.publisher.clients.held; held > 10_000 {
+		t.Errorf("%d bytes are still held, want those of one client", held)
+	}
+}
+
+// A connection beyond the limit is closed at once, and another may come where one has gone.
+func TestConnectionsAreBounded(t *testing.T) {
+	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Connections: 2}})
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", s.Addr().String())
+		must(t, err)
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	greets := func(conn net.Conn) error { // an HTTP/2 server speaks first
+		_, err := io.ReadFull(conn, make([]byte, 9))
+		return err
+	}
+	first, second := dial(), dial()
+	must(t, greets(first))
+	must(t, greets(second))
+	if err := greets(dial()); err == nil {
+		t.Error("a third connection is served, want it closed")
+	}
+	if line := l.wait(t, "client refused"); !strings.Contains(line["error"].(string), "--max-connections") {
+		t.Errorf("logged %v", line)
+	}
+	first.Close()
+	for begin := time.Now(); greets(dial()) != nil; { // until the server has noticed
+		if time.Since(begin) > patience {
+			t.Fatal("no connection is served in place of one that has gone")
+		}
+	}
+}
+
+// A connection has so many streams at a time.
+func TestStreamsAreBounded(t *testing.T) {
+	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Streams: 2}})
+	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	opened := make(chan adsStream, 3)
+	for range 3 {
+		go func() {
+			stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+			if err == nil {
+				err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}})
+			}
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			opened <- stream
+		}()
+	}
+	for i := range 3 {
+		(<-opened).CloseSend() // the next one has its turn
+		l.wait(t, "client disconnected")
+		s.publisher.clients.mu.Lock()
+		if n := len(s.publisher.clients.streams); n > 2-i {
+			t.Errorf("%d streams are left, want %d at most", n, 2-i)
+		}
+		s.publisher.clients.mu.Unlock()
+	}
+}
+
+// A request that cannot be decoded ends its stream alone.
+func TestRequestThatIsNone(t *testing.T) {
+	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
+	for _, raw := range []string{"\xff", "\x0a\x05ab", "\x12\x02\x0a\x09", "\x0a\x01\xff"} {
+		stream := open(t, s, nil)
+		must(t, stream.SendMsg(&structpb.Value{Kind: &structpb.Value_StringValue{StringValue: "x"}})) // some other message
+		message := new(discoveryv3.DiscoveryRequest)
+		message.ProtoReflect().SetUnknown([]byte(raw))
+		if err := stream.Send(message); err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+		if _, end := ended(stream); end.Code() == codes.OK || end.Code() == codes.DeadlineExceeded {
+			t.Errorf("%q: the stream ends with %v", raw, end)
+		}
+	}
+	expect(t, s, "after what is no request", map[string]int{"a": 1})
+}
+
+// docs/limits.md names every limit, with its flag and default.
+func TestTheDocumentNamesEveryLimit(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/limits.md")
+	must(t, err)
+	for _, f := range new(Limits).flags() {
+		if want := fmt.Sprintf("| `--%s` | %d |", f.name, f.standard); !strings.Contains(string(page), want) {
+			t.Errorf("no %q in docs/limits.md", want)
+		}
+	}
+	for _, wrong := range []int{-1, 1<<30 + 1} {
+		if _, err := (Limits{Types: wrong}).complete(); err == nil || !strings.Contains(err.Error(), "--max-types") {
+			t.Errorf("%d types: %v", wrong, err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package serve
+
+import (
+	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+)
+
+// memory is how much is held for what clients ask for, as an estimate in bytes.
+type memory struct {
+	held        int
+	connections map[string]*connection // by address
+}
+
+// connection is one connection of a client.
+type connection struct {
+	held    int
+	streams map[*client]bool
+}
+
+// What is held for a name, beside the name itself.
+const (
+	perName   = 600 // that is served nowhere: it has maps of its own
+	perServed = 200
+)
+
+// join notes a stream. One connection needs one stream: each further one counts as much as
+// it may hold while a request comes.
+func (c *clients) join(s *client) {
+	if c.connections[s.address] == nil {
+		c.connections[s.address] = &connection{streams: make(map[*client]bool)}
+	}
+	on := c.connections[s.address]
+	on.streams[s] = true
+	if len(on.streams) > 1 {
+		c.hold(s, "", c.limits.Message)
+	}
+}
+
+// leave forgets a stream.
+func (c *clients) leave(s *client) {
+	on := c.connections[s.address]
+	if on == nil || !on.streams[s] {
+		return
+	}
+	for _, n := range s.held {
+		c.held -= n
+		on.held -= n
+	}
+	if delete(on.streams, s); len(on.streams) == 0 {
+		delete(c.connections, s.address)
+	}
+}
+
+// charge notes what a stream asks for.
+func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) error {
+	if n := len(sub.SubscribedResources()); n > c.limits.Names {
+		return c.refuse(s, tooMuch("max-names", n, "names of a type", c.limits.Names))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := perServed * len(sub.ReturnedResources())
+	for name := range sub.SubscribedResources() {
+		if n += len(name) + perName; c.clusters[name] != nil {
+			n += perServed - perName
+		}
+	}
+	c.hold(s, typeURL, n)
+	return nil
+}
+
+// hold notes how much is held for a stream, by type. Where that is too much of all streams,
+// those of the connection for which most is held end: whoever asks for what it needs alone is
+// served on.
+func (c *clients) hold(s *client, typeURL string, n int) {
+	on := c.connections[s.address]
+	if on == nil || !on.streams[s] {
+		return // it is about to end
+	}
+	on.held += n - s.held[typeURL]
+	c.held += n - s.held[typeURL]
+	s.held[typeURL] = n
+	if c.held <= c.limits.Memory<<20 {
+		return
+	}
+	for _, other := range c.connections {
+		if other.held > on.held {
+			on = other
+		}
+	}
+	for s := range on.streams {
+		c.leave(s)
+		_ = c.end(s, &limited{"client-memory", "no other connection asks for as much, and together they ask for too much"})
+	}
+}

@@ -1,0 +1,117 @@
+package serve
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+// limited says that a client is beyond a limit.
+type limited struct {
+	limit string // the name of its flag
+	text  string
+}
+
+// Error says so to the client.
+func (l *limited) Error() string { return fmt.Sprintf("%s (--%s)", l.text, l.limit) }
+
+func tooMuch(limit string, n int, what string, most int) *limited {
+	return &limited{limit, fmt.Sprintf("%d %s, want at most %d", n, what, most)}
+}
+
+// refusal counts what was beyond one limit.
+type refusal struct {
+	count, logged int       // in all, and when it was logged last
+	at            time.Time // when that was
+}
+
+// refuse ends a stream that is beyond a limit, and returns why.
+func (c *clients) refuse(s *client, beyond *limited) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.end(s, beyond)
+}
+
+// end is refuse where c is locked.
+func (c *clients) end(s *client, beyond *limited) error {
+	c.refused(s.address, s.node, beyond)
+	s.end(beyond)
+	return beyond
+}
+
+// refusedConnection notes that a connection was closed at once.
+func (c *clients) refusedConnection(address net.Addr) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused(address.String(), "", tooMuch("max-connections", c.limits.Connections+1, "connections", c.limits.Connections))
+}
+
+// refused counts what was beyond a limit. It is logged once a second, for each limit.
+func (c *clients) refused(address, node string, beyond *limited) {
+	r := c.refusals[beyond.limit]
+	if r == nil {
+		r = new(refusal)
+		c.refusals[beyond.limit] = r
+	}
+	r.count++
+	if now := time.Now(); now.Sub(r.at) >= time.Second {
+		c.log.Warn("client refused", "client", address, "node", node, "error", beyond.Error(), "times", r.count-r.logged)
+		r.at, r.logged = now, r.count
+	}
+}
+
+// rejects notes that a client rejects what it was sent. The same reason again is not logged,
+// nor is the eleventh in a minute.
+func (c *clients) rejects(s *client, r request, log *slog.Logger) {
+	reason := c.text(r.problem.GetMessage())
+	if before, known := s.rejected[r.typeURL]; known && before == reason || !s.nacks.allows(time.Now()) {
+		c.repeated++
+		return
+	}
+	s.rejected[r.typeURL] = reason
+	log.Warn("client NACK", "names", c.some(r.names), "nonce", r.nonce, "version", c.text(r.version), "reason", reason)
+}
+
+// window counts what happened within a minute.
+type window struct {
+	begin time.Time
+	count int
+}
+
+// allows reports whether it may happen once more.
+func (w *window) allows(now time.Time) bool {
+	if now.Sub(w.begin) >= time.Minute {
+		*w = window{begin: now}
+	}
+	w.count++
+	return w.count <= 10
+}
+
+// text returns a text from a client as it is logged.
+func (c *clients) text(s string) string { return printable.Line(s, c.limits.Logged) }
+
+// some is a list of names as it is logged, where it is.
+func (c *clients) some(names []string) slog.LogValuer { return list{c, names} }
+
+type list struct {
+	clients *clients
+	names   []string
+}
+
+// maxListed is how many names are logged.
+const maxListed = 20
+
+// LogValue returns the first of them.
+func (l list) LogValue() slog.Value {
+	var all []string
+	for _, name := range l.names[:min(len(l.names), maxListed)] {
+		all = append(all, l.clients.text(name))
+	}
+	if more := len(l.names) - len(all); more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
+	}
+	return slog.AnyValue(all)
+}

@@ -1,0 +1,177 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	deltav3 "github.com/envoyproxy/go-control-plane/pkg/server/delta/v3"
+	sotwv3 "github.com/envoyproxy/go-control-plane/pkg/server/sotw/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// ads serves streams. Each has a server of go-control-plane of its own, which sees the
+// requests that keep the limits, and are for what is served.
+type ads struct {
+	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
+	clients *clients
+	gate    *gate
+}
+
+// StreamAggregatedResources serves the state-of-the-world variant. In its ordered form
+// go-control-plane does not go through all types of the stream for each message.
+func (a *ads) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	return a.serve(stream, false, func(ctx context.Context, m *messages) error {
+		return sotwv3.NewServer(ctx, a.watches(m), nil, sotwv3.WithOrderedADS(), sotwv3.WithLogger(quiet{})).
+			StreamHandler(stateStream{stream, m}, resourcev3.AnyType)
+	})
+}
+
+// DeltaAggregatedResources serves the incremental variant.
+func (a *ads) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+	return a.serve(stream, true, func(ctx context.Context, m *messages) error {
+		return deltav3.NewServer(ctx, a.watches(m), nil, deltav3.WithLogger(quiet{})).
+			DeltaStreamHandler(deltaStream{stream, m}, resourcev3.AnyType)
+	})
+}
+
+func (a *ads) watches(m *messages) watches { return watches{a.clients, m.client, a.gate} }
+
+// serve serves a stream until it ends, by itself or because the client is beyond a limit.
+func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(context.Context, *messages) error) error {
+	ctx, end := context.WithCancelCause(stream.Context())
+	defer end(nil)
+	m := &messages{stream: stream, clients: a.clients, gate: a.gate, client: a.clients.open(ctx, incremental, end)}
+	defer a.clients.closed(m.client)
+	err := handle(ctx, m)
+	if beyond, ok := errors.AsType[*limited](context.Cause(ctx)); ok {
+		return status.Error(codes.ResourceExhausted, beyond.Error())
+	}
+	return err
+}
+
+// messages are those of a stream.
+type messages struct {
+	stream  grpc.ServerStream
+	clients *clients
+	gate    *gate
+	client  *client
+	mu      sync.Mutex // held while sending
+}
+
+func (m *messages) receive(r proto.Message, of fields) error {
+	in := &incoming{limits: m.clients.limits, fields: of, into: r}
+	if err := m.stream.RecvMsg(in); err != nil {
+		return err
+	}
+	if in.refused != nil {
+		return m.clients.refuse(m.client, in.refused)
+	}
+	return nil
+}
+
+// send is called by go-control-plane, and where a request is answered without it.
+func (m *messages) send(r proto.Message) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stream.SendMsg(r)
+}
+
+// stateStream is a stream of the state-of-the-world variant.
+type stateStream struct {
+	grpc.ServerStream
+	*messages
+}
+
+// Recv returns the next request for what is served.
+//
+// One that answers a response of this stream is given its version: to go-control-plane
+// another one means a client that has nothing and wants all of it again. That would be
+// so with the version in a NACK, and what was rejected would be rejected again.
+func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
+	for {
+		r := new(discoveryv3.DiscoveryRequest)
+		if err := s.receive(r, stateFields); err != nil {
+			return nil, err
+		}
+		noted, err := s.clients.request(s.client, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNames(), nil, r.GetVersionInfo(), r.GetResponseNonce(), r.GetErrorDetail()})
+		if err != nil {
+			return nil, err
+		}
+		if r.ErrorDetail = nil; noted.version != "" {
+			r.VersionInfo = noted.version
+		}
+		if isServed(r.GetTypeUrl()) {
+			return r, nil
+		}
+		if noted.first && s.gate.complete() {
+			if err := s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: r.GetTypeUrl(), VersionInfo: noVersion, Nonce: noVersion}); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// Send sends a response.
+func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
+	names := make([]string, len(r.GetResources()))
+	for i, resource := range r.GetResources() {
+		names[i] = nameOf(resource.GetValue())
+	}
+	s.clients.response(s.client, r.GetTypeUrl(), response{r.GetNonce(), r.GetVersionInfo(), names, time.Now()})
+	return s.send(r)
+}
+
+// deltaStream is a stream of the incremental variant.
+type deltaStream struct {
+	grpc.ServerStream
+	*messages
+}
+
+// Recv returns the next request for what is served.
+func (s deltaStream) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
+	for {
+		r := new(discoveryv3.DeltaDiscoveryRequest)
+		if err := s.receive(r, deltaFields); err != nil {
+			return nil, err
+		}
+		noted, err := s.clients.request(s.client, request{r.GetNode(), r.GetTypeUrl(), r.GetResourceNamesSubscribe(), r.GetResourceNamesUnsubscribe(), "", r.GetResponseNonce(), r.GetErrorDetail()})
+		if err != nil {
+			return nil, err
+		}
+		if r.ErrorDetail = nil; isServed(r.GetTypeUrl()) {
+			return r, nil
+		}
+		if noted.first && s.gate.complete() {
+			if err := s.Send(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.GetTypeUrl(), SystemVersionInfo: noVersion, Nonce: noVersion}); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// Send sends a response.
+func (s deltaStream) Send(r *discoveryv3.DeltaDiscoveryResponse) error {
+	names := make([]string, len(r.GetResources()))
+	for i, resource := range r.GetResources() {
+		names[i] = resource.GetName()
+	}
+	s.clients.response(s.client, r.GetTypeUrl(), response{r.GetNonce(), r.GetSystemVersionInfo(), names, time.Now()})
+	return s.send(r)
+}
+
+// noVersion is the version and the nonce of the empty answer to a request for a type that is
+// not served here. The client then need not wait for it.
+const noVersion = "none"
+
+// isServed reports whether resources of the type are served. Without a type, go-control-plane
+// ends the stream.
+func isServed(typeURL string) bool {
+	return typeURL == "" || typeURL == resourcev3.EndpointType || typeURL == resourcev3.ClusterType || typeURL == resourcev3.ListenerType
+}
