@@ -67,13 +67,13 @@ SIGHUP has all files looked at, those of TLS, too.`,
 
 // run serves until ctx ends. A SIGHUP has it look at the files.
 func run(ctx context.Context, o Options) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
 	server, err := Start(ctx, o)
 	if err != nil {
 		return err
 	}
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
 	for {
 		select {
 		case <-hangup:
