@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -26,6 +25,7 @@ type lookout struct {
 
 	mu   sync.Mutex
 	last *reading      // nil until the file has been read
+	info fs.FileInfo   // how the file looked then, nil if there was none
 	news chan struct{} // closed, and replaced, when there is another
 
 	// Used by run.
@@ -91,9 +91,25 @@ func (l *lookout) read() (*reading, <-chan struct{}) {
 	return l.last, l.news
 }
 
+// isCurrent returns whether the file still looks as it did then.
+func (l *lookout) isCurrent() bool {
+	info, err := os.Stat(l.of.path)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil || l.info == nil {
+		return err != nil && l.info == nil
+	}
+	return !filewatch.Differ(l.info, info)
+}
+
+// publish passes on what was found, which may be what it was.
 func (l *lookout) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.info = l.seen
+	if r == l.last {
+		return
+	}
 	l.last = r
 	close(l.news)
 	l.news = make(chan struct{})
@@ -134,7 +150,7 @@ func (l *lookout) look(notice filewatch.Notice) {
 		return
 	}
 	if info.Mode().IsRegular() {
-		if wait := l.rest.Look(info, notice); wait > 0 {
+		if wait := l.rest.Look(l.of.path, info, notice); wait > 0 {
 			l.wait(wait)
 			return
 		}
@@ -176,10 +192,6 @@ func (l *lookout) take(info fs.FileInfo) {
 		l.fail(err)
 		return
 	}
-	if wait := l.rest.Doubt(); wait > 0 && isCut(data) {
-		l.wait(wait)
-		return
-	}
 	if after, err := os.Stat(l.of.path); err != nil || filewatch.Differ(info, after) {
 		l.due = time.Now() // it was changed while it was read
 		return
@@ -193,17 +205,11 @@ func (l *lookout) take(info fs.FileInfo) {
 		l.parsed = reading{known: true, version: fmt.Sprintf("%.4x", sum)}
 		l.parsed.doc, l.parsed.err = parse(l.of.path, data)
 	} else if last, _ := l.read(); last != nil && last.known {
-		return // it is what it was
+		l.publish(last)
+		return
 	}
 	parsed := l.parsed
 	l.publish(&parsed)
-}
-
-// isCut returns whether content ends in the middle of a line, so that a number in it may be a
-// part of one. Of JSON nothing can be missing without a syntax error.
-func isCut(data []byte) bool {
-	data = bytes.TrimRight(data, " \t")
-	return len(data) > 0 && !bytes.ContainsAny(data[len(data)-1:], "\n}]")
 }
 
 // fail passes on why the file cannot be read. Where the reason may pass, it is tried again.
@@ -212,6 +218,7 @@ func (l *lookout) fail(err error) {
 		l.due = time.Now().Add(backoff.Delay(l.attempts, rand.Float64()))
 		l.attempts++
 	} else if last, _ := l.read(); last != nil && last.err != nil && last.err.Error() == err.Error() {
+		l.publish(last)
 		return
 	}
 	l.publish(&reading{err: err})

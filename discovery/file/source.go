@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
@@ -114,18 +115,34 @@ func (w *watch) run() {
 	l := join(watched{w.path, w.options})
 	defer l.leave()
 	defer w.current.Store(nil) // sources that are kept need no document
+	if r, news := l.read(); r != nil && !l.isCurrent() && !w.wait(news, time.After(current)) {
+		return
+	}
 	for told := (*reading)(nil); ; {
 		r, news := l.read()
 		if r != nil && r != told {
 			told = r
 			w.tell(r)
 		}
-		select {
-		case <-w.done:
+		if !w.wait(news, nil) {
 			return
-		case <-news:
 		}
 	}
+}
+
+// current is how long a channel waits for an edit that has just been made, where others have
+// what was there before. It is longer than it takes to see that the file is complete.
+const current = 3 * time.Second
+
+// wait returns true once there are news, or it is late, and false once the watch is closed.
+func (w *watch) wait(news <-chan struct{}, late <-chan time.Time) bool {
+	select {
+	case <-w.done:
+		return false
+	case <-news:
+	case <-late:
+	}
+	return true
 }
 
 // tell passes on what was found.

@@ -136,16 +136,16 @@ func (n *notifier) tell(event fsnotify.Event) {
 		n.mu.Unlock()
 	}
 	dir, name := filepath.Dir(event.Name), filepath.Base(event.Name)
-	for _, s := range []spot{{event.Name, itself}, {dir, name}, {dir, anyEntry}} {
-		n.tellOf(s, what)
-	}
+	n.tellOf(spot{event.Name, itself}, what, "")
+	n.tellOf(spot{dir, name}, what, name)
+	n.tellOf(spot{dir, anyEntry}, what, name)
 }
 
 func (n *notifier) tellAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for w := range n.watchers {
-		w.tell(Changed)
+		w.tell(Changed, "")
 	}
 }
 
@@ -207,7 +207,7 @@ func (n *notifier) arm(dir string, now *place) bool {
 	n.mu.Unlock()
 	if n.notify.Add(filepath.Clean(dir)) == nil {
 		if gap {
-			n.tellOf(spot{dir, itself}, Changed)
+			n.tellOf(spot{dir, itself}, Changed, "")
 		}
 		return true
 	}
@@ -217,12 +217,12 @@ func (n *notifier) arm(dir string, now *place) bool {
 	return false
 }
 
-// tellOf tells those who are concerned.
-func (n *notifier) tellOf(s spot, what Notice) {
+// tellOf tells those who are concerned, and of which entry of a directory.
+func (n *notifier) tellOf(s spot, what Notice, entry string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for w := range n.concerned[s] {
-		w.tell(what)
+		w.tell(what, entry)
 	}
 }
 

@@ -1,6 +1,7 @@
 package filewatch
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"time"
@@ -20,17 +21,18 @@ type Rest struct {
 	seen  fs.FileInfo // how the file looked last, nil where there was none
 	since time.Time   // since when it has looked like that
 	whole bool        // it was moved to its place
-	size  int64       // what it had when it was complete last, 0 for another file
+	size  int64       // what it had when it was complete last, or was first seen
 }
 
-// Look takes how a file looks now, and what was noticed of it. It returns how long the file must
-// stay as it is to be complete, 0 where it is. One that was moved to its place is: whoever does
-// that has written it before. One that is written to where it is has to stand still, for
-// longer where it has become smaller.
-func (r *Rest) Look(info fs.FileInfo, notice Notice) time.Duration {
+// Look takes how the file at path looks now, and what was noticed of it. It returns how long the
+// file must stay as it is to be complete, 0 where it is. One that was moved to its place is:
+// whoever does that has written it before. One that is written to where it is has to stand
+// still, for longer where it looks like a part of itself: it has become smaller, or ends in the
+// middle of a line.
+func (r *Rest) Look(path string, info fs.FileInfo, notice Notice) time.Duration {
 	now := time.Now()
 	if r.seen == nil || !os.SameFile(r.seen, info) {
-		r.whole, r.size, r.since = notice == Moved && info.Size() > 0, 0, now
+		r.whole, r.size, r.since = notice == Moved && info.Size() > 0, info.Size(), now
 		if written := info.ModTime(); written.Before(now) {
 			r.since = written
 		}
@@ -38,23 +40,29 @@ func (r *Rest) Look(info fs.FileInfo, notice Notice) time.Duration {
 		r.whole, r.since = false, now
 	}
 	r.seen = info
-	wait := pause
-	if info.Size() < r.size {
-		wait = longPause
-	}
-	if wait -= now.Sub(r.since); wait > 0 && !r.whole {
-		return wait
+	stood := now.Sub(r.since)
+	switch {
+	case r.whole || stood >= longPause:
+	case stood < pause:
+		return pause - stood
+	case info.Size() < r.size || isCut(path, info.Size()):
+		return longPause - stood
 	}
 	r.size = info.Size()
 	return 0
 }
 
-// Doubt is Look where the content looks like a part of itself.
-func (r *Rest) Doubt() time.Duration {
-	if r.whole {
-		return 0
+// isCut returns whether a file ends in the middle of a line, so that a number in it may be a
+// part of one. Of JSON nothing can be missing without a mistake.
+func isCut(path string, size int64) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false // who reads it says so
 	}
-	return max(longPause-time.Since(r.since), 0)
+	defer func() { _ = f.Close() }()
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, size-1)
+	return err == nil && !bytes.ContainsAny(last, "\n}]")
 }
 
 // Differ returns whether a file has been changed or replaced, as far as that can be seen.

@@ -50,8 +50,11 @@ type Watcher struct {
 
 	places places // those that are watched; guarded by the notifier's locks
 
-	mu     sync.Mutex
-	notice Notice
+	mu      sync.Mutex
+	notice  Notice            // since the last Wait
+	entries map[string]Notice // by name, likewise
+
+	last map[string]Notice // what entries were when Wait returned last
 }
 
 // Options say how a Watcher watches. A source gets them by discovery.OwnOption.
@@ -66,7 +69,7 @@ func New(paths ...string) *Watcher { return NewWith(Options{}, paths...) }
 
 // NewWith is New with options.
 func NewWith(options Options, paths ...string) *Watcher {
-	w := &Watcher{options: options, paths: paths, ticker: time.NewTicker(pollInterval), told: make(chan struct{}, 1)}
+	w := &Watcher{options: options, paths: paths, ticker: time.NewTicker(pollInterval), told: make(chan struct{}, 1), entries: make(map[string]Notice)}
 	if !options.PollOnly {
 		system.join(w)
 		w.follow()
@@ -82,12 +85,18 @@ func (w *Watcher) Close() {
 	}
 }
 
-// tell has Wait return.
-func (w *Watcher) tell(what Notice) {
+// maxEntries is how many entries of directories are told apart.
+const maxEntries = 10_000
+
+// tell has Wait return. The entry of a directory with that name is concerned, "" if none is.
+func (w *Watcher) tell(what Notice, entry string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.notice == Looked || what != Changed {
 		w.notice = what
+	}
+	if entry != "" && (what != Changed || w.entries[entry] == Looked) && len(w.entries) < maxEntries {
+		w.entries[entry] = what
 	}
 	select {
 	case w.told <- struct{}{}:
@@ -100,13 +109,30 @@ func (w *Watcher) take() Notice {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	what := w.notice
-	w.notice = Looked
+	w.last = w.entries
+	w.notice, w.entries = Looked, make(map[string]Notice)
 	return what
+}
+
+// Of returns what the last Wait has noticed of a file that has this name. One of which nothing
+// was noticed counts as moved where anything was: that may be a link on the way to it.
+func (w *Watcher) Of(entry string) Notice {
+	what, ok := w.last[entry]
+	if ok || len(w.last) == maxEntries {
+		return what
+	}
+	for _, what := range w.last {
+		if what == Moved {
+			return Moved
+		}
+	}
+	return Looked
 }
 
 // Wait returns when there is reason to look at the paths again, at the latest when soon has
 // something, or with ok false once done is closed.
 func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice, ok bool) {
+	w.last = nil
 	select {
 	case <-done:
 		return Looked, false

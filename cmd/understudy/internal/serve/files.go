@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
 // extensions are those of the files that are served out of a directory.
@@ -24,7 +25,12 @@ type files struct {
 	paths []string
 	log   *slog.Logger
 
-	loaded map[string]content     // by path of the file
+	loaded map[string]content // by path of the file
+	rests  map[string]*filewatch.Rest
+	begun  bool // all files were looked at once
+
+	// notice returns what was noticed of the files of a name since they were read last.
+	notice func(name string) filewatch.Notice
 	held   map[string]fs.FileInfo // by path: the directory that last held a file of endpoints
 }
 
@@ -33,6 +39,8 @@ type content struct {
 	stamp    stamp
 	clusters map[origin]*given // nil if the file is not good
 	err      error
+
+	unfinished bool // it is not known yet, because the file is being written
 }
 
 // stamp tells whether a file has changed since it was loaded.
@@ -55,7 +63,7 @@ func newFiles(paths []string, log *slog.Logger) (*files, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("nothing to serve: want files of endpoints, or directories of them, as in: understudy serve endpoints/")
 	}
-	f := &files{log: log, loaded: make(map[string]content), held: make(map[string]fs.FileInfo)}
+	f := &files{log: log, loaded: make(map[string]content), rests: make(map[string]*filewatch.Rest), notice: func(string) filewatch.Notice { return filewatch.Looked }, held: make(map[string]fs.FileInfo)}
 	for _, path := range paths {
 		f.paths = append(f.paths, filepath.Clean(path))
 	}
@@ -103,12 +111,16 @@ func (f *files) read(known []origin) (found map[origin]*given, problems map[stri
 			read[file] = true
 			if c.err != nil {
 				problems[file] = c.err
+			}
+			if c.err != nil || c.unfinished {
 				f.unknown(found, known, func(other string) bool { return other == file })
 			}
 			maps.Copy(found, c.clusters)
 		}
 	}
 	maps.DeleteFunc(f.loaded, func(path string, _ content) bool { return !read[path] })
+	maps.DeleteFunc(f.rests, func(path string, _ *filewatch.Rest) bool { return !read[path] })
+	f.begun = true
 	return found, problems
 }
 
@@ -161,6 +173,10 @@ func (f *files) load(path string) content {
 	if err == nil && before.stamp.same(info) {
 		return before
 	}
+	if err == nil && info.Mode().IsRegular() && !f.complete(path, info) {
+		before.stamp, before.unfinished = stamp{}, before.clusters == nil
+		return before
+	}
 	c := content{stamp: stamp{info, time.Now()}}
 	doc, problem := file.LoadDocument(path)
 	if c.err = problem; problem == nil {
@@ -171,4 +187,15 @@ func (f *files) load(path string) content {
 	}
 	f.loaded[path] = c
 	return c
+}
+
+// complete reports whether a file may be read: it is not being written. When the server starts
+// each is read as it is, because nothing else is known of it.
+func (f *files) complete(path string, info fs.FileInfo) bool {
+	r := f.rests[path]
+	if r == nil {
+		r = new(filewatch.Rest)
+		f.rests[path] = r
+	}
+	return r.Look(path, info, f.notice(filepath.Base(path))) == 0 || !f.begun
 }

@@ -111,6 +111,7 @@ func (p *publisher) ask() {
 
 // run follows the files until ctx ends.
 func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
+	p.files.notice = w.Of
 	keeping := startKeeping(ctx, p.store)
 	defer func() { keeping.end(p.clusters.served) }()
 	for {

@@ -1,0 +1,58 @@
+package serve
+
+import (
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A file that is written slowly where it is is read once it is complete. Until then what it held
+// counts, and one that is new is no reason to complain.
+func TestAFileThatIsWrittenSlowly(t *testing.T) {
+	dir := t.TempDir()
+	known, fresh := filepath.Join(dir, "known.yaml"), filepath.Join(dir, "fresh.yaml")
+	write(t, known, endpoints("1", "2", "3"))
+	synctest.Test(t, func(t *testing.T) {
+		f, err := newFiles([]string{dir}, slog.New(slog.DiscardHandler))
+		must(t, err)
+		var origins []origin
+		expect := func(what string, want map[string]int) {
+			t.Helper()
+			found, problems := f.read(origins)
+			got := make(map[string]int)
+			for o, g := range found {
+				if g != nil {
+					got[g.name()] = g.count()
+				}
+				if !slices.Contains(origins, o) {
+					origins = append(origins, o)
+				}
+			}
+			if !maps.Equal(got, want) || len(problems) != 0 {
+				t.Errorf("%s: %v and problems %v, want %v", what, got, problems, want)
+			}
+		}
+		expect("at first", map[string]int{"known": 3})
+		whole := endpoints("4", "5")
+		half := len(endpoints("4"))
+		for _, path := range []string{known, fresh} {
+			must(t, os.WriteFile(path, []byte(whole[:half-4]), 0o600))
+		}
+		for range 4 {
+			expect("with half of them", map[string]int{"known": 3})
+			time.Sleep(300 * time.Millisecond)
+		}
+		must(t, os.WriteFile(known, []byte(whole), 0o600))
+		must(t, os.WriteFile(fresh, []byte(whole), 0o600))
+		expect("at once", map[string]int{"known": 3})
+		time.Sleep(time.Second)
+		expect("after a second", map[string]int{"known": 3, "fresh": 2})
+		time.Sleep(time.Second)
+		expect("after two, since one has become smaller", map[string]int{"known": 2, "fresh": 2})
+	})
+}

@@ -1,0 +1,35 @@
+package file
+
+import (
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A channel that comes just after an edit, where others have the file, begins with what is in
+// it now, once that is complete; or with what others have, where it takes too long.
+func TestAChannelThatComesAfterAnEdit(t *testing.T) {
+	path := newPath(t)
+	synctest.Test(t, func(t *testing.T) {
+		writeBefore(t, path, onePort(1))
+		watchFile(t, path, polled).expect(t, 1)
+		pass(time.Minute)
+		replace(t, path, onePort(2))
+		watchFile(t, path, polled).expect(t, 2)
+		pass(time.Minute)
+		write(t, path, blockStyle("8443")[:30])
+		late := watchFile(t, path, polled)
+		for i := range 12 {
+			at := time.Now().Add(time.Duration(i) * time.Second)
+			if err := os.Chtimes(path, at, at); err != nil {
+				t.Fatal(err)
+			}
+			pass(300 * time.Millisecond)
+		}
+		if len(late.states) != 1 {
+			t.Fatalf("%d states, want what others have", len(late.states))
+		}
+		late.expect(t, 2)
+	})
+}
