@@ -112,8 +112,8 @@ func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	}
 }
 
-// A tier that was emptied, and was then gone for an hour, has all calls with its first
-// connection.
+// A tier that was emptied, and was then gone for an hour, is half-open with its first
+// connection: it has all calls two intervals later.
 func TestAnEmptiedTierThatWasGone(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -123,6 +123,7 @@ func TestAnEmptiedTierThatWasGone(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Hour)
 		h.reconnect("a0")
+		h.calls(20 * time.Second)
 		if in, _ := h.calls(time.Second); in["b"] > 0 {
 			t.Errorf("calls %v, want all in the tier that is back", in)
 		}

@@ -1,6 +1,7 @@
 package outlierdetection
 
 import (
+	"context"
 	"testing"
 
 	"google.golang.org/grpc/balancer"
@@ -12,18 +13,16 @@ import (
 // BenchmarkCount is what it costs that a call is counted, beside what there is without:
 // alone, and from all cores at once on one endpoint. docs/a50.md has the figures.
 func BenchmarkCount(b *testing.B) {
-	s := &subConn{SubConn: &lbtest.SubConn{}, policy: &policy{}}
-	s.endpoint.Store(&endpoint{})
+	uncounted := benchmarked(nil)
 	c := lbconfig.NewOutlierDetection()
 	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
-	s.policy.rules.Store(rulesOf(c))
-	counted := s.PickResult()
-	s.policy.rules.Store(nil)
-	uncounted := s.PickResult()
-	s.policy.rules.Store(rulesOf(c))
+	counted := benchmarked(c)
 	info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
-	for name, result := range map[string]balancer.PickResult{"nothing": uncounted, "counted": counted} {
+	ctx := context.Background()
+	for name, s := range map[string]*subConn{"nothing": uncounted, "counted": counted} {
+		picker := s.Picker()
 		call := func() {
+			result, _ := picker.Pick(balancer.PickInfo{Ctx: ctx})
 			if result.Done != nil {
 				result.Done(info)
 			}
@@ -45,18 +44,28 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// Counting allocates nothing, whatever the answer: there is one function an endpoint.
-func TestCountingAllocatesNothing(t *testing.T) {
+// benchmarked returns a subchannel whose calls are counted, or not.
+func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	s := &subConn{SubConn: &lbtest.SubConn{}, policy: &policy{}}
-	s.endpoint.Store(&endpoint{})
+	if c != nil {
+		s.endpoint.Store(&endpoint{})
+		s.policy.rules.Store(rulesOf(c))
+	}
+	return s
+}
+
+// Counting allocates nothing, whatever the answer: there is one function an endpoint, until a
+// row of failures begins or ends.
+func TestCountingAllocatesNothing(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()
-	s.policy.rules.Store(rulesOf(c))
-	first := s.PickResult()
+	s := benchmarked(c)
+	picker := s.Picker()
+	first, _ := picker.Pick(balancer.PickInfo{Ctx: t.Context()})
 	answered := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
 	failed := ended(14, true, false)
 	if n := testing.AllocsPerRun(100, func() {
-		result := s.PickResult()
+		result, _ := picker.Pick(balancer.PickInfo{Ctx: t.Context()})
 		result.Done(answered)
 		result.Done(failed)
 		first.Done(answered)

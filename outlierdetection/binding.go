@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc/resolver"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
 // subConns are the subchannels of the child, and the endpoints that they are bound to.
@@ -32,8 +34,11 @@ func (p *policy) add(s *subConn) {
 	p.all[s] = struct{}{}
 	p.bindLocked(s)
 	p.mu.Unlock()
-	if s.endpoint.Load() != nil {
-		p.Event(func() { p.tell(s) })
+	if e := s.endpoint.Load(); e != nil {
+		p.Event(func() {
+			p.tell(s)
+			p.connectedTo(e)
+		})
 	}
 }
 
@@ -140,19 +145,28 @@ func (p *policy) tell(s *subConn) {
 	s.setEjected(e != nil && e.Told())
 }
 
-func (p *policy) isConnected(e *endpoint) bool {
+// connection returns what the connection of an endpoint is: the best of its subchannels'. It
+// is broken where that of each of its addresses is, since a child may try one after the other.
+func (p *policy) connection(e *endpoint) core.Connection {
+	var n [core.Absent + 1]int
 	for _, s := range p.of(e) {
-		if s.isUsable() {
-			return true
-		}
+		n[s.theConnection()]++
 	}
-	return false
+	switch {
+	case n[core.Connected] > 0:
+		return core.Connected
+	case n[core.Connecting] > 0 || n[core.Broken] > 0 && n[core.Broken] < len(e.Shell.addresses):
+		return core.Connecting
+	case n[core.Broken] > 0:
+		return core.Broken
+	}
+	return core.Absent
 }
 
-// connectedTo has the core hear whether an endpoint is connected, in an event.
+// connectedTo has the core hear what the connection of an endpoint is, in an event.
 func (p *policy) connectedTo(e *endpoint) {
 	if e != nil {
-		p.core.Connected(e, p.isConnected(e))
+		p.core.Connection(e, p.connection(e))
 		p.settle()
 	}
 }
@@ -171,11 +185,6 @@ func (p *policy) setRules(now *rules) {
 	}
 	p.mu.Unlock()
 	for _, s := range users {
-		s.mu.Lock()
-		user := s.user
-		s.mu.Unlock()
-		if user != nil {
-			user.PickResultChanged()
-		}
+		s.pickerChanged()
 	}
 }

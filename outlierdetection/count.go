@@ -24,7 +24,9 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 // rules say what a call that ends says about its endpoint.
 type rules struct {
 	failures codeSet
-	row      uint32 // failures in a row that eject; 0 for none
+	row      uint32        // failures in a row that eject; 0 for none
+	interval time.Duration // a call without a deadline that takes so long is answered
+	proof    bool          // endpoints have to prove themselves
 }
 
 // codeSet is a set of status codes, which are few.
@@ -55,7 +57,7 @@ func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	if !c.Ejects() {
 		return nil
 	}
-	r := &rules{failures: defaultFailures}
+	r := &rules{failures: defaultFailures, interval: time.Duration(c.Interval), proof: c.ReportEmptied}
 	if len(c.FailureCodes) > 0 {
 		r.failures = 0
 	}
@@ -90,39 +92,8 @@ func (r *rules) of(info balancer.DoneInfo) verdict {
 	switch {
 	case r.failures.has(code) && (info.BytesReceived || certain.has(code)):
 		return failure
-	case !info.BytesReceived || code == codes.Canceled:
+	case !info.BytesReceived:
 		return nothing // the client's own fault, or its change of mind
 	}
 	return success
-}
-
-// count counts a call that has ended. It is the Done of all picks of the subchannel.
-func (s *subConn) count(info balancer.DoneInfo) {
-	r, e := s.policy.rules.Load(), s.endpoint.Load()
-	if r == nil || e == nil {
-		return
-	}
-	counter := &e.Shell.counter
-	switch r.of(info) {
-	case success:
-		counter.successes.Add(1)
-		if counter.row.Load() != 0 { // stored only then: all cores would wait for one another
-			counter.row.Store(0)
-		}
-	case failure:
-		counter.failures.Add(1)
-		counter.code.Store(uint32(status.Code(info.Err)))
-		// More than r.row there are where an update has just asked for fewer. Of several
-		// calls that end at once, the last ends the row.
-		if r.row == 0 {
-			return
-		}
-		if row := counter.row.Add(1); row >= r.row && counter.row.CompareAndSwap(row, 0) {
-			s.policy.Event(func() {
-				s.policy.core.Failed(e, time.Now())
-				s.policy.settle()
-			})
-		}
-	case nothing:
-	}
 }

@@ -39,7 +39,7 @@ func TestWhatCounts(t *testing.T) {
 		{"a connection that is lost", ended(codes.Unavailable, true, false), failure},
 		{"lost data", ended(codes.DataLoss, true, false), failure},
 		{"a client that cancels", ended(codes.Canceled, true, false), nothing},
-		{"a client that cancels a stream", ended(codes.Canceled, true, true), nothing},
+		{"a client that cancels a stream that has had an answer", ended(codes.Canceled, true, true), success},
 		{"a pick on a transport that was just lost", balancer.DoneInfo{}, nothing},
 		{"no answer, and no error either", ended(codes.OK, true, false), nothing},
 		{"a code that there is not", ended(99, true, true), success},
@@ -84,7 +84,7 @@ func TestWhatSaysNothingIsNotCounted(t *testing.T) {
 			h.end("a", balancer.DoneInfo{})
 			h.end("a", ended(codes.Internal, true, false))
 			h.end("a", ended(codes.Unavailable, false, false))
-			h.end("a", ended(codes.Canceled, true, true))
+			h.end("a", ended(codes.Canceled, true, false))
 		}
 		h.wantHeard()
 		for i := range 5 {

@@ -19,9 +19,11 @@ type key = identity.Key
 // counted is what the shell keeps with an endpoint.
 type counted struct {
 	counter
-	name      string             // its first address
-	addresses []resolver.Address // that subchannels are made of
-	subConns  []*subConn         // to one of them, guarded by the policy's subConns.mu
+	period    atomic.Pointer[period] // in which its calls begin
+	unproven  atomic.Bool            // its pickers say so
+	name      string                 // its first address
+	addresses []resolver.Address     // that subchannels are made of
+	subConns  []*subConn             // to one of them, guarded by the policy's subConns.mu
 }
 
 // counter counts the calls of an endpoint as they end. A50 has two buckets that are
@@ -30,6 +32,7 @@ type counted struct {
 type counter struct {
 	successes, failures atomic.Uint64
 	row                 atomic.Uint32 // failures since the last success
+	since               atomic.Uint64 // the period that began with the first of them
 	code                atomic.Uint32 // of the last failure, 0 where none is known
 }
 

@@ -1,7 +1,6 @@
 package outlierdetection
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,10 +10,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/status"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
@@ -117,6 +114,9 @@ type harness struct {
 	builder *recordingBuilder
 	tier    shell.Condition
 	lost    map[string]bool // endpoints that a scenario has disconnected
+
+	calls    map[string][]func(balancer.DoneInfo) // under way
+	unproven map[*endpoint]bool
 }
 
 var recordings int
@@ -126,7 +126,7 @@ func newHarness(t *testing.T, random func() uint32) *harness {
 	builder := &recordingBuilder{name: fmt.Sprintf("outlier_recording_%d", recordings)}
 	balancer.Register(builder)
 	cc := &lbtest.ClientConn{}
-	h := &harness{t: t, cc: cc, builder: builder, lost: map[string]bool{}, policy: spec(random).Builder("od").Build(cc, balancer.BuildOptions{})}
+	h := &harness{t: t, cc: cc, builder: builder, lost: map[string]bool{}, calls: map[string][]func(balancer.DoneInfo){}, unproven: map[*endpoint]bool{}, policy: spec(random).Builder("od").Build(cc, balancer.BuildOptions{})}
 	cc.OnUpdate(h.published)
 	t.Cleanup(h.policy.Close)
 	return h
@@ -185,38 +185,17 @@ func (h *harness) ready(sc *lbtest.SubConn) {
 	synctest.Wait()
 }
 
-// Call has a call picked, and ends it.
-func (h *harness) Call(endpoint string, ok bool) {
-	h.t.Helper()
-	info := balancer.DoneInfo{BytesSent: true, BytesReceived: true}
-	if !ok {
-		info.Err = status.Error(codes.Unavailable, "down")
-	}
-	h.end(endpoint, info)
-}
-
-func (h *harness) end(endpoint string, info balancer.DoneInfo) {
-	h.t.Helper()
-	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.WithValue(context.Background(), wanted{}, endpoint)})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if _, ours := result.SubConn.(*lbtest.SubConn); !ours {
-		h.t.Fatalf("picked a %T, which gRPC does not know", result.SubConn)
-	}
-	if result.Done != nil {
-		result.Done(info)
-	}
-	synctest.Wait()
-}
-
-func (h *harness) Connect(endpoint string, connected bool) {
+func (h *harness) Connect(endpoint, how string) {
 	sc := h.cc.SubConn(endpoint)
-	h.lost[endpoint] = !connected
-	if connected {
+	h.lost[endpoint] = how != "connect"
+	switch how {
+	case "connect":
 		h.ready(sc)
-	} else {
+	case "disconnect":
 		sc.Report(connectivity.Idle, nil)
+	case "refuse":
+		sc.Report(connectivity.Connecting, nil)
+		sc.Report(connectivity.TransientFailure, errors.New("refused"))
 	}
 	synctest.Wait()
 }
@@ -228,11 +207,31 @@ func (h *harness) Advance(d time.Duration) {
 
 func (h *harness) Take() []string {
 	r := h.builder.built[0]
+	var proofs []string
+	for _, conn := range r.conns {
+		p := conn.(*subConn).policy
+		p.Event(func() { proofs = h.proofs(p) }) // which nobody else reads
+		break
+	}
+	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	heard := r.heard
 	r.heard = nil
-	return heard
+	return append(heard, proofs...)
+}
+
+// proofs returns which endpoints are unproven or proven since it was last called.
+func (h *harness) proofs(p *policy) (lines []string) {
+	for _, e := range p.core.Endpoints() {
+		if e.Unproven() != h.unproven[e] {
+			h.unproven[e] = e.Unproven()
+			if !e.Ejected() {
+				lines = append(lines, outlierscenario.Unproven(e.Shell.name, e.Unproven()))
+			}
+		}
+	}
+	return lines
 }
 
 // wantHeard checks what the child and the parent heard since the last call.

@@ -21,9 +21,7 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	}
 	if s, ok := result.SubConn.(*subConn); ok {
 		result.SubConn = s.SubConn
-		if p.policy.rules.Load() != nil {
-			result.Done = both(s.counting(), result.Done)
-		}
+		s.countIn(&result, info)
 	}
 	return result, nil
 }
@@ -34,6 +32,40 @@ func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 // Failure returns what the child's picker fails with; see shell.FailureOf.
 func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
+// counting is the picker of a subchannel whose calls are counted.
+type counting struct {
+	subConn  *subConn
+	above    balancer.Picker // of a policy above that counts them, too; nil for none
+	unproven bool
+}
+
+// Pick picks the subchannel.
+func (c *counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	result := balancer.PickResult{SubConn: c.subConn.SubConn}
+	if c.above != nil {
+		var err error
+		if result, err = c.above.Pick(info); err != nil {
+			return result, err
+		}
+	}
+	c.subConn.countIn(&result, info)
+	return result, nil
+}
+
+// Tier says whether the endpoint is unproven; see shell.TierOf.
+func (c *counting) Tier() shell.Tier {
+	if c.unproven {
+		return shell.Tier{UnprovenPart: 1}
+	}
+	return shell.TierOf(c.above)
+}
+
+// fixed is the picker of a subchannel whose calls are not counted.
+type fixed struct{ result balancer.PickResult }
+
+// Pick picks the subchannel.
+func (f *fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) { return f.result, nil }
+
 // reporting is a picker that says something of its tier.
 type reporting struct {
 	balancer.Picker
@@ -43,7 +75,8 @@ type reporting struct {
 // Tier is described at shell.TierOf.
 func (r *reporting) Tier() shell.Tier {
 	tier := r.tier
-	tier.ReadyPart = shell.TierOf(r.Picker).ReadyPart
+	below := shell.TierOf(r.Picker)
+	tier.ReadyPart, tier.UnprovenPart = below.ReadyPart, below.UnprovenPart
 	return tier
 }
 

@@ -22,13 +22,14 @@ import (
 // policy is the core in its shell.
 type policy struct {
 	*shell.Shell
-	child *shell.Child
-	state balancer.State // that the child counts as
-	core  *core.Core[counted]
-	phase core.Phase        // as last published
-	codes string            // that the calls failed with which emptied the tier
-	known map[key]*endpoint // nil while nothing is counted
-	place hierarchy.Place   // for metrics
+	child  *shell.Child
+	state  balancer.State // that the child counts as
+	core   *core.Core[counted]
+	phase  core.Phase        // as last published
+	doubts bool              // some endpoint is unproven
+	codes  string            // that the calls failed with which emptied the tier
+	known  map[key]*endpoint // nil while nothing is counted
+	place  hierarchy.Place   // for metrics
 
 	subConns // of the child
 }
@@ -46,6 +47,10 @@ func newPolicy(s *shell.Shell, random func() uint32) *policy {
 
 func (p *policy) reported(_ *shell.Child, state balancer.State) {
 	p.state = state
+	if state.ConnectivityState == connectivity.TransientFailure {
+		p.core.NoneConnects()
+		p.settle()
+	}
 	p.Publish()
 }
 
@@ -67,7 +72,9 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.setRules(rulesOf(c))
 	p.bind(list)
 	for _, e := range list {
-		p.core.Connected(e, p.isConnected(e))
+		if now := p.connection(e); now != core.Absent { // the child is to connect to what is new
+			p.core.Connection(e, now)
+		}
 	}
 	p.settle()
 	p.startTimer()
@@ -94,29 +101,43 @@ func (p *policy) startTimer() {
 func (p *policy) sweep() {
 	for _, e := range p.core.Endpoints() {
 		e.Successes, e.Failures = e.Shell.swap()
+		e.Answers, e.Refusals = 0, 0
+		if b := e.Shell.period.Load(); b != nil && b.proof != nil {
+			e.Answers, e.Refusals = b.proof.answers.Swap(0), b.proof.refusals.Swap(0)
+		}
+		e.Unavailable = e.Shell.unavailable()
 		if e.Ejected() {
 			e.Shell.row.Store(0) // calls from before the ejection are not to count after it
 		}
 	}
 	p.core.Sweep(time.Now())
-	if p.core.Phase() == core.HalfOpen && p.state.ConnectivityState == connectivity.Ready {
-		p.Publish() // a new picker, whose first call goes to the tier that is tried
-	}
 	p.settle()
 	p.startTimer()
 }
 
 // settle carries out what the core has decided.
 func (p *policy) settle() {
-	changes, ejections := p.core.Take()
-	for _, e := range ejections {
+	outcome := p.core.Take()
+	for _, e := range outcome.Ejections {
 		shell.Logger.Infof("outlier_detection: endpoint %s is ejected by %v", e.Endpoint.Shell.name, e.By)
 		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, p.Options.Target.String(), p.place.Priority, e.By.String(), p.place.Service)
 	}
-	for _, c := range changes {
+	for _, e := range outcome.Doubts {
+		p.renew(e)
+		if e.Shell.unproven.Swap(e.Unproven()) != e.Unproven() {
+			for _, s := range p.of(e) {
+				s.pickerChanged()
+			}
+		}
+	}
+	for _, c := range outcome.Changes {
 		for _, s := range p.of(c.Endpoint) {
 			s.setEjected(c.Ejected)
 		}
+	}
+	if doubts := p.core.Unproven() > 0; doubts != p.doubts {
+		p.doubts = doubts
+		p.Publish()
 	}
 	if phase := p.core.Phase(); phase != p.phase {
 		shell.Logger.Warningf("outlier_detection: %s: the endpoints are %v", p.Options.Target.String(), phase)
@@ -155,8 +176,12 @@ func (p *policy) State() balancer.State {
 	if p.strangers.Load() > 0 {
 		state.Picker = &picker{state.Picker, p}
 	}
-	if p.phase != core.Usable {
-		state.Picker = &reporting{state.Picker, shell.Tier{Condition: conditions[p.phase], Interval: p.core.Interval(), Failures: p.codes}}
+	if p.phase != core.Usable || p.doubts {
+		tier := shell.Tier{Condition: conditions[p.phase], Interval: p.core.Interval()}
+		if p.phase != core.Usable {
+			tier.Failures = p.codes
+		}
+		state.Picker = &reporting{state.Picker, tier}
 	}
 	return state
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
@@ -49,13 +50,12 @@ type subConn struct {
 	policy           *policy
 	changed          func(balancer.SubConnState)
 	endpoint         atomic.Pointer[endpoint] // nil for none
-	done             atomic.Pointer[func(balancer.DoneInfo)]
 
 	mu        sync.Mutex
 	addresses []resolver.Address
 	state     connectivity.State
 	run       int                         // how often the state has changed
-	healthy   bool                        // in this run
+	healthy   connectivity.State          // in this run, IDLE before it is known
 	listener  func(balancer.SubConnState) // of health, in this run
 	user      shell.CountedUser
 	shut      bool
@@ -91,26 +91,37 @@ func (s *subConn) Picked(user shell.CountedUser) {
 	}
 }
 
-// PickResult is described at shell.Counted.
-func (s *subConn) PickResult() balancer.PickResult {
-	result := balancer.PickResult{SubConn: s.SubConn}
-	if above, ok := s.SubConn.(shell.Counted); ok {
-		result = above.PickResult()
+// Picker is described at shell.Counted.
+func (s *subConn) Picker() balancer.Picker {
+	var above balancer.Picker
+	if counted, ok := s.SubConn.(shell.Counted); ok {
+		above = counted.Picker()
 	}
-	if s.policy.rules.Load() != nil {
-		result.Done = both(s.counting(), result.Done)
+	switch {
+	case s.policy.rules.Load() != nil:
+		e := s.endpoint.Load()
+		return &counting{s, above, e != nil && e.Shell.unproven.Load()}
+	case above != nil:
+		return above
 	}
-	return result
+	return &fixed{balancer.PickResult{SubConn: s.SubConn}}
 }
 
-// counting returns the function that counts calls to the endpoint, which is made once.
-func (s *subConn) counting() func(balancer.DoneInfo) {
-	if done := s.done.Load(); done != nil {
-		return *done
+// countIn has a call counted that was given to the subchannel.
+func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
+	if e := s.endpoint.Load(); e != nil && s.policy.rules.Load() != nil {
+		result.Done = both(s.policy.done(info.Ctx, e), result.Done)
 	}
-	done := s.count
-	s.done.CompareAndSwap(nil, &done)
-	return *s.done.Load()
+}
+
+// pickerChanged has the child's pickers of the subchannel made anew.
+func (s *subConn) pickerChanged() {
+	s.mu.Lock()
+	user := s.user
+	s.mu.Unlock()
+	if user != nil {
+		user.PickerChanged()
+	}
 }
 
 func both(first, then func(balancer.DoneInfo)) func(balancer.DoneInfo) {
@@ -151,12 +162,12 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
 	s.mu.Lock()
-	before := s.usable()
-	s.state, s.listener, s.healthy = state.ConnectivityState, nil, false
+	before := s.connection()
+	s.state, s.listener, s.healthy = state.ConnectivityState, nil, connectivity.Idle
 	s.run++
-	changed := s.usable() != before
+	changed := s.connection() != before
 	s.mu.Unlock()
-	s.noteUsable(changed)
+	s.noteConnection(changed)
 	if s.changed != nil {
 		s.changed(state)
 	}
@@ -193,7 +204,7 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 	if listener == nil || run != of {
 		return
 	}
-	s.noteUsable(s.setHealthy(state.ConnectivityState == connectivity.Ready))
+	s.noteConnection(s.setHealthy(state.ConnectivityState))
 	s.health, s.healthRun = state, run
 	if !s.ejected {
 		listener(state)
@@ -224,32 +235,41 @@ func (s *subConn) setEjected(now bool) {
 	}
 }
 
-// setHealthy returns whether the subchannel is now usable, or is not any more.
-func (s *subConn) setHealthy(healthy bool) (changed bool) {
+// setHealthy returns whether the connection is now another.
+func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.usable()
+	before := s.connection()
 	s.healthy = healthy
-	return s.usable() != before
+	return s.connection() != before
 }
 
-// noteUsable has the core hear of a change.
-func (s *subConn) noteUsable(changed bool) {
+// noteConnection has the core hear of a change.
+func (s *subConn) noteConnection(changed bool) {
 	if changed && s.policy.rules.Load() != nil {
 		s.policy.Event(func() { s.policy.connectedTo(s.endpoint.Load()) })
 	}
 }
 
-// usable says whether the child would use the subchannel if its endpoint is not ejected: it
-// is connected and, where the child listens to that, healthy. The lock is held.
-func (s *subConn) usable() bool {
-	return s.state == connectivity.Ready && (s.healthy || !s.policy.listens.Load())
+// connection is what the subchannel is for its endpoint. It is connected if the child would
+// use it where the endpoint is not ejected: where the child listens to that, it is healthy,
+// too. The lock is held.
+func (s *subConn) connection() core.Connection {
+	switch {
+	case s.shut:
+		return core.Absent
+	case s.state == connectivity.Ready && (s.healthy == connectivity.Ready || !s.policy.listens.Load()):
+		return core.Connected
+	case s.state == connectivity.TransientFailure, s.state == connectivity.Ready && s.healthy == connectivity.TransientFailure:
+		return core.Broken
+	}
+	return core.Connecting
 }
 
-func (s *subConn) isUsable() bool {
+func (s *subConn) theConnection() core.Connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.usable() && !s.shut
+	return s.connection()
 }
 
 // address returns the address that the subchannel is for. One with several is nobody's.

@@ -77,8 +77,8 @@ func TestHealthThatComesTooLate(t *testing.T) {
 		a := h.builder.built[0].conns["a"].(*subConn)
 		late := balancer.SubConnState{ConnectivityState: connectivity.TransientFailure}
 		before := a.run
-		h.Connect("a", false)
-		h.Connect("a", true)
+		h.Connect("a", "disconnect")
+		h.Connect("a", "connect")
 		a.healthChanged(before, late)
 		h.wantHeard()
 		a.RegisterHealthListener(nil)
@@ -95,7 +95,7 @@ func TestHealthThatComesTooLate(t *testing.T) {
 // user is a child's picker that knows how to count.
 type user struct{}
 
-func (user) PickResultChanged() {}
+func (user) PickerChanged() {}
 
 // A subchannel whose user knows how to count is no stranger, from then on and only once.
 func TestStrangers(t *testing.T) {

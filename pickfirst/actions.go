@@ -59,16 +59,18 @@ func (p *policy) publish(a core.Action) {
 // publishReady publishes a picker of the subchannel.
 func (p *policy) publishReady(s *subchannel) {
 	p.picked = s
-	picker := &readyPicker{balancer.PickResult{SubConn: s.conn}}
+	var picker balancer.Picker
 	if counted, ok := s.conn.(shell.Counted); ok {
-		picker.result = counted.PickResult()
+		picker = counted.Picker()
+	} else {
+		picker = &readyPicker{balancer.PickResult{SubConn: s.conn}}
 	}
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
 
-// PickResultChanged has a picker of the subchannel made anew, if one is in use; see
+// PickerChanged has a picker of the subchannel made anew, if one is in use; see
 // shell.Counted.
-func (s *subchannel) PickResultChanged() {
+func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
 		if p.picked == s && s.index != gone && !p.closed {

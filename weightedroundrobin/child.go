@@ -61,6 +61,7 @@ func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	var now time.Time // is asked for only where it is used
 	if state.ConnectivityState == connectivity.Ready {
 		now = time.Now()
+		c.Shell.parent.core.Unproven(c, shell.TierOf(state.Picker).UnprovenPart > 0)
 	}
 	if c.Shell.parent.core.Reported(c, states[state.ConnectivityState], now) {
 		c.Shell.Connect()

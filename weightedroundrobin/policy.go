@@ -189,7 +189,7 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 		pickers[0] = &weighted.Counting{Picker: pickers[0]}
 	}
 	picker := weighted.New(pickers, weights, places)
-	picker.SetReadyPart(p.core.ReadyPart())
+	picker.SetParts(p.core.Parts())
 	if p.recording {
 		p.scheduled.Use(picker, children)
 	}

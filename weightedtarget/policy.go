@@ -130,7 +130,7 @@ func (p *policy) State() balancer.State {
 	}
 	picker := p.pickerOf(names)
 	if all == core.Ready {
-		picker.SetReadyPart(p.readyPart(names))
+		picker.SetParts(p.parts(names))
 		p.picker = picker // only what calls get counts for a child's place
 		if p.watched {
 			p.scheduled.Use(picker, names)
@@ -139,20 +139,22 @@ func (p *policy) State() balancer.State {
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
 }
 
-// readyPart returns which part of the weight is READY, of that of all targets which are
-// READY or have failed: that of the READY ones, as far as they are. One that is connecting
-// counts neither way, as an endpoint of weighted_round_robin does.
-func (p *policy) readyPart(ready []string) float64 {
-	part, all := 0.0, 0.0
+// parts returns which part of the weight is READY, and which is READY and unproven, of that
+// of all targets which are READY or have failed: those of the READY ones, as far as they are.
+// One that is connecting counts neither way, as an endpoint of weighted_round_robin does.
+func (p *policy) parts(names []string) (ready, unproven float64) {
+	all := 0.0
 	for _, name := range p.core.In(core.TransientFailure) {
 		all += float64(p.children[name].weight)
 	}
-	for _, name := range ready {
+	for _, name := range names {
 		c := p.children[name]
+		tier := shell.TierOf(c.counts.Picker)
 		all += float64(c.weight)
-		part += float64(c.weight) * shell.TierOf(c.counts.Picker).ReadyPart
+		ready += float64(c.weight) * tier.ReadyPart
+		unproven += float64(c.weight) * tier.UnprovenPart
 	}
-	return part / all
+	return ready / all, unproven / all
 }
 
 // pickerOf returns a picker of the children of the given names.

@@ -50,7 +50,11 @@ func TierOf(picker balancer.Picker) Tier {
 	case interface{ Tier() Tier }:
 		return p.Tier()
 	case interface{ ReadyPart() float64 }:
-		return Tier{ReadyPart: p.ReadyPart()}
+		tier := Tier{ReadyPart: p.ReadyPart()}
+		if p, ok := picker.(interface{ UnprovenPart() float64 }); ok {
+			tier.UnprovenPart = p.UnprovenPart()
+		}
+		return tier
 	}
 	return Tier{ReadyPart: 1}
 }

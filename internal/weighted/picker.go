@@ -18,14 +18,19 @@ type Picker struct {
 	before    uint64      // with one child: PicksOf it when this picker was made
 	picked    atomic.Bool // with one child: whether it was picked
 	readyPart float64     // the part of the weight that is there
+	unproven  float64     // and the part that is unproven
 }
 
 // ReadyPart returns the part of the weight that is there to be picked, of what is
 // READY or has failed; see shell.TierOf.
 func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
-// SetReadyPart sets what ReadyPart returns, which is 1 otherwise, before the first pick.
-func (p *Picker) SetReadyPart(part float64) { p.readyPart = part }
+// UnprovenPart returns the part of that weight that is unproven; see shell.TierOf.
+func (p *Picker) UnprovenPart() float64 { return p.unproven }
+
+// SetParts sets what ReadyPart and UnprovenPart return, which are 1 and 0 otherwise, before
+// the first pick.
+func (p *Picker) SetParts(ready, unproven float64) { p.readyPart, p.unproven = ready, unproven }
 
 // New returns a picker of the children with these pickers, weights and places, at least
 // one. It keeps pickers and places. One child needs no scheduler.

@@ -10,10 +10,7 @@
 // emptied; see Phase. docs/a50.md lists both with their reasons.
 package outlierdetection
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Config is what the core needs to know of the policy's configuration (A50, "LB Policy
 // Config"). Nil pointers are algorithms that are not run.
@@ -28,7 +25,8 @@ type Config struct {
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection
 
 	// ReportEmptied makes the policy tell its children of no ejection once nothing is
-	// left, and report that instead; see Phase.
+	// left, and report that instead; see Phase. Only with it does an endpoint have to
+	// prove itself; see Unproven.
 	ReportEmptied bool
 }
 
@@ -66,13 +64,25 @@ type Endpoint[T any] struct {
 	// Successes and Failures are A50's inactive bucket: what the shell has counted
 	// since the last Sweep. It sets them before the next one.
 	Successes, Failures uint64
+	// Answers and Refusals are how many of these calls began in the Epoch, where the
+	// endpoint is Doubted.
+	Answers, Refusals uint64
+	// Unavailable says that the last failure was one as when a connection is lost. The
+	// shell sets it before Failed and Sweep.
+	Unavailable bool
 
-	present    bool      // it is in the policy's list
-	connected  bool      // it could have calls
+	present    bool // it is in the policy's list
+	index      int  // there
+	connection Connection
 	ejected    bool      // A50's ejection timestamp is not null
 	ejectedAt  time.Time // that timestamp
 	by         Algorithm // what ejected it
+	ended      bool      // the calls for which it was ejected ended so that their connection may have
+	lost       bool      // and it has
 	multiplier int64     // of the ejection time
+	unproven   bool      // see Unproven
+	doubt      int       // its place in Core.doubted, from 1 on
+	epoch      uint64    // see Epoch
 	told       bool      // Change said that it is ejected
 }
 
@@ -104,7 +114,16 @@ func (a Algorithm) String() string {
 	return [...]string{"none", "success_rate", "failure_percentage", "consecutive_failures"}[a]
 }
 
-// Change is what one event changed for an endpoint.
+// Outcome is what events changed, in order.
+type Outcome[T any] struct {
+	Changes   []Change[T]
+	Ejections []Ejection[T]
+	// Doubts are endpoints whose Epoch, or whether they are Doubted or Unproven, may have
+	// changed.
+	Doubts []*Endpoint[T]
+}
+
+// Change is what the children are to see of an endpoint.
 type Change[T any] struct {
 	Endpoint *Endpoint[T]
 	// Ejected is whether the children are to see it as ejected from now on.
@@ -122,17 +141,24 @@ type Core[T any] struct {
 	config    Config
 	random    func() uint32
 	endpoints []*Endpoint[T] // in the order of the list
-	ejected   int            // how many of them are
-	connected int            // how many of them are
-	left      int            // how many are connected and not ejected
-	dirty     bool           // settle is to look at each of them
+	doubted   []*Endpoint[T] // those that are ejected or unproven, in any order
+	counts    counts
 	tells     bool           // the children are told of ejections
-	reached   bool           // some endpoint has been connected since the last Sweep
+	touched   []*Endpoint[T] // of which the children may have to be told
 	started   time.Time      // the timer start timestamp, zero for unset
 	phase     Phase
+	outcome   Outcome[T]
+	looked    int // how many endpoints settle has looked at
+}
 
-	changes   []Change[T] // of the event being handled
-	ejections []Ejection[T]
+// counts is how many endpoints of the list are what.
+type counts struct {
+	ejected    int
+	unproven   int
+	connecting int
+	connected  int
+	lost       int // connected, and ejected by calls that ended with their connection
+	sound      int // neither ejected nor unproven, and connected or connecting
 }
 
 // New returns a core without endpoints. random returns random integers in [0, 100).
@@ -152,8 +178,8 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	for _, e := range c.endpoints {
 		e.present = false
 	}
-	for _, e := range endpoints {
-		e.present = true
+	for i, e := range endpoints {
+		e.present, e.index = true, i
 	}
 	// A map entry that is removed is ejected no more, nor does it count as such.
 	for _, e := range c.endpoints {
@@ -161,10 +187,11 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 			c.forget(e)
 		}
 	}
-	c.endpoints, c.dirty = endpoints, true
-	c.connected, c.left = 0, 0
+	c.endpoints, c.counts, c.doubted = endpoints, counts{}, nil
 	for _, e := range endpoints {
-		c.countConnected(e, 1)
+		e.doubt = 0
+		c.count(e, 1)
+		c.list(e)
 	}
 	switch {
 	case config.NoOp():
@@ -175,13 +202,18 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	case c.started.IsZero():
 		c.started, reset = now, true
 	}
+	if !config.ReportEmptied {
+		for _, e := range endpoints {
+			c.set(e, e.ejected, false)
+		}
+	}
 	c.settle()
 	return reset
 }
 
 // forget un-ejects an endpoint and forgets how often it was ejected.
 func (c *Core[T]) forget(e *Endpoint[T]) {
-	c.uneject(e)
+	c.set(e, false, false)
 	e.multiplier = 0
 }
 
@@ -205,88 +237,48 @@ func (c *Core[T]) Sweep(now time.Time) {
 	if c.config.FailurePercentageEjection != nil {
 		c.failurePercentage(c.config.FailurePercentageEjection)
 	}
-	if c.phase != Usable {
-		c.judge(now)
-	}
-	byTime := c.phase == Usable || !c.reached
+	byTime := c.phase == Usable || c.judge(now)
 	for _, e := range c.endpoints {
 		switch {
-		case !e.ejected && e.multiplier > 0:
+		case !e.ejected && !e.unproven && e.multiplier > 0:
 			e.multiplier--
 		case e.ejected && byTime && now.After(c.EjectedUntil(e)):
-			c.uneject(e)
+			c.set(e, false, c.config.ReportEmptied)
 		}
 	}
-	c.reached = c.connected > 0
 	c.settle()
 }
 
-// ejectionTime returns min(base_ejection_time * multiplier, max(base_ejection_time,
-// max_ejection_time)).
-func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
-	base := c.config.BaseEjectionTime
-	longest := max(base, c.config.MaxEjectionTime)
-	if base > 0 && e.multiplier > int64(math.MaxInt64/base) {
-		return longest
-	}
-	return min(base*time.Duration(e.multiplier), longest)
-}
-
-// EjectedUntil returns when the time of an ejected endpoint is over: the first Sweep after
-// it brings it back, unless its tier is emptied and was connected to meanwhile.
-func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
-	return e.ejectedAt.Add(c.ejectionTime(e))
-}
-
-// eject ejects an endpoint, by chance where its algorithm is not to be enforced always
-// (A50, "Ejection and Un-ejection").
-func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uint32, by Algorithm) {
-	if c.random() >= enforcementPercentage {
+// count counts an endpoint in, by 1, or out again, by -1.
+func (c *Core[T]) count(e *Endpoint[T], by int) {
+	if !e.present {
 		return
 	}
-	c.setEjected(e, true)
-	e.ejectedAt, e.by = now, by
-	e.multiplier++
-	c.ejections = append(c.ejections, Ejection[T]{e, by})
-}
-
-func (c *Core[T]) uneject(e *Endpoint[T]) {
 	if e.ejected {
-		c.setEjected(e, false)
+		c.counts.ejected += by
 	}
-}
-
-func (c *Core[T]) setEjected(e *Endpoint[T], ejected bool) {
-	c.countConnected(e, -1)
-	e.ejected, c.dirty = ejected, true
-	c.countConnected(e, 1)
-	if ejected {
-		c.ejected++
-	} else {
-		c.ejected--
+	if e.unproven {
+		c.counts.unproven += by
 	}
-}
-
-// countConnected counts an endpoint in, by 1, or out again, by -1.
-func (c *Core[T]) countConnected(e *Endpoint[T], by int) {
-	if e.present && e.connected {
-		c.reached = true
-		c.connected += by
-		if !e.ejected {
-			c.left += by
+	switch e.connection {
+	case Connecting:
+		c.counts.connecting += by
+	case Connected:
+		c.counts.connected += by
+		if e.ejected && e.lost {
+			c.counts.lost += by
 		}
+	case Broken, Absent:
+		return
+	}
+	if !e.ejected && !e.unproven {
+		c.counts.sound += by
 	}
 }
 
-// full returns whether no other endpoint may be ejected: "the maximum % of an address
-// list that can be ejected", of which one may always be.
-func (c *Core[T]) full() bool {
-	return c.ejected > 0 && uint64(c.ejected+1)*100 > uint64(c.config.MaxEjectionPercent)*uint64(len(c.endpoints))
-}
-
-// Take returns what the events since the last call changed, in order.
-func (c *Core[T]) Take() (changes []Change[T], ejections []Ejection[T]) {
-	changes, ejections = c.changes, c.ejections
-	c.changes, c.ejections = nil, nil
-	return changes, ejections
+// Take returns what the events since the last call changed.
+func (c *Core[T]) Take() Outcome[T] {
+	outcome := c.outcome
+	c.outcome = Outcome[T]{}
+	return outcome
 }

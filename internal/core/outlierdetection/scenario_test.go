@@ -1,7 +1,6 @@
 package outlierdetection_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -20,16 +19,33 @@ type alone struct {
 	now    time.Time
 	phase  core.Phase
 	lines  []string
+
+	unproven map[*core.Endpoint[counted]]bool
 }
 
-// counted is what is counted of an endpoint: A50's active bucket, and failures in a row.
+// counted is what is counted of an endpoint: A50's active bucket, failures in a row, and
+// what proves it.
 type counted struct {
 	name                     string
 	successes, failures, row uint64
+	answers, refusals        uint64
+	began                    int // how many calls have begun
+	rowBegan                 int // of these when the row's first call failed
+	unavailable              bool
+	calls                    []*call // under way, the oldest first
+}
+
+// call is one that is under way.
+type call struct {
+	number   int
+	epoch    uint64
+	doubted  bool      // the endpoint was when it began
+	counts   time.Time // when it counts as an answer, zero for never
+	endpoint *core.Endpoint[counted]
 }
 
 func newAlone(random func() uint32) *alone {
-	return &alone{core: core.New[counted](random), known: map[string]*core.Endpoint[counted]{}, now: time.Unix(1000, 0)}
+	return &alone{core: core.New[counted](random), known: map[string]*core.Endpoint[counted]{}, now: time.Unix(1000, 0), unproven: map[*core.Endpoint[counted]]bool{}}
 }
 
 func (a *alone) Update(config core.Config, endpoints []string) {
@@ -49,41 +65,77 @@ func (a *alone) Update(config core.Config, endpoints []string) {
 	a.known = known
 	if a.core.Update(config, list, a.now) {
 		for _, e := range list {
-			e.Shell = counted{name: e.Shell.name}
+			e.Shell = counted{name: e.Shell.name, calls: e.Shell.calls, began: e.Shell.began}
 		}
 	}
-	for _, e := range fresh {
-		a.core.Connected(e, true)
-	}
 	a.settle()
+	for _, e := range fresh {
+		a.Connect(e.Shell.name, "connect")
+	}
 	a.Advance(0) // the timer may be late already
 }
 
-func (a *alone) Call(endpoint string, ok bool) {
+func (a *alone) Begin(endpoint string, deadline bool) {
 	e := a.known[endpoint]
-	if a.config.NoOp() {
+	e.Shell.began++
+	c := &call{number: e.Shell.began, epoch: e.Epoch(), doubted: e.Doubted() && a.config.ReportEmptied, endpoint: e}
+	if c.doubted && !deadline {
+		c.counts = a.now.Add(a.config.Interval)
+	}
+	e.Shell.calls = append(e.Shell.calls, c)
+}
+
+func (a *alone) End(endpoint, how string) {
+	e := a.known[endpoint]
+	s := &e.Shell
+	c := s.calls[0]
+	s.calls = s.calls[1:]
+	if a.config.NoOp() || how == "dropped" {
 		return
 	}
-	if ok {
-		e.Shell.successes++
-		e.Shell.row = 0
+	if how == "ok" || how == "cancelled" {
+		s.successes++
+		if c.number > s.rowBegan {
+			s.row = 0
+		}
+		a.answered(c)
 		return
 	}
-	e.Shell.failures++
-	e.Shell.row++
-	if c := a.config.ConsecutiveFailuresEjection; c != nil && e.Shell.row >= uint64(c.Failures) {
-		e.Shell.row = 0
+	s.failures++
+	s.unavailable = how == "lost"
+	if a.current(c) {
+		s.refusals++
+	}
+	if s.row++; s.row == 1 {
+		s.rowBegan = s.began
+	}
+	if config := a.config.ConsecutiveFailuresEjection; config != nil && s.row >= uint64(config.Failures) {
+		s.row = 0
+		e.Unavailable = s.unavailable
 		a.core.Failed(e, a.now)
 		a.settle()
 	}
 }
 
-func (a *alone) Connect(endpoint string, connected bool) {
+// current returns whether a call says whether its endpoint is well.
+func (a *alone) current(c *call) bool {
+	return c.doubted && c.epoch == c.endpoint.Epoch() && a.known[c.endpoint.Shell.name] == c.endpoint
+}
+
+func (a *alone) answered(c *call) {
+	if a.current(c) {
+		c.endpoint.Shell.answers++
+		a.core.Answered(c.endpoint)
+		a.settle()
+	}
+}
+
+func (a *alone) Connect(endpoint, how string) {
 	e := a.known[endpoint]
-	if connected && e.Told() {
+	if how == "connect" && e.Told() && !e.IsConnected() {
 		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // before the core hears of it
 	}
-	a.core.Connected(e, connected)
+	a.core.Connection(e, map[string]core.Connection{"connect": core.Connected, "disconnect": core.Connecting, "refuse": core.Broken}[how])
 	a.settle()
 }
 
@@ -91,29 +143,56 @@ func (a *alone) Advance(d time.Duration) {
 	end := a.now.Add(d)
 	for {
 		at, runs := a.core.Next()
+		if runs && at.Before(a.now) {
+			at = a.now
+		}
+		if c := a.longest(); c != nil && (!runs || c.counts.Before(at)) && !c.counts.After(end) {
+			a.now = c.counts
+			c.counts = time.Time{}
+			a.answered(c)
+			continue
+		}
 		if !runs || at.After(end) {
 			break
 		}
-		if at.After(a.now) {
-			a.now = at
-		}
-		for _, e := range a.core.Endpoints() {
-			e.Successes, e.Failures = e.Shell.successes, e.Shell.failures
-			e.Shell.successes, e.Shell.failures = 0, 0
-			if e.Ejected() {
-				e.Shell.row = 0
-			}
-		}
-		a.core.Sweep(a.now)
-		a.settle()
+		a.now = at
+		a.sweep()
 	}
 	a.now = end
 }
 
+// longest returns the call that is the next to count as an answer, nil for none.
+func (a *alone) longest() (next *call) {
+	for _, e := range a.core.Endpoints() {
+		for _, c := range e.Shell.calls {
+			if !c.counts.IsZero() && (next == nil || c.counts.Before(next.counts)) {
+				next = c
+			}
+		}
+	}
+	return next
+}
+
+func (a *alone) sweep() {
+	for _, e := range a.core.Endpoints() {
+		s := &e.Shell
+		e.Successes, e.Failures, e.Answers, e.Refusals, e.Unavailable = s.successes, s.failures, s.answers, s.refusals, s.unavailable
+		s.successes, s.failures, s.answers, s.refusals = 0, 0, 0, 0
+		if e.Ejected() {
+			s.row = 0
+		}
+	}
+	a.core.Sweep(a.now)
+	a.settle()
+}
+
 // settle writes down what an event changed.
 func (a *alone) settle() {
-	changes, _ := a.core.Take()
-	for _, c := range changes {
+	outcome := a.core.Take()
+	for _, e := range outcome.Doubts {
+		e.Shell.answers, e.Shell.refusals = 0, 0
+	}
+	for _, c := range outcome.Changes {
 		if !c.Endpoint.IsConnected() {
 			continue // which the child sees as that
 		}
@@ -132,32 +211,26 @@ func (a *alone) settle() {
 func (a *alone) Take() []string {
 	lines := a.lines
 	a.lines = nil
+	for _, e := range a.core.Endpoints() {
+		if e.Unproven() != a.unproven[e] {
+			a.unproven[e] = e.Unproven()
+			if !e.Ejected() {
+				lines = append(lines, outlierscenario.Unproven(e.Shell.name, e.Unproven()))
+			}
+		}
+	}
 	return lines
+}
+
+func (a *alone) calls(endpoint string, n int, how string) {
+	for range n {
+		a.Begin(endpoint, true)
+		a.End(endpoint, how)
+	}
 }
 
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		outlierscenario.Run(t, path, func(d *outlierscenario.Draw) outlierscenario.Target { return newAlone(d.Next) })
-	})
-}
-
-// connected returns how many endpoints are connected, and of how many of these the child
-// is told that they are ejected.
-func (a *alone) connected() (connected, told int) {
-	for _, e := range a.core.Endpoints() {
-		if e.IsConnected() {
-			connected++
-			if e.Told() {
-				told++
-			}
-		}
-	}
-	return connected, told
-}
-
-// answers returns whether something is connected that is not ejected.
-func (a *alone) answers() bool {
-	return slices.ContainsFunc(a.core.Endpoints(), func(e *core.Endpoint[counted]) bool {
-		return e.IsConnected() && !e.Ejected()
 	})
 }

@@ -45,6 +45,7 @@ type Child[T any] struct {
 	weight, before uint32 // at least 1; in this update and in the last
 	state          State  // last reported
 	failed         bool   // since it was last READY, or made
+	unproven       bool   // see Core.Unproven
 	readySince     time.Time
 	update         uint64 // the last update that had the endpoint
 }
@@ -179,7 +180,7 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		child.failed = false
 	case TransientFailure:
 		c.lastFailed = child
-		// The first failure changes ReadyPart, and each of them the error of calls.
+		// The first failure changes Parts, and each of them the error of calls.
 		c.stale = c.stale || c.published == TransientFailure || !child.failed
 		child.failed = true
 	}
@@ -197,24 +198,32 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// ReadyPart returns which part of the weight is READY, of that of all endpoints which are
-// READY or have failed. One that is connecting, for the first time or again, counts neither
-// way until it has connected or failed: otherwise too little of a policy would be READY each
-// time that it comes up, grows, or is told to connect anew. One must be READY.
-func (c *Core[T]) ReadyPart() float64 {
-	if c.count[Ready] == len(c.order) {
-		return 1
-	}
-	ready, failed := uint64(0), uint64(0)
+// Unproven notes whether the endpoint of a child is to show that it answers, before it
+// counts as READY for Parts.
+func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
+	c.stale = c.stale || child.unproven != unproven
+	child.unproven = unproven
+}
+
+// Parts returns which part of the weight is READY, and which is READY and unproven, of that
+// of all endpoints which are READY or have failed. One that is connecting, for the first time
+// or again, counts neither way until it has connected or failed: otherwise too little of a
+// policy would be READY each time that it comes up, grows, or is told to connect anew. One
+// must be READY.
+func (c *Core[T]) Parts() (ready, unproven float64) {
+	var good, doubtful, failed uint64
 	for _, child := range c.order {
 		switch {
+		case child.state == Ready && child.unproven:
+			doubtful += uint64(child.weight)
 		case child.state == Ready:
-			ready += uint64(child.weight)
+			good += uint64(child.weight)
 		case child.failed:
 			failed += uint64(child.weight)
 		}
 	}
-	return float64(ready) / float64(ready+failed)
+	all := float64(good + doubtful + failed)
+	return float64(good) / all, float64(doubtful) / all
 }
 
 // Failed returns the child whose error calls fail with while the policy is

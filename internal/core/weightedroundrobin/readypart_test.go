@@ -35,8 +35,9 @@ func TestReadyPart(t *testing.T) {
 		{2, Connecting, 1},
 	} {
 		core.Reported(children[step.child], step.state, time.Time{})
-		if core.Publish(time.Time{}); core.ReadyPart() != step.want {
-			t.Errorf("after %d reported %v: %v is READY, want %v", step.child, step.state, core.ReadyPart(), step.want)
+		core.Publish(time.Time{})
+		if ready, unproven := core.Parts(); ready != step.want || unproven != 0 {
+			t.Errorf("after %d reported %v: %v is READY, %v unproven, want %v and 0", step.child, step.state, ready, unproven, step.want)
 		}
 	}
 }

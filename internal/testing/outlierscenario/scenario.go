@@ -6,11 +6,18 @@
 // the child sees of the endpoints, and what the parent hears of the tier, in order.
 //
 //	update a b …               gives it these endpoints, and a configuration by options
-//	calls a ok=5 failed=3      calls end: first these, then those
+//	calls a ok=5 failed=3      calls begin and end: first these, then those
+//	begin a 3                  so many calls without a deadline begin
+//	begin a 3 deadline         so many with one
+//	end a ok=1 failed=2        those that began first end
 //	random 99 0 …              what is drawn from now on; 0 once that is used up
-//	disconnect a               the endpoint loses its connection; all have one at first
+//	disconnect a               the endpoint loses its connection, and connects; all have one at first
+//	refuse a                   its attempt to connect fails
 //	connect a
 //	advance 10s                time passes
+//
+// Calls end ok, failed (with an answer), lost (as when the connection is), cancelled (after
+// something was received) or dropped (before that).
 //
 // Options of update are interval=10s, base=30s, max=300s and percent=10, each with A50's
 // default; success=(stdevFactor, enforcementPercentage, minimumHosts, requestVolume) and
@@ -33,16 +40,29 @@ import (
 // Target is an outlier_detection policy.
 type Target interface {
 	Update(config core.Config, endpoints []string)
-	// Call ends one call to an endpoint.
-	Call(endpoint string, ok bool)
-	Connect(endpoint string, connected bool)
+	// Begin begins a call to an endpoint, with a deadline or without.
+	Begin(endpoint string, deadline bool)
+	// End ends the endpoint's oldest call under way: ok, failed, lost, cancelled, dropped.
+	End(endpoint, how string)
+	// Connect changes its connection: connect, disconnect, refuse.
+	Connect(endpoint, how string)
 	Advance(d time.Duration)
 	// Take returns the lines since it was last called:
 	//
 	//	a TRANSIENT_FAILURE     what the child sees of an endpoint from now on
 	//	a READY
+	//	a unproven              what its parent hears of it, and proven again
 	//	tier emptied            what the parent hears of the tier: usable, half-open
 	Take() []string
+}
+
+// Unproven returns the line that says whether an endpoint is unproven. Where that changed is
+// said last.
+func Unproven(endpoint string, unproven bool) string {
+	if unproven {
+		return endpoint + " unproven"
+	}
+	return endpoint + " proven"
 }
 
 // Draw is a source of random numbers that a scenario sets. It is what a Target draws
@@ -80,19 +100,26 @@ func run(t *testing.T, d *datadriven.TestData, target Target, draw *Draw) {
 	case "update":
 		config, endpoints := parseUpdate(t, d)
 		target.Update(config, endpoints)
-	case "calls":
+	case "calls", "end":
 		for _, arg := range d.CmdArgs[1:] {
 			for range number(t, d, arg.Vals[0]) {
-				target.Call(d.CmdArgs[0].Key, arg.Key == "ok")
+				if d.Cmd == "calls" {
+					target.Begin(d.CmdArgs[0].Key, true)
+				}
+				target.End(d.CmdArgs[0].Key, arg.Key)
 			}
+		}
+	case "begin":
+		for range number(t, d, d.CmdArgs[1].Key) {
+			target.Begin(d.CmdArgs[0].Key, len(d.CmdArgs) > 2)
 		}
 	case "random":
 		draw.next = nil
 		for _, arg := range d.CmdArgs {
 			draw.next = append(draw.next, number(t, d, arg.Key))
 		}
-	case "connect", "disconnect":
-		target.Connect(d.CmdArgs[0].Key, d.Cmd == "connect")
+	case "connect", "disconnect", "refuse":
+		target.Connect(d.CmdArgs[0].Key, d.Cmd)
 	case "advance":
 		target.Advance(duration(t, d, d.CmdArgs[0].Key))
 	default:

@@ -68,7 +68,7 @@ func (c *call) open(ctx context.Context, cc *grpc.ClientConn, length time.Durati
 type observer struct {
 	estats.UnimplementedMetricsRecorder
 	sentTo   func(address string)
-	ended    func(address string, err error)
+	ended    func(address string, sent time.Time, err error)
 	failover func(from, to string)
 }
 
@@ -91,7 +91,7 @@ func (o *observer) HandleRPC(ctx context.Context, s stats.RPCStats) {
 		o.sentTo(c.to)
 	case *stats.End:
 		if c.to != "" {
-			o.ended(c.to, s.Error)
+			o.ended(c.to, c.sentAt, s.Error)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 // ending is how an attempt of a call ended.
 type ending struct {
+	sent   time.Time
 	at     time.Time
 	failed bool
 }
@@ -21,7 +22,7 @@ const history = 2000
 
 // attemptEnded is told of each attempt that was sent, when it has ended. Outlier detection
 // was told shortly before.
-func (w *World) attemptEnded(to string, err error) {
+func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.conditions[to]
@@ -35,7 +36,7 @@ func (w *World) attemptEnded(to string, err error) {
 	if len(c.ended) >= history {
 		c.ended = slices.Clone(c.ended[history/2:])
 	}
-	c.ended = append(c.ended, ending{time.Now(), err != nil})
+	c.ended = append(c.ended, ending{sent, time.Now(), err != nil})
 	switch {
 	case err != nil:
 		c.failed, c.proven = time.Now(), time.Time{}
@@ -64,17 +65,21 @@ func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
 	return failed, succeeded, all
 }
 
-// row returns how many attempts in a row may have failed last.
+// row returns how many attempts in a row may have failed last. One that succeeds ends a row if
+// it was sent after the row's first had failed.
 func (c *condition) row() int {
-	n := c.underWay
-	for _, e := range slices.Backward(c.ended) {
-		if e.failed {
+	n, first := 0, time.Time{}
+	for _, e := range c.ended {
+		switch {
+		case e.failed && n == 0:
+			n, first = 1, e.at
+		case e.failed:
 			n++
-		} else if e.at.Before(time.Now()) {
-			break
+		case e.sent.After(first) && e.at.Before(time.Now()):
+			n = 0
 		}
 	}
-	return n
+	return n + c.underWay
 }
 
 // ejectedLine is about an endpoint whose calls fail, which its priority's outlier detection

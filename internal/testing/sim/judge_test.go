@@ -49,7 +49,7 @@ func (j judged) calls(n int, to string, succeed bool) {
 		j.w.judge.made++
 		j.w.sentTo(to)
 		at := time.Now()
-		j.w.attemptEnded(to, err)
+		j.w.attemptEnded(to, at, err)
 		j.w.judge.ended(&call{start: at}, to, at, err)
 	}
 }

@@ -1,0 +1,43 @@
+package outlierdetection
+
+import (
+	"math"
+	"time"
+)
+
+// ejectionTime returns min(base_ejection_time * multiplier, max(base_ejection_time,
+// max_ejection_time)).
+func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
+	base := c.config.BaseEjectionTime
+	longest := max(base, c.config.MaxEjectionTime)
+	if base > 0 && e.multiplier > int64(math.MaxInt64/base) {
+		return longest
+	}
+	return min(base*time.Duration(e.multiplier), longest)
+}
+
+// EjectedUntil returns when the time of an ejected endpoint is over: the first Sweep after
+// it brings it back, unless its tier is emptied.
+func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
+	return e.ejectedAt.Add(c.ejectionTime(e))
+}
+
+// eject ejects an endpoint, by chance where its algorithm is not to be enforced always
+// (A50, "Ejection and Un-ejection").
+func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uint32, by Algorithm) {
+	if c.random() >= enforcementPercentage {
+		return
+	}
+	e.ended, e.lost = e.Unavailable, e.Unavailable && e.connection != Connected
+	c.set(e, true, false)
+	e.ejectedAt, e.by = now, by
+	e.multiplier++
+	c.outcome.Ejections = append(c.outcome.Ejections, Ejection[T]{e, by})
+}
+
+// full returns whether no other endpoint may be ejected: "the maximum % of an address
+// list that can be ejected", of which one may always be.
+func (c *Core[T]) full() bool {
+	ejected := c.counts.ejected
+	return ejected > 0 && uint64(ejected+1)*100 > uint64(c.config.MaxEjectionPercent)*uint64(len(c.endpoints))
+}

@@ -1,0 +1,93 @@
+package outlierdetection_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+// Proofs, and tiers that are emptied, against what is written of them: random histories of
+// calls that begin and end at different times, of connections, and of time.
+func TestAgainstTheOracleOfProofs(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		config := outlierscenario.Default()
+		config.Interval = time.Duration(2+r.IntN(10)) * time.Second
+		config.BaseEjectionTime = time.Duration(1+r.IntN(20)) * time.Second
+		config.MaxEjectionTime = 40 * time.Second
+		config.MaxEjectionPercent, config.ReportEmptied = 100, true
+		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: uint32(1 + r.IntN(3)), EnforcementPercentage: 100}
+		names := []string{"a", "b", "c"}[:1+r.IntN(3)]
+		ours := newAlone(never)
+		ours.Update(config, names)
+		want := &proofOracle{config: config, order: names, of: map[string]*doubtful{}, now: ours.now, sweep: ours.now.Add(config.Interval), phase: "usable"}
+		for _, name := range names {
+			want.of[name] = &doubtful{connection: "connected"}
+		}
+		var history []string
+		for range 150 {
+			history = append(history, randomEvent(r, ours, want))
+			if ours.String() != want.String() {
+				t.Fatalf("seed %d:\n%s\nwant\n%s\nafter\n%s", seed, ours, want, strings.Join(history, "\n"))
+			}
+			seen[want.phase]++
+			seen["unproven"] += strings.Count(want.String(), "unproven=true")
+		}
+	}
+	if seen["emptied"] < 1000 || seen["half-open"] < 1000 || seen["usable"] < 1000 || seen["unproven"] < 1000 {
+		t.Errorf("saw %v, want enough of each", seen)
+	}
+}
+
+// randomEvent lets something happen to both, and returns what. No two things are timed for
+// one moment: time passes by whole seconds, and calls begin between them.
+func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
+	name := want.order[r.IntN(len(want.order))]
+	switch what := r.IntN(10); {
+	case what < 3:
+		deadline := r.IntN(2) == 0
+		half := time.Second / 2
+		for _, d := range []time.Duration{half, half} {
+			ours.Advance(d)
+			want.advance(d)
+			if d == half {
+				half = 0
+				ours.Begin(name, deadline)
+				want.begin(name, deadline)
+			}
+		}
+		return fmt.Sprintf("begin %s deadline=%v", name, deadline)
+	case what < 7 && len(want.of[name].calls) > 0:
+		how := []string{"ok", "failed", "lost", "cancelled", "dropped", "failed", "lost"}[r.IntN(7)]
+		n := 1 + r.IntN(len(want.of[name].calls))
+		for range n {
+			ours.End(name, how)
+			want.end(name, how)
+		}
+		return fmt.Sprintf("end %s %s=%d", name, how, n)
+	case what < 8:
+		d := time.Duration(1+r.IntN(8)) * time.Second
+		ours.Advance(d)
+		want.advance(d)
+		return fmt.Sprintf("advance %v", d)
+	}
+	how := []string{"connect", "connect", "disconnect", "refuse"}[r.IntN(4)]
+	ours.Connect(name, how)
+	want.connect(name, how)
+	return how + " " + name
+}
+
+// String says what each endpoint is, and the tier.
+func (a *alone) String() string {
+	var all []string
+	for _, e := range a.core.Endpoints() {
+		all = append(all, fmt.Sprintf("%s ejected=%v told=%v unproven=%v multiplier=%d", e.Shell.name, e.Ejected(), e.Told(), e.Unproven(), e.Multiplier()))
+	}
+	return strings.Join(append(all, a.core.Phase().String()), ", ")
+}

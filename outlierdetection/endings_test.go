@@ -1,0 +1,68 @@
+package outlierdetection
+
+import (
+	"context"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// endings are how calls of scenarios end.
+var endings = map[string]balancer.DoneInfo{
+	"ok":        {BytesSent: true, BytesReceived: true},
+	"failed":    ended(codes.Internal, true, true),
+	"lost":      ended(codes.Unavailable, true, false),
+	"cancelled": ended(codes.Canceled, true, true),
+	"dropped":   ended(codes.Canceled, true, false),
+}
+
+// Call has a call picked, and ends it.
+func (h *harness) Call(endpoint string, ok bool) {
+	h.t.Helper()
+	if ok {
+		h.end(endpoint, endings["ok"])
+	} else {
+		h.end(endpoint, endings["failed"])
+	}
+}
+
+func (h *harness) end(endpoint string, info balancer.DoneInfo) {
+	h.t.Helper()
+	h.Begin(endpoint, true)
+	calls := h.calls[endpoint]
+	h.calls[endpoint] = calls[:len(calls)-1]
+	calls[len(calls)-1](info)
+	synctest.Wait()
+}
+
+func (h *harness) Begin(endpoint string, deadline bool) {
+	h.t.Helper()
+	ctx := context.WithValue(context.Background(), wanted{}, endpoint)
+	if deadline {
+		limited, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		ctx = limited
+	}
+	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: ctx})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if _, ours := result.SubConn.(*lbtest.SubConn); !ours {
+		h.t.Fatalf("picked a %T, which gRPC does not know", result.SubConn)
+	}
+	if result.Done == nil {
+		result.Done = func(balancer.DoneInfo) {}
+	}
+	h.calls[endpoint] = append(h.calls[endpoint], result.Done)
+}
+
+func (h *harness) End(endpoint, how string) {
+	done := h.calls[endpoint][0]
+	h.calls[endpoint] = h.calls[endpoint][1:]
+	done(endings[how])
+	synctest.Wait()
+}
