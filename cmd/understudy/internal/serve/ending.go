@@ -23,20 +23,19 @@ func endWith(ctx context.Context, g *gate) grpc.StreamServerInterceptor {
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
 		s := &ending{ServerStream: stream, ctx: inner}
-		timer := time.NewTimer(silence)
-		defer timer.Stop()
-		ended := make(chan error, 1)
-		go func() { ended <- handle(srv, s) }() // which ends with the stream
-		for {
-			select {
-			case err := <-ended:
-				return err
-			case <-timer.C:
-				if !s.spoken.Load() && !g.complete() {
-					return status.Error(codes.Unavailable, "not all files could be read yet, so there is no answer")
-				}
+		var silent atomic.Bool
+		timer := time.AfterFunc(silence, func() {
+			if !s.spoken.Load() && !g.complete() {
+				silent.Store(true)
+				cancel()
 			}
+		})
+		defer timer.Stop()
+		err := handle(srv, s)
+		if silent.Load() {
+			return status.Error(codes.Unavailable, "not all files could be read yet, so there is no answer")
 		}
+		return err
 	}
 }
 
