@@ -91,8 +91,13 @@ func (f *files) exist() error {
 	return missing
 }
 
-// forget has all files read again, changed or not.
-func (f *files) forget() { clear(f.loaded) }
+// forget has all files read again, changed or not. Until then it is known what is in them.
+func (f *files) forget() {
+	for path, c := range f.loaded {
+		c.stamp = stamp{}
+		f.loaded[path] = c
+	}
+}
 
 // read returns the clusters in all files, and what is wrong, by path. Those of which
 // nothing can be learnt are nil: what was known to be in a file that is not good, and,
