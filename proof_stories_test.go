@@ -1,0 +1,99 @@
+package understudy_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// A client of one call a minute leaves a tier whose endpoints answer with errors, and comes
+// back to it once: what fails is five calls for each endpoint, and one in eleven.
+func TestOneCallAMinute(t *testing.T) {
+	for _, test := range []struct{ endpoints, most int }{{1, 60}, {5, 79}} {
+		inFleet(t, func(h *fleet) {
+			for i := range test.endpoints {
+				h.bad[string([]byte{'a', byte('0' + i)})] = true
+			}
+			got := h.live(606*time.Minute, time.Minute, nil)
+			t.Logf("%d endpoints: %d of %d calls failed, %d moves", test.endpoints, got.failed, got.calls, got.moves)
+			if got.failed > test.most || got.moves > 1 {
+				t.Errorf("%d endpoints: %d of %d calls failed with %d moves, want at most %d, and one", test.endpoints, got.failed, got.calls, got.moves, test.most)
+			}
+			clear(h.bad)
+			if got := h.live(2*time.Hour, time.Minute, nil); got.moves > 1 || got.tier != "a" {
+				t.Errorf("%d endpoints: afterwards %d moves to %s, want one to a", test.endpoints, got.moves, got.tier)
+			}
+		}, test.endpoints, 1)
+	}
+}
+
+// Streams of ten minutes that began before a fault, and end well during it, prove nothing.
+func TestStreamsFromBeforeTheFault(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		var ends []func(balancer.DoneInfo)
+		for range 600 {
+			_, end := h.begin()
+			ends = append(ends, end)
+		}
+		h.bad["a0"], h.bad["a1"] = true, true
+		got := h.live(10*time.Minute, time.Second, func(at time.Duration) {
+			for 600-len(ends) < int(at/time.Second) {
+				ends[0](balancer.DoneInfo{BytesSent: true, BytesReceived: true})
+				ends = ends[1:]
+			}
+		})
+		t.Logf("%d of %d calls failed, %d moves", got.failed, got.calls, got.moves)
+		if got.moves > 1 || got.tier != "b" {
+			t.Errorf("%d moves, at last to %s, want one to b", got.moves, got.tier)
+		}
+	}, 2, 2)
+}
+
+// One of two endpoints answers with errors, and the other's connection ends each 20 s: calls
+// wait for it, as they do in a tier that is well.
+func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.bad["a0"] = true
+		next, elsewhere := 20*time.Second, 0
+		got := h.live(time.Hour, 50*time.Millisecond, func(at time.Duration) {
+			if at < next {
+				return
+			}
+			next += 20 * time.Second
+			h.cc.SubConn("a1").Report(connectivity.Idle, nil)
+			synctest.Wait()
+			if _, err := h.cc.State().Picker.Pick(balancer.PickInfo{}); !errors.Is(err, balancer.ErrNoSubConnAvailable) {
+				elsewhere++
+			}
+			h.reconnect("a1")
+		})
+		t.Logf("%d of %d calls failed, %d moves, %v", got.failed, got.calls, got.moves, got.in)
+		// While the ejected one has come back, unproven, the calls go there.
+		if got.moves > 0 || got.in["b"] > 0 || elsewhere > 20 {
+			t.Errorf("%d moves, calls %v, %d did not wait, want all to", got.moves, got.in, elsewhere)
+		}
+	}, 2, 2)
+}
+
+// Of five endpoints that answer with errors one recovers: it has the calls, and the others cost
+// what it takes to see that they have not recovered.
+func TestOneOfFiveRecovers(t *testing.T) {
+	inFleetWith(t, topology.Settings{OutlierDetection: true}, func(h *fleet) {
+		for _, e := range []string{"a0", "a1", "a2", "a3", "a4"} {
+			h.bad[e] = true
+		}
+		h.live(time.Minute, 10*time.Millisecond, nil)
+		delete(h.bad, "a3")
+		got := h.live(10*time.Minute, 10*time.Millisecond, nil)
+		t.Logf("%d of %d calls failed, %d moves", got.failed, got.calls, got.moves)
+		if got.failed*100 > 15*got.calls {
+			t.Errorf("%d of %d calls failed, want at most 15 %%", got.failed, got.calls)
+		}
+	}, 5)
+}
