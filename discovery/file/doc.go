@@ -4,7 +4,8 @@
 //
 // to the endpoints in a file, and watches the file. An edit reaches the calls within a
 // second, or with 100,000 endpoints within about three. Importing the package registers
-// the resolver and the policies it uses.
+// the resolver and the policies it uses. A file is watched, read and parsed once in a
+// process, however many channels use it.
 //
 // The file is an envoy.config.endpoint.v3.ClusterLoadAssignment, what an xDS control
 // plane sends for a cluster, in YAML or JSON with the names of protobuf's JSON form
@@ -61,10 +62,16 @@
 //
 // A file with mistakes is rejected. It is logged once, with the line and column of each
 // mistake, and the last good endpoints stay in use, also while a channel is idle, for up
-// to an hour. Where there are none, calls fail with the error. Files may be replaced by
-// rename, which is best, by rewriting, or, as Kubernetes does with a ConfigMap, by a
-// change of symbolic links. A file that is there and cannot be read, such as where too many
-// files are open, is tried again with gRPC's backoff.
+// to an hour. Where there are none, calls fail with the error. A file that is there and
+// cannot be read, such as where too many files are open, is tried again with gRPC's backoff.
+//
+// Files are best replaced by rename: what was moved to its place is read at once. What may
+// have been written where it is may be a half of itself, in which a port is 844 in place of
+// 8443, and is not used before its size and time have stood still for half a second. That
+// becomes 2 seconds where the file is smaller than before, or ends in the middle of a line.
+// It holds for a channel that begins, too, if the file is as fresh as that, and where links or
+// directories on the way were changed, as Kubernetes does with a ConfigMap. The log says if a
+// file has not stood still for 10 seconds.
 //
 // The channel's authority, which certificates are verified against, is NAME, or else
 // CLUSTER, or else the name of the file without its extension. It never comes from the

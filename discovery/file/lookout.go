@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -123,6 +124,9 @@ func (l *lookout) run() {
 	defer soon.Stop()
 	for notice, ok := filewatch.Looked, true; ok; notice, ok = w.Wait(l.done, soon.C) {
 		soon.Stop()
+		if notice == filewatch.Moved && w.Of(filepath.Base(l.of.path)) != filewatch.Moved {
+			notice = filewatch.Changed // a directory or a link has come, and not the file alone
+		}
 		if l.look(notice); !l.due.IsZero() {
 			soon.Reset(time.Until(l.due))
 		}

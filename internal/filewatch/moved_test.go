@@ -21,3 +21,18 @@ func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 		noticed(t, w, "the directory is replaced")
 	}
 }
+
+// A file that comes with its directory may be half written, since nobody has heard of it before.
+func TestAFileThatComesWithItsDirectory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dir", "a")
+	w := alone(t, path)
+	mkdir(t, filepath.Dir(path))
+	write(t, path, "1")
+	for range 2 {
+		noticed(t, w, "the directory or the file")
+		if w.Of("a") == Moved {
+			t.Fatal("the file counts as moved")
+		}
+		write(t, path, "2")
+	}
+}

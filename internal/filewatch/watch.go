@@ -32,8 +32,8 @@ const (
 	Looked Notice = iota
 	// Changed means that something may have changed.
 	Changed
-	// Moved means that something has come to a path and was not written to since. It was moved
-	// there, or has just been created.
+	// Moved means that something has come to a path, or to the way there, and was not written to
+	// since. It was moved there, or has just been created.
 	Moved
 	// Written means that a file was written to where it is.
 	Written
@@ -114,20 +114,10 @@ func (w *Watcher) take() Notice {
 	return what
 }
 
-// Of returns what the last Wait has noticed of a file that has this name. One of which nothing
-// was noticed counts as moved where anything was: that may be a link on the way to it.
-func (w *Watcher) Of(entry string) Notice {
-	what, ok := w.last[entry]
-	if ok || len(w.last) == maxEntries {
-		return what
-	}
-	for _, what := range w.last {
-		if what == Moved {
-			return Moved
-		}
-	}
-	return Looked
-}
+// Of returns what the last Wait has noticed of the entries of this name in directories that
+// were watched already. What has come with its directory, or by another link, may have been
+// written to before.
+func (w *Watcher) Of(entry string) Notice { return w.last[entry] }
 
 // Wait returns when there is reason to look at the paths again, at the latest when soon has
 // something, or with ok false once done is closed.
