@@ -114,7 +114,7 @@ func (c *channel) reported(child string, s balancer.State) {
 	}
 	is.told = time.Now()
 	is.state, is.picker, is.tier = s.ConnectivityState, s.Picker, shell.TierOf(s.Picker)
-	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - is.tier.ReadyPart}
+	r := prioritymodel.Report{State: s.ConnectivityState.String(), Text: child, Missing: 1 - is.tier.ReadyPart, Unproven: is.tier.UnprovenPart}
 	if is.tier.Condition != shell.Usable {
 		r.Condition = is.tier.Condition.String()
 	}
