@@ -96,7 +96,9 @@ func (j *judge) told(truth Truth) {
 		tiers[key] = s
 		order = append(order, key)
 		for _, address := range endpoints {
-			of[address] = s
+			if of[address] = s; j.w.shared(address) {
+				of[address] = nil // it cannot be told for which one a call went there
+			}
 		}
 	}
 	if !slices.Equal(j.order, order) {
@@ -231,6 +233,7 @@ func (j *judge) answering(since time.Time) (address, why string) {
 		for _, address := range r.endpoints {
 			c := j.w.conditions[address]
 			switch {
+			case j.of[address] == nil:
 			case !c.works() || since.Sub(c.turned) < longEnough || since.Sub(r.since.at) < 0:
 			case j.proven(r, c, address, since):
 				return address, "has been connected and answered all the time"
