@@ -37,11 +37,12 @@ func (w *World) attemptEnded(to string, sent time.Time, err error) {
 		c.ended = slices.Clone(c.ended[history/2:])
 	}
 	c.ended = append(c.ended, ending{sent, time.Now(), err != nil})
-	switch {
-	case err != nil:
+	if err != nil {
 		c.failed, c.proven = time.Now(), time.Time{}
-	case c.proven.IsZero():
-		c.proven = time.Now()
+		return
+	}
+	if c.answered = time.Now(); c.proven.IsZero() {
+		c.proven = c.answered
 	}
 }
 

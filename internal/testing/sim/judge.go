@@ -47,6 +47,7 @@ type moment struct {
 type tierState struct {
 	key       string
 	endpoints []string
+	created   time.Time
 	since     moment // when one of its endpoints became what it is
 	failures  map[string]int
 	known     map[string]time.Time // when an endpoint had failed so often that this could be noticed
@@ -62,7 +63,7 @@ type tokens struct {
 	last moment
 }
 
-const mostTokens = 2
+const mostTokens = 3 // calls that wait are picked for again, which no call tells
 
 func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
 	t.n += float64(now.made-t.last.made) * perCall
@@ -90,8 +91,11 @@ func (j *judge) told(truth Truth) {
 		key := fmt.Sprintf("p%d: %s", i, strings.Join(endpoints, " "))
 		s := j.tiers[key]
 		if s == nil {
-			s = &tierState{key: key, endpoints: endpoints}
+			s = &tierState{key: key, endpoints: endpoints, created: time.Now()}
 			s.turn(j.now())
+			for _, address := range endpoints {
+				j.w.conditions[address].proven = time.Time{} // another priority may have proven it
+			}
 		}
 		tiers[key] = s
 		order = append(order, key)
@@ -257,8 +261,8 @@ func (j *judge) proven(r *tierState, c *condition, address string, at time.Time)
 		return at.Sub(c.proven) > byTarget.interval+2*time.Second
 	}
 	return !slices.ContainsFunc(r.endpoints, func(other string) bool {
-		ended := j.w.conditions[other].ended
-		return len(ended) > 0 && ended[len(ended)-1].failed
+		c := j.w.conditions[other]
+		return !c.failed.IsZero() && (c.answered.Before(c.failed) || c.answered.Before(r.created))
 	})
 }
 

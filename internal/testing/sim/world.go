@@ -44,8 +44,8 @@ type condition struct {
 	turned time.Time
 	// proven is when a call to it succeeded, the first one since one failed.
 	proven time.Time
-	// failed is when a call to it failed last.
-	failed time.Time
+	// failed and answered are when a call to it failed last, and when one did not.
+	failed, answered time.Time
 	// ended is how attempts of calls ended that went there, the last one last, and underWay is
 	// how many have not.
 	ended    []ending
