@@ -96,8 +96,9 @@ func WithWarmStandby(n int) Option {
 }
 
 // WithFastFailover sends the calls of a priority that has lost its connections to a lower
-// one that is READY while it connects again, see WithWarmStandby. By default calls wait for
-// it, at most for the failover timeout.
+// one that is READY while it connects again, see WithWarmStandby. It counts for priorities
+// that can hold two connections: of two endpoints or, with WithPickFirst, two localities.
+// By default calls wait for it, at most for the failover timeout.
 func WithFastFailover() Option {
 	return func(o *options) { o.settings.FastFailover = true }
 }

@@ -48,10 +48,11 @@
 // takes over from a lower one that is READY.
 //
 // warmStandby is how many of the priorities below the one in use are connected before they
-// are needed; fastFailover says that a child that has lost its connections is not waited
-// for while a lower one is READY. failbackJitter is a window, of which a random part is
-// added to each failback delay. maxFailbackDelay is what the delay of a child that keeps
-// failing again grows to, doubling each time; "0s" lets it stay as it is.
+// are needed; fastFailover says that a child that has lost its connections, of which it
+// can hold two at least, is not waited for while a lower one is READY. failbackJitter is a
+// window, of which a random part is added to each failback delay. maxFailbackDelay is what
+// the delay of a child that keeps failing again grows to, doubling each time; "0s" lets it
+// stay as it is.
 //
 // Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". Of a
 // list of policies the first that is registered is taken. A field that is not known is

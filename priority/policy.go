@@ -26,6 +26,7 @@ type policy struct {
 
 	core     *core.Core
 	random   func() float64 // a random number in [0, 1)
+	holds    func(lbconfig.Policy, []resolver.Endpoint) int
 	children map[string]*shell.Child
 	noted    map[string]*noted // of those
 	titles   map[string]string
@@ -42,7 +43,7 @@ type policy struct {
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	return &policy{Shell: s, core: core.New(), random: rand.Float64, children: make(map[string]*shell.Child), noted: make(map[string]*noted), trials: make(map[string]*trials)}
+	return &policy{Shell: s, core: core.New(), random: rand.Float64, holds: connections, children: make(map[string]*shell.Child), noted: make(map[string]*noted), trials: make(map[string]*trials)}
 }
 
 // coreConfig returns the part of the configuration that the core needs to know.
@@ -73,7 +74,9 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 		_, ok := config.Children[child]
 		return ok
 	})
-	p.apply(p.core.BeginUpdate(coreConfig(config)))
+	c := coreConfig(config)
+	c.Single = p.single()
+	p.apply(p.core.BeginUpdate(c))
 }
 
 // End chooses a priority.

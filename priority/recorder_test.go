@@ -29,6 +29,7 @@ type recorder struct {
 	lbtest.ClientConn
 
 	policy balancer.Balancer
+	single []string // children of the update under way that hold one connection
 
 	mu       sync.Mutex
 	children map[string]*scriptedChild
@@ -42,9 +43,18 @@ func newRecorder() *recorder {
 	r.policy = shell.Spec[lbconfig.Priority]{Name: "priority", New: func(s *shell.Shell) shell.Policy[lbconfig.Priority] {
 		p := newPolicy(s)
 		p.(*policy).random = func() float64 { return scenario.Random }
+		p.(*policy).holds = r.holds
 		return p
 	}}.Builder(Name).Build(r, balancer.BuildOptions{Target: target})
 	return r
+}
+
+// holds returns how many connections a child holds, as the scenario says.
+func (r *recorder) holds(c lbconfig.Policy, _ []resolver.Endpoint) int {
+	if slices.Contains(r.single, c.Config.(*lbtest.StubConfig).ID) {
+		return 1
+	}
+	return 2
 }
 
 func (r *recorder) write(format string, args ...any) {
@@ -175,6 +185,7 @@ func (r *recorder) Script(s map[string][]scenario.Reaction) {
 }
 
 func (r *recorder) Update(u scenario.Update) {
+	r.single = u.Config.Single
 	err := r.policy.UpdateClientConnState(r.state(u))
 	synctest.Wait() // for what children reported from inside the updates that created them
 	if err != nil {

@@ -31,8 +31,9 @@ type Settings struct {
 	// WarmStandby is how many of the priorities below the one in use are connected before
 	// they are needed. 0 is A56's behaviour: none.
 	WarmStandby int
-	// FastFailover says that a priority that has lost its connections is not waited for
-	// while a lower one is READY. Otherwise it has FailoverTimeout to connect again.
+	// FastFailover says that a priority that has lost its connections, of which it can hold
+	// two at least, is not waited for while a lower one is READY. Otherwise it has
+	// FailoverTimeout to connect again. With PickFirst a locality holds one.
 	FastFailover bool
 	// FailbackJitter is the window over which the clients of a fleet spread their way
 	// back: each waits for a random part of it beyond FailbackDelay.

@@ -24,6 +24,7 @@ type child struct {
 	seenReadyOrIdle bool
 	// standby: it was made while another one was READY that could take the calls.
 	standby bool
+	single  bool // it can hold one connection only
 
 	// refused: it returned an error from its last update, and has reported nothing
 	// since, neither READY nor IDLE before. So long its state is TRANSIENT_FAILURE. What
@@ -117,7 +118,7 @@ func (c *Core) expire(child *child) {
 
 // createChild creates a child, whose failover timer runs from the start.
 func (c *Core) createChild(name string) *child {
-	child := &child{name: name, reported: Connecting}
+	child := &child{name: name, reported: Connecting, single: slices.Contains(c.config.Single, name)}
 	c.do(Create, name)
 	c.startFailover(child)
 	return child

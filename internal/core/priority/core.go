@@ -42,8 +42,10 @@ type Config struct {
 	// they are needed. 0 is A56's behaviour.
 	WarmStandby int
 	// FastFailover says that a child that has lost its connections is not waited for
-	// while a lower one is READY. false is A56's behaviour.
+	// while a lower one is READY. false is A56's behaviour. Single are the children that
+	// can hold one connection only, which are waited for all the same.
 	FastFailover bool
+	Single       []string
 	// FailbackJitter is the window over which clients spread the end of their failback
 	// delays.
 	FailbackJitter time.Duration
@@ -126,6 +128,7 @@ func (c *Core) BeginUpdate(config Config) []Action {
 	}
 	for _, name := range c.names() {
 		c.weigh(c.children[name])
+		c.children[name].single = slices.Contains(config.Single, name)
 	}
 	c.reorder(before)
 	for _, name := range c.names() {

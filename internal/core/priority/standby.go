@@ -105,9 +105,11 @@ func (c *Core) passed(priority int) bool {
 	return c.config.FastFailover && c.readyBelow(priority) && above(c.highest((*child).hasLost), priority)
 }
 
-// hasLost returns whether the child connects, and has had connections or been a standby.
+// hasLost returns whether the child connects, and has lost its connections, or is a standby that
+// never had any. One that can hold only one loses it whenever the server ends it on purpose,
+// and has another a handshake later.
 func (ch *child) hasLost() bool {
-	return ch.failoverTimerPending() && (ch.seenReadyOrIdle || ch.standby)
+	return ch.failoverTimerPending() && (ch.seenReadyOrIdle && !ch.single || ch.standby && !ch.seenReadyOrIdle)
 }
 
 func (c *Core) readyBelow(priority int) bool {

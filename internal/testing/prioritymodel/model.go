@@ -62,6 +62,7 @@ type Config struct {
 
 	WarmStandby  int
 	FastFailover bool
+	Single       []string // that can hold one connection only
 
 	// FailbackJitter is what is drawn of the window: a random number is an input.
 	FailbackJitter, MaxFailbackDelay time.Duration

@@ -46,7 +46,8 @@ func (m *Model) startStandby() bool {
 
 // notWaitedFor is fastFailover: "a tier that has lost its connections is not waited for
 // while a standby is READY", nor is a standby that never had any. Nor is one that is IDLE
-// for the sake of which the tier above would have been left.
+// for the sake of which the tier above would have been left. "It counts only for a priority that
+// can hold two connections."
 func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 	if !m.config.FastFailover || !slices.ContainsFunc(m.config.Priorities[priority+1:], m.standsBy) {
 		return false
@@ -54,8 +55,10 @@ func (m *Model) notWaitedFor(child *child, priority int, passed bool) bool {
 	if child.connectivityState() == Idle && passed {
 		return true
 	}
-	lost := child.mayStart
-	return child.FailoverTimerPending() && (lost || child.early)
+	if child.mayStart { // it has lost its connections
+		return child.FailoverTimerPending() && !slices.Contains(m.config.Single, child.name)
+	}
+	return child.FailoverTimerPending() && child.early
 }
 
 // standsBy returns whether a child is READY, and its calls do not fail.

@@ -87,6 +87,7 @@ func (o *Oracle) Update(u Update) {
 		MinReadyRecovery:      u.Config.MinReadyRecovery,
 		WarmStandby:           u.Config.WarmStandby,
 		FastFailover:          u.Config.FastFailover,
+		Single:                u.Config.Single,
 		FailbackJitter:        time.Duration(Random * float64(u.Config.FailbackJitter)),
 		MaxFailbackDelay:      u.Config.MaxFailbackDelay,
 	}

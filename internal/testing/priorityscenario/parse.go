@@ -91,6 +91,8 @@ func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 		case len(arg.Vals) == 0:
 		case arg.Key == "children":
 			u.Config.Children = arg.Vals
+		case arg.Key == "single":
+			u.Config.Single = arg.Vals
 		case arg.Key == "ignore":
 			u.Ignore = arg.Vals
 		case arg.Key == "fast":

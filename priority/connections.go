@@ -1,0 +1,66 @@
+package priority
+
+import (
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+)
+
+// single returns the children that can hold one connection at most. Such a one has lost its last
+// connection whenever a server ends one on purpose.
+func (p *policy) single() []string {
+	if !p.config.FastFailover { // which is what asks for it
+		return nil
+	}
+	var names []string
+	for _, name := range p.config.Priorities {
+		if p.holds(p.config.Children[name].Config, p.groups[name]) < 2 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// connections returns how many connections a policy can hold with these endpoints, none, one, or
+// more: with a pick_first it is one, with all others one for each endpoint.
+func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint) int {
+	switch c := policy.Config.(type) {
+	case *lbconfig.Drop:
+		return connections(c.ChildPolicy, endpoints)
+	case *lbconfig.OutlierDetection:
+		return connections(c.ChildPolicy, endpoints)
+	case *lbconfig.WeightedTarget:
+		n := 0
+		groups := hierarchy.Group(endpoints)
+		for name, target := range c.Targets {
+			n += connections(target.ChildPolicy, groups[name])
+		}
+		return n
+	case *lbconfig.Priority:
+		n := 0
+		groups := hierarchy.Group(endpoints)
+		for _, name := range c.Priorities {
+			n = max(n, connections(c.Children[name].Config, groups[name]))
+		}
+		return n
+	}
+	if name := policy.Name(); name == "pick_first" || name == "understudy_pick_first" {
+		return min(1, len(endpoints))
+	}
+	distinct := make(map[identity.Key]bool)
+	for _, e := range endpoints {
+		var addresses []identity.Address
+		for _, a := range hierarchy.Addresses(e) {
+			addresses = append(addresses, identity.Address{Addr: a.Addr, ServerName: a.ServerName})
+		}
+		if len(addresses) > 0 {
+			distinct[identity.KeyOf(addresses)] = true
+		}
+		if len(distinct) > 1 {
+			break // more do not matter
+		}
+	}
+	return len(distinct)
+}

@@ -1,0 +1,68 @@
+package understudy_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// ends has the server of an endpoint end its connection on purpose, as with a greatest age. It
+// returns where a call goes until there is another one, "" for one that waits.
+func (h *fleet) ends(endpoint string) string {
+	h.t.Helper()
+	sc := h.cc.SubConn(endpoint)
+	sc.Report(connectivity.Idle, nil)
+	synctest.Wait()
+	sc.Report(connectivity.Connecting, nil)
+	synctest.Wait()
+	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
+	time.Sleep(50 * time.Millisecond)
+	sc.Report(connectivity.Ready, nil)
+	synctest.Wait()
+	sc.ReportHealth(connectivity.Ready, nil)
+	synctest.Wait()
+	switch {
+	case err == nil:
+		return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
+	case !errors.Is(err, balancer.ErrNoSubConnAvailable):
+		h.t.Fatal(err)
+	}
+	return ""
+}
+
+// With one endpoint a tier, servers that end connections after eight seconds, and everything
+// that is recommended, no call leaves the first tier: the last connection is lost each time, and
+// another one is there a moment later.
+func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
+	inFleetWith(t, recommended, func(h *fleet) {
+		for range 75 {
+			if to := h.ends("a0"); to != "" {
+				t.Fatalf("a call went to %s, want it to wait for the handshake", to)
+			}
+			if in, _ := h.calls(8 * time.Second); in["b"] > 0 {
+				t.Fatalf("calls %v, want all in a", in)
+			}
+		}
+	}, 1, 1)
+}
+
+// A tier of two endpoints that has lost both is another matter, also where one of them was ejected.
+func TestTwoConnectionsThatAreLostAreAFailover(t *testing.T) {
+	inFleetWith(t, recommended, func(h *fleet) {
+		h.calls(2 * time.Second)
+		h.bad["a1"] = true
+		h.calls(time.Second) // until it is ejected
+		h.keep = without("a0", "a1")
+		h.cc.SubConn("a1").Report(connectivity.Connecting, nil)
+		h.settle()
+		if to := h.ends("a0"); to != "b0" {
+			t.Errorf("a call went to %q, want b0", to)
+		}
+	}, 2, 1)
+}
