@@ -113,7 +113,8 @@ func (w *World) episode() {
 		pass(time.Duration(w.rand.IntN(3)/2) * time.Duration(w.rand.Int64N(int64(20*w.pair.each+time.Minute))))
 	}
 	w.sustain(all)
-	if !w.settings.fast { // else one that has just lost its connection may not have the calls
+	loses := slices.ContainsFunc(all, func(s *struck) bool { return s.name == "ends" || s.name == "resets" })
+	if !loses || !w.settings.fast && w.settings.failback == 0 { // else one that has just lost its connection may not have the calls
 		w.checkInUse()
 	}
 	w.Log.Event("the faults end")
