@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"crypto/sha256"
 	"errors"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	_ "github.com/understudy-lb/understudy/drop"
 	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/internal/feed"
+	"github.com/understudy-lb/understudy/internal/secret"
 	"github.com/understudy-lb/understudy/internal/svcconfig"
 	_ "github.com/understudy-lb/understudy/outlierdetection"
 	_ "github.com/understudy-lb/understudy/pickfirst"
@@ -103,7 +105,7 @@ func (b *Builder) Validate(target resolver.Target) error {
 	if err == nil {
 		err = svcconfig.Check(b.options.serviceConfig)
 	}
-	return b.prefixed(err)
+	return b.prefixed(err, target)
 }
 
 // read reads a channel's target.
@@ -129,39 +131,41 @@ func (b *Builder) readWith(t Target, known map[string]func(*options, string) err
 	return &t, parts, err
 }
 
-// prefixed puts the scheme before err. It wraps nothing: a status would end calls that
-// wait for ready.
-func (b *Builder) prefixed(err error) error {
+// prefixed puts the scheme before err, and hides the secrets of the target. It wraps nothing: a
+// status would end calls that wait for ready.
+func (b *Builder) prefixed(err error, target resolver.Target) error {
 	if err == nil {
 		return nil
 	}
-	return errors.New(b.scheme + ": " + err.Error())
+	return errors.New(b.scheme + ": " + secret.In(err.Error(), target.URL))
 }
 
 // Build implements resolver.Builder. It fails where the target, an option or the
 // service config has a mistake, and where the channel disables service configs.
 func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if opts.DisableServiceConfig {
-		return nil, b.prefixed(errors.New("the load-balancing policy comes with the endpoints, in the service config, which this channel disables (grpc.WithDisableServiceConfig, or the target is part of another)"))
+		return nil, b.prefixed(errors.New("the load-balancing policy comes with the endpoints, in the service config, which this channel disables (grpc.WithDisableServiceConfig, or the target is part of another)"), target)
 	}
 	conn := newConn(cc)
 	t, parts, err := b.read(Target{Target: target, Channel: target, ClientConn: conn, BuildOptions: opts})
 	if err != nil {
-		return nil, b.prefixed(err)
+		return nil, b.prefixed(err, target)
 	}
+	shown := secret.Target(target.URL)
 	config := feed.Config{
 		Scheme:        b.scheme,
-		Target:        target.URL.Redacted(),
+		Target:        shown.String(),
 		ServiceConfig: t.options.serviceConfig,
 		Logger:        t.options.logger,
 		Recorder:      opts.MetricsRecorder,
-		Label:         target.String(),
+		Label:         resolver.Target{URL: shown}.String(),
+		Hide:          func(text string) string { return secret.In(text, target.URL) },
 		Settings:      t.options.settings,
 	}
-	carried := credsCarryName(opts)
+	carried, key := credsCarryName(opts), sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range parts {
 		m := p.mechanism()
-		m.Key, m.TrustNames = keptBy{b, config.Target, p.Name}, p.TrustNames && !carried && !p.own && t.options.authority == ""
+		m.Key, m.TrustNames = keptBy{b, key, p.Name}, p.TrustNames && !carried && !p.own && t.options.authority == ""
 		if p.Name != "" && !carried && (p.own || t.options.authority == "") {
 			m.ServerName = p.Authority
 		}
@@ -170,17 +174,19 @@ func (b *Builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	f, err := feed.Start(cc, config)
 	if err != nil {
 		conn.close() // what was started of it may be kept
-		return nil, b.prefixed(err)
+		return nil, b.prefixed(err, target)
 	}
 	return resolving{f, conn}, nil
 }
 
 // keptBy is the key of the last good answer while a channel is idle. The builder stands
 // for the source and its options, credentials among them: a channel that is used again
-// still has the same builder.
+// still has the same builder. The target is hashed, with its passwords and tokens: who has
+// others may not get the same endpoints.
 type keptBy struct {
-	builder      *Builder
-	target, part string
+	builder *Builder
+	target  [sha256.Size]byte
+	part    string
 }
 
 // credsCarryName reports whether the channel's credentials have a server name. An

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/feed"
+	"github.com/understudy-lb/understudy/internal/secret"
 )
 
 // Target is the target of a channel, or of a part of one, as a Parser gets it. Its
@@ -40,9 +41,15 @@ func (t *Target) Parameter(name string) string {
 	return t.query.Get(name)
 }
 
+// shown returns the target without its passwords and tokens.
+func (t *Target) shown() string {
+	u := secret.Target(t.URL)
+	return u.String()
+}
+
 // wrong returns an error about the target.
 func (t *Target) wrong(format string, args ...any) error {
-	return fmt.Errorf("target %s %s", feed.Quote(t.URL.Redacted()), fmt.Sprintf(format, args...))
+	return fmt.Errorf("target %s %s", feed.Quote(t.shown()), fmt.Sprintf(format, args...))
 }
 
 // readQuery reads the parameters that all sources have.

@@ -36,6 +36,10 @@
 //
 //     failover:///eds://xds.example.com:18000/checkout,srv:///checkout.example.com,backup.example.com:443%3Frefresh=30s
 //
+// In errors, logs, metrics and pages a part has the name that stands in the list, with xxxxx in
+// place of a password, of a user without one, and of the values of parameters that are not this
+// module's: they may be tokens.
+//
 // There are at most [MaxParts]. The same part may be given twice. The failover
 // target itself has no host or fragment, and its query has the parameters of every
 // target, such as ?failoverTimeout=5s (docs/options.md). Whatever is wrong is reported by

@@ -13,6 +13,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/feed"
+	"github.com/understudy-lb/understudy/internal/secret"
 )
 
 // MaxParts is the largest number of parts in a target. Every part costs a resolver, and
@@ -29,10 +30,10 @@ var refused = map[string]string{"xds": "an xds target configures load balancing 
 func parseURL(target string) (*url.URL, error) {
 	u, err := url.Parse(target)
 	if err != nil {
-		return nil, fmt.Errorf("failover: target %s does not parse: %w; want the form %s", feed.Quote(target), cause(err), form)
+		return nil, fmt.Errorf("failover: target %s does not parse: %w; want the form %s", feed.Quote(secret.Text(target)), unread(target, err), form)
 	}
 	if u.Scheme != Scheme {
-		return nil, fmt.Errorf("failover: target %s has scheme %s; want the form %s", feed.Quote(target), feed.Quote(u.Scheme), form)
+		return nil, fmt.Errorf("failover: target %s has scheme %s; want the form %s", feed.Quote(secret.Text(target)), feed.Quote(u.Scheme), form)
 	}
 	return u, nil
 }
@@ -62,7 +63,7 @@ func (l *list) parse() ([]discovery.Part, error) {
 	for i, escaped := range strings.Split(text, ",") {
 		found, err := l.parsePart(escaped)
 		if err != nil {
-			return nil, fmt.Errorf("part %d, %s: %w", i+1, feed.Quote(escaped), err)
+			return nil, fmt.Errorf("part %d, %s: %w", i+1, feed.Quote(shown(escaped)), err)
 		}
 		if i == 0 {
 			l.first = found[0].Authority
@@ -83,13 +84,13 @@ func checkShape(u url.URL) error {
 	var what, given string
 	switch {
 	case u.Opaque != "":
-		what, given = "no slashes before its parts", u.Opaque
+		what, given = "no slashes before its parts", shown(u.Opaque)
 	case u.Host != "":
 		what, given = "a host", u.Host
 	case u.User != nil:
-		what, given = "user information", u.User.Username()
+		what, given = "user information", "xxxxx"
 	case u.Fragment != "":
-		what, given = "a fragment (in a part, # is written %23)", u.Fragment
+		what, given = "a fragment (in a part, # is written %23)", strings.TrimPrefix(secret.Text("#"+u.Fragment), "#")
 	default:
 		return nil
 	}
@@ -117,7 +118,7 @@ func (l *list) parsePart(escaped string) ([]discovery.Part, error) {
 	parts, err := l.within(target, inner)
 	for i := range parts {
 		if parts[i].Name == "" {
-			parts[i].Name = text
+			parts[i].Name = secret.Text(text)
 		}
 	}
 	return parts, err
@@ -138,13 +139,13 @@ func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 	}
 	if strings.Contains(text, "://") {
 		if err != nil {
-			return resolver.Target{}, nil, cause(err)
+			return resolver.Target{}, nil, unread(text, err)
 		}
 		return resolver.Target{}, nil, fmt.Errorf("no resolver is registered for scheme %q; give one by failover.WithResolvers or register it", u.Scheme)
 	}
 	u, err = url.Parse("dns:///" + text)
 	if err != nil {
-		return resolver.Target{}, nil, cause(err)
+		return resolver.Target{}, nil, unread(text, err)
 	}
 	inner := o.lookup(u.Scheme)
 	if inner == nil {
@@ -225,6 +226,26 @@ func uniqueName(name string, taken map[string]bool) string {
 	}
 	taken[unique] = true
 	return unique
+}
+
+// shown returns an entry of a list as it stands there, without passwords and tokens.
+func shown(escaped string) string {
+	text, err := url.PathUnescape(escaped)
+	if err != nil {
+		return secret.Text(escaped)
+	}
+	if after := secret.Text(text); after != text {
+		return after
+	}
+	return escaped
+}
+
+// unread returns the reason why text does not parse, without the text.
+func unread(text string, err error) error {
+	if strings.Contains(text, "@") {
+		return errors.New("it does not parse (why is not shown, because a password may stand in it)")
+	}
+	return cause(err)
 }
 
 // cause returns the reason in an error of net or net/url, without the text that was

@@ -91,7 +91,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"failover://us/eu:443":                   `has a host: "us"; want the form failover:///us-east.example.com:443,eu-west.example.com:443, with three slashes`,
 		"failover://us:443,eu:443":               `has a host: "us:443,eu:443"`,
 		"failover://[us:443":                     `does not parse: missing ']' in host`,
-		"failover://user@/eu:443":                `has user information: "user"`,
+		"failover://user@/eu:443":                `has user information: "xxxxx"`,
 		"failover:us:443,eu:443":                 `no slashes before its parts: "us:443,eu:443"; want the form failover:///`,
 		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, outlierDetection, pickFirst, refresh, removeAfter, slowStart, warmStandby`,
 		"failover:///us:443?":                    `has a question mark that nothing follows (in a name, ? is %3F)`,

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/topology"
 )
 
@@ -37,6 +39,8 @@ type Config struct {
 	Scheme string
 	// Target is the channel's, as its user wrote it.
 	Target string
+	// Hide returns text without the passwords and tokens of the target, nil where it has none.
+	Hide func(string) string
 	// ServiceConfig is the user's, in JSON, without load balancing; "" for none.
 	ServiceConfig string
 	// Logger takes failovers; nil for none.
@@ -234,6 +238,16 @@ func Quote(text string) string {
 // 127.0.0.1:51234->127.0.0.1:53: i/o timeout".
 func Stable(err error) error {
 	return errors.New(nearEnd.ReplaceAllString(err.Error(), ""))
+}
+
+// textOf returns the text of an error of a source, which may hold what came from outside: one
+// line, without the secrets of the target.
+func (f *Feed) textOf(err error) string {
+	text := strings.TrimSpace(Stable(err).Error())
+	if f.config.Hide != nil {
+		text = f.config.Hide(text)
+	}
+	return printable.Text(text)
 }
 
 var nearEnd = regexp.MustCompile(`[0-9a-fA-F.:%\[\]]+->`)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -75,7 +74,7 @@ func (in *Inlet) Fail(err error) { in.failed(err, resultOf(err)) }
 func (in *Inlet) failed(err error, r result) {
 	in.feed.count(in.slot, r)
 	if !in.recall(err) {
-		in.feed.fail(in, Stable(err))
+		in.feed.fail(in, errors.New(in.feed.textOf(err)))
 	}
 	_ = in.feed.publish(nil) // the source knows that it failed, and tries again anyway
 }
@@ -84,9 +83,10 @@ func (in *Inlet) failed(err error, r result) {
 // look: its last answer stays as good as it was. The source has logged that.
 func (in *Inlet) Rejected(err error) {
 	in.feed.count(in.slot, wasRefused)
+	text := in.feed.textOf(err)
 	in.feed.mu.Lock()
 	defer in.feed.mu.Unlock()
-	in.slot.wrong(err.Error())
+	in.slot.wrong(text)
 }
 
 // take makes a tree of an answer and notes it. A complaint says why the answer is an
@@ -270,7 +270,7 @@ func (in *Inlet) recall(err error) bool {
 	if !ok {
 		return false
 	}
-	text := strings.TrimSpace(err.Error())
+	text := in.feed.textOf(err)
 	now := time.Now()
 	complaint := trouble{text, now, now.Add(-age)}
 	if s.parts != nil {

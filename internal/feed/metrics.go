@@ -5,6 +5,7 @@ import (
 
 	estats "google.golang.org/grpc/experimental/stats"
 
+	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/topology"
 )
 
@@ -41,7 +42,7 @@ func (f *Feed) count(s *slot, r result) {
 	if name == "" {
 		name = f.config.Scheme
 	}
-	updatesMetric.Record(f.config.Recorder, 1, f.config.Label, name, string(r))
+	updatesMetric.Record(f.config.Recorder, 1, f.config.Label, printable.Text(name), string(r))
 }
 
 // resultOf says whether there was an answer, which err refused.

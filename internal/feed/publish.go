@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/svcconfig"
 	"github.com/understudy-lb/understudy/topology"
 )
@@ -101,7 +102,7 @@ func (f *Feed) list(m *message, slots []*slot) {
 		}
 	}
 	if len(f.children) == 0 {
-		m.about.Empty = f.config.Target + ": " + strings.Join(empty, "; ")
+		m.about.Empty = printable.Text(f.config.Target + ": " + strings.Join(empty, "; "))
 	}
 }
 
@@ -216,14 +217,15 @@ func (f *Feed) whyNone(slots []*slot) error {
 	if more := len(slots) - most; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return errors.New(text)
+	return errors.New(printable.Text(text))
 }
 
-// line returns text about a mechanism as an error or a line of the log.
+// line returns text about a mechanism as an error or a line of the log. Names of clusters are
+// from outside, and could otherwise add lines of their own.
 func (f *Feed) line(s *slot, text string) string {
 	prefix := f.config.Scheme + ": "
 	if s.Name != "" {
-		return prefix + s.Name + ": " + text
+		return printable.Text(prefix + s.Name + ": " + text)
 	}
-	return prefix + strings.TrimPrefix(text, prefix)
+	return printable.Text(prefix + strings.TrimPrefix(text, prefix))
 }

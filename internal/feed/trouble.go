@@ -19,6 +19,10 @@ type trouble struct {
 // changes nothing, and the source has logged it.
 func (in *Inlet) Unconfirmed(err error, since, confirmed time.Time) {
 	f, s := in.feed, in.slot
+	text := ""
+	if err != nil {
+		text = f.textOf(err)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -26,7 +30,6 @@ func (in *Inlet) Unconfirmed(err error, since, confirmed time.Time) {
 	case err == nil:
 		f.over(s, &s.lost)
 	default:
-		text := Stable(err).Error()
 		s.wrong(text)
 		if s.lost.text != text {
 			consequence := ""

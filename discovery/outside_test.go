@@ -1,0 +1,76 @@
+package discovery_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// A channel with another password does not get the endpoints that were kept for the first.
+func TestWhatIsKeptIsForOnePassword(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cc := &scripted{}, &channel{}
+		b := one(s)
+		open := func(text string, then func()) string {
+			r, err := b.Build(target(text), cc, resolver.BuildOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			then()
+			r.Close()
+			return cc.take()
+		}
+		down := func() { s.Fail(errors.New("down")) }
+		open("x://user:hunter22@host/y", func() { _ = s.say("10.0.0.1:1") })
+		for text, want := range map[string]string{
+			"x://user:hunter22@host/y": `state 10.0.0.1:1["child0" "/"]`,
+			"x://user:hunter33@host/y": "error x: down",
+			"x://hunter22@host/y":      "error x: down",
+			"x://host/y":               "error x: down",
+		} {
+			if got := open(text, down); got != want {
+				t.Errorf("%s: the channel saw %q, want %q", text, got, want)
+			}
+		}
+	})
+}
+
+// Names and errors from outside add no line to the log or to an error, and steer no terminal;
+// metrics and the channel have no secret of the target.
+func TestTextFromOutsideStaysALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const evil = "shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m"
+		logged.Take()
+		metrics, s, part, cc := &lbtest.Recorder{}, &scripted{}, &scripted{}, &channel{}
+		b := of([]discovery.Part{{Name: "a", Source: s}, {Name: "b", Source: &scripted{}}})
+		r, err := b.Build(target("failover:///x:%2F%2Fu:hunter22@h"), cc, resolver.BuildOptions{MetricsRecorder: metrics})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		s.Parts([]discovery.Part{{Name: evil, Source: part}})
+		part.Fail(errors.New("lookup " + evil + " of u:hunter22@h"))
+		_ = part.say("10.0.0.1:1")
+		part.Fail(errors.New("stream\r\nof " + evil))
+		_ = part.Update(discovery.Answer{Cluster: discovery.Cluster(), Empty: true})
+		said := logged.Take() + strings.ReplaceAll(cc.take(), "\n", "") + hierarchy.ChannelOf(cc.last).Empty
+		for labels := range metrics.Export() {
+			said += labels
+		}
+		for _, bad := range []string{"\n2000/01/01 00:00:00 ERROR: [understudy] forged", "\x1b", "\r", "hunter22"} {
+			if i := strings.Index(said, bad); i >= 0 {
+				t.Errorf("%q is told: …%.300q", bad, said[max(0, i-100):])
+			}
+		}
+		if want := `shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m`; !strings.Contains(said, want) {
+			t.Errorf("%q is not told", want)
+		}
+	})
+}
