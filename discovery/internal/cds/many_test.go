@@ -145,6 +145,33 @@ func TestARoundThatIsNotTakenIsToldAgain(t *testing.T) {
 	})
 }
 
+// Nor is what was asked for kept back: the channel may have refused what is known.
+func TestNamesThatAreAskedForAreToldAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, name := &counting{}, unsaid(2)
+		w, err := strictOf(t, 1, name).Start(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		round := func(want int) {
+			t.Helper()
+			r.begin(nil)
+			for i, n := range name {
+				_ = n.say(fmt.Sprintf("10.0.0.%d:1", i))
+			}
+			if r.told != want {
+				t.Errorf("told %d times, want %d", r.told, want)
+			}
+		}
+		round(1)
+		round(0)
+		w.(interface{ ResolveNow() }).ResolveNow()
+		round(1)
+		round(0)
+	})
+}
+
 // hostEndpoint returns an endpoint like another, of another host.
 func hostEndpoint(like *endpointv3.LbEndpoint, host string) *endpointv3.LbEndpoint {
 	e := proto.CloneOf(like)

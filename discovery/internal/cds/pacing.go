@@ -19,7 +19,7 @@ type pacing struct {
 	told     time.Time   // when the last answer began
 	soon     *time.Timer // for the next one
 	due      bool        // it runs
-	refused  bool        // the last answer was not taken
+	again    bool        // the last answer was not taken, or the names were asked for
 	refusals int         // in a row, of those that the timer passed on
 }
 

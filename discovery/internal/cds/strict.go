@@ -144,8 +144,12 @@ func (w *strictWatch) lose() {
 	}
 }
 
-// ResolveNow has all names looked up again.
+// ResolveNow has all names looked up again. What is found is passed on even if it is the same:
+// the channel may have refused it.
 func (w *strictWatch) ResolveNow() {
+	w.mu.Lock()
+	w.again = true
+	w.mu.Unlock()
 	for _, watch := range w.watches {
 		if asked, ok := watch.(interface{ ResolveNow() }); ok {
 			asked.ResolveNow()
@@ -200,7 +204,7 @@ func (p *part) take(change func(*found)) bool {
 	if f.err != nil {
 		p.flawed++
 	}
-	return p.refused || !last.equal(*f)
+	return p.again || !last.equal(*f)
 }
 
 // ready reports whether there is something to pass on: an answer for each name, or the names
@@ -244,7 +248,7 @@ func (w *strictWatch) tell() error {
 	feed.Remember(w.receiver, names)
 	err := w.receiver.Update(discovery.Answer{Cluster: cluster, Explain: w.explain})
 	w.mu.Lock()
-	w.refused = err != nil
+	w.again = err != nil
 	w.mu.Unlock()
 	return err
 }
