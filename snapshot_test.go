@@ -116,8 +116,8 @@ func TestWhatATreeLooksLike(t *testing.T) {
   drop CONNECTING since 0s
   - "" "" CONNECTING
     weighted_target CONNECTING since 0s
-    - "empty" "" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints, {Weight:1 CountsAs:TRANSIENT_FAILURE}
-      weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: the resolver gave no endpoints
+    - "empty" "" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here, {Weight:1 CountsAs:TRANSIENT_FAILURE}
+      weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here
     - "full" "" CONNECTING, {Weight:1 CountsAs:CONNECTING}
       weighted_round_robin CONNECTING since 0s
       - "a" "" CONNECTING, weight 1
@@ -130,12 +130,12 @@ func TestWhatATreeLooksLike(t *testing.T) {
 		a.Report(connectivity.Connecting, nil)
 		a.Report(connectivity.TransientFailure, errors.New("refused"))
 		want(`priority CONNECTING since 0s, in use p1
-- "p0" "p0 near" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints, TRANSIENT_FAILURE
-  drop TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: the resolver gave no endpoints
-  - "" "" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints
-    weighted_target TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: the resolver gave no endpoints
-    - "empty" "" TRANSIENT_FAILURE, last error weighted_round_robin: the resolver gave no endpoints, {Weight:1 CountsAs:TRANSIENT_FAILURE}
-      weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: the resolver gave no endpoints
+- "p0" "p0 near" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here, TRANSIENT_FAILURE
+  drop TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here
+  - "" "" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here
+    weighted_target TRANSIENT_FAILURE since 1.001s, error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here
+    - "empty" "" TRANSIENT_FAILURE, last error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here, {Weight:1 CountsAs:TRANSIENT_FAILURE}
+      weighted_round_robin TRANSIENT_FAILURE since 0s, error weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here
     - "full" "" TRANSIENT_FAILURE, last error refused, {Weight:1 CountsAs:TRANSIENT_FAILURE}
       weighted_round_robin TRANSIENT_FAILURE since 1.001s, error refused
       - "a" "" TRANSIENT_FAILURE, last error refused, weight 1

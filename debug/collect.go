@@ -2,6 +2,7 @@ package debug
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/connectivity"
@@ -31,6 +32,7 @@ type collection struct {
 	rows     int // that may still be shown
 	branches int // likewise
 	each     int
+	began    time.Time // when the channel did, or what it is shown by
 }
 
 // query says what to collect.
@@ -49,11 +51,19 @@ func collect(q query) *Page {
 		c.each, c.rows = q.endpoints, q.endpoints*branches
 	}
 	page := &Page{Time: c.now, Started: started, Channels: []*Channel{}}
+	targets := make(map[string]int)
 	for _, view := range live.Channels() {
-		if q.channel != 0 && view.ID != q.channel || live.IsClosed(view.Owner) {
+		if live.IsClosed(view.Owner) {
+			continue
+		}
+		targets[line(view.Target, longestName)]++
+		if q.channel != 0 && view.ID != q.channel {
 			continue
 		}
 		page.Channels = append(page.Channels, c.channel(view, len(page.Channels) < fullChannels))
+	}
+	for _, channel := range page.Channels {
+		channel.Twin = targets[channel.Target] > 1
 	}
 	return page
 }
@@ -67,6 +77,7 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 		tree, channel.Idle = last, true
 		channel.State, channel.Since = connectivity.Idle.String(), &v.Closed
 	}
+	c.began = v.Made
 	if tree != nil {
 		policy := c.policy(tree, 1)
 		if full {
@@ -79,6 +90,7 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 		if tree.Snapshot != nil {
 			if d, ok := tree.Details.(priority.Details); ok {
 				channel.InUseSince = timeOf(d.Since)
+				channel.rate(policy, d.Since, c.now)
 			}
 		}
 	}
@@ -128,9 +140,9 @@ func (channel *Channel) inUse(root *Policy) {
 	}
 	for _, child := range root.Children {
 		if child.InUse {
-			channel.InUse = child.title()
-			if child.State != connectivity.Ready.String() && child.Why != "" {
-				channel.Why = append(channel.Why, child.title()+": "+child.Why)
+			channel.InUse, channel.WhyInUse = child.title(), child.Why
+			if child.Why == child.State {
+				channel.WhyInUse = ""
 			}
 			return
 		}
@@ -138,6 +150,19 @@ func (channel *Channel) inUse(root *Policy) {
 	}
 	if len(root.Children) == 0 && root.Error != "" {
 		channel.Why = append(channel.Why, root.Error)
+	}
+}
+
+// rate notes what becomes of the calls of the priority in use, which has them since then.
+func (channel *Channel) rate(root *Policy, since, now time.Time) {
+	for _, child := range root.Children {
+		if !child.InUse {
+			continue
+		}
+		channel.Recent = recentOf(child.tally.recent, since, now)
+		if channel.Recent.Failing() && channel.WhyInUse == "" {
+			channel.WhyInUse = "its calls fail with " + strings.Join(channel.Recent.Codes, ", ")
+		}
 	}
 }
 

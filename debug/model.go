@@ -1,6 +1,11 @@
 package debug
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/shell"
+)
 
 // Page is what the page shows, and what ?format=json answers with. docs/debug.md
 // describes its fields. Text from outside is cut, and has what is not printable escaped.
@@ -15,6 +20,8 @@ type Page struct {
 type Channel struct {
 	ID     uint64 `json:"id"`
 	Target string `json:"target"`
+	// Twin is set where another channel has the same target.
+	Twin bool `json:"twin,omitempty"`
 	// State is that of its top policy, IDLE where it has none, CONNECTING before.
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
@@ -25,29 +32,94 @@ type Channel struct {
 	// InUseSince is when it began to get them.
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
 	// Why says why no priority above that is in use, or why calls fail.
-	Why     []string `json:"why,omitempty"`
+	Why []string `json:"why,omitempty"`
+	// WhyInUse says what is wrong with the priority in use, "" for nothing.
+	WhyInUse string `json:"why_in_use,omitempty"`
+	// Recent is what became of the last calls that the priority in use got.
+	Recent  *Recent  `json:"recent,omitempty"`
 	Sources []Source `json:"sources,omitempty"`
 	Tree    *Policy  `json:"tree,omitempty"`
 	Events  []Event  `json:"events,omitempty"`
 }
 
-// Said says in a sentence what becomes of the channel's calls.
-func (c *Channel) Said() string {
+// Label is the target, with a number where another channel has the same.
+func (c *Channel) Label() string {
+	if c.Twin {
+		return fmt.Sprintf("%s (channel %d)", c.Target, c.ID)
+	}
+	return c.Target
+}
+
+// Said says in a sentence what becomes of the channel's calls: "Calls go to p0 us-east, 20/s."
+func (c *Channel) Said() string { return c.SaidFor("") }
+
+// SaidFor is Said, with for how long it has been so unless that is "": "Calls go to p0
+// us-east (for 11 s), 20/s, all failing: INTERNAL."
+func (c *Channel) SaidFor(long string) string {
+	text := c.becomes()
+	if long != "" && !c.Idle {
+		text += " (for " + long + ")"
+	}
+	if said := c.Recent.said(); said != "" && c.goTo() {
+		text += ", " + said
+	}
+	return text + c.last()
+}
+
+// Announced is Said without what changes each second.
+func (c *Channel) Announced() string {
+	text := c.becomes()
+	if c.Failing() {
+		text += ", " + c.Recent.failures()
+	}
+	return text + c.last()
+}
+
+// Failing reports whether at least half of the last calls of the priority in use failed.
+func (c *Channel) Failing() bool { return c.goTo() && c.Recent.Failing() }
+
+// goTo reports whether calls go to endpoints.
+func (c *Channel) goTo() bool { return !c.Idle && (c.State == "READY" || c.State == "IDLE") }
+
+// last ends the sentence.
+func (c *Channel) last() string {
+	if c.Idle {
+		return ": nobody calls, and nothing is connected. Below is what it looked like last."
+	}
+	return "."
+}
+
+func (c *Channel) becomes() string {
 	switch {
 	case c.Idle:
-		return "Idle: nobody calls, and nothing is connected. Below is what it looked like last."
-	case c.InUse != "" && c.State == "TRANSIENT_FAILURE":
-		return "No priority can take calls."
-	case c.InUse != "" && c.State == "CONNECTING":
-		return "Calls wait for " + c.InUse + "."
-	case c.InUse != "":
-		return "Calls go to " + c.InUse + "."
+		return "Idle"
+	case c.State == "TRANSIENT_FAILURE" && c.Tree != nil && c.Tree.Policy == "priority" && len(c.Tree.Children) > 0:
+		return "No priority can take calls"
 	case c.State == "TRANSIENT_FAILURE":
-		return "Calls fail."
+		return "Calls fail"
+	case c.InUse != "" && c.State == "CONNECTING":
+		return "Calls wait for " + c.InUse
+	case c.InUse != "":
+		return "Calls go to " + c.InUse
 	case c.State == "CONNECTING":
-		return "Calls wait."
+		return "Calls wait"
 	}
-	return "Calls are taken."
+	return "Calls are taken"
+}
+
+// Reasons says in a line each what is wrong with the priority in use, and why none above it
+// is; or why calls fail.
+func (c *Channel) Reasons() (lines []string) {
+	if c.WhyInUse != "" {
+		lines = append(lines, c.InUse+": "+c.WhyInUse)
+	}
+	for _, why := range c.Why {
+		if c.Elsewhere() {
+			why = "Not " + why
+		}
+		lines = append(lines, why)
+	}
+	return lines
 }
 
 // Elsewhere returns whether calls go to a priority, so that Why is about those above it.
@@ -131,6 +203,8 @@ type Child struct {
 	// Scheduled is how many calls its policy's schedule gave it.
 	Scheduled uint64 `json:"scheduled,omitempty"`
 	Calls     *Calls `json:"calls,omitempty"`
+	// Recent is what became of its last calls.
+	Recent *Recent `json:"recent,omitempty"`
 	// Ejected says in words what ejected an endpoint, and for how long.
 	Ejected string `json:"ejected,omitempty"`
 	// EjectedBy is the algorithm, and EjectedUntil when its time is over.
@@ -143,12 +217,16 @@ type Child struct {
 	tally tally
 }
 
-// tally counts endpoints, those that are folded among them.
-type tally struct{ endpoints, ready int }
+// tally counts endpoints and their calls, those that are folded among them.
+type tally struct {
+	endpoints, ready int
+	recent           shell.Recent
+}
 
 func (t *tally) add(c *Child) {
 	t.endpoints += c.tally.endpoints
 	t.ready += c.tally.ready
+	t.recent.Add(c.tally.recent)
 }
 
 // Calls are those of an endpoint since it was first used.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	prioritycore "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/shell"
@@ -100,7 +101,8 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	for i, child := range t.Children {
 		switch d := child.Details.(type) {
 		case prioritypolicy.Child:
-			if in, ok := t.Details.(prioritypolicy.Details); ok && in.InUse == child.Name {
+			// Where calls fail, none is in use.
+			if in, ok := t.Details.(prioritypolicy.Details); ok && in.InUse == child.Name && t.State != connectivity.TransientFailure {
 				weights[i] = 1
 			}
 		case weightedtarget.Target:
@@ -133,10 +135,11 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		child.Error, child.ErrorAt = line(shell.Brief(s.LastError), longestText), timeOf(s.FailedAt)
 	}
 	child.order = badness[child.State]
+	var recent shell.Recent
 	switch d := s.Details.(type) {
 	case prioritypolicy.Child:
-		c.priority(child, d)
 		child.InUse = share > 0
+		c.priority(child, d)
 	case weightedtarget.Target:
 		child.Weight = d.Weight
 	case weightedroundrobin.Endpoint:
@@ -148,9 +151,10 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		}
 		started, ended, failed := d.Record.Calls()
 		child.Calls = &Calls{started, started - min(started, ended), failed}
+		recent = d.Record.Recent(c.now)
 	}
 	if child.Calls != nil {
-		child.tally = tally{1, 0}
+		child.tally = tally{endpoints: 1, recent: recent}
 		if child.State == connectivity.Ready.String() {
 			child.tally.ready = 1
 		}
@@ -159,6 +163,7 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		child.Below = c.policy(below, share)
 		child.tally = child.Below.tally
 	}
+	child.Recent = recentOf(child.tally.recent, c.began, c.now)
 	return child
 }
 
@@ -182,6 +187,11 @@ func (c *collection) priority(child *Child, d prioritypolicy.Child) {
 		switch {
 		case p.Standby:
 			child.Why = what + ", on standby"
+		case !p.Failover.IsZero() && !child.InUse:
+			child.Why = what
+			if p.CountsAs == prioritycore.Connecting && what != child.State {
+				child.Why += ", connecting"
+			}
 		case !p.Failover.IsZero():
 			child.Why = "connecting, the next priority steps in in " + printable.Duration(p.Failover.Sub(c.now))
 		case !p.Failback.IsZero():

@@ -33,11 +33,12 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		}
 		return c.title()
 	},
-	"opened": func(c *Child) bool { return c.open },
-	"facts":  facts,
-	"stale":  func(c *Channel) []string { return c.Stale(time.Now()) },
-	"wrong":  wrong,
-	"folded": folded,
+	"opened":  func(c *Child) bool { return c.open },
+	"facts":   facts,
+	"stale":   func(c *Channel) []string { return c.Stale(time.Now()) },
+	"wrong":   wrong,
+	"reasons": func(c *Channel) []string { return c.Reasons() },
+	"folded":  folded,
 }).ParseFS(files, "page.html"))
 
 // facts says what there is to say of a priority or locality beside its state.
@@ -66,6 +67,8 @@ func wrong(c *Child) (all []string) {
 	case c.Error == "" || c.Ejected != "" && strings.Contains(c.Error, "is ejected"):
 	case c.State == connectivity.TransientFailure.String():
 		all = append(all, c.Error)
+	case c.ErrorAt != nil:
+		all = append(all, "last error, "+printable.Duration(max(0, time.Since(*c.ErrorAt)))+" ago: "+c.Error)
 	default:
 		all = append(all, "last error: "+c.Error)
 	}

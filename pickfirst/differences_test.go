@@ -47,7 +47,7 @@ func TestDifferencesByHand(t *testing.T) {
 				s := resolver.State{Endpoints: make([]resolver.Endpoint, 1)}
 				return r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: s})
 			},
-			"[publish TRANSIENT_FAILURE: the name resolver gave no addresses, want at least one], error",
+			"[publish TRANSIENT_FAILURE: no addresses: the resolver gave none, or none whose path leads here], error",
 			"[publish CONNECTING], no error",
 		}, {
 			"first update has a foreign configuration",

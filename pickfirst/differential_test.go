@@ -178,7 +178,7 @@ func sameError(a, b string, seen map[string]int) error {
 		return nil
 	case a == "the server is not healthy: unwell" && b == "pickfirst: health check failure: unwell":
 		return nil
-	case a == "the name resolver gave no addresses, want at least one" && b == "name resolver error: produced zero addresses":
+	case a == "no addresses: the resolver gave none, or none whose path leads here" && b == "name resolver error: produced zero addresses":
 		return nil
 	}
 	return fmt.Errorf("calls fail with %q, with gRPC-Go's with %q", a, b)

@@ -51,7 +51,7 @@ func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 		reports bool
 		want    string
 	}{
-		"child says why":     {true, "fail: no priority can take calls: p0 a: no such host"},
+		"child says why":     {true, "fail: no priority can take calls: p0 a: no such host: the name may not exist"},
 		"child says nothing": {false, `fail: no priority can take calls: p0 a: refused its update: bad resolver state`},
 	} {
 		stubs := &lbtest.StubBuilder{PolicyName: "stub_bad_state"}

@@ -17,7 +17,7 @@ func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 		r.Update(update("p1"))
 		r.Report("p1", ready)
 		r.Update(update("p0", "p1"))
-		wantLog(t, `WARNING lbtest:///target: failback from p1 to p0, which is CONNECTING, after 0 ms: p0 is given time to connect`)
+		wantLog(t, `WARNING lbtest:///target: move from p1 to p0, which is CONNECTING, after 0 ms: p0 is given time to connect`)
 		r.Report("p0", failed)
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: p0: refused`)
 		r.Advance(20 * time.Second)

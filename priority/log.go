@@ -48,18 +48,20 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) {
 	now := time.Now()
 	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	_, lost := p.since(from)
+	why := p.why(from)
 	what, took := "failover", now.Sub(lost)
 	switch {
-	case was < 0:
+	case was < 0, is < was && why == "" && !p.good(to, state):
 		what, took = "move", 0
+	case is < was && !p.good(to, state):
+		what = "move" // a higher priority is the last resort
 	case is < was:
 		what, took = "failback", 0
 		if left := p.journal.left; !left.IsZero() { // else only this update put it below
 			took = now.Sub(left)
 		}
 	}
-	why := p.why(from)
-	if what == "failback" && why == "" {
+	if is < was && why == "" {
 		why = p.whyBack(to)
 	} else if why == "" {
 		is, _ := p.core.State(from)
@@ -68,6 +70,11 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) {
 	p.delay(to, 0)
 	p.tell(what, fmt.Sprintf("%s from %s to %s, which is %v, after %s: %s", what, p.title(from), p.title(to), state, printable.Duration(took), why),
 		slog.String("from", p.title(from)), slog.String("to", p.title(to)), slog.String("state", state.String()), slog.Duration("after", took), slog.String("reason", why))
+}
+
+// good reports whether a child whose state is to be published works as it should.
+func (p *policy) good(child string, state connectivity.State) bool {
+	return state == connectivity.Ready && p.poor(child) == ""
 }
 
 // noteLeft notes since when the highest priority is not in use: a failover leaves it, and
@@ -89,7 +96,7 @@ func (p *policy) kindOf(from, to string) string {
 	switch {
 	case was < 0:
 		return "not_configured"
-	case is < was:
+	case is < was && (p.good(to, p.published.ConnectivityState) || p.why(from) == ""):
 		return "recovered"
 	case p.poor(from) != "":
 		return "poor"
@@ -122,7 +129,12 @@ func (p *policy) recordNone() {
 // tell writes a line into gRPC's log and, as a record, into the user's.
 func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	target := printable.Line(p.Options.Target.String(), longestReason)
-	shell.Logger.Warningf("priority: %s: %s", target, line)
+	which := target
+	if id := p.Options.ChannelzParent; id != nil { // it tells two channels to one target apart
+		which = fmt.Sprintf("%s [%v]", target, id)
+		attrs = append(attrs, slog.String("channel", fmt.Sprint(id)))
+	}
+	shell.Logger.Warningf("priority: %s: %s", which, line)
 	p.Note(line)
 	logger := hierarchy.ChannelOf(p.state).Logger
 	if logger == nil {

@@ -15,6 +15,7 @@ type noted struct {
 	well  bool       // whether it can be given calls, and is not poor
 	lost  time.Time  // when it was last well; when it was made, where it never was
 	again bool       // it was well, and then was not
+	why   string     // why it failed, until it is READY and not poor; kept for a page alone
 
 	delayed time.Duration // that it waited to take over from a lower one, 0 for not at all
 }
@@ -40,6 +41,9 @@ func (p *policy) note(child string) {
 		n.lost, n.again = now, true
 	}
 	n.well = well
+	if live.On() {
+		n.why = p.whyNot(child, state, n.why)
+	}
 	if n.state != state {
 		n.state, n.since = state, now
 		if !live.On() {
@@ -51,6 +55,20 @@ func (p *policy) note(child string) {
 		}
 		p.Note(text)
 	}
+}
+
+// whyNot returns why a child does not work as it should, was where nothing is new.
+func (p *policy) whyNot(child string, state core.State, was string) string {
+	poor := p.poor(child)
+	switch {
+	case state == core.TransientFailure:
+		return p.reasonOf(child).text
+	case poor != "":
+		return poor
+	case state == core.Ready:
+		return ""
+	}
+	return was
 }
 
 // delay notes how long a child waits to take over from a lower one.

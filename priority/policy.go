@@ -136,7 +136,8 @@ type Child struct {
 	// Priority is its number, -1 for one that is only kept.
 	Priority  int
 	Endpoints int // that it was given
-	// Why says why it is TRANSIENT_FAILURE, or what is wrong with it where it is READY.
+	// Why says why it is TRANSIENT_FAILURE or was since it was READY, or what is wrong with
+	// it where it is READY.
 	Why string
 	// Failover is when it will be taken for failed unless it connects, Failback when it
 	// will take over from the priority in use, and Deactivation when it will be closed;
@@ -166,8 +167,11 @@ func (p *policy) describe(name string) Child {
 	child.CountsAs, _ = p.core.State(name)
 	child.Since, _ = p.since(name)
 	child.Standby = p.core.Standby(name)
-	if child.Why = p.poor(name); child.CountsAs == core.TransientFailure {
-		child.Why = p.reasonOf(name).text
+	if n := p.noted[name]; n != nil {
+		child.Why = p.whyNot(name, child.CountsAs, n.why)
+	}
+	if child.Why == "" && p.passed(name) {
+		child.Why = "has lost its connections"
 	}
 	for timer, ends := range map[int]*time.Time{failover: &child.Failover, failback: &child.Failback, deactivation: &child.Deactivation} {
 		if at, runs := p.children[name].TimerEnds(timer); runs {

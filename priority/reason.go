@@ -30,7 +30,7 @@ type reason struct {
 	text      string
 	told      bool      // text is the child's own, and not just its state
 	endpoints int       // that it was given
-	since     time.Time // when it failed
+	since     time.Time // when it failed, zero where that is not known
 }
 
 // reasonOf returns why a child takes no calls that is taken to be TRANSIENT_FAILURE.
@@ -44,7 +44,8 @@ func (p *policy) reasonOf(child string) reason {
 	why := hierarchy.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case why != "":
-		r.text = brief(errors.New(why)) // the child itself can only say that it has no endpoints
+		// The child itself can only say that it has no endpoints. Its time is not the source's.
+		r.text, r.since = brief(errors.New(why)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
 		if err != nil && !errors.Is(err, shell.ErrUntold) {
@@ -66,6 +67,8 @@ func (p *policy) poor(child string) string {
 		return ""
 	case tier.Condition == core.Emptied:
 		return "calls to all of its endpoints fail" + p.failures(child)
+	case tier.Condition == core.HalfOpen && p.chosen == child:
+		return "calls to all of its endpoints failed" + p.failures(child) + ", and no other priority is better"
 	case tier.Condition == core.HalfOpen:
 		return "calls to all of its endpoints failed" + p.failures(child) + ", and a few of them show whether that is over"
 	}
@@ -108,7 +111,7 @@ func (r reason) String() string {
 	case r.endpoints > 1:
 		more = append(more, fmt.Sprintf("%d endpoints", r.endpoints))
 	}
-	if failing := time.Since(r.since); failing >= time.Second {
+	if failing := time.Since(r.since); !r.since.IsZero() && failing >= time.Second {
 		more = append(more, "failing for "+printable.Duration(failing))
 	}
 	if len(more) > 0 {

@@ -107,7 +107,7 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	var sum uint64
 	for j, endpoint := range locality.GetLbEndpoints() {
 		if w := endpoint.GetLoadBalancingWeight(); w != nil && w.GetValue() == 0 {
-			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or none, which is 1)")
+			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or none, which is 1); to give an endpoint no calls, set its health_status to DRAINING")
 		}
 		before := sum
 		sum += uint64(weightOf(endpoint))

@@ -34,7 +34,7 @@ type policy struct {
 	logged     struct{ twice, empty, big bool }
 }
 
-var errNoEndpoints = errors.New("weighted_round_robin: the resolver gave no endpoints")
+var errNoEndpoints = errors.New("weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here")
 
 // spec says how the policy is built, with the policy under each endpoint that leaf
 // returns: one that shuts down its subchannels in Close.
@@ -156,16 +156,16 @@ func (p *policy) State() balancer.State {
 	return shell.Connecting()
 }
 
-// failure returns a state whose calls fail with the error of the child that failed last
-// and the number of children, or say that there are none.
+// failure returns a state whose calls fail with the error of a child and the number of
+// children, or say that there are none.
 func (p *policy) failure() balancer.State {
-	last := p.core.Failed()
-	if last == nil {
+	child := p.core.Failed()
+	if child == nil {
 		return shell.Failed(errNoEndpoints)
 	}
-	state := last.Shell.State()
+	state := child.Shell.State()
 	if err := shell.FailureOf(state.Picker); err != nil && len(p.core.Order()) > 1 {
-		return shell.Failed(&shell.AllFailed{Endpoints: len(p.core.Order()), Last: err})
+		return shell.Failed(&shell.AllFailed{Endpoints: len(p.core.Order()), One: err})
 	}
 	return state
 }

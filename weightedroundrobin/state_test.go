@@ -21,10 +21,10 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 		h.report(connectivity.TransientFailure, "a")
 		h.wantState(connectivity.Connecting, "queue")
 		h.report(connectivity.TransientFailure, "b")
-		h.wantState(connectivity.TransientFailure, "fail: b is down")
-		h.report(connectivity.Idle, "a")
-		h.report(connectivity.Connecting, "a")
-		h.wantState(connectivity.TransientFailure, "fail: b is down") // sticky, A62
+		h.wantState(connectivity.TransientFailure, "fail: a is down")
+		h.report(connectivity.Idle, "b")
+		h.report(connectivity.Connecting, "b")
+		h.wantState(connectivity.TransientFailure, "fail: a is down") // sticky, A62
 		h.ready("a")
 		h.wantState(connectivity.Ready, "a")
 		time.Sleep(time.Second) // else the connection was short-lived
@@ -55,18 +55,20 @@ func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b c d")
 		h.report(connectivity.TransientFailure, "a", "b", "d", "c")
-		h.wantPick("fail: all 4 endpoints failed, the last with: c is down")
+		h.wantPick("fail: all 4 endpoints failed, one of them with: a is down")
 		h.update("", "a")
 		h.wantPick("fail: a is down")
 	})
 }
 
-func TestFailureIsThatOfTheChildThatFailedLast(t *testing.T) {
+// Endpoints fail in turn, each when its backoff ends. The reason does not name another one
+// each time, but says what is new of the one that it names.
+func TestFailureStaysThatOfOneChild(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
 		h.report(connectivity.TransientFailure, "b", "a")
-		h.wantState(connectivity.TransientFailure, "fail: a is down")
-		h.report(connectivity.TransientFailure, "b")
+		h.wantState(connectivity.TransientFailure, "fail: b is down")
+		h.report(connectivity.TransientFailure, "a")
 		h.wantState(connectivity.TransientFailure, "fail: b is down")
 		h.update("", "a")
 		h.wantState(connectivity.TransientFailure, "fail: a is down")
@@ -85,7 +87,7 @@ func TestFirstReadyIsPublishedAtOnce(t *testing.T) {
 }
 
 func TestNoEndpoints(t *testing.T) {
-	const want = "fail: weighted_round_robin: the resolver gave no endpoints"
+	const want = "fail: weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here"
 	for _, before := range []string{"", "a b"} {
 		run(t, func(h *harness) {
 			if before != "" {

@@ -53,7 +53,7 @@ func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	}
 
 	backend.grpc.Stop()
-	logged.Wait(t, time.Minute, "priority: eds://"+address+"/shop: no priority can take calls: p0 region/zone: connection refused by "+backend.address+" (1 endpoint)")
+	logged.Wait(t, time.Minute, "]: no priority can take calls: p0 region/zone: connection refused by "+backend.address+" (1 endpoint)")
 	_, err = who(deadline(t, time.Minute), cc)
 	want = "no priority can take calls: p0 region/zone: connection refused by " + backend.address + " (1 endpoint"
 	if got := status.Convert(err).Message(); status.Code(err) != codes.Unavailable || !strings.HasPrefix(got, want) {

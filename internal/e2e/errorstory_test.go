@@ -82,7 +82,6 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 		if log, err = call(100); status.Convert(err).Message() != "the disk is full" {
 			t.Errorf("calls that nobody can take otherwise end with %v, want what the backend said", err)
 		}
-		want("both answer with errors", log, `level=WARN msg=failback target=story:///shop from="p1 eu-west" to="p0 us-east/a, us-east/b" state=READY after=1s reason="p1 eu-west: calls to all of its endpoints fail with UNAVAILABLE"
-`)
+		want("both answer with errors, and p1 was well last", log, "")
 	})
 }

@@ -128,9 +128,10 @@ func (f *Feed) deliver(m message) error {
 		tree := topology.Join(f.config.Settings, m.trees...)
 		state := resolver.State{Endpoints: tree.Endpoints, ServiceConfig: f.parse(tree)}
 		state = hierarchy.SetChannel(hierarchy.SetResolveNow(state, f.resolveChild), m.about)
-		logger.Infof("%s: %s: %d endpoints in %d priorities", f.config.Scheme, f.config.Target, len(tree.Endpoints), len(m.about.Names))
+		size := printable.Count(len(tree.Endpoints), "endpoint", "endpoints") + " in " + printable.Count(len(m.about.Names), "priority", "priorities")
+		logger.Infof("%s: %s: %s", f.config.Scheme, f.config.Target, size)
 		if f.live != nil {
-			f.live.Note(fmt.Sprintf("update: %d endpoints in %d priorities", len(tree.Endpoints), len(m.about.Names)))
+			f.live.Note("update: " + size)
 		}
 		return f.cc.UpdateState(hierarchy.Seal(state))
 	case report:

@@ -106,3 +106,11 @@ func isPrintable(s string) bool {
 func isPrint(r rune, size int) bool {
 	return strconv.IsPrint(r) && (r != utf8.RuneError || size > 1)
 }
+
+// Count returns a number with its noun: "1 priority", "2 priorities".
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

@@ -9,12 +9,12 @@ import (
 
 // Brief returns an error without what is said elsewhere, or says nothing:
 //
-//	all 3 endpoints failed, the last with: connection error: desc = "transport: Error
+//	all 3 endpoints failed, one of them with: connection error: desc = "transport: Error
 //	while dialing: dial tcp 10.0.0.1:443: connect: connection refused"
 //	->  connection refused by 10.0.0.1:443
 func Brief(err error) string {
 	if all, ok := errors.AsType[*AllFailed](err); ok {
-		err = all.Last
+		err = all.One
 	}
 	text := err.Error()
 	if refusal, ok := errors.AsType[*Refusal](err); ok {

@@ -1,9 +1,13 @@
 package shell
 
 import (
+	"math/bits"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Record counts the calls that were given to one endpoint. All who want to know share
@@ -11,8 +15,52 @@ import (
 // safe for concurrent use.
 type Record struct {
 	started, ended, failed atomic.Uint64
+	recent                 [slots]slot
 	done                   func(balancer.DoneInfo)
 }
+
+// A slot holds what ended in two seconds. Where those before it are replaced, a call that
+// ends in that moment may be missed.
+const (
+	slotSeconds = 2
+	slots       = RecentSeconds/slotSeconds + 1 // one is being filled
+)
+
+type slot struct {
+	number        atomic.Int64 // of the two seconds, since the epoch
+	ended, failed atomic.Uint32
+	codes         atomic.Uint32 // that they failed with, a bit each
+}
+
+// RecentSeconds is how far back Recent looks.
+const RecentSeconds = 10
+
+// Recent is what became of the calls that ended in the last RecentSeconds.
+type Recent struct {
+	Ended  uint64
+	Failed uint64 // those that say that a backend is in trouble
+	codes  uint32
+}
+
+// Add adds what became of other calls.
+func (r *Recent) Add(other Recent) {
+	r.Ended += other.Ended
+	r.Failed += other.Failed
+	r.codes |= other.codes
+}
+
+// Codes returns the status codes of the failures, in the order of their numbers.
+func (r Recent) Codes() (all []codes.Code) {
+	for rest := r.codes; rest != 0; rest &= rest - 1 {
+		all = append(all, codes.Code(bits.TrailingZeros32(rest))) //nolint:gosec // at most 31
+	}
+	return all
+}
+
+// trouble are the codes that say that a backend is in trouble. Others, such as NOT_FOUND,
+// are answers.
+const trouble = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes.DataLoss |
+	1<<codes.Internal | 1<<codes.Unknown | 1<<codes.ResourceExhausted
 
 // NewRecord returns a record of no calls.
 func NewRecord() *Record {
@@ -22,8 +70,40 @@ func NewRecord() *Record {
 			r.failed.Add(1)
 		}
 		r.ended.Add(1)
+		r.note(info.Err)
 	}
 	return r
+}
+
+// note notes a call that has just ended.
+func (r *Record) note(err error) {
+	number := time.Now().Unix() / slotSeconds
+	s := &r.recent[number%slots]
+	if old := s.number.Load(); old != number && s.number.CompareAndSwap(old, number) {
+		s.ended.Store(0)
+		s.failed.Store(0)
+		s.codes.Store(0)
+	}
+	s.ended.Add(1)
+	if err == nil {
+		return
+	}
+	if code := status.Code(err); code < 32 && trouble&(1<<code) != 0 {
+		s.failed.Add(1)
+		s.codes.Or(1 << code)
+	}
+}
+
+// Recent returns what became of the calls that ended in the RecentSeconds before now, to
+// within two seconds.
+func (r *Record) Recent(now time.Time) (recent Recent) {
+	number := now.Unix() / slotSeconds
+	for i := range r.recent {
+		if s := &r.recent[i]; number-s.number.Load() < RecentSeconds/slotSeconds {
+			recent.Add(Recent{uint64(s.ended.Load()), uint64(s.failed.Load()), s.codes.Load()})
+		}
+	}
+	return recent
 }
 
 // Calls returns how many calls have started, how many of them have ended, and how many of

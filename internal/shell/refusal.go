@@ -24,16 +24,16 @@ func (r *Refusal) Unwrap() error { return r.err }
 // AllFailed is what calls fail with where each of several endpoints has failed.
 type AllFailed struct {
 	Endpoints int
-	Last      error // that of the one that failed last
+	One       error // that of one of them
 }
 
-// Error says how many failed, and with what the last did.
+// Error says how many failed, and with what one of them did.
 func (a *AllFailed) Error() string {
-	return fmt.Sprintf("all %d endpoints failed, the last with: %v", a.Endpoints, a.Last)
+	return fmt.Sprintf("all %d endpoints failed, one of them with: %v", a.Endpoints, a.One)
 }
 
-// Unwrap returns the error of the one that failed last.
-func (a *AllFailed) Unwrap() error { return a.Last }
+// Unwrap returns that error.
+func (a *AllFailed) Unwrap() error { return a.One }
 
 // Refused handles err, with which a child refused its update; reported is the child's
 // last report. It returns the error that calls to the child fail with from now on, if

@@ -23,7 +23,7 @@ const ShortLived = time.Second
 var ErrShortLived = fmt.Errorf("the connection ended within %v of its handshake", ShortLived)
 
 // ErrNoAddresses is the error of calls while the list of addresses is empty.
-var ErrNoAddresses = errors.New("the name resolver gave no addresses, want at least one")
+var ErrNoAddresses = errors.New("no addresses: the resolver gave none, or none whose path leads here")
 
 // State is the state of a subchannel, or the one that is published.
 type State uint8

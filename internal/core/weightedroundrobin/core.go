@@ -59,14 +59,14 @@ func (c *Child[T]) Weight() uint32 { return c.weight }
 
 // Core is the children of one policy. T is what the shell keeps with a child.
 type Core[T any] struct {
-	config     Config
-	children   map[Key]*Child[T]
-	order      []*Child[T] // in the order of the endpoints
-	previous   []*Child[T] // the order before the update
-	count      [states]int // how many children are in each state
-	sum        uint64      // the sum of the children's weights
-	lastFailed *Child[T]   // the last to report TRANSIENT_FAILURE
-	updates    uint64      // how many there were
+	config   Config
+	children map[Key]*Child[T]
+	order    []*Child[T] // in the order of the endpoints
+	previous []*Child[T] // the order before the update
+	count    [states]int // how many children are in each state
+	sum      uint64      // the sum of the children's weights
+	told     *Child[T]   // whose error calls fail with, while it is TRANSIENT_FAILURE
+	updates  uint64      // how many there were
 
 	publication
 }
@@ -129,8 +129,8 @@ func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 		if child.update != c.updates {
 			delete(c.children, key)
 			c.count[child.state]--
-			if c.lastFailed == child {
-				c.lastFailed = nil
+			if c.told == child {
+				c.told = nil
 			}
 			removed = append(removed, child)
 		}
@@ -179,7 +179,9 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		}
 		child.failed = false
 	case TransientFailure:
-		c.lastFailed = child
+		if c.told == nil || c.told.state != TransientFailure {
+			c.told = child
+		}
 		// The first failure changes Parts, and each of them the error of calls.
 		c.stale = c.stale || c.published == TransientFailure || !child.failed
 		child.failed = true
@@ -227,10 +229,11 @@ func (c *Core[T]) Parts() (ready, unproven float64) {
 }
 
 // Failed returns the child whose error calls fail with while the policy is
-// TRANSIENT_FAILURE: the one that failed last, nil without children.
+// TRANSIENT_FAILURE, nil without children. It stays the same one while that one fails:
+// otherwise the reason would name another address at each look.
 func (c *Core[T]) Failed() *Child[T] {
-	if c.lastFailed != nil && c.lastFailed.state == TransientFailure {
-		return c.lastFailed
+	if c.told != nil && c.told.state == TransientFailure {
+		return c.told
 	}
 	if len(c.order) == 0 {
 		return nil

@@ -34,10 +34,7 @@ func (w *World) failoverLine(m []string) string {
 	if is := c.children[to]; is != nil && !is.now() && state != is.state.String() && (state != "TRANSIENT_FAILURE" || is.state != connectivity.Connecting) {
 		return fmt.Sprintf("%q is %v", to, is.state)
 	}
-	if what == "move" {
-		if !strings.HasSuffix(why, "is not configured any more") {
-			return "a move is from what is not configured any more"
-		}
+	if what == "move" && strings.HasSuffix(why, "is not configured any more") {
 		return ""
 	}
 	from, wrong := c.named(m[3], m[4])

@@ -30,7 +30,7 @@ type line struct {
 }
 
 var lines = []line{
-	{regexp.MustCompile(`^priority: (\S+): (failover|failback|move) from p(\d+) (.*) to p(\d+) (.*), which is (\w+), after (.*?): (.*)$`), (*World).failoverLine},
+	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (failover|failback|move) from p(\d+) (.*) to p(\d+) (.*), which is (\w+), after (.*?): (.*)$`), (*World).failoverLine},
 	{regexp.MustCompile(`^priority: (\S+): no priority can take calls: (.*)$`), (*World).noneLine},
 	{regexp.MustCompile(`^priority: (\S+): p(\d+) (.*) takes calls again, after (.*) without any$`), (*World).againLine},
 	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints in (\d+) priorities$`), (*World).toldLine},

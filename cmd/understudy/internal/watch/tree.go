@@ -2,11 +2,13 @@ package watch
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // picture is a channel as lines.
@@ -62,7 +64,7 @@ func (p *picture) channel(c *debug.Channel) {
 // tree adds the policies of a channel.
 func (p *picture) tree(c *debug.Channel) {
 	if c.Tree != nil && p.detail.priorities {
-		p.policy(c.Tree, "  ", c.Why)
+		p.policy(c.Tree, "  ", append(slices.Clone(c.Why), c.InUse+": "+c.WhyInUse))
 	}
 }
 
@@ -78,7 +80,7 @@ func (p *picture) source(s debug.Source) {
 	if s.Version != "" {
 		text += " with version " + s.Version
 	}
-	text += fmt.Sprintf(", %s, %s", count(s.Endpoints, "endpoint"), countOf(s.Priorities, "priority", "priorities"))
+	text += fmt.Sprintf(", %s, %s", count(s.Endpoints, "endpoint"), printable.Count(s.Priorities, "priority", "priorities"))
 	t := faint
 	switch {
 	case s.Stale(): // said above
@@ -189,6 +191,9 @@ func (p *picture) row(child *debug.Child, indent, about string) {
 	if child.Ejected != "" {
 		t = bad
 	}
+	if room := p.columns - l.cells(); cells(about) > room && child.Calls != nil {
+		about = cut(inShort(child), max(1, room))
+	}
 	p.lines = append(p.lines, l.add(t, about))
 }
 
@@ -209,6 +214,24 @@ func about(child *debug.Child) string {
 		if c.InFlight > 0 {
 			parts = append(parts, strconv.FormatUint(c.InFlight, 10)+" in flight")
 		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// inShort is about, for a narrow terminal: what calls become comes first.
+func inShort(child *debug.Child) string {
+	var parts []string
+	switch c := child.Calls; {
+	case c.Failed > 0:
+		parts = append(parts, fmt.Sprintf("%d/%d failed", c.Failed, c.Started))
+	case child.State == "READY" && c.Started > 0:
+		parts = append(parts, count(int(min(c.Started, math.MaxInt)), "call"))
+	}
+	if child.Ejected != "" {
+		parts = append(parts, child.Ejected)
+	}
+	if child.State != "READY" && child.Error != "" {
+		parts = append(parts, child.Error)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -99,21 +99,21 @@ func (v *view) lostText() string {
 // headline returns what becomes of a channel's calls, and why.
 func (p *picture) headline(c *debug.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
-	name := line(nil).add(strong, cut(c.Target, max(narrowest, p.columns-state.cells()-2)))
+	name := line(nil).add(strong, cut(c.Label(), max(narrowest, p.columns-state.cells()-2)))
 	p.lines = append(p.lines, append(name.fill(p.columns-state.cells()), state...))
-	said := c.Said()
 	since := c.InUseSince
 	if c.State != "READY" {
 		since = c.Since
 	}
-	if since != nil && !c.Idle {
-		said = strings.TrimSuffix(said, ".") + " (for " + ago(since, p.page.Time) + ")."
+	long, t := "", toneOf(c.State)
+	if since != nil {
+		long = ago(since, p.page.Time)
 	}
-	p.text(toneOf(c.State), "", said, 3)
-	for _, why := range c.Why {
-		if c.Elsewhere() {
-			why = "Not " + why
-		}
+	if c.Failing() {
+		t = bad
+	}
+	p.text(t, "", c.SaidFor(long), 3)
+	for _, why := range c.Reasons() {
 		p.text(plain, "  ", why, 3)
 	}
 	for _, text := range c.Stale(p.page.Time) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // countStates counts the endpoints below a policy by their states.
@@ -71,11 +72,4 @@ func percent(share float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(100*share, 'f', 1, 64), ".0") + " %"
 }
 
-func count(n int, what string) string { return countOf(n, what, what+"s") }
-
-func countOf(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
-}
+func count(n int, what string) string { return printable.Count(n, what, what+"s") }
