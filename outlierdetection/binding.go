@@ -1,6 +1,8 @@
 package outlierdetection
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,8 +19,15 @@ type subConns struct {
 
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
+	lists     uint64             // how many there were
 	byAddress map[string][]bound // nil while nothing is counted
+	byText    map[text][]bound   // of those that share their address with others; nil before it is used
 }
+
+// text is an address in full, as far as that can be compared.
+type text struct{ addr, serverName, attributes string }
+
+func textOf(a resolver.Address) text { return text{a.Addr, a.ServerName, a.Attributes.String()} }
 
 // bound is the endpoint of an address. Behind a proxy, addresses with one Addr differ in
 // their attributes.
@@ -63,11 +72,13 @@ func (p *policy) bind(list []*endpoint) {
 	if list == nil && p.byAddress == nil {
 		return
 	}
-	p.byAddress = nil
+	p.lists++
+	p.byAddress, p.byText = nil, nil
 	if list != nil {
 		p.byAddress = make(map[string][]bound, len(list))
 	}
 	for _, e := range list {
+		e.Shell.list = p.lists
 		for _, a := range e.Shell.addresses {
 			p.byAddress[a.Addr] = append(p.byAddress[a.Addr], bound{a, e})
 		}
@@ -106,19 +117,52 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	return true
 }
 
-// find returns the endpoint of a subchannel, nil for none. The first of several holds.
+// find returns the endpoint of a subchannel, nil for none. Of several it is the one that it
+// had, or the first.
 func (b *subConns) find(s *subConn) *endpoint {
 	address, ok := s.address()
 	if !ok {
 		return nil
 	}
 	candidates := b.byAddress[address.Addr]
-	for _, c := range candidates {
-		if len(candidates) == 1 || same(c.address, address) {
+	if len(candidates) == 1 {
+		return candidates[0].endpoint
+	}
+	if e := s.endpoint.Load(); e != nil && e.Shell.list == b.lists && slices.ContainsFunc(e.Shell.addresses, func(a resolver.Address) bool { return a.Addr == address.Addr && same(a, address) }) {
+		return e
+	}
+	written := textOf(address)
+	for _, c := range b.alike(written) {
+		if same(c.address, address) {
+			return c.endpoint
+		}
+	}
+	if !strings.Contains(written.attributes, "<0x") {
+		return nil
+	}
+	for _, c := range candidates { // a pointer may have another text, and be equal
+		if same(c.address, address) {
 			return c.endpoint
 		}
 	}
 	return nil
+}
+
+// alike returns those that share their address with others, and have a text. All of them
+// are written down once: looking at each for each subchannel would be quadratic behind a proxy.
+func (b *subConns) alike(written text) []bound {
+	if b.byText == nil {
+		b.byText = make(map[text][]bound)
+		for _, candidates := range b.byAddress {
+			for _, c := range candidates {
+				if len(candidates) > 1 {
+					of := textOf(c.address)
+					b.byText[of] = append(b.byText[of], c)
+				}
+			}
+		}
+	}
+	return b.byText[written]
 }
 
 // same returns whether a subchannel to a is one to b. Attributes that cannot be compared

@@ -23,6 +23,7 @@ type counted struct {
 	unproven  atomic.Bool            // its pickers say so
 	name      string                 // its first address
 	addresses []resolver.Address     // that subchannels are made of
+	list      uint64                 // the last one that it was bound with, guarded by the policy's subConns.mu
 	subConns  []*subConn             // to one of them, guarded by the policy's subConns.mu
 }
 

@@ -1,0 +1,41 @@
+package outlierdetection_test
+
+import (
+	"testing"
+	"time"
+
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+// An ejection looks at the endpoint that is ejected, not at all of them, and so does a
+// connection. All that are ejected are looked at once when the last one is.
+func TestAnEjectionIsLinear(t *testing.T) {
+	const n = 1000
+	for _, emptied := range []bool{false, true} {
+		c := core.New[string](never)
+		config := outlierscenario.Default()
+		config.MaxEjectionPercent, config.ReportEmptied = 100, emptied
+		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 5, EnforcementPercentage: 100}
+		var list []*core.Endpoint[string]
+		for range n {
+			list = append(list, &core.Endpoint[string]{})
+		}
+		c.Update(config, list, time.Unix(0, 0))
+		for _, e := range list {
+			c.Connection(e, core.Connected)
+		}
+		before := c.Looked()
+		told := 0
+		for _, e := range list {
+			c.Failed(e, time.Unix(1, 0))
+			told += len(c.Take().Changes)
+		}
+		if looked := c.Looked() - before; looked > 3*n {
+			t.Errorf("emptied=%v: %d endpoints were looked at for %d ejections", emptied, looked, n)
+		}
+		if want := map[bool]int{false: n, true: 2 * (n - 1)}[emptied]; told != want {
+			t.Errorf("emptied=%v: the children were told %d times, want %d", emptied, told, want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package outlierdetection
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/attributes"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+// compared is an attribute that counts how often it is compared.
+type compared struct {
+	to    string
+	times *atomic.Int64
+}
+
+func (c *compared) Equal(other any) bool {
+	c.times.Add(1)
+	o, ok := other.(*compared)
+	return ok && o.to == c.to
+}
+
+func (c *compared) String() string { return c.to }
+
+// Behind a proxy all endpoints share one address, and differ in its attributes. Each update
+// compares each of them a few times, not all with all: where they stay, where they are others,
+// and where outliers are detected from then on.
+func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
+	const n = 400
+	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+		times := &atomic.Int64{}
+		update := func(from int, config core.Config) {
+			var origin, dialled []resolver.Endpoint
+			for i := range n {
+				to := fmt.Sprint("backend", from+i)
+				origin = append(origin, endpointsOf(to)...)
+				address := resolver.Address{Addr: "proxy", Attributes: attributes.New("to", &compared{to, times})}
+				dialled = append(dialled, resolver.Endpoint{Addresses: []resolver.Address{address}})
+			}
+			state := hierarchy.Seal(resolver.State{Endpoints: origin})
+			state.Endpoints = dialled
+			if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: given(config, h.child), ResolverState: state}); err != nil {
+				t.Fatal(err)
+			}
+			h.connect()
+		}
+		for _, step := range []struct {
+			what   string
+			from   int
+			config core.Config
+		}{
+			{"new", 0, consecutive()}, {"the same", 0, consecutive()}, {"nothing detected", 0, outlierscenario.Default()},
+			{"detected again", 0, consecutive()}, {"half of them others", n / 2, consecutive()}, {"all others", 2 * n, consecutive()},
+		} {
+			times.Store(0)
+			update(step.from, step.config)
+			if got := times.Load(); got > 12*n {
+				t.Errorf("%s: %d attributes were compared for %d endpoints", step.what, got, n)
+			}
+		}
+		bad := &compared{fmt.Sprint("backend", 2*n), times}
+		failed := 0
+		for range 7 * n {
+			result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			info := endings["ok"]
+			if bad.Equal(result.SubConn.(*lbtest.SubConn).Addresses[0].Attributes.Value("to")) {
+				info = endings["lost"]
+				failed++
+			}
+			result.Done(info)
+			time.Sleep(time.Millisecond) // for the next picker
+			synctest.Wait()
+		}
+		if failed != 5 {
+			t.Errorf("%d calls went to an endpoint that is ejected after five", failed)
+		}
+	})
+}
