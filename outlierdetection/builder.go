@@ -13,7 +13,7 @@
 //	}}
 //
 //	field                                              type              default   range                    from
-//	interval                                           duration          "10s"     more than "0s"           A50
+//	interval                                           duration          "10s"     "1ms" and more           A50
 //	baseEjectionTime                                   duration          "30s"     any                      A50
 //	maxEjectionTime                                    duration          "300s"    any                      A50
 //	maxEjectionPercent                                 number            10        0 to 100                 A50
@@ -43,16 +43,18 @@
 // have these codes, too. failureCodes names other codes in their place. The first three
 // count without a byte from the server, too: it hangs, or the connection was lost. All
 // others count only with bytes from it. Every other answer of the server is a success,
-// even NOT_FOUND. A call says nothing if it has sent nothing, if the client cancelled it,
-// or if it ended in any other way without a byte from the server. Each attempt of a call
-// that is retried counts. Calls without a deadline never show that a server hangs.
+// even NOT_FOUND, and one that the client cancelled after bytes had come. A call says nothing
+// if it has sent nothing, or if it ended in any other way without a byte from the server. Each
+// attempt of a call that is retried counts. Calls without a deadline never show that a server
+// hangs.
 //
 // consecutiveFailuresEjection ejects an endpoint at once when so many of its calls have
-// failed in a row.
+// failed in a row. A success ends a row if its call began after the row's first had failed.
 //
 // reportEmptied is for tiers of few endpoints, with maxEjectionPercent 100. Once every
 // endpoint is ejected, all of them stay in use. Instead the policy says so beside its
-// picker, to a parent that knows of other endpoints; see docs/a50.md.
+// picker, to a parent that knows of other endpoints. An endpoint whose time is over has to
+// answer a call before it counts for that; see docs/a50.md.
 //
 // An ejected endpoint keeps its connection. The child sees it as TRANSIENT_FAILURE by
 // gRPC's health listener, so it needs a pick_first of its own for each endpoint, as

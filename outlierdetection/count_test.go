@@ -132,7 +132,8 @@ func TestMistakesInConfigurations(t *testing.T) {
 		`{"failurePercentageEjection": {"enforcementPercentage": 101}, ` + child + `}`:            "failurePercentageEjection.enforcementPercentage: 101 given, want 0 to 100",
 		`{"consecutiveFailuresEjection": {"failures": 0}, ` + child + `}`:                         "consecutiveFailuresEjection.failures: 0 given, want 1 or more",
 		`{"consecutiveFailuresEjection": {"enforcementPercentage": 101}, ` + child + `}`:          "consecutiveFailuresEjection.enforcementPercentage: 101 given, want 0 to 100",
-		`{"consecutiveFailuresEjection": {}, "interval": "0s", ` + child + `}`:                    `interval: "0s" given, want a positive duration such as "10s"`,
+		`{"consecutiveFailuresEjection": {}, "interval": "0s", ` + child + `}`:                    `interval: "0s" given, want a duration of 1ms and more, such as "10s"`,
+		`{"consecutiveFailuresEjection": {}, "interval": "1ns", ` + child + `}`:                   `interval: "1ns" given, want a duration of 1ms and more, such as "10s"`,
 		`{"failureCodes": ["UNAVAILABLE", "DOWN"], ` + child + `}`:                                `failureCodes[1]: "DOWN" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
 		`{"failureCodes": ["OK"], ` + child + `}`:                                                 `failureCodes[0]: "OK" given, want the name of a status code other than OK, such as "UNAVAILABLE"`,
 		`{"consecutiveFailuresEjection": {}, "childPolicy": [{"understudy_pick_first": {}}]}`:     "childPolicy: understudy_pick_first given, which would not notice that an endpoint is ejected; " + instead,
@@ -146,6 +147,9 @@ func TestMistakesInConfigurations(t *testing.T) {
 	for _, raw := range []string{
 		`{"childPolicy": [{"pick_first": {}}]}`, // of a tree whose shape does not change
 		`{"interval": "0s", ` + child + `}`,
+		`{"consecutiveFailuresEjection": {}, "interval": "1ms", ` + child + `}`,
+		`{"interval": "315576000000s", ` + child + `}`, // A50's own no-op
+		`{"consecutiveFailuresEjection": {}, "interval": "315576000000s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "understudy_weighted_round_robin"),
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "understudy_weighted_round_robin"),
 	} {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -34,8 +35,8 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*OutlierDetection,
 	r.number("max_ejection_percent", given.GetMaxEjectionPercent(), &r.config.MaxEjectionPercent, 100)
 	r.successRate(given)
 	r.failurePercentage(given)
-	if r.config.Ejects() && r.config.Interval == 0 {
-		r.found.add("interval", "interval is 0s, want a positive duration such as 10s")
+	if given := time.Duration(r.config.Interval); r.config.Ejects() && given < lbconfig.LeastInterval {
+		r.found.add("interval", "interval is %v, want a duration of 1ms and more, such as 10s", given)
 	}
 	if err := r.found.err(); err != nil {
 		return nil, err

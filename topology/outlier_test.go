@@ -87,7 +87,8 @@ func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
 func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"interval":"-1s"}`:                   `interval: interval is -1s, want a duration that is not negative`,
-		`{"interval":"0s"}`:                    `interval: interval is 0s, want a positive duration such as 10s`,
+		`{"interval":"0s"}`:                    `interval: interval is 0s, want a duration of 1ms and more, such as 10s`,
+		`{"interval":"0.000000001s"}`:          `interval: interval is 1ns, want a duration of 1ms and more, such as 10s`,
 		`{"base_ejection_time":"-0.5s"}`:       `base_ejection_time: base_ejection_time is -500ms, want a duration that is not negative`,
 		`{"max_ejection_time":"-1s"}`:          `max_ejection_time: max_ejection_time is -1s, want a duration that is not negative`,
 		`{"max_ejection_percent":101}`:         `max_ejection_percent: max_ejection_percent is 101, want 0 to 100`,

@@ -11,7 +11,8 @@ import (
 // Duration is a time.Duration that is a string in JSON, in the form of protobuf's
 // Duration: seconds with up to nine digits after the point, such as "10s" or "0.25s".
 // Go's own forms such as "15m" and "250ms" are accepted, too. A negative duration is an
-// error, and so is one past time.Duration's range (about 292 years).
+// error. One in protobuf's form that is longer than any time.Duration (about 292 years) is
+// the longest.
 type Duration time.Duration
 
 // MarshalJSON returns the duration in protobuf's form.
@@ -26,7 +27,11 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &s); err != nil || s == nil {
 		return wrong(data, "", want)
 	}
+	var given durationpb.Duration
 	v, err := time.ParseDuration(*s)
+	if protojson.Unmarshal(data, &given) == nil {
+		v, err = given.AsDuration(), nil // which ends at the longest
+	}
 	if err != nil {
 		return wrong(data, "", want)
 	}

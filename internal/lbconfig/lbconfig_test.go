@@ -2,6 +2,7 @@ package lbconfig
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +73,9 @@ func TestPolicyErrors(t *testing.T) {
 }
 
 func TestDuration(t *testing.T) {
-	for in, want := range map[string]time.Duration{`"10s"`: 10 * time.Second, `"0.25s"`: 250 * time.Millisecond, `"15m"`: 15 * time.Minute, `"0s"`: 0} {
+	for in, want := range map[string]time.Duration{`"10s"`: 10 * time.Second, `"0.25s"`: 250 * time.Millisecond, `"15m"`: 15 * time.Minute, `"0s"`: 0, `".5s"`: 500 * time.Millisecond,
+		// The largest of protobuf, with which other languages write that nothing is to happen, is more than Go's.
+		`"315576000000s"`: math.MaxInt64, `"9223372036.854775807s"`: math.MaxInt64, `"9223372037s"`: math.MaxInt64} {
 		var d Duration
 		if err := json.Unmarshal([]byte(in), &d); err != nil || time.Duration(d) != want {
 			t.Errorf("%s = %v, %v; want %v", in, time.Duration(d), err, want)
@@ -83,7 +86,7 @@ func TestDuration(t *testing.T) {
 			t.Errorf("%s does not survive as %s", in, data)
 		}
 	}
-	for _, in := range []string{`10`, `"-1s"`, `"ten"`, `"10"`, `null`, `""`} {
+	for _, in := range []string{`10`, `"-1s"`, `"ten"`, `"10"`, `null`, `""`, `"315576000001s"`, `"-315576000000s"`, `"9223372037h"`} {
 		var d Duration
 		if err := json.Unmarshal([]byte(in), &d); err == nil {
 			t.Errorf("%s was accepted as %v", in, time.Duration(d))

@@ -28,6 +28,10 @@ type OutlierDetection struct {
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
 
+// LeastInterval is the shortest Interval: what happens at each takes longer than a shorter one
+// with many endpoints, and would keep a processor busy.
+const LeastInterval = time.Millisecond
+
 // SuccessRateEjection ejects endpoints whose success rate is an outlier.
 type SuccessRateEjection struct {
 	StdevFactor           uint32 `json:"stdevFactor"` // of a thousand
@@ -124,8 +128,8 @@ func (o *OutlierDetection) check(path string) error {
 	if !o.Ejects() {
 		return nil
 	}
-	if o.Interval == 0 {
-		return at(join(path, "interval"), fmt.Errorf(`"0s" given, want a positive duration such as "10s"`))
+	if time.Duration(o.Interval) < LeastInterval {
+		return at(join(path, "interval"), fmt.Errorf(`%q given, want a duration of 1ms and more, such as "10s"`, time.Duration(o.Interval)))
 	}
 	if where, bare := barePickFirst(o.ChildPolicy); bare {
 		return at(join(path, "childPolicy"), fmt.Errorf("%s given, which would not notice that an endpoint is ejected; want a policy that has a pick_first of its own for each endpoint, such as understudy_weighted_round_robin", where))

@@ -1,0 +1,48 @@
+package outlierdetection
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
+)
+
+// An update that turns outlier detection on, or off, has a new picker made of those
+// subchannels alone whose picker is in use: an endpoint that has failed stays failed, and one
+// that is connecting stays so.
+func TestAnUpdateTurnsItOn(t *testing.T) {
+	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+		nothing, endpoints := outlierscenario.Default(), endpointsOf("a", "b", "c", "d")
+		h.update(nothing, endpoints...)
+		time.Sleep(time.Second) // else the connections were short-lived
+		h.cc.SubConn("b").Report(connectivity.Idle, nil)
+		synctest.Wait()
+		h.cc.SubConn("b").Report(connectivity.Connecting, nil)
+		h.cc.SubConn("b").Report(connectivity.TransientFailure, errors.New("refused"))
+		h.cc.SubConn("c").Report(connectivity.Idle, nil)
+		synctest.Wait()
+		h.want(h.calls(10, ""), "map[a:5 d:5]")
+		for _, config := range []struct {
+			is   string
+			bad  string
+			want string
+		}{{"on", "a", "map[a:5 d:15]"}, {"off", "a", "map[a:10 d:10]"}} {
+			now := nothing
+			if config.is == "on" {
+				now = consecutive()
+			}
+			state := balancer.ClientConnState{BalancerConfig: given(now, h.child), ResolverState: resolver.State{Endpoints: endpoints}}
+			if err := h.policy.UpdateClientConnState(state); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			h.want(h.calls(20, config.bad), config.want)
+		}
+	})
+}
