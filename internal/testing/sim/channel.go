@@ -81,7 +81,7 @@ func (c *channel) updating() {
 	c.advance()
 	c.before, c.priorities, c.lastUpdate = c.priorities, c.told.priorities, time.Now()
 	c.meet()
-	c.model.BeginUpdate(c.w.settings.model(c.priorities))
+	c.model.BeginUpdate(c.w.settings.model(c.priorities, c.truth))
 	c.inUpdate = true
 }
 

@@ -119,8 +119,9 @@ func (s settings) within(target string) string {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// model returns what A56's model is to know.
-func (s settings) model(priorities []string) prioritymodel.Config {
+// model returns what A56's model is to know. Priority sees taps below it and no pick_first: it
+// takes a child of one endpoint for one that can hold one connection.
+func (s settings) model(priorities []string, truth Truth) prioritymodel.Config {
 	config := prioritymodel.Config{
 		Children:         make(map[string]prioritymodel.Child),
 		Priorities:       priorities,
@@ -133,8 +134,11 @@ func (s settings) model(priorities []string) prioritymodel.Config {
 		FastFailover:     s.fast,
 		MaxFailbackDelay: s.longestFailback,
 	}
-	for _, name := range priorities {
+	for i, name := range priorities {
 		config.Children[name] = prioritymodel.Child{Policy: name}
+		if truth[i].addresses() < 2 {
+			config.Single = append(config.Single, name)
+		}
 	}
 	return config
 }

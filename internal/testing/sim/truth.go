@@ -66,6 +66,17 @@ func (t Truth) String() string {
 	return strings.Join(tiers, "; ")
 }
 
+// addresses returns how many different ones there are in the tier.
+func (t Tier) addresses() int {
+	different := make(map[string]bool)
+	for _, l := range t {
+		for _, e := range l.Endpoints {
+			different[e.Address] = true
+		}
+	}
+	return len(different)
+}
+
 // Serving returns the addresses of a tier that may get calls.
 func (t Tier) Serving() []string {
 	var addresses []string
