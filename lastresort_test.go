@@ -1,0 +1,117 @@
+package understudy_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/topology"
+)
+
+// The order of last resorts, where two things are wrong at once; docs/tiers.md has it. What needs
+// proof from endpoints is in proof_test.go.
+
+// The first tier answers with errors, and half of the second is READY: that has the calls.
+func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
+	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.6}, func(h *fleet) {
+		h.keep = without("b1")
+		h.bad["a0"], h.bad["a1"] = true, true
+		h.calls(5 * time.Second)
+		h.lose("b1")
+		got := h.live(10*time.Minute, 5*time.Millisecond, nil)
+		t.Logf("%d of %d calls failed", got.failed, got.calls)
+		if got.calls != 120000 || got.failed > 1200 || got.in["a"] != got.failed {
+			t.Errorf("%d of %d calls failed, want the trials, at most 1200 of 120000", got.failed, got.calls)
+		}
+	}, 2, 2)
+}
+
+// reconnecting takes the last connection of an endpoint, has fifty calls made, one each
+// millisecond, and makes another connection. It returns how many calls each tier had, and how many
+// waited, as "".
+func (h *fleet) reconnecting(endpoint string) map[string]int {
+	h.t.Helper()
+	sc := h.cc.SubConn(endpoint)
+	sc.Report(connectivity.Idle, nil)
+	synctest.Wait()
+	sc.Report(connectivity.Connecting, nil)
+	synctest.Wait()
+	in := map[string]int{}
+	for range 50 {
+		result, err := h.cc.State().Picker.Pick(balancer.PickInfo{})
+		switch {
+		case err == nil:
+			in[result.SubConn.(*lbtest.SubConn).Addresses[0].Addr[:1]]++
+		case errors.Is(err, balancer.ErrNoSubConnAvailable):
+			in[""]++
+		default:
+			h.t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	sc.Report(connectivity.Ready, nil)
+	synctest.Wait()
+	sc.ReportHealth(connectivity.Ready, nil)
+	synctest.Wait()
+	return in
+}
+
+// The tier in use, below one that answers with errors, loses its only connection for 50 ms:
+// calls wait, but for the trials of the other, at most one in ten.
+func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		settings topology.Settings
+		parts    []int
+	}{
+		"two tiers":             {topology.Settings{OutlierDetection: true}, []int{1, 1}},
+		"beside a warm standby": {topology.Settings{OutlierDetection: true, WarmStandby: 1}, []int{1, 1, 1}},
+		"with fast failover":    {recommended, []int{1, 1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFleetWith(t, test.settings, func(h *fleet) {
+				h.bad["a0"] = true
+				h.calls(30 * time.Second)
+				for range 20 {
+					in := h.reconnecting("b0")
+					if in["a"] > 5 || in[""] < 45 {
+						t.Fatalf("calls %v, want them to wait for b, and at most five trials of a", in)
+					}
+					h.calls(5 * time.Second)
+				}
+			}, test.parts...)
+		})
+	}
+}
+
+// So they do below a tier that was too small, and has lost the rest of its connections.
+func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
+	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
+		h.calls(2 * time.Second)
+		h.keep = without("a0", "a1")
+		h.lose("a1")
+		h.want("half of a is READY", "b")
+		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
+		synctest.Wait()
+		if in := h.reconnecting("b0"); in[""] != 50 {
+			t.Errorf("calls %v, want all to wait for b", in)
+		}
+	}, 2, 1)
+}
+
+// A client of a call each eleven seconds leaves a tier that answers with errors, though each of its
+// calls is more than an interval after the one before.
+func TestACallEachElevenSeconds(t *testing.T) {
+	inFleet(t, func(h *fleet) {
+		h.bad["a0"], h.bad["a1"] = true, true
+		got := h.live(time.Hour, 11*time.Second, nil)
+		t.Logf("%d of %d calls failed, %d moves", got.failed, got.calls, got.moves)
+		if got.failed > 10+got.calls/10 || got.moves > 1 || got.tier != "b" {
+			t.Errorf("%d of %d calls failed, %d moves; want five for each endpoint, one in ten, and one move", got.failed, got.calls, got.moves)
+		}
+	}, 2, 2)
+}
