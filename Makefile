@@ -67,6 +67,10 @@ fleet-tiers: ## the same for a fleet of CLIENTS (4000) that loses a tier, in the
 	go test ./internal/testing/sim -run TestFleet -count=1 -timeout 0 -sim.fleet $(CURDIR)/docs/fleet/tiers.csv -sim.clients $(or $(CLIENTS),4000)
 	go run ./docs/fleet
 
+.PHONY: attack
+attack: ## understudy serve under each attack for a minute, while a good client is timed; ten minutes
+	go test ./cmd/understudy -run TestAttacks -count=1 -v -timeout 0 -attack.for 1m
+
 .PHONY: tidy
 tidy: ## go mod tidy for all modules
 	GOWORK=off go mod tidy

@@ -18,7 +18,7 @@ import (
 type clients struct {
 	log    *slog.Logger
 	limits Limits
-	large  sync.Mutex // see turn
+	large  lane // for requests of many names, and long ones
 
 	mu       sync.Mutex
 	streams  map[*client]bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -58,6 +59,9 @@ SIGHUP has all files looked at, those of TLS, too.`,
 		}
 		signal.Ignore(syscall.SIGPIPE) // who reads the log may end before us
 		logOfGRPC(complaints)
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(50) // a client that asks for much costs processor rather than memory
+		}
 		o.Paths, o.Log = args, log
 		o.dropped = func() uint64 { return lines.total.Load() + complaints.total.Load() }
 		return run(cmd.Context(), o)

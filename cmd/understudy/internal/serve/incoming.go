@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"google.golang.org/grpc/encoding"
-	grpcproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -36,16 +35,15 @@ var (
 	nodeFields   = []protowire.Number{1, 6} // id, user_agent_name
 )
 
-// codec decodes incoming, and everything else as gRPC does. It decodes few at a time, for
-// what is decoded takes a multiple of its size.
+// codec decodes incoming, and everything else as gRPC does. Of what is large it decodes one
+// at a time: it takes a multiple of its size, and small requests are not to wait for it.
 type codec struct {
 	encoding.CodecV2
-	slots chan struct{}
+	large *lane
 }
 
-func newCodec() codec {
-	return codec{encoding.GetCodecV2(grpcproto.Name), make(chan struct{}, 2)}
-}
+// small is up to how many bytes a request is small.
+const small = 4 << 10
 
 // Unmarshal decodes data into v.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -53,8 +51,9 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	c.slots <- struct{}{}
-	defer func() { <-c.slots }()
+	if data.Len() > small {
+		defer c.large.enter()()
+	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
 	return in.decode(buffer.ReadOnlyData())

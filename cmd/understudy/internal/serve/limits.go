@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
 )
 
 // Limits bound what clients make the server hold. docs/limits.md says what happens beyond
@@ -31,11 +33,11 @@ var defaultLimits = Limits{
 	Connections: 2000,
 	Streams:     8,
 	Types:       16,
-	Names:       10_000,
+	Names:       5000,
 	Name:        2048,
 	NodeID:      1024,
 	Logged:      500,
-	Memory:      64,
+	Memory:      32,
 }
 
 // flag is the flag of a limit.
@@ -81,10 +83,10 @@ func (l Limits) complete() (Limits, error) {
 }
 
 // serverOptions are those that keep the limits, and make connections cheap.
-func (l Limits) serverOptions() []grpc.ServerOption {
+func (l Limits) serverOptions(large *lane) []grpc.ServerOption {
 	const window = 64 << 10 // what comes before it is read
 	return []grpc.ServerOption{
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), large}),
 		grpc.MaxRecvMsgSize(l.Message),
 		grpc.MaxConcurrentStreams(uint32(l.Streams)),
 		grpc.MaxHeaderListSize(16 << 10),

@@ -55,15 +55,14 @@ func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) er
 	if n := len(sub.SubscribedResources()); n > c.limits.Names {
 		return c.refuse(s, tooMuch("max-names", n, "names of a type", c.limits.Names))
 	}
+	asked := sub.SubscribedResources()
+	n := perServed*len(sub.ReturnedResources()) + perName*len(asked)
+	for name := range asked {
+		n += len(name)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := perServed * len(sub.ReturnedResources())
-	for name := range sub.SubscribedResources() {
-		if n += len(name) + perName; c.clusters[name] != nil {
-			n += perServed - perName
-		}
-	}
-	c.hold(s, typeURL, n)
+	c.hold(s, typeURL, n-(perName-perServed)*inBoth(asked, c.clusters))
 	return nil
 }
 
@@ -90,4 +89,17 @@ func (c *clients) hold(s *client, typeURL string, n int) {
 		c.leave(s)
 		_ = c.end(s, &limited{"client-memory", "no other connection asks for as much, and together they ask for too much"})
 	}
+}
+
+// inBoth counts the keys that are in both maps.
+func inBoth[A, B any](a map[string]A, b map[string]B) (n int) {
+	if len(a) > len(b) {
+		return inBoth(b, a)
+	}
+	for key := range a {
+		if _, ok := b[key]; ok {
+			n++
+		}
+	}
+	return n
 }

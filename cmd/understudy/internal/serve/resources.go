@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -32,23 +31,17 @@ func newResources(policy string) *resources {
 	return r
 }
 
-// cache is what a server of all types needs.
+// cache has all types that are served: see isServed.
 func (r *resources) cache() cachev3.Cache {
-	mux := &cachev3.MuxCache{Caches: map[string]cachev3.Cache{
-		resourcev3.EndpointType: r.endpoints,
-		resourcev3.ClusterType:  r.clusters,
-		resourcev3.ListenerType: r.listeners,
-		"":                      nothing{},
-	}}
-	classify := func(typeURL string) string {
-		if _, ok := mux.Caches[typeURL]; ok {
-			return typeURL
-		}
-		return ""
+	return &cachev3.MuxCache{
+		Caches: map[string]cachev3.Cache{
+			resourcev3.EndpointType: r.endpoints,
+			resourcev3.ClusterType:  r.clusters,
+			resourcev3.ListenerType: r.listeners,
+		},
+		Classify:      func(r *cachev3.Request) string { return r.GetTypeUrl() },
+		ClassifyDelta: func(r *cachev3.DeltaRequest) string { return r.GetTypeUrl() },
 	}
-	mux.Classify = func(r *cachev3.Request) string { return classify(r.GetTypeUrl()) }
-	mux.ClassifyDelta = func(r *cachev3.DeltaRequest) string { return classify(r.GetTypeUrl()) }
-	return mux
 }
 
 // set serves these clusters, new or changed, and those of the removed names no longer.
@@ -90,22 +83,6 @@ func (r *resources) set(updated []*given, removed []string) error {
 		r.clusters.UpdateResources(nil, removed),
 		r.endpoints.UpdateResources(nil, slices.Concat(removed, without)),
 	)
-}
-
-// nothing holds no resources of any type. A client that asks for a type that is not
-// served here waits, and keeps its stream.
-type nothing struct{}
-
-func (nothing) CreateWatch(*cachev3.Request, cachev3.Subscription, chan cachev3.Response) (func(), error) {
-	return nil, nil
-}
-
-func (nothing) CreateDeltaWatch(*cachev3.DeltaRequest, cachev3.Subscription, chan cachev3.DeltaResponse) (func(), error) {
-	return nil, nil
-}
-
-func (nothing) Fetch(context.Context, *cachev3.Request) (cachev3.Response, error) {
-	return nil, errors.New("only streams are served")
 }
 
 // quiet discards what go-control-plane logs for its own sake.

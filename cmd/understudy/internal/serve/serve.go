@@ -199,7 +199,7 @@ func (s *Server) Wait() error {
 func (s *Server) run(ctx context.Context, limits Limits, creds credentials.TransportCredentials) {
 	defer close(s.done)
 	defer s.cancel()
-	server := grpc.NewServer(append(limits.serverOptions(),
+	server := grpc.NewServer(append(limits.serverOptions(&s.publisher.clients.large),
 		grpc.Creds(creds),
 		// Clients that find out about dead servers by pings are welcome: those of
 		// discovery/eds and gRPC's own ping every 5 minutes, or as often as they are

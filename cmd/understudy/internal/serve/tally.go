@@ -54,14 +54,14 @@ func (c *clients) removed(name string) {
 // subscribe notes which endpoints the client wants. In the incremental variant the
 // names are added to those before.
 func (c *clients) subscribe(s *client, r request) {
-	before := s.lacks
+	before, now := s.lacks, time.Now()
 	if !s.incremental {
-		s.lacks = make(lacks)
+		s.lacks = make(lacks, len(r.names))
 	}
 	for _, name := range r.names {
 		since, asked := before[name]
 		if !asked {
-			since = time.Now()
+			since = now
 		}
 		s.lacks[name] = since
 	}

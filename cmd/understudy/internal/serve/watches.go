@@ -1,6 +1,9 @@
 package serve
 
 import (
+	"sync"
+	"time"
+
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
@@ -48,6 +51,16 @@ func (c *clients) turn(n int) (done func()) {
 	if n < many {
 		return func() {}
 	}
-	c.large.Lock()
-	return c.large.Unlock
+	return c.large.enter()
+}
+
+// lane is for what is large. There is one at a time, and then nothing for as long as that
+// took: what is large takes half a processor at most, and leaves the rest to the others.
+type lane struct{ mu sync.Mutex }
+
+// enter waits for its turn, and returns how to end it.
+func (l *lane) enter() (leave func()) {
+	l.mu.Lock()
+	began := time.Now()
+	return func() { time.AfterFunc(time.Since(began), l.mu.Unlock) }
 }
