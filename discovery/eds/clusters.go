@@ -14,6 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/internal/cds"
 	"github.com/understudy-lb/understudy/internal/adsclient"
 	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/topology"
 )
 
@@ -173,7 +174,7 @@ func (h *hub) note(s adsclient.Snapshot, names []string) {
 		}
 		if text := (&topology.Invalid{Problems: k.Cluster.Notes}).Error(); h.noted[name] != text {
 			h.noted[name] = text
-			logger.Warningf("eds: cluster %q: %s", name, text)
+			logger.Warningf("eds: cluster %q: %s", name, printable.Text(text))
 		}
 	}
 }

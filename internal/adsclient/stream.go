@@ -14,6 +14,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/backoff"
 	"github.com/understudy-lb/understudy/internal/brief"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // keepaliveParams make a client notice a server that is gone without a word. Servers
@@ -57,7 +58,7 @@ func (c *client) streamEnded(ctx context.Context, err error) (answered bool) {
 			return
 		}
 		if err != nil && !errors.Is(err, errRenewed) {
-			err = errors.New(brief.Text(err.Error())) // it becomes that of calls
+			err = errors.New(printable.Text(brief.Text(err.Error()))) // it becomes that of calls
 		}
 		if errors.Is(err, errRenewed) {
 			logger.Infof("eds: stream to %s: %v", c.server.URI, err)

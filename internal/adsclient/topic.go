@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // topic holds the resources of one type on a client's stream. It is touched only in
@@ -187,5 +188,5 @@ func (t *topic) logRejected(version, reason string) {
 		return
 	}
 	t.rejected = reason
-	logger.Warningf("eds: rejected version %q from %s: %s", version, t.client.server.URI, reason)
+	logger.Warningf("eds: rejected version %q from %s: %s", version, t.client.server.URI, printable.Text(reason))
 }
