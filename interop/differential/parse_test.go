@@ -1,0 +1,159 @@
+package differential
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/pickfirst"
+)
+
+// parsers is a policy here and there, and what the two accept differently: the first
+// expression that our error fits, or the configuration where only we accept it, says why.
+type parsers struct {
+	ours, theirs string
+	differ       map[string]*regexp.Regexp
+}
+
+// Each of docs/differences.md: p-config and w-config, and the rows of outlier_detection.
+var parserPairs = []parsers{
+	{"understudy_outlier_detection", "outlier_detection_experimental", map[string]*regexp.Regexp{
+		"an interval of next to nothing":      regexp.MustCompile(`want a duration of 1ms and more`),
+		"no child, or no object":              regexp.MustCompile(`childPolicy: none given|null given, want a JSON object`),
+		"a duration that is null":             regexp.MustCompile(`(interval|EjectionTime)":null`),
+		"a duration in one of Go's own forms": regexp.MustCompile(`"15m"|"1ms"|"0.0000000001s"`),
+	}},
+	{"understudy_priority", "priority_experimental", map[string]*regexp.Regexp{
+		"p-config, a child without policy": regexp.MustCompile(`config: none given|null given, want a JSON object`),
+		"p-config, given twice":            regexp.MustCompile(`given again`),
+		"p-config, no priority names it":   regexp.MustCompile(`"priorities":(null|\[\])`),
+	}},
+	{"understudy_weighted_target", "weighted_target_experimental", map[string]*regexp.Regexp{
+		"w-config, a weight of 0":           regexp.MustCompile(`weight: 0 or none given`),
+		"w-config, a target without policy": regexp.MustCompile(`childPolicy: none given|null given, want a JSON object`),
+	}},
+	{pickfirst.Name, "pick_first", map[string]*regexp.Regexp{
+		"no object": regexp.MustCompile(`^pick_first: null given`),
+	}},
+}
+
+var (
+	durations = []string{`"0s"`, `"-0s"`, `"1s"`, `"1.5s"`, `".5s"`, `"1.s"`, `"0.001s"`, `"0.000000001s"`, `"0.0000000001s"`, `"-1s"`,
+		`"-0.000000001s"`, `"9223372036s"`, `"9223372037s"`, `"315576000000s"`, `"315576000001s"`, `"15m"`, `"1ms"`, `"1"`, `"s"`, `""`, `"1e3s"`, `1`, `null`, `true`, `{}`, `[]`}
+	numbers  = []string{`0`, `1`, `99`, `100`, `101`, `4294967295`, `4294967296`, `-1`, `1.5`, `1e1`, `"1"`, `null`, `true`, `{}`, `[]`}
+	values   = []string{`null`, `{}`, `[]`, `1`, `"x"`, `true`, `{"unknown":1}`}
+	lists    = append(values, `["a"]`, `["a","a"]`, `["b"]`, `["a","b"]`, `[1]`, `[null]`, `[""]`, `["a",null]`)
+	policies = append(values, `[{}]`, `[{"unknown_policy":{}}]`, `[{"unknown_policy":{}},{"round_robin":{}}]`, `[{"round_robin":{}},{"unknown_policy":{}}]`,
+		`[{"round_robin":{},"pick_first":{}}]`, `[{"round_robin":null}]`, `[{"round_robin":{"x":1}}]`, `[null]`, `[1]`, `[{"pick_first":{"shuffleAddressList":1}}]`)
+	wholes = []string{`null`, `[]`, `1`, ``, `{}`, `{"a":1}`, `{`}
+)
+
+// fields has each field of each policy, as a form with the values that it is tried with.
+var fields = map[string]map[string][]string{
+	"understudy_outlier_detection": {
+		`{"interval":%s,C}`: durations, `{"baseEjectionTime":%s,C}`: durations, `{"maxEjectionTime":%s,C}`: durations,
+		`{"interval":%s,"failurePercentageEjection":{},C}`: durations, `{"maxEjectionPercent":%s,C}`: numbers,
+		`{"successRateEjection":{"stdevFactor":%s},C}`: numbers, `{"successRateEjection":{"enforcementPercentage":%s},C}`: numbers,
+		`{"successRateEjection":{"minimumHosts":%s},C}`: numbers, `{"successRateEjection":{"requestVolume":%s},C}`: numbers,
+		`{"failurePercentageEjection":{"threshold":%s},C}`: numbers, `{"failurePercentageEjection":{"enforcementPercentage":%s},C}`: numbers,
+		`{"failurePercentageEjection":{"minimumHosts":%s},C}`: numbers, `{"failurePercentageEjection":{"requestVolume":%s},C}`: numbers,
+		`{"successRateEjection":%s,C}`: values, `{"failurePercentageEjection":%s,C}`: values, `{"unknown":%s,C}`: values,
+		`{"childPolicy":%s}`: policies, `%s`: wholes,
+	},
+	"understudy_priority": {
+		`{"children":{"a":{"config":R}},"priorities":%s}`: lists, `{"children":%s,"priorities":["a"]}`: values, `{"children":{"a":%s},"priorities":["a"]}`: values,
+		`{"children":{"a":{"config":%s}},"priorities":["a"]}`:                                policies,
+		`{"children":{"a":{"ignoreReresolutionRequests":%s,"config":R}},"priorities":["a"]}`: values, `%s`: wholes,
+	},
+	"understudy_weighted_target": {
+		`{"targets":%s}`: values, `{"targets":{"a":%s}}`: values, `{"targets":{"a":{"weight":%s,"childPolicy":R}}}`: numbers,
+		`{"targets":{"a":{"weight":1,"childPolicy":%s}}}`: policies, `%s`: wholes,
+	},
+	pickfirst.Name: {`{"shuffleAddressList":%s}`: values, `{"unknown":%s}`: values, `%s`: wholes},
+}
+
+func parse(name, config string) (written map[string]any, err error) {
+	parsed, err := balancer.Get(name).(balancer.ConfigParser).ParseConfig(json.RawMessage(config))
+	if err == nil {
+		text, _ := json.Marshal(parsed)
+		_ = json.Unmarshal(text, &written)
+	}
+	return written, err
+}
+
+// Our parsers and gRPC-Go's accept the same of each field, at its limits, of the wrong kind,
+// unknown or null, and read the same from it; but for what docs/differences.md lists.
+func TestParsersAgree(t *testing.T) {
+	given := 0
+	for _, pair := range parserPairs {
+		seen := map[string]bool{}
+		for form, values := range fields[pair.ours] {
+			for _, value := range values {
+				given++
+				config := strings.NewReplacer("%s", value, "C", `"childPolicy":[{"round_robin":{}}]`, "R", `[{"round_robin":{}}]`).Replace(form)
+				ours, err := parse(pair.ours, config)
+				theirs, theirErr := parse(pair.theirs, config)
+				switch {
+				case err == nil && theirErr == nil:
+					sameConfig(t, config, ours, theirs)
+				case (err == nil) != (theirErr == nil):
+					about := config
+					if err != nil {
+						about = err.Error()
+					}
+					if why := pair.why(about); why == "" {
+						t.Errorf("%s: %s\nours: %v, gRPC-Go's: %v", pair.ours, config, err, theirErr)
+					} else {
+						seen[why] = true
+					}
+				}
+			}
+		}
+		for why := range maps.Keys(pair.differ) {
+			if !seen[why] {
+				t.Errorf("%s: the two agree on %q", pair.ours, why)
+			}
+		}
+	}
+	t.Logf("%d configurations", given)
+}
+
+func (p parsers) why(about string) string {
+	for why, fits := range p.differ {
+		if fits.MatchString(about) {
+			return why
+		}
+	}
+	return ""
+}
+
+// sameConfig compares what was read, as far as gRPC-Go's has it and writes it: it leaves out
+// zeros. Its enforcement of the failure percentage is a row of its own.
+func sameConfig(t *testing.T, config string, ours, theirs map[string]any) {
+	t.Helper()
+	for field, there := range theirs {
+		here := ours[field]
+		if below, ok := there.(map[string]any); ok {
+			if at, ok := here.(map[string]any); ok && field != "children" && field != "targets" {
+				sameConfig(t, config, at, below)
+				continue
+			}
+			continue
+		}
+		if field != "enforcementPercentage" && field != "childPolicy" && !reflect.DeepEqual(here, there) {
+			t.Errorf("%s: %s is %v, gRPC-Go's %v", config, field, here, there)
+		}
+	}
+	for field, here := range ours {
+		if there, given := theirs[field]; !given && field != "enforcementPercentage" && (field == "threshold" || field == "interval" || field == "maxEjectionPercent") {
+			if here != "0s" && here != 0.0 {
+				t.Errorf("%s: %s is %v, gRPC-Go's %v", config, field, here, there)
+			}
+		}
+	}
+}
