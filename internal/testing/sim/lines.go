@@ -31,9 +31,9 @@ type line struct {
 
 var lines = []line{
 	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: (failover|failback|move) from p(\d+) (.*) to p(\d+) (.*), which is (\w+), after (.*?): (.*)$`), (*World).failoverLine},
-	{regexp.MustCompile(`^priority: (\S+): no priority can take calls: (.*)$`), (*World).noneLine},
-	{regexp.MustCompile(`^priority: (\S+): p(\d+) (.*) takes calls again, after (.*) without any$`), (*World).againLine},
-	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints in (\d+) priorities$`), (*World).toldLine},
+	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: no priority can take calls: (.*)$`), (*World).noneLine},
+	{regexp.MustCompile(`^priority: (\S+)(?: \[Channel #\d+\])?: p(\d+) (.*) takes calls again, after (.*) without any$`), (*World).againLine},
+	{regexp.MustCompile(`^\w+: (\S+): (\d+) endpoints? in (\d+) priorit(?:y|ies)$`), (*World).toldLine},
 	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver answered without addresses(; .*)?$`), (*World).emptyLine},
 	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).keptLine},
 	{regexp.MustCompile(`^(.*); the endpoints from before stay in use$`), (*World).sourceLine},
