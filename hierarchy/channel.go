@@ -40,6 +40,16 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 	return state
 }
 
+// BelowPriority returns state without what its channel says of the children of the priority
+// policy: a policy further below may have children of the same names.
+func BelowPriority(state resolver.State) resolver.State {
+	c := ChannelOf(state)
+	if c.Names == nil && c.Services == nil && c.Failures == nil && c.Empty == "" {
+		return state
+	}
+	return SetChannel(state, &Channel{Target: c.Target, Logger: c.Logger, Live: c.Live})
+}
+
 // WithoutChannel returns state without what SetChannel put into it: each update has
 // another, of which an endpoint's policy need not hear.
 func WithoutChannel(state resolver.State) resolver.State {

@@ -39,7 +39,7 @@ func (p *policy) apply(actions []core.Action) {
 			p.children[a.Child] = p.newChild(a.Child)
 		case core.Update:
 			// A56 runs child.Update() and then reads the child's state.
-			c.Update(p.config.Children[a.Child].Config, hierarchy.SetPlace(shell.WithEndpoints(p.state, p.groups[a.Child]), p.place(a.Child)))
+			c.Update(p.config.Children[a.Child].Config, hierarchy.SetPlace(shell.WithEndpoints(p.below, p.groups[a.Child]), p.place(a.Child)))
 			p.event(a.Child, p.core.Updated(a.Child))
 		case core.MakeStandby:
 			p.Event(func() { p.apply(p.core.StandbyDue()) }) // which is after the flush

@@ -32,6 +32,7 @@ type policy struct {
 	titles   map[string]string
 	config   *lbconfig.Priority
 	state    resolver.State
+	below    resolver.State // for the children
 	groups   map[string][]resolver.Endpoint
 
 	chosen    string             // the child to be published, "" for none
@@ -67,7 +68,7 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 // Begin updates the children that exist (A56, "Configuration Updates").
 func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 	resolveNow, state := hierarchy.TakeResolveNow(state)
-	p.config, p.state = config, state
+	p.config, p.state, p.below = config, state, hierarchy.BelowPriority(state)
 	p.nameChildren()
 	p.reresolution.Store(&reresolution{children: config.Children, resolveNow: resolveNow})
 	p.groups = p.Split(state.Endpoints, func(child string) bool {
