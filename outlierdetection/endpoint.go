@@ -19,12 +19,14 @@ type key = identity.Key
 // counted is what the shell keeps with an endpoint.
 type counted struct {
 	counter
-	period    atomic.Pointer[period] // in which its calls begin
-	unproven  atomic.Bool            // its pickers say so
-	name      string                 // its first address
-	addresses []resolver.Address     // that subchannels are made of
-	list      uint64                 // the last one that it was bound with, guarded by the policy's subConns.mu
-	subConns  []*subConn             // to one of them, guarded by the policy's subConns.mu
+	name      string             // its first address
+	addresses []resolver.Address // that subchannels are made of
+	list      uint64             // the last one that it was bound with, guarded by the policy's subConns.mu
+	subConns  []*subConn         // to one of them, guarded by the policy's subConns.mu
+
+	// What each pick reads is not beside what each call writes.
+	period   atomic.Pointer[period] // in which its calls begin
+	unproven atomic.Bool            // its pickers say so
 }
 
 // counter counts the calls of an endpoint as they end. A50 has two buckets that are

@@ -68,15 +68,6 @@ func (p *policy) renew(e *endpoint) {
 	p.begin(e, func(b *period) { b.proof = now })
 }
 
-// done returns the function that hears of a call that begins now.
-func (p *policy) done(ctx context.Context, e *endpoint) func(balancer.DoneInfo) {
-	b := p.current(e)
-	if b.proof != nil && ctx != nil {
-		return b.watch(ctx)
-	}
-	return b.ended
-}
-
 // count counts a call that has ended.
 func (b *period) count(info balancer.DoneInfo) {
 	r := b.policy.rules.Load()

@@ -41,15 +41,14 @@ type counting struct {
 
 // Pick picks the subchannel.
 func (c *counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
-	result := balancer.PickResult{SubConn: c.subConn.SubConn}
 	if c.above != nil {
-		var err error
-		if result, err = c.above.Pick(info); err != nil {
-			return result, err
+		result, err := c.above.Pick(info)
+		if err == nil {
+			c.subConn.countIn(&result, info)
 		}
+		return result, err
 	}
-	c.subConn.countIn(&result, info)
-	return result, nil
+	return balancer.PickResult{SubConn: c.subConn.SubConn, Done: c.subConn.done(info)}, nil
 }
 
 // Tier says whether the endpoint is unproven; see shell.TierOf.

@@ -77,63 +77,6 @@ var ejected = balancer.SubConnState{
 	ConnectionError:   errors.New("outlier_detection: the endpoint is ejected, because calls to it failed"),
 }
 
-// Picked is described at shell.Counted.
-func (s *subConn) Picked(user shell.CountedUser) {
-	s.mu.Lock()
-	known := s.user != nil || s.shut
-	s.user = user
-	s.mu.Unlock()
-	if !known {
-		s.policy.strangers.Add(-1)
-	}
-	if above, ok := s.SubConn.(shell.Counted); ok {
-		above.Picked(user)
-	}
-}
-
-// Picker is described at shell.Counted.
-func (s *subConn) Picker() balancer.Picker {
-	var above balancer.Picker
-	if counted, ok := s.SubConn.(shell.Counted); ok {
-		above = counted.Picker()
-	}
-	switch {
-	case s.policy.rules.Load() != nil:
-		e := s.endpoint.Load()
-		return &counting{s, above, e != nil && e.Shell.unproven.Load()}
-	case above != nil:
-		return above
-	}
-	return &fixed{balancer.PickResult{SubConn: s.SubConn}}
-}
-
-// countIn has a call counted that was given to the subchannel.
-func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
-	if e := s.endpoint.Load(); e != nil && s.policy.rules.Load() != nil {
-		result.Done = both(s.policy.done(info.Ctx, e), result.Done)
-	}
-}
-
-// pickerChanged has the child's pickers of the subchannel made anew.
-func (s *subConn) pickerChanged() {
-	s.mu.Lock()
-	user := s.user
-	s.mu.Unlock()
-	if user != nil {
-		user.PickerChanged()
-	}
-}
-
-func both(first, then func(balancer.DoneInfo)) func(balancer.DoneInfo) {
-	if then == nil {
-		return first
-	}
-	return func(info balancer.DoneInfo) {
-		first(info)
-		then(info)
-	}
-}
-
 // UpdateAddresses passes new addresses on, and looks for their endpoint.
 func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.mu.Lock()

@@ -1,0 +1,82 @@
+package outlierdetection
+
+import (
+	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/internal/shell"
+)
+
+// Picked is described at shell.Counted.
+func (s *subConn) Picked(user shell.CountedUser) {
+	s.mu.Lock()
+	known := s.user != nil || s.shut
+	s.user = user
+	s.mu.Unlock()
+	if !known {
+		s.policy.strangers.Add(-1)
+	}
+	if above, ok := s.SubConn.(shell.Counted); ok {
+		above.Picked(user)
+	}
+}
+
+// Picker is described at shell.Counted.
+func (s *subConn) Picker() balancer.Picker {
+	var above balancer.Picker
+	if counted, ok := s.SubConn.(shell.Counted); ok {
+		above = counted.Picker()
+	}
+	switch {
+	case s.policy.rules.Load() != nil:
+		e := s.endpoint.Load()
+		return &counting{s, above, e != nil && e.Shell.unproven.Load()}
+	case above != nil:
+		return above
+	}
+	return &fixed{balancer.PickResult{SubConn: s.SubConn}}
+}
+
+// countIn has a call counted that was given to the subchannel.
+func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
+	if s.policy.rules.Load() != nil {
+		if done := s.done(info); done != nil {
+			result.Done = both(done, result.Done)
+		}
+	}
+}
+
+// done returns the function that hears of a call that begins now, nil for none.
+func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
+	e := s.endpoint.Load()
+	if e == nil {
+		return nil
+	}
+	b := e.Shell.period.Load()
+	if b == nil {
+		b = s.policy.current(e)
+	}
+	if b.proof != nil && info.Ctx != nil {
+		return b.watch(info.Ctx)
+	}
+	return b.ended
+}
+
+// pickerChanged has the child's pickers of the subchannel made anew.
+func (s *subConn) pickerChanged() {
+	s.mu.Lock()
+	user := s.user
+	s.mu.Unlock()
+	if user != nil {
+		user.PickerChanged()
+	}
+}
+
+func both(first, then func(balancer.DoneInfo)) func(balancer.DoneInfo) {
+	if then == nil {
+		return first
+	}
+	return func(info balancer.DoneInfo) {
+		first(info)
+		then(info)
+	}
+}

@@ -1,0 +1,38 @@
+package outlierdetection
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+)
+
+// The last endpoint that is not ejected loses each connection at once, and its pick_first rests
+// before the next attempt, of which gRPC says nothing. While it rests the ejected one has the
+// calls: it is all that could answer.
+func TestTheLastOneDoesNotStayConnected(t *testing.T) {
+	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
+		h.update(emptying(), endpointsOf("a", "b")...)
+		h.want(h.calls(20, "a"), "map[a:5 b:15]")
+		b := h.cc.SubConn("b")
+		for range 4 { // the second short one in a row is a failure
+			b.Report(connectivity.Idle, nil)
+			synctest.Wait()
+			if h.cc.State().ConnectivityState == connectivity.TransientFailure {
+				t.Fatal("calls fail although the ejected endpoint is connected")
+			}
+			if h.cc.State().ConnectivityState == connectivity.Ready {
+				h.want(h.calls(4, ""), "map[a:4]")
+				return
+			}
+			b.Report(connectivity.Connecting, nil)
+			b.Report(connectivity.Ready, nil)
+			synctest.Wait()
+			b.ReportHealth(connectivity.Ready, nil)
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+		}
+		t.Error("the ejected endpoint has no calls while the other one rests")
+	})
+}
