@@ -45,6 +45,9 @@ func (o *options) check() error {
 	if o.maxResponse <= 0 {
 		return fmt.Errorf("a response size of %d bytes, want at least 1", o.maxResponse)
 	}
+	if _, err := proto.Marshal(o.node); err != nil {
+		return fmt.Errorf("the node cannot be sent: %w", err)
+	}
 	if o.credentials != nil && o.credentials.transport == nil {
 		return errors.New("the transport credentials are nil")
 	}

@@ -6,18 +6,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery/internal/cds"
+	"github.com/understudy-lb/understudy/internal/feed"
 )
+
+// maxName bounds the name of a cluster in bytes: all channels of a process ask on one stream,
+// and a server does not read a request that is too large.
+const maxName = 4096
 
 // parseTarget returns the hosts and ports of the management servers in order, and the
 // name of the cluster. Without servers, the bootstrap names them.
 func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
 	u := target.URL
 	bad := func(format string, args ...any) error {
-		return fmt.Errorf("target %q %s; want eds://server:port/cluster, or eds:///cluster with an xDS bootstrap", u.Redacted(), fmt.Sprintf(format, args...))
+		return fmt.Errorf("target %s %s; want eds://server:port/cluster, or eds:///cluster with an xDS bootstrap", feed.Quote(u.Redacted()), fmt.Sprintf(format, args...))
 	}
 	switch {
 	case u.Opaque != "":
@@ -28,6 +34,10 @@ func parseTarget(target resolver.Target) (hosts []string, cluster string, err er
 		return nil, "", bad("holds a fragment (a # in a cluster's name is %%23)")
 	case clusterOf(target) == "":
 		return nil, "", bad("names no cluster")
+	case !utf8.ValidString(clusterOf(target)):
+		return nil, "", bad("names a cluster that is not UTF-8")
+	case len(clusterOf(target)) > maxName:
+		return nil, "", bad("names a cluster of %d bytes, want at most %d", len(clusterOf(target)), maxName)
 	case cds.NameProblem(clusterOf(target)) != "":
 		return nil, "", bad("names a cluster that cannot be: %s", cds.NameProblem(clusterOf(target)))
 	case u.Host == "":

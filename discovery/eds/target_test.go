@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/resolver"
 )
 
@@ -39,23 +40,25 @@ func TestTargets(t *testing.T) {
 
 func TestTargetsThatAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"eds:payments":                "lacks the slashes",
-		"eds://h:1":                   "names no cluster",
-		"eds://h:1/":                  "names no cluster",
-		"eds:///":                     "names no cluster",
-		"eds://payments/":             "names no cluster",
-		"eds://h/payments":            "without a port",
-		"eds://:1/payments":           "without a server",
-		"eds://h:1/xdstp://a/b":       `"xdstp://a/b" is a name of xdstp:, which is not supported`,
-		"eds:///xdstp:a?cds=true":     "a name of xdstp:",
-		"eds://h:0/payments":          `port "0"`,
-		"eds://h:65536/payments":      `port "65536"`,
-		"eds://h:/payments":           `port ""`,
-		"eds://a,b:1/payments":        "without a port",
-		"eds://a:1,,b:1/payments":     "without a port",
-		"eds://a:1,b:1,a:1/payments":  "names the server a:1 twice",
-		"eds://user:pw@h:1/payments":  "holds a user",
-		"eds://h:1/payments#fragment": "holds a fragment (a # in a cluster's name is %23)",
+		"eds:payments":                           "lacks the slashes",
+		"eds://h:1":                              "names no cluster",
+		"eds://h:1/":                             "names no cluster",
+		"eds:///":                                "names no cluster",
+		"eds://payments/":                        "names no cluster",
+		"eds://h/payments":                       "without a port",
+		"eds://:1/payments":                      "without a server",
+		"eds://h:0/payments":                     `port "0"`,
+		"eds://h:65536/payments":                 `port "65536"`,
+		"eds://h:/payments":                      `port ""`,
+		"eds://a,b:1/payments":                   "without a port",
+		"eds://a:1,,b:1/payments":                "without a port",
+		"eds://a:1,b:1,a:1/payments":             "names the server a:1 twice",
+		"eds://user:pw@h:1/payments":             "holds a user",
+		"eds://h:1/pay%FFments":                  "names a cluster that is not UTF-8",
+		"eds://h:1/" + strings.Repeat("x", 5000): "names a cluster of 5000 bytes",
+		"eds://h:1/payments#fragment":            "holds a fragment (a # in a cluster's name is %23)",
+		"eds://h:1/xdstp://a/b":                  `"xdstp://a/b" is a name of xdstp:, which is not supported`,
+		"eds:///xdstp:a?cds=true":                "a name of xdstp:",
 	} {
 		u, err := url.Parse(text)
 		if err != nil {
@@ -82,5 +85,13 @@ func TestQueriesThatAreWrong(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "eds: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "pw") {
 			t.Errorf("%s: %v, want an error with %q", text, err, want)
 		}
+	}
+}
+
+// A node that cannot be sent is a mistake in the option, found before anything is asked.
+func TestANodeThatCannotBeSent(t *testing.T) {
+	node := &corev3.Node{Id: "a\xff"}
+	if got := buildError(t, "eds://127.0.0.1:1/c", WithNode(node)); !strings.Contains(got, "the node cannot be sent: ") {
+		t.Errorf("%s, want an error about the node", got)
 	}
 }

@@ -6,9 +6,11 @@
 package adsclient
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
@@ -74,6 +76,10 @@ type Outage struct {
 // first watcher of a server opens the stream, and its recorder counts what happens
 // there. The last one closes the stream. recorder may be nil.
 func Watch(server Server, of *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
+	if !utf8.ValidString(name) { // one such name would end the stream for all
+		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", of.noun, name, server.URI), true)
+		return func() {}
+	}
 	c := clients.acquire(server, recorder)
 	handle := c.watch(of, name, w)
 	return sync.OnceFunc(func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -140,7 +141,7 @@ func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 			ResponseNonce: r.Nonce,
 		}
 		if r.Reject != "" {
-			request.ErrorDetail = &status.Status{Code: int32(codes.InvalidArgument), Message: r.Reject}
+			request.ErrorDetail = &status.Status{Code: int32(codes.InvalidArgument), Message: strings.ToValidUTF8(r.Reject, "\ufffd")}
 		}
 		if stream.Send(request) != nil {
 			return

@@ -1,0 +1,23 @@
+package adsclient
+
+import (
+	"testing"
+	"testing/synctest"
+)
+
+// A name that cannot be sent stops nothing of what others ask for on the stream.
+func TestANameThatCannotBeSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := 1
+		m := startManager(t, serving(&one))
+		bad, cancel := m.watch("a\xff")
+		defer cancel()
+		a, cancelA := m.watch("a")
+		defer cancelA()
+		expect(t, "a", a.take(), "a:1")
+		expect(t, "bad", bad.take(), `eds: no endpoints of cluster "a\xff" from passthrough:///TestANameThatCannotBeSent: its name is not UTF-8`)
+		if got := m.server.Streams(); got != 1 {
+			t.Errorf("the server saw %d streams, want one", got)
+		}
+	})
+}
