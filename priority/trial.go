@@ -40,24 +40,28 @@ type onTrial struct {
 	*trials
 	picker   balancer.Picker
 	interval time.Duration
+	waits    atomic.Int64 // calls counted that the picker lets wait
 }
 
 // trying is a picker that gives a call now and then to each of the children on trial.
 type trying struct {
 	balancer.Picker
-	tried []onTrial
+	tried []*onTrial
 }
 
 // trying returns state with a picker that gives a call now and then to the children that the core
 // wants tried.
 func (p *policy) trying(state balancer.State) balancer.State {
-	var tried []onTrial
+	var tried []*onTrial
+	if last, ok := p.published.Picker.(*trying); ok {
+		last.forgetWaits()
+	}
 	for _, name := range p.core.OnTrial() {
 		if p.trials[name] == nil {
 			p.trials[name] = newTrials()
 		}
 		picker := p.children[name].State().Picker
-		tried = append(tried, onTrial{p.trials[name], picker, shell.TierOf(picker).Interval})
+		tried = append(tried, &onTrial{trials: p.trials[name], picker: picker, interval: shell.TierOf(picker).Interval})
 	}
 	if tried != nil {
 		state.Picker = &trying{state.Picker, tried}
@@ -68,29 +72,41 @@ func (p *policy) trying(state balancer.State) balancer.State {
 // Pick lets the picker of the child in use pick, or one that is tried. Where that has nothing to
 // pick, the call is not to suffer from it.
 func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
-	for i := range t.tried {
-		if !t.tried[i].take(t.tried[i].interval) {
+	for _, c := range t.tried {
+		if !c.take(c.interval) {
 			continue
 		}
-		if result, err := t.tried[i].picker.Pick(info); err == nil {
-			t.elsewhere(i)
+		c.waits.Store(0)
+		if result, err := c.picker.Pick(info); err == nil {
+			t.elsewhere(c, false)
 			return result, nil
 		}
 	}
-	t.elsewhere(none)
-	return t.Picker.Pick(info)
+	result, err := t.Picker.Pick(info)
+	t.elsewhere(nil, err == balancer.ErrNoSubConnAvailable)
+	return result, err
 }
 
-// elsewhere counts a call that goes to no child on trial but one.
-func (t *trying) elsewhere(but int) {
-	for i := range t.tried {
-		if i != but {
-			t.tried[i].elsewhere.Add(1)
+// elsewhere counts a call that goes to no child on trial but one, or waits.
+func (t *trying) elsewhere(but *onTrial, waits bool) {
+	for _, c := range t.tried {
+		if c == but {
+			continue
+		}
+		c.elsewhere.Add(1)
+		if waits {
+			c.waits.Add(1)
 		}
 	}
 }
 
-const none = -1
+// forgetWaits is for when another picker takes the place of this one: it is asked again for the
+// calls that wait.
+func (t *trying) forgetWaits() {
+	for _, c := range t.tried {
+		c.elsewhere.Add(-c.waits.Swap(0))
+	}
+}
 
 // Failure returns what the picker of the child in use fails with; see shell.FailureOf.
 func (t *trying) Failure() error { return shell.FailureOf(t.Picker) }

@@ -41,7 +41,7 @@ func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration)
 func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	p := &trying{Picker: inUse}
 	for _, other := range others {
-		p.tried = append(p.tried, onTrial{newTrials(), other, 10 * time.Second})
+		p.tried = append(p.tried, &onTrial{trials: newTrials(), picker: other, interval: 10 * time.Second})
 	}
 	return p
 }
@@ -93,6 +93,41 @@ func TestCallsThatWaitAreCounted(t *testing.T) {
 		}
 		makeCalls(t, p, 1, 0)
 		if other.picks != 1 {
+			t.Error("the eleventh call was no trial")
+		}
+	})
+}
+
+// A call that waits is picked for again with each new picker, and is counted once.
+func TestACallThatWaitsIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		b, p, update := stubs(cc, nil)
+		defer p.Close()
+		if err := update("a", "b"); err != nil {
+			t.Fatal(err)
+		}
+		broken := &tallied{}
+		b.Get("a").CC.UpdateState(readyWith(&halfOpen{broken}))
+		synctest.Wait()
+		b.Get("b").CC.UpdateState(readyWith(&again{Picker: &tallied{}}))
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		for range 20 { // two calls wait
+			b.Get("b").Report(connectivity.Connecting, nil)
+			synctest.Wait()
+			for range 2 {
+				if _, err := cc.State().Picker.Pick(balancer.PickInfo{}); !errors.Is(err, balancer.ErrNoSubConnAvailable) {
+					t.Fatalf("a call got %v, want it to wait", err)
+				}
+			}
+		}
+		b.Get("b").CC.UpdateState(readyWith(&again{Picker: &tallied{}}))
+		synctest.Wait()
+		if makeCalls(t, cc.State().Picker, 10, 0); broken.picks > 0 {
+			t.Error("one of the first ten calls was a trial")
+		}
+		if makeCalls(t, cc.State().Picker, 1, 0); broken.picks != 1 {
 			t.Error("the eleventh call was no trial")
 		}
 	})

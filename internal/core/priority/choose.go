@@ -29,11 +29,11 @@ func (c *Core) choosePriority() {
 // its order and with its names, and with the failback delay and Config.FastFailover. It stops
 // where it has made a child.
 func (c *Core) choiceOfA56() (chosen int, made bool) {
-	aside := none // the first that stands aside
+	aside, lazy := none, false // the first that stands aside; whether one of them has time to connect
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
-		if !ok && (aside != none || c.heldBack(priority)) {
+		if !ok && (lazy || c.heldBack(priority)) {
 			continue
 		}
 		if !ok {
@@ -49,7 +49,8 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		}
 		if c.standsAside(priority) && child.connectivityState() != Ready {
 			c.wake(child)
-			if aside == none && child.hasTime() {
+			lazy = lazy || child.hasTime()
+			if aside == none && child.hasTime() && !c.passes(priority) {
 				aside = priority
 			}
 			continue

@@ -126,13 +126,13 @@ func (m *Model) ChoosePriority() {
 // becomes of its choice. missing says that this is a child that does not exist.
 func (t *choice) choiceOfA56() (chosen int, missing bool) {
 	t.tiers, t.passed = make([]*child, len(t.config.Priorities)), false
-	aside := none
+	aside, stood := none, false
 	for priority, childName := range t.config.Priorities {
 		t.tiers[priority] = t.children[childName]
 	}
 	for priority, childName := range t.config.Priorities {
 		child, ok := t.children[childName]
-		if !ok && (aside != none || t.protected(priority) && slices.ContainsFunc(t.config.Priorities[:priority], t.mayTakeOver)) {
+		if !ok && (stood || t.protected(priority) && slices.ContainsFunc(t.config.Priorities[:priority], t.mayTakeOver)) {
 			continue
 		}
 		if !ok {
@@ -145,9 +145,11 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 		}
 		if t.candidate(priority) && !child.ready() {
 			child.tell()
-			t.passed = t.passed || t.notWaitedFor(child, priority, false)
+			passed := t.notWaitedFor(child, priority, t.passed)
+			t.passed = t.passed || passed
 			t.tiers[priority] = nil
-			if aside == none && child.timeLeft() {
+			stood = stood || child.timeLeft()
+			if aside == none && child.timeLeft() && !passed {
 				aside = priority
 			}
 			continue
