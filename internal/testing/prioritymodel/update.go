@@ -88,7 +88,7 @@ func (c *child) id() string {
 // Update is the pseudo-code's: it gives the child its update, and lets it do what it
 // does from inside.
 func (c *child) Update() {
-	m := c.m
+	m, refused := c.m, c.refusal != ""
 	c.refusal = ""
 	verb := "update"
 	s := c.policies.Latest()
@@ -113,8 +113,11 @@ func (c *child) Update() {
 	for _, r := range reaction.Reports {
 		m.say(c, s, r, m.Rows["p-inside-update"])
 	}
-	if reaction.Err != "" {
+	switch {
+	case reaction.Err != "":
 		c.refused(reaction.Err)
+	case refused && c.reported.State == TransientFailure:
+		c.lastError = c.reported.Err // the refusal is over
 	}
 }
 
