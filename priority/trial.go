@@ -1,6 +1,7 @@
 package priority
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -83,7 +84,7 @@ func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 		}
 	}
 	result, err := t.Picker.Pick(info)
-	t.elsewhere(nil, err == balancer.ErrNoSubConnAvailable)
+	t.elsewhere(nil, errors.Is(err, balancer.ErrNoSubConnAvailable))
 	return result, err
 }
 
