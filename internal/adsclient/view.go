@@ -1,6 +1,8 @@
 package adsclient
 
 import (
+	"errors"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/internal/ads"
@@ -43,6 +45,7 @@ type viewed struct {
 	view   *view
 	state  State
 	absent bool // the server has said that there is none
+	bad    bool // the last one was rejected, and there is no good one
 	gone   bool // it is asked for no longer
 	cancel func()
 }
@@ -86,16 +89,16 @@ func (v *view) close() {
 
 // has returns how much of what is needed is there.
 func (v *view) has(needs Needs) ads.Has {
-	waits, good := false, needs.Whole
+	waits, bad, good := false, false, needs.Whole
 	for _, r := range v.clusters {
-		waits = waits || r.state.Message == nil && !r.absent
+		waits, bad = waits || r.state.Message == nil && !r.absent && !r.bad, bad || r.bad
 	}
 	for _, r := range v.endpoints {
-		waits = waits || r.state.Message == nil && !r.absent
+		waits, bad = waits || r.state.Message == nil && !r.absent && !r.bad, bad || r.bad
 		good = good || r.state.Message != nil
 	}
 	switch {
-	case waits:
+	case waits || bad && !good: // what is rejected counts as sent beside what is good
 		return ads.Waiting
 	case good:
 		return ads.All
@@ -149,6 +152,7 @@ func (r *viewed) event(change func() (news bool)) {
 func (r *viewed) Resource(m proto.Message, version string) {
 	r.event(func() bool {
 		r.state, r.absent = State{Message: m, Version: version}, false
+		r.bad = false
 		return true
 	})
 }
@@ -158,6 +162,7 @@ func (r *viewed) Unknown(err error, absent bool) {
 	r.event(func() bool {
 		r.state.Err, r.view.err = err, err
 		r.absent = r.absent || absent
+		_, r.bad = errors.AsType[refusal](err)
 		return true
 	})
 }

@@ -1,0 +1,41 @@
+package adsclient
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// A server that is back with one resource that is rejected, beside one that is good, is used
+// again.
+func TestServerIsBackWithOneRejectedResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := adstest.Cluster("b", "10.0.0.3:1")
+		bad.Endpoints[0].Priority = 7
+		first := func(s *adstest.Stream) error {
+			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1"), bad), s.Drain())
+		}
+		second := func(s *adstest.Stream) error {
+			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1"), adstest.Cluster("b", "10.0.0.3:1")), s.Drain())
+		}
+		m := startManagers(t, map[string]adstest.Script{"first": first, "second": second})
+		m["first"].stop()
+		n := new(notes)
+		defer Follow(Target{
+			Cluster: "a",
+			Servers: []Server{m["first"].target(), m["second"].target()},
+			Needs:   func(map[string]State) Needs { return Needs{Endpoints: []string{"a", "b"}} },
+		}, followed{n}, nil).Stop()
+		if got := n.take(); !slices.Contains(got, "a:2") {
+			t.Fatalf("was told %q, want what the second server has", got)
+		}
+		m["first"].start()
+		pass(longest)
+		if got := n.take(); !slices.Contains(got, "a:1") {
+			t.Errorf("was told %q, want what the first server has", got)
+		}
+	})
+}
