@@ -49,3 +49,25 @@ func TestReadyPart(t *testing.T) {
 		want("half of what is configured", 0.5)
 	})
 }
+
+// doubtful is a picker of a child a quarter of which is READY and unproven.
+type doubtful struct{ half }
+
+func (doubtful) UnprovenPart() float64 { return 0.25 }
+
+// The part that is unproven is handed on, by weight.
+func TestUnprovenPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		defer h.policy.Close()
+		if err := h.update("a=3 b=1", ""); err != nil {
+			t.Fatal(err)
+		}
+		h.builder.Get("a").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: doubtful{half{shell.Queue}}})
+		h.report("b", connectivity.Ready)
+		synctest.Wait()
+		if got := shell.TierOf(h.cc.State().Picker); got.ReadyPart != 0.625 || got.UnprovenPart != 0.1875 {
+			t.Errorf("%v is READY, %v unproven, want 0.625 and 0.1875", got.ReadyPart, got.UnprovenPart)
+		}
+	})
+}

@@ -60,3 +60,38 @@ func TestAFailureIsPublishedOnce(t *testing.T) {
 		core.Publish(time.Time{})
 	}
 }
+
+// An unproven endpoint counts as failed, and apart. That this changes is published.
+func TestUnprovenPart(t *testing.T) {
+	core := New[int]()
+	core.Begin(Config{}, 3)
+	var children []*Child[int]
+	for i, weight := range []uint32{1, 3, 4} {
+		child, _ := core.Endpoint(KeyOf([]Address{{Addr: string(rune('a' + i))}}), weight)
+		children = append(children, child)
+		core.Reported(child, Ready, time.Time{})
+	}
+	core.Endpoints()
+	core.End()
+	core.Publish(time.Time{})
+	want := func(ready, unproven float64) {
+		t.Helper()
+		if _, due := core.Due(); !due {
+			t.Error("nothing is to be published")
+		}
+		core.Publish(time.Time{})
+		if gotReady, gotUnproven := core.Parts(); gotReady != ready || gotUnproven != unproven {
+			t.Errorf("%v is READY, %v unproven, want %v and %v", gotReady, gotUnproven, ready, unproven)
+		}
+	}
+	core.Unproven(children[1], true)
+	want(0.625, 0.375)
+	core.Reported(children[2], TransientFailure, time.Time{})
+	want(0.125, 0.375)
+	core.Unproven(children[1], false)
+	want(0.5, 0)
+	core.Unproven(children[1], false)
+	if _, due := core.Due(); due {
+		t.Error("what has not changed is to be published")
+	}
+}
