@@ -236,8 +236,8 @@ func (w *World) checkEjections() {
 		d, serving := tier.detection(), tier.Serving()
 		for _, address := range serving {
 			c := w.conditions[address]
-			if n := len(c.ended); w.answers(address) && n > 0 && !c.ended[n-1].failed {
-				c.ejected, c.out = time.Time{}, false // it is back, though nothing says so
+			if w.answers(address) && !c.proven.IsZero() && c.answered.Sub(c.proven) > 2*d.interval {
+				c.ejected, c.out = time.Time{}, false // a whole interval has shown that it is back, though nothing says so
 			}
 			full := d.atMost(len(serving)) < len(serving) && slices.ContainsFunc(serving, func(other string) bool {
 				return other != address && !w.answers(other)
