@@ -91,6 +91,7 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 			if d, ok := tree.Details.(priority.Details); ok {
 				channel.InUseSince = timeOf(d.Since)
 				channel.rate(policy, d.Since, c.now)
+				channel.below(policy)
 			}
 		}
 	}
@@ -162,6 +163,19 @@ func (channel *Channel) rate(root *Policy, since, now time.Time) {
 		channel.Recent = recentOf(child.tally.recent, since, now)
 		if channel.Recent.Failing() && channel.WhyInUse == "" {
 			channel.WhyInUse = "its calls fail with " + strings.Join(channel.Recent.Codes, ", ")
+		}
+	}
+}
+
+// below says why no priority below the one in use is better, if something is wrong with that.
+func (channel *Channel) below(root *Policy) {
+	if channel.WhyInUse == "" {
+		return
+	}
+	used := slices.IndexFunc(root.Children, func(child *Child) bool { return child.InUse })
+	for _, child := range root.Children[used+1:] {
+		if child.State != connectivity.Idle.String() && child.Why != "" && !strings.HasPrefix(child.Why, child.State) {
+			channel.Why = append(channel.Why, child.title()+": "+child.Why)
 		}
 	}
 }

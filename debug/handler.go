@@ -73,6 +73,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch asset, format := values.Get("asset"), values.Get("format"); {
+	case values.Has("help"):
+		serveHelp(w)
 	case asset != "":
 		serveAsset(w, asset)
 	case format == "":

@@ -31,7 +31,8 @@ type Channel struct {
 	InUse string `json:"in_use,omitempty"`
 	// InUseSince is when it began to get them.
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
-	// Why says why no priority above that is in use, or why calls fail.
+	// Why says why no priority above that is in use, or why calls fail. Where something is wrong
+	// with the one in use, it says also why none below is.
 	Why []string `json:"why,omitempty"`
 	// WhyInUse says what is wrong with the priority in use, "" for nothing.
 	WhyInUse string `json:"why_in_use,omitempty"`
@@ -78,6 +79,11 @@ func (c *Channel) Announced() string {
 // Failing reports whether at least half of the last calls of the priority in use failed.
 func (c *Channel) Failing() bool { return c.goTo() && c.Recent.Failing() }
 
+// Alarming reports whether calls fail: half of them at least, or all for want of a priority.
+func (c *Channel) Alarming() bool {
+	return c.Failing() || !c.Idle && c.State == "TRANSIENT_FAILURE"
+}
+
 // goTo reports whether calls go to endpoints.
 func (c *Channel) goTo() bool { return !c.Idle && (c.State == "READY" || c.State == "IDLE") }
 
@@ -108,7 +114,7 @@ func (c *Channel) becomes() string {
 }
 
 // Reasons says in a line each what is wrong with the priority in use, and why none above it
-// is; or why calls fail.
+// is, nor below where something is wrong; or why calls fail.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
 		lines = append(lines, c.InUse+": "+c.WhyInUse)

@@ -37,7 +37,7 @@ func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 		if !c.Failing() || c.Recent.Failed != c.Recent.Ended || c.WhyInUse != "its calls fail with UNAVAILABLE" {
 			t.Errorf("all fail: %+v, %q", c.Recent, c.WhyInUse)
 		}
-		wantTexts(t, page, "/s, all failing: UNAVAILABLE.", `class="headline failing"`, "p0 us-east/a: its calls fail with UNAVAILABLE", "us-east/a, all failing: UNAVAILABLE.")
+		wantTexts(t, page, "/s, all failing: UNAVAILABLE.", `class="headline failing"`, "p0 us-east/a: its calls fail with UNAVAILABLE", "us-east/a, all failing: UNAVAILABLE.", `<a href="?help">What to look at first</a>`)
 		s.sick = false
 		call(300)
 		if c, _ := channel(t); c.Failing() {
@@ -59,10 +59,26 @@ func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 		if c.InUse != "" || c.State != "TRANSIENT_FAILURE" || len(c.Why) != 2 || c.Tree.Children[1].Share != 0 {
 			t.Errorf("in use is %q, %s, because of %q", c.InUse, c.State, c.Why)
 		}
-		wantTexts(t, page, "No priority can take calls.")
+		wantTexts(t, page, "No priority can take calls.", `class="headline failing"`)
 		if strings.Contains(page, ">in use<") || strings.Contains(page, "100 %") {
 			t.Errorf("the page says that a priority is in use:\n%s", page)
 		}
+	})
+}
+
+// Where the calls go to a last resort, the page says why none below is better, and that what is
+// ejected gets them all the same.
+func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
+		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1), at(1, "eu-west", "c", 1))
+		for range 300 {
+			_, _ = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
+			time.Sleep(50 * time.Millisecond)
+		}
+		settle()
+		_, page := channel(t)
+		wantTexts(t, page, "Calls go to p0 us-east/a, ", "all failing: UNAVAILABLE.", "Not p1 eu-west: connection refused by c:443", "2 ejected, none is left: they get the calls all the same")
 	})
 }
 

@@ -95,7 +95,11 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 		}
 	case outlierdetection.Details:
 		if len(d.Ejected) > 0 {
-			p.Notes = append(p.Notes, fmt.Sprintf("%d ejected%s", len(d.Ejected), consequence[d.Tier]))
+			then := consequence[d.Tier]
+			if then != "" && share > 0 {
+				then = lastResort
+			}
+			p.Notes = append(p.Notes, fmt.Sprintf("%d ejected%s", len(d.Ejected), then))
 		}
 	}
 	for i, child := range t.Children {
@@ -172,6 +176,9 @@ var consequence = map[shell.Condition]string{
 	shell.Emptied:  ", none is left: another priority is used, if there is one",
 	shell.HalfOpen: ", none is left: a few calls show whether that is over",
 }
+
+// lastResort is the consequence where the policy gets the calls all the same.
+const lastResort = ", none is left: they get the calls all the same, since no other priority is better"
 
 // badness sorts endpoints: what is wrong comes first.
 var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}

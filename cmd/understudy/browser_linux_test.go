@@ -78,9 +78,9 @@ func unfolded(name string, is bool) string {
 // see it come back. The page changes by itself.
 func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
-	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
 	press(ctx, t, page, "Kill: p0 us-east/a, us-east/b")
-	until(ctx, t, page, says("Calls go to p1 eu-west/a."))
+	until(ctx, t, page, says("Calls go to p1 eu-west/a"))
 	until(ctx, t, page, `/Not p0 us-east\/a, us-east\/b: connection refused by 127\.0\.0\.1:/.test(document.querySelector(".why").innerText)`)
 	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
 	until(ctx, t, page, `[...document.querySelectorAll(".controls .state")].filter(e => e.innerText === "killed").length === 3`)
@@ -89,7 +89,7 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	}
 	until(ctx, t, page, `document.activeElement.getAttribute("aria-label") === "Kill: p0 us-east/a, us-east/b"`)
 	press(ctx, t, page, "Restore: p0 us-east/a, us-east/b")
-	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
 	if problems := page.Problems(); len(problems) > 0 {
 		t.Errorf("the browser complains: %s", strings.Join(problems, "\n"))
 	}
@@ -99,16 +99,16 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 // load it again. What that one has unfolded stays so.
 func TestWhatIsInUseIsUnfoldedInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
-	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
 	if err := page.Press(ctx, `main details[data-key="events"] summary`); err != nil {
 		t.Fatal(err)
 	}
 	kill := `fetch("/do", {method: "POST", body: new URLSearchParams({do: "%s", to: "priority 0"})}).then(r => r.ok)`
 	until(ctx, t, page, fmt.Sprintf(kill, "kill"))
-	until(ctx, t, page, says("Calls go to p1 eu-west/a."))
+	until(ctx, t, page, says("Calls go to p1 eu-west/a"))
 	until(ctx, t, page, unfolded("p1 eu-west/a", true)+" && "+unfolded("p0 us-east/a, us-east/b", false))
 	until(ctx, t, page, fmt.Sprintf(kill, "restore"))
-	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
 	until(ctx, t, page, unfolded("p0 us-east/a, us-east/b", true)+" && "+unfolded("p1 eu-west/a", false))
 	until(ctx, t, page, `document.querySelector('main details[data-key="events"]').open`)
 	until(ctx, t, page, `document.activeElement.closest("details")?.dataset.key === "events"`)
@@ -118,18 +118,36 @@ func TestWhatIsInUseIsUnfoldedInTheBrowser(t *testing.T) {
 func TestWithoutScriptOnAPhoneInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, chromium.View{Width: 360, Height: 740, NoScript: true})
 	const fits = `document.documentElement.scrollWidth <= innerWidth`
-	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b.")+" && "+fits)
-	press(ctx, t, page, "Kill: p0 us-east/a, us-east/b")
-	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
-	for !holds(ctx, t, page, says("Calls go to p1 eu-west/a.")+" && "+fits) {
-		if err := page.Press(ctx, `.controls a[href="/"]`); err != nil && ctx.Err() != nil {
-			t.Fatal(err)
+	reload := func(until string) {
+		for !holds(ctx, t, page, until) {
+			if err := page.Press(ctx, `.controls a[href="/"]`); err != nil && ctx.Err() != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	reload(says("Calls go to p0 us-east/a, us-east/b") + " && " + fits)
+	press(ctx, t, page, "Kill: p0 us-east/a, us-east/b")
+	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
+	reload(says("Calls go to p1 eu-west/a") + " && " + fits)
 	if err := page.Press(ctx, `main .tree details summary`); err != nil {
 		t.Fatal(err)
 	}
 	until(ctx, t, page, unfolded("p0 us-east/a, us-east/b", true)+" && "+fits)
+}
+
+// Whoever presses a button on a phone sees there what it does to the calls, and can press the
+// next: the headline stands above the buttons, also after a button far down.
+func TestTheAnswerIsSeenWhereTheButtonIsPressedInTheBrowser(t *testing.T) {
+	ctx, page := browse(t, chromium.View{Width: 360, Height: 740})
+	const seen = ` && (([answer, button]) => answer.top >= 0 && button.bottom <= innerHeight && answer.bottom <= button.top)([".headline", %q].map(s => document.querySelector(s).getBoundingClientRect()))`
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
+	for _, test := range []struct{ press, want string }{
+		{"Kill: p0 us-east/a, us-east/b", "Calls go to p1 eu-west/a"},
+		{"Errors: p1 eu-west/a", "Calls go to p1 eu-west/a"},
+	} {
+		press(ctx, t, page, test.press)
+		until(ctx, t, page, says(test.want)+fmt.Sprintf(seen, fmt.Sprintf("button[aria-label=%q]", test.press)))
+	}
 }
 
 // holds returns whether a condition holds. A page that is being replaced is none of which
@@ -146,10 +164,10 @@ func holds(ctx context.Context, t *testing.T, page *chromium.Page, condition str
 // are seen as shares.
 func TestErrorsAndWeightsAreSeenInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
-	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b."))
+	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
 	press(ctx, t, page, "Errors: us-east/b")
 	until(ctx, t, page, `/ejected by failures in a row, for \d+ s more/.test(document.querySelector("main tr.more")?.innerText)`)
-	until(ctx, t, page, unfolded("us-east/b", true)+" && "+says("Calls go to p0 us-east/a, us-east/b."))
+	until(ctx, t, page, unfolded("us-east/b", true)+" && "+says("Calls go to p0 us-east/a, us-east/b"))
 	press(ctx, t, page, "Kill: us-east/b")
 	until(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`) // it is another page
 	const shares = `[...document.querySelectorAll('main td[data-label="Share"]')].map(e => e.innerText.trim()).join(", ")`

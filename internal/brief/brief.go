@@ -56,7 +56,8 @@ var (
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	timeouts = []string{"i/o timeout", "context deadline exceeded"}
+	// gRPC closes the connection when the attempt has had its time, which the reader may see first.
+	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
 )
 
 // silence says in words that a server accepts connections and does not answer:

@@ -10,6 +10,7 @@ func TestText(t *testing.T) {
 		`connection error: desc = "error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout"`:                                            "10.0.0.1:443 accepts connections and does not answer",
 		`connection error: desc = "error reading server preface: context deadline exceeded"`:                                                                 "the server accepts connections and does not answer",
 		`connection error: desc = "transport: authentication handshake failed: context deadline exceeded"`:                                                   "the server accepts connections and does not answer the TLS handshake",
+		`connection error: desc = "error reading server preface: raw-read tcp 10.0.0.9:5->10.0.0.1:443: use of closed network connection"`:                   "10.0.0.1:443 accepts connections and does not answer",
 		`connection error: desc = "error reading server preface: EOF"`:                                                                                       "error reading server preface: EOF",
 		"lookup a.example.com on 10.0.0.2:53: no such host":                                                                                                  "lookup a.example.com on 10.0.0.2:53: no such host: the name may not exist",
 		`connection error: desc = "error reading server preface: remote error: tls: certificate required"`:                                                   "error reading server preface: remote error: tls: certificate required: the server wants a client certificate",

@@ -77,7 +77,7 @@ func (p *page) change(do func(url.Values) (place string, err error)) http.Handle
 
 // show serves the page, and what it asks for afterwards.
 func (p *page) show(w http.ResponseWriter, r *http.Request) {
-	if q := r.URL.Query(); q.Has("asset") || q.Has("format") {
+	if q := r.URL.Query(); q.Has("asset") || q.Has("format") || q.Has("help") {
 		p.debug.ServeHTTP(w, r)
 		return
 	}

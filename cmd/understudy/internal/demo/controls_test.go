@@ -207,7 +207,7 @@ func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
 	if csp := header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self'") || !strings.Contains(csp, "script-src 'self'") {
 		t.Errorf("the policy is %q, want one under which forms work", csp)
 	}
-	for path, want := range map[string]string{"/?asset=script": "EventSource", "/?asset=style": "--ready", "/?format=json": `"channels"`, "/controls.css": ".controls", "/debug/understudy/": "form-action 'none'"} {
+	for path, want := range map[string]string{"/?asset=script": "EventSource", "/?asset=style": "--ready", "/?format=json": `"channels"`, "/?help": "What to look at first", "/controls.css": ".controls", "/debug/understudy/": "form-action 'none'"} {
 		code, body, header := ask(t, http.MethodGet, server.URL+path, nil)
 		if code != 200 || !strings.Contains(body+header.Get("Content-Security-Policy"), want) {
 			t.Errorf("%s: %d %.200s", path, code, body)
