@@ -126,7 +126,13 @@ func (w *World) endConnections(tier []string) {
 	if w.rand.IntN(2) == 0 {
 		tier = tier[w.rand.IntN(len(tier)):][:1]
 	}
+	several := len(tier) > 1
 	end := func() {
+		if several && w.settings.fast { // which leaves one that has lost all of its connections
+			w.mu.Lock()
+			w.judge.resets++
+			w.mu.Unlock()
+		}
 		for _, address := range tier {
 			w.Log.Event("connections to %s end", address)
 			w.backends[address].GoAway()

@@ -136,7 +136,7 @@ func (s settings) model(priorities []string, truth Truth) prioritymodel.Config {
 	}
 	for i, name := range priorities {
 		config.Children[name] = prioritymodel.Child{Policy: name}
-		if truth[i].addresses() < 2 {
+		if i < len(truth) && truth[i].addresses() < 2 {
 			config.Single = append(config.Single, name)
 		}
 	}
