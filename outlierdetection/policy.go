@@ -140,13 +140,33 @@ func (p *policy) settle() {
 		p.Publish()
 	}
 	if phase := p.core.Phase(); phase != p.phase {
-		shell.Logger.Warningf("outlier_detection: %s: the endpoints are %v", p.Options.Target.String(), phase)
 		if phase == core.Emptied {
 			p.codes = p.failures()
 		}
 		p.phase = phase
+		shell.Logger.Warningf("outlier_detection: %s: %s", p.Options.Target.String(), p.said())
 		p.Publish()
 	}
+}
+
+// said says in words what the phase is, and of which priority.
+func (p *policy) said() string {
+	text := ""
+	if p.place.Priority != "" {
+		text = "priority " + p.place.Priority + ": "
+	}
+	switch p.phase {
+	case core.Emptied:
+		text += "calls to all of its endpoints fail"
+		if p.codes != "" {
+			text += " with " + p.codes
+		}
+	case core.HalfOpen:
+		text += "a few calls show whether its endpoints are well again"
+	default:
+		text += "not all of its endpoints are ejected any more"
+	}
+	return text
 }
 
 // failures names the codes that the last failures of the ejected endpoints had: at most

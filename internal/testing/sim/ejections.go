@@ -206,9 +206,9 @@ func (w *World) emptiedLine(m []string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch m[2] {
-	case "usable":
+	case "not all of its endpoints are ejected any more":
 		w.phased = time.Now()
-	case "half-open": // from now on some may come back without a line
+	case "a few calls show whether its endpoints are well again": // from now on some may come back without a line
 		w.phased = time.Now().Add(longestUnrest)
 	}
 	// What has just been connected has said nothing of its health yet.
@@ -221,7 +221,7 @@ func (w *World) emptiedLine(m []string) string {
 			return c.ejected.IsZero() && !w.shared(address) && c.connects() && time.Since(c.since) > w.settings.patience(1)
 		})
 	}
-	if m[2] == "emptied" && !slices.ContainsFunc(slices.Concat(w.known, w.before), emptied) {
+	if m[2] == "calls to all of its endpoints fail" && !slices.ContainsFunc(slices.Concat(w.known, w.before), emptied) {
 		return "no priority has outlier detection in which each endpoint was ejected or could not be reached"
 	}
 	return ""

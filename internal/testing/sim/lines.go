@@ -51,7 +51,7 @@ var lines = []line{
 	{regexp.MustCompile(`^(srv|failover): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: (?:child "(.*)"|p(\d+) (.*)) refused its update and (?:stays \w+|counts as failed): .*$`), (*World).rejectedLine},
 	{regexp.MustCompile(`^outlier_detection: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate)$`), (*World).ejectedLine},
-	{regexp.MustCompile(`^outlier_detection: (\S+): the endpoints are (usable|emptied|half-open)$`), (*World).emptiedLine},
+	{regexp.MustCompile(`^outlier_detection: (\S+): (?:priority .*: )?(not all of its endpoints are ejected any more|calls to all of its endpoints fail|a few calls show whether its endpoints are well again)(?: with [A-Z_, ]+)?$`), (*World).emptiedLine},
 	{regexp.MustCompile(`^pick_first: calls fail: (.*)$`), func(w *World, m []string) string { return w.blames(m[1]) }},
 }
 
