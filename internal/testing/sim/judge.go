@@ -262,7 +262,7 @@ func (j *judge) proven(r *tierState, c *condition, address string, at time.Time)
 	}
 	return !slices.ContainsFunc(r.endpoints, func(other string) bool {
 		c := j.w.conditions[other]
-		return !c.failed.IsZero() && (c.answered.Before(c.failed) || c.answered.Before(r.created))
+		return !c.failed.IsZero() && (!c.answered.After(c.failed) || c.answered.Before(r.created))
 	})
 }
 
