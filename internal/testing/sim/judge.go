@@ -63,7 +63,7 @@ type tokens struct {
 	last moment
 }
 
-const mostTokens = 2
+const mostTokens = 3
 
 func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
 	t.n += float64(now.made-t.last.made) * perCall
