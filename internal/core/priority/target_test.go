@@ -38,6 +38,7 @@ type fakeChild struct {
 	updated  bool
 	reported *scenario.Report // nil before the first report
 	last     error            // the last error
+	refused  bool             // it counts as failed for its last update
 }
 
 type fakeTimer struct {
@@ -81,7 +82,7 @@ func (t *target) Report(child string, r scenario.Report) {
 	if c == nil {
 		return
 	}
-	c.reported = &r
+	c.reported, c.refused = &r, false
 	if r.State == core.TransientFailure {
 		c.last = r.Err()
 	}
@@ -103,7 +104,8 @@ func (t *target) refuse(child string, err error) {
 	text := fmt.Sprintf("priority: child %q refused its update: %v", child, err)
 	t.errors = append(t.errors, text)
 	t.children[child].last = errors.New(text)
-	_, actions := t.core.Refused(child)
+	counts, actions := t.core.Refused(child)
+	t.children[child].refused = counts
 	t.act(actions)
 }
 
@@ -120,15 +122,20 @@ func (t *target) updateChild(name string) {
 		}
 	}
 	t.write("%s %s %s", verb, name, strings.Join(endpoints, " "))
-	before := t.inside
-	t.inside = true
+	before, refused := t.inside, c.refused
+	t.inside, c.refused = true, false
+	accepted := true
 	for _, r := range t.script[name] {
 		if r.Err == nil {
 			t.Report(name, r.Report)
 			continue
 		}
 		t.refuse(name, r.Err)
+		accepted = false
 		break
+	}
+	if refused && accepted && c.reported != nil && c.reported.State == core.TransientFailure {
+		c.last = c.reported.Err() // the refusal is over
 	}
 	t.inside = before
 	t.act(t.core.Updated(name))

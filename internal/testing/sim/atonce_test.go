@@ -29,6 +29,7 @@ func TestWhetherAnUpdateOrAFailoverWasFirstIsNotJudged(t *testing.T) {
 					w:          &World{settings: settings{failover: 10 * time.Second, standbys: test.standbys}},
 					priorities: []string{"a", "b"},
 					told:       tree{priorities: []string{"a", "b"}},
+					truth:      make(Truth, 2),
 					model:      prioritymodel.New(nil),
 				}
 				begin := time.Now()
