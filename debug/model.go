@@ -67,6 +67,14 @@ func (c *Channel) SaidFor(long string) string {
 	return text + c.last()
 }
 
+// SaidSince is since when Said is so, nil where that is not known.
+func (c *Channel) SaidSince() *time.Time {
+	if c.State != "READY" {
+		return c.Since
+	}
+	return c.InUseSince
+}
+
 // Announced is Said without what changes each second.
 func (c *Channel) Announced() string {
 	text := c.becomes()

@@ -101,10 +101,7 @@ func (p *picture) headline(c *debug.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
 	name := line(nil).add(strong, cut(c.Label(), max(narrowest, p.columns-state.cells()-2)))
 	p.lines = append(p.lines, append(name.fill(p.columns-state.cells()), state...))
-	since := c.InUseSince
-	if c.State != "READY" {
-		since = c.Since
-	}
+	since := c.SaidSince()
 	long, t := "", toneOf(c.State)
 	if since != nil {
 		long = ago(since, p.page.Time)
