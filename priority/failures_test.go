@@ -1,0 +1,49 @@
+package priority
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// For how long a connection has been failing says nothing of the source that fails now.
+func TestWhatASourceSaysHasNoTimeOfTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}
+		balancer.Register(builder)
+		cc := &lbtest.ClientConn{}
+		policy := NewBuilder("priority_of_failures").Build(cc, balancer.BuildOptions{})
+		defer policy.Close()
+		config, err := NewBuilder(Name).(balancer.ConfigParser).ParseConfig([]byte(
+			`{"priorities": ["a"], "children": {"a": {"config": [{"failures_stub": {"id": "a"}}]}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		update := func(failures map[string]string) {
+			state := hierarchy.SetChannel(resolver.State{}, &hierarchy.Channel{Failures: failures})
+			_ = policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: state})
+			synctest.Wait()
+		}
+		update(nil)
+		builder.Get("a").Report(connectivity.TransientFailure, errors.New("refused"))
+		time.Sleep(45 * time.Second)
+		synctest.Wait()
+		update(nil)
+		if got := lbtest.Pick(cc.State()); !strings.Contains(got, "refused (failing for 45 s)") {
+			t.Errorf("calls get %q, want how long the connection has failed", got)
+		}
+		update(map[string]string{"a": "cluster \"a\" is gone"})
+		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, `cluster "a" is gone`) {
+			t.Errorf("calls get %q, want what the source says alone", got)
+		}
+	})
+}
