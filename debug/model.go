@@ -3,8 +3,6 @@ package debug
 import (
 	"fmt"
 	"time"
-
-	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // Page is what the page shows, and what ?format=json answers with. docs/debug.md
@@ -234,13 +232,15 @@ type Child struct {
 // tally counts endpoints and their calls, those that are folded among them.
 type tally struct {
 	endpoints, ready int
-	recent           shell.Recent
+	recent           recents
 }
 
 func (t *tally) add(c *Child) {
 	t.endpoints += c.tally.endpoints
 	t.ready += c.tally.ready
-	t.recent.Add(c.tally.recent)
+	for i := range t.recent {
+		t.recent[i].Add(c.tally.recent[i])
+	}
 }
 
 // Calls are those of an endpoint since it was first used.

@@ -32,6 +32,10 @@ func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 		}
 		wantTexts(t, page, "Calls go to p0 us-east/a, ", "/s.")
 		s.sick = true
+		call(50)
+		if c, _ := channel(t); !c.Failing() {
+			t.Errorf("after 2.5 s it is said that %s", c.Said())
+		}
 		call(300)
 		c, page = channel(t)
 		if !c.Failing() || c.Recent.Failed != c.Recent.Ended || c.WhyInUse != "its calls fail with UNAVAILABLE" {

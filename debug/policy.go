@@ -139,7 +139,7 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		child.Error, child.ErrorAt = line(shell.Brief(s.LastError), longestText), timeOf(s.FailedAt)
 	}
 	child.order = badness[child.State]
-	var recent shell.Recent
+	var recent recents
 	switch d := s.Details.(type) {
 	case prioritypolicy.Child:
 		child.InUse = share > 0
@@ -155,7 +155,9 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 		}
 		started, ended, failed := d.Record.Calls()
 		child.Calls = &Calls{started, started - min(started, ended), failed}
-		recent = d.Record.Recent(c.now)
+		for i, seconds := range windows {
+			recent[i] = d.Record.Recent(c.now, seconds)
+		}
 	}
 	if child.Calls != nil {
 		child.tally = tally{endpoints: 1, recent: recent}

@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Recent is what became of the calls that ended in the last ten seconds.
+// Recent is what became of the calls that ended in the last ten seconds; in the last four or two,
+// where most of those failed.
 type Recent struct {
 	// PerSecond is how many ended in a second.
 	PerSecond float64 `json:"per_second"`
@@ -22,13 +23,28 @@ type Recent struct {
 	Codes  []string `json:"codes,omitempty"`
 }
 
+// windows are the times, in seconds, of which recents say what became of calls. An outage is
+// said before the longest is full of it: where most calls of a shorter one failed, and these
+// are more than a few.
+var windows = [...]int64{shell.RecentSeconds, 4, 2}
+
+type recents [len(windows)]shell.Recent
+
+const fewCalls = 3
+
 // recentOf returns what became of calls, nil where none ended. began is when the first of
 // them can have begun.
-func recentOf(r shell.Recent, began, now time.Time) *Recent {
+func recentOf(all recents, began, now time.Time) *Recent {
+	r, seconds := all[0], windows[0]
+	for i, shorter := range all[1:] {
+		if 2*r.Failed < r.Ended && 2*shorter.Failed >= shorter.Ended && shorter.Ended >= fewCalls {
+			r, seconds = shorter, windows[i+1]
+		}
+	}
 	if r.Ended == 0 {
 		return nil
 	}
-	window := min(max(now.Sub(began), time.Second), shell.RecentSeconds*time.Second)
+	window := min(max(now.Sub(began), time.Second), time.Duration(seconds)*time.Second)
 	recent := &Recent{PerSecond: float64(r.Ended) / window.Seconds(), Ended: r.Ended, Failed: r.Failed}
 	for _, code := range r.Codes() {
 		recent.Codes = append(recent.Codes, brief.Code(code))

@@ -94,12 +94,12 @@ func (r *Record) note(err error) {
 	}
 }
 
-// Recent returns what became of the calls that ended in the RecentSeconds before now, to
-// within two seconds.
-func (r *Record) Recent(now time.Time) (recent Recent) {
+// Recent returns what became of the calls that ended in so many seconds before now, to
+// within two seconds. At most RecentSeconds are known.
+func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 	number := now.Unix() / slotSeconds
 	for i := range r.recent {
-		if s := &r.recent[i]; number-s.number.Load() < RecentSeconds/slotSeconds {
+		if s := &r.recent[i]; number-s.number.Load() < seconds/slotSeconds {
 			recent.Add(Recent{uint64(s.ended.Load()), uint64(s.failed.Load()), s.codes.Load()})
 		}
 	}
