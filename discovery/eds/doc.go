@@ -34,7 +34,8 @@
 // Servers are used in the order in which they are given, as in gRFC A71. The next one is
 // asked when the last one asked cannot be reached and the cluster is missing. A server
 // cannot be reached when a stream ended without an answer, or nothing came on it for 15
-// s. A channel that has endpoints goes on with those while their server is down, unless
+// s. One that answered before, and sends nothing for 15 s after it was asked for a cluster,
+// cannot be reached for those who need that cluster: it may hang. A channel that has endpoints goes on with those while their server is down, unless
 // WithFallbackOnReachabilityOnly, or fallbackOnReachabilityOnly=true in the target, asks
 // for gRFC A95's rule. A server that cannot be reached is tried again and again, and used
 // as soon as it has sent the cluster; those behind it are then no longer asked. A channel

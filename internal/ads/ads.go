@@ -37,6 +37,7 @@ type Subscriptions struct {
 	responses uint64  // how many were received
 	wanted    map[string]*subscription
 	timers    uint64 // how many were started
+	heards    uint64 // how often the server was heard, on all streams
 	failure   error  // of the last stream, nil if it was answered or there was none
 }
 
@@ -47,6 +48,7 @@ type subscription struct {
 	body     []byte // the last good one
 	err      error  // why there is none, if that is known
 	timer    Timer  // the one that runs; its ID is 0 for none
+	asked    uint64 // heards when the timer was started
 }
 
 // New returns a client that wants nothing and has no stream.
@@ -81,7 +83,8 @@ type Named struct {
 }
 
 // Failure says why there is no resource of this name. Err is ErrMissing where the
-// server does not have the resource. Otherwise it may still come.
+// server does not have the resource, and ErrSilent where that is not clear. Otherwise it may
+// still come.
 type Failure struct {
 	Name string
 	Err  error
@@ -152,7 +155,7 @@ func (s *Subscriptions) fail(a *Actions, name string, err error) {
 func (s *Subscriptions) startTimer(a *Actions, name string, short bool) {
 	s.timers++
 	t := Timer{name, s.timers, short}
-	s.wanted[name].timer = t
+	s.wanted[name].timer, s.wanted[name].asked = t, s.heards
 	a.Start = append(a.Start, t)
 }
 

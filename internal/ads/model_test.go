@@ -18,7 +18,9 @@ type model struct {
 	streams  bool
 	answered bool // something came on this stream
 	version  string
-	failing  bool // the last stream failed, and nothing came since
+	heard    int           // how often
+	asked    map[Timer]int // heard when each timer was started
+	failing  bool          // the last stream failed, and nothing came since
 }
 
 // TestAgainstModel drives a client with random events and checks what must hold
@@ -26,7 +28,7 @@ type model struct {
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New()
-		m := &model{watchers: make(map[string]int), good: make(map[string]string), running: make(map[Timer]bool)}
+		m := &model{watchers: make(map[string]int), good: make(map[string]string), running: make(map[Timer]bool), asked: make(map[Timer]int)}
 		name := rapid.SampledFrom([]string{"a", "b", "c"})
 		nonces := 0
 		t.Repeat(map[string]func(*rapid.T){
@@ -121,6 +123,9 @@ func TestAgainstModel(t *testing.T) {
 				if watched := m.watchers[timer.Name] > 0; watched != (len(a.Fail) == 1) || watched && a.Fail[0].Name != timer.Name {
 					t.Fatalf("a timer of %s that ran fires: %+v", timer.Name, a)
 				}
+				if silent := m.asked[timer] == m.heard && !timer.Short; len(a.Fail) == 1 && silent != errors.Is(a.Fail[0].Err, ErrSilent) {
+					t.Fatalf("%s fails with %v, and the server was silent: %v", timer.Name, a.Fail[0].Err, silent)
+				}
 				m.check(t, a)
 			},
 		})
@@ -172,7 +177,13 @@ func (m *model) respond(t *rapid.T, s *Subscriptions, version, nonce string) {
 		}
 		rs = append(rs, r)
 	}
+	if again := s.Again(); len(again.Deliver)+len(again.Fail) > 0 {
+		t.Fatalf("before a response: %+v", again)
+	} else {
+		m.check(t, again)
+	}
 	m.answered, m.failing = true, false
+	m.heard++
 	a := s.Received(version, nonce, rs)
 	delivered := make(map[string]string)
 	for _, d := range a.Deliver {
@@ -206,7 +217,7 @@ func (m *model) check(t *rapid.T, a Actions) {
 				t.Fatalf("starts %v beside %v", timer, other)
 			}
 		}
-		m.running[timer] = true
+		m.running[timer], m.asked[timer] = true, m.heard
 	}
 	for timer := range m.running {
 		if _, known := m.good[timer.Name]; known || m.watchers[timer.Name] == 0 && !m.streams {

@@ -17,6 +17,7 @@ import (
 //	response VERSION NONCE         a line for each resource: NAME BODY, or NAME !ERROR
 //	heard                          a response of another type
 //	await                          the server, which was lost, is about to say something
+//	again                          the server, which was silent about some, is about to say something
 //	fire NAME                      the resource's newest timer fires
 //	fire-old NAME                  the one before fires, although it was stopped
 func TestScenarios(t *testing.T) {
@@ -61,6 +62,8 @@ func (s *scenario) event(d *datadriven.TestData) (Actions, error) {
 		return Actions{}, nil
 	case "await":
 		return s.subs.Await(), nil
+	case "again":
+		return s.subs.Again(), nil
 	case "fire":
 		all := s.timers[rest]
 		return s.subs.Expired(all[len(all)-1]), nil

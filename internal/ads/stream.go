@@ -56,6 +56,7 @@ func (s *Subscriptions) Answered() bool { return s.phase == answered }
 // so what is asked for, or was while it could not be, is waited for.
 func (s *Subscriptions) Heard() {
 	s.heard = true
+	s.heards++
 	if s.failure == nil {
 		return
 	}
@@ -70,19 +71,32 @@ func (s *Subscriptions) Heard() {
 // Await gives what is missing its time anew, where that ran out before the server said
 // anything on this stream. Until it is over, nobody is told that there is no such resource.
 func (s *Subscriptions) Await() Actions {
+	return s.await(func(error) bool { return true })
+}
+
+// Again gives what the server was silent about its time anew. It is called before Heard and
+// Received, so that the server is believed if it does not send it now.
+func (s *Subscriptions) Again() Actions {
+	return s.await(func(err error) bool { return errors.Is(err, ErrSilent) })
+}
+
+func (s *Subscriptions) await(which func(why error) bool) Actions {
 	var a Actions
 	if s.phase == down {
 		return a // a new stream does so, too
 	}
 	for _, name := range s.names() {
 		w := s.wanted[name]
-		if w.has || w.timer.ID != 0 {
+		if w.has || !which(w.err) {
 			continue
 		}
-		if errors.Is(w.err, ErrMissing) {
+		waits := w.timer.ID != 0
+		if errors.Is(w.err, ErrSilent) || errors.Is(w.err, ErrMissing) && !waits {
 			w.err = nil
 		}
-		s.startTimer(&a, name, false)
+		if !waits {
+			s.startTimer(&a, name, false)
+		}
 	}
 	return a
 }

@@ -93,6 +93,10 @@ func (s *Subscriptions) forgetKept() {
 // ErrMissing says that a resource did not come in time, so the server does not have it.
 var ErrMissing = errors.New("the server has no such resource")
 
+// ErrSilent says that a resource did not come in time, and nothing else did. A server that
+// hangs looks like that, even if it answered before.
+var ErrSilent = errors.New("the server has no such resource, or hangs: it has sent nothing since it was asked for it")
+
 // Expired is called when a timer fires. A timer that was stopped, or replaced by
 // a later one, changes nothing.
 func (s *Subscriptions) Expired(t Timer) Actions {
@@ -102,6 +106,10 @@ func (s *Subscriptions) Expired(t Timer) Actions {
 		return a
 	}
 	w.timer = Timer{}
-	s.fail(&a, t.Name, ErrMissing)
+	why := ErrMissing
+	if w.asked == s.heards && !t.Short {
+		why = ErrSilent
+	}
+	s.fail(&a, t.Name, why)
 	return a
 }

@@ -57,7 +57,7 @@ type Watcher interface {
 	// error is like that of Unknown.
 	Rejected(err error)
 	// Lost is called when the server cannot be reached, and again when the reason changes:
-	// a stream ended without an answer, or nothing came on it within the time that a
+	// a stream ended without an answer, or nothing came within the time that a
 	// resource has. It comes before any error that this causes. Lost(nil) is called when
 	// the server then answers, after the resources that came with the answer.
 	Lost(*Outage)
@@ -69,7 +69,8 @@ type Outage struct {
 	Since time.Time // when that was noticed
 	Heard time.Time // when the server was heard last, zero for never
 
-	over atomic.Bool // the server answers again; its watchers are about to be told
+	partial bool        // of one resource, which was asked for last; what came before is confirmed
+	over    atomic.Bool // the server answers again; its watchers are about to be told
 }
 
 // Watch asks server for the resource of a type and name until cancel is called. The

@@ -58,6 +58,7 @@ func newClient(server Server, k key, r metricsRecorder) *client {
 			subs:     ads.New(),
 			watchers: make(map[string]map[*watch]bool),
 			timers:   make(map[ads.Timer]*time.Timer),
+			silent:   make(map[string]*Outage),
 		})
 	}
 	go c.run(ctx)
@@ -86,7 +87,7 @@ func (c *client) unwatch(of *Type, name string, handle *watch) {
 
 // lose notes why the server cannot be reached.
 func (c *client) lose(why error) {
-	err := fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, why)
+	err := c.unreachable(why)
 	if c.lost != nil && c.lost.Err.Error() == err.Error() {
 		return
 	}
@@ -98,6 +99,10 @@ func (c *client) lose(why error) {
 		o.Heard = *ended
 	}
 	c.setLost(o)
+}
+
+func (c *client) unreachable(why error) error {
+	return fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, why)
 }
 
 // silent reports whether the server has not answered for so long that a resource would be
@@ -115,12 +120,18 @@ func (c *client) reached() {
 	if c.lost != nil {
 		c.setLost(nil)
 	}
+	for _, t := range c.topics {
+		for name := range t.silent {
+			t.setSilent(name, nil)
+		}
+	}
 }
 
 // setLost tells all watchers.
 func (c *client) setLost(o *Outage) {
 	c.lost = o
 	for _, t := range c.topics {
+		clear(t.silent)
 		for _, watchers := range t.watchers {
 			for w := range watchers {
 				w.Lost(o)

@@ -188,6 +188,9 @@ func (g *Following) tellLost() {
 		return
 	}
 	lost := g.views[g.used].outage()
+	if lost != nil && lost.partial {
+		lost = nil
+	}
 	for i := 0; lost == nil && i < g.used; i++ {
 		lost = g.views[i].outage()
 	}

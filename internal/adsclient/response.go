@@ -40,6 +40,7 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 			c.begin()
 		}
 		for _, other := range c.topics {
+			other.speaks()
 			other.subs.Heard()
 		}
 		a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), received)

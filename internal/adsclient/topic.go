@@ -1,6 +1,7 @@
 package adsclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -25,13 +26,17 @@ type topic struct {
 	rejected string            // logged last
 	versions map[string]string // of the responses that brought the resources that are watched
 	ttl      sync.Once
+
+	// silent has the resources of which the server has said nothing, nor anything else since it
+	// was asked for them. For those who watch them it counts as lost.
+	silent map[string]*Outage
 }
 
 // watch is one watcher; a watcher may watch twice.
 type watch struct{ Watcher }
 
 func (t *topic) watch(name string, handle *watch) {
-	if o := t.client.lost; o != nil {
+	if o := cmp.Or(t.client.lost, t.silent[name]); o != nil {
 		handle.Lost(o)
 	}
 	// What is known already is for the new watcher alone.
@@ -162,7 +167,8 @@ func (t *topic) deliver(d ads.Named, m proto.Message, watchers map[*watch]bool) 
 var errSilent = fmt.Errorf("it said nothing within %v", missingAfter)
 
 // expired notes that a resource did not come in time. A server that has been silent for as
-// long counts as one that cannot be reached. One that spoke a moment ago, on the stream
+// long counts as one that cannot be reached: for those who watch the resource, where it said
+// something before it was asked for it, and else for all. One that spoke a moment ago, on the stream
 // before, does not have the resource; if it is silent from now on, that is noticed later.
 func (t *topic) expired(timer ads.Timer) {
 	c := t.client
@@ -175,11 +181,33 @@ func (t *topic) expired(timer ads.Timer) {
 	silent := c.silent()
 	if silent {
 		c.lose(errSilent)
+	} else if c.lost == nil && len(a.Fail) > 0 && errors.Is(a.Fail[0].Err, ads.ErrSilent) {
+		t.setSilent(timer.Name, &Outage{Err: c.unreachable(errSilent), Since: time.Now(), partial: true})
 	}
 	t.do(a, nil, t.watchers)
 	if !c.answered && !silent {
 		t.do(t.subs.Await(), nil, t.watchers)
 	}
+}
+
+// setSilent tells the watchers of a resource that the server is silent about it, or no longer is.
+func (t *topic) setSilent(name string, o *Outage) {
+	if o == nil {
+		delete(t.silent, name)
+	} else {
+		t.silent[name] = o
+	}
+	for w := range t.watchers[name] {
+		w.Lost(o)
+	}
+}
+
+// speaks notes that the server is about to say something.
+func (t *topic) speaks() {
+	for _, o := range t.silent {
+		o.over.Store(true)
+	}
+	t.do(t.subs.Again(), nil, t.watchers)
 }
 
 // logRejected logs a reason once, however often a server sends the same.
