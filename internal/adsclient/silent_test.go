@@ -49,6 +49,13 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
 		}
 		second := func(s *adstest.Stream) error {
+			for names := 0; names < 2; { // what is sent earlier of b is not asked for
+				r, err := s.Recv()
+				if err != nil {
+					return err
+				}
+				names = len(r.GetResourceNames())
+			}
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1"), adstest.Cluster("b", "10.0.0.3:1")), s.Drain())
 		}
 		m := startManagers(t, map[string]adstest.Script{"first": first, "second": second})
