@@ -10,19 +10,19 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/testleak"
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
 // logged is what was logged.
 var logged = testlog.Keep()
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testleak.Main(m) }
 
 // fakeChannel is the resolver.ClientConn of a resolver under test.
 type fakeChannel struct {

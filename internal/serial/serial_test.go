@@ -189,7 +189,7 @@ func TestBackgroundCountsTheRunOfATimer(t *testing.T) {
 		var s Serializer
 		var timer Timer
 		release := make(chan struct{})
-		timer.Start(&s, time.Second, func() { <-release })
+		s.Do(func() { timer.Start(&s, time.Second, func() { <-release }) })
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if got := Background() - before; got != 1 {
