@@ -18,7 +18,10 @@
 // the stream is down, or what comes is rejected, calls go on with the last good
 // endpoints. Without any, calls fail with the reason: the server cannot be reached, the
 // resource was rejected, or it did not come within 15 s. A lost stream is opened again
-// with gRPC's backoff, 1 s at first and 120 s at most. A response larger than 64 MiB is
+// with gRPC's backoff, 1 s at first and 120 s at most. A server that is gone without a word is
+// noticed by a ping, every 5 minutes, that is not answered within 20 s. A server whose header
+// understudy-ping is 30s, as that of understudy serve, is pinged every 30 s: the stream is
+// renewed for that once, 1 to 5 minutes after it was opened. A response larger than 64 MiB is
 // not read, unless WithMaxResponseSize says otherwise.
 //
 // # Clusters

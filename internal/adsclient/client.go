@@ -37,6 +37,8 @@ type client struct {
 	ignored  string    // logged last: a type
 	news     time.Time // when clusters were sent last
 
+	pinging pinging
+
 	ended atomic.Pointer[time.Time] // when a stream on which the server answered ended; nil while there is one
 }
 

@@ -11,16 +11,11 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy/internal/backoff"
 	"github.com/understudy-lb/understudy/internal/brief"
 	"github.com/understudy-lb/understudy/internal/printable"
 )
-
-// keepaliveParams make a client notice a server that is gone without a word. Servers
-// allow a ping every 5 minutes unless they are told otherwise.
-var keepaliveParams = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
 
 // run opens one stream after the other until ctx ends. As everywhere in gRPC, the
 // backoff counts from the beginning of an attempt. So a stream that lasted for a while
@@ -58,10 +53,11 @@ func (c *client) streamEnded(ctx context.Context, err error) (answered bool) {
 		if ctx.Err() != nil { // closed by us: nobody is left to be told
 			return
 		}
-		if err != nil && !errors.Is(err, errRenewed) {
+		renewed := errors.Is(err, errRenewed) || errors.Is(err, errPings)
+		if err != nil && !renewed {
 			err = errors.New(printable.Text(brief.Text(err.Error()))) // it becomes that of calls
 		}
-		if errors.Is(err, errRenewed) {
+		if renewed {
 			logger.Infof("eds: stream to %s: %v", c.server.URI, err)
 			err = nil
 		} else if answered {
@@ -97,24 +93,29 @@ func (c *client) stream(ctx context.Context) error {
 		c.send(ctx, stream, mail)
 	}()
 	c.serial.Do(func() { c.opened(mail, func() { cancel(errRenewed) }) })
-	for {
+	for first := true; ; {
 		response, err := stream.Recv()
 		if err != nil {
 			cancel(err)
 			<-sent
-			if errors.Is(context.Cause(ctx), errRenewed) {
-				return errRenewed
+			if cause := context.Cause(ctx); errors.Is(cause, errRenewed) || errors.Is(cause, errPings) {
+				return cause
 			}
 			return err
 		}
 		c.received(response)
+		if first {
+			first = false
+			headers, _ := stream.Header() // an error is Recv's, too
+			c.pinging.heed(ctx, headers.Get(pingHeader), cancel)
+		}
 	}
 }
 
 func (c *client) dialOptions() []grpc.DialOption {
 	return append([]grpc.DialOption{
 		grpc.WithTransportCredentials(c.server.Credentials),
-		grpc.WithKeepaliveParams(keepaliveParams),
+		grpc.WithKeepaliveParams(c.pinging.parameters()),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.server.MaxResponse)),

@@ -12,6 +12,7 @@ import (
 	sotwv3 "github.com/envoyproxy/go-control-plane/pkg/server/sotw/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
@@ -49,6 +50,7 @@ func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(cont
 	defer end(nil)
 	m := &messages{stream: stream, clients: a.clients, gate: a.gate, client: a.clients.open(ctx, incremental, end)}
 	defer a.clients.closed(m.client)
+	_ = stream.SetHeader(metadata.Pairs("understudy-ping", "30s")) // allowed by the server's enforcement policy
 	err := handle(ctx, m)
 	if beyond, ok := errors.AsType[*limited](context.Cause(ctx)); ok {
 		return status.Error(codes.ResourceExhausted, beyond.Error())

@@ -1,0 +1,26 @@
+package serve
+
+import (
+	"path/filepath"
+	"testing"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// A client is told that it may ping every 30 s, by a header that comes no later than the first
+// response.
+func TestPingsAreAllowed(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))
+	s, _ := start(t, Options{Paths: []string{dir}})
+	stream := open(t, s, insecure.NewCredentials())
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"a"}})
+	receive(t, stream)
+	header, err := stream.Header()
+	must(t, err)
+	if got := header.Get("understudy-ping"); len(got) != 1 || got[0] != "30s" {
+		t.Errorf("the header is %q, want 30s", got)
+	}
+}
