@@ -19,6 +19,7 @@ import (
 // call is one call of the traffic.
 type call struct {
 	start time.Time
+	made  int // how many calls there were then, itself included
 
 	mu     sync.Mutex
 	to     string    // where the last attempt was sent, "" while it waits for a pick

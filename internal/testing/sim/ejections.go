@@ -95,7 +95,7 @@ func (w *World) ejectedLine(m []string) string {
 		return "it is none of the channel's"
 	case time.Since(w.openedAt) == 0:
 		return "" // it may be that of the channel which is being closed
-	case c.works() && time.Since(c.since) > w.settings.patience(1) && time.Since(c.failed) > w.settings.patience(1):
+	case c.works() && c.underWay == 0 && time.Since(c.since) > w.settings.patience(1) && time.Since(c.failed) > w.settings.patience(1):
 		return fmt.Sprintf("it has been well for %v, and no call to it has failed for %v", time.Since(c.since), time.Since(c.failed))
 	}
 	c.out = true

@@ -66,11 +66,19 @@ type tokens struct {
 const mostTokens = 3
 
 func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
+	now = moment{latest(now.at, t.last.at), max(now.made, t.last.made)} // calls do not end in the order in which they begin
 	t.n += float64(now.made-t.last.made) * perCall
 	if per > 0 {
 		t.n += float64(now.at.Sub(t.last.at)) / float64(per)
 	}
 	t.n, t.last = min(t.n, mostTokens), now
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func newJudge(w *World) *judge { return &judge{w: w, tiers: make(map[string]*tierState)} }
@@ -177,7 +185,7 @@ func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	case s == nil || s.works(j.w) || !sentAt.After(s.since.at):
 	case s.fails(j.w, to, j.now()):
 		j.happen()
-	case !s.noticed.at.IsZero() && sentAt.After(s.noticed.at) && sentAt.After(s.known[to]) && s.failures[to] > noticed && !s.trial(j.now()):
+	case !s.noticed.at.IsZero() && sentAt.After(s.noticed.at) && sentAt.After(s.known[to]) && s.failures[to] > noticed && !s.trial(moment{sentAt, c.made}):
 		j.blame(s, sentAt, err)
 	}
 }

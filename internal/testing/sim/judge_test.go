@@ -50,7 +50,7 @@ func (j judged) calls(n int, to string, succeed bool) {
 		j.w.sentTo(to)
 		at := time.Now()
 		j.w.attemptEnded(to, at, err)
-		j.w.judge.ended(&call{start: at}, to, at, err)
+		j.w.judge.ended(&call{start: at, made: j.w.judge.made}, to, at, err)
 	}
 }
 

@@ -19,9 +19,9 @@ func (w *World) pairCall(wait bool) {
 	w.mu.Lock()
 	cc, j := w.cc, w.judge
 	j.made++
-	r := rand.New(rand.NewPCG(uint64(j.made), 2)) //nolint:gosec // a load
+	c := &call{start: time.Now(), made: j.made}
+	r := rand.New(rand.NewPCG(uint64(c.made), 2)) //nolint:gosec // a load
 	w.mu.Unlock()
-	c := &call{start: time.Now()}
 	var err error
 	rest := func() {}
 	if w.pair.streams {
