@@ -27,24 +27,8 @@ const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
 // unhealthy, takes nothing from the failover time of the one beside it.
 func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cc := &lbtest.ClientConn{}
-		builder := balancer.Get(priority.Name)
-		config, err := builder.(balancer.ConfigParser).ParseConfig([]byte(twoPriorities))
-		if err != nil {
-			t.Fatal(err)
-		}
-		policy := builder.Build(cc, balancer.BuildOptions{})
-		defer policy.Close()
-		endpoint := func(address string, path ...string) resolver.Endpoint {
-			return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
-		}
-		err = policy.UpdateClientConnState(balancer.ClientConnState{
-			BalancerConfig: config,
-			ResolverState:  resolver.State{Endpoints: []resolver.Endpoint{endpoint("a", "p0", "full"), endpoint("b", "p1", "full")}},
-		})
-		if err != nil {
-			t.Errorf("error = %v, want none: a locality is connecting", err)
-		}
+		// It is not refused: a locality is connecting.
+		cc := openTree(t, twoPriorities, resolver.State{Endpoints: []resolver.Endpoint{endpointAt("a", "p0", "full"), endpointAt("b", "p1", "full")}})
 		time.Sleep(10*time.Second - time.Nanosecond)
 		synctest.Wait()
 		if cc.SubConn("a") == nil || cc.SubConn("b") != nil {
@@ -72,26 +56,9 @@ const twoConnections = `{"priorities": ["p0", "p1"], "children": {
 // is connected to again at once, and the calls stay in the priority.
 func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cc := &lbtest.ClientConn{}
-		builder := balancer.Get(priority.Name)
-		config, err := builder.(balancer.ConfigParser).ParseConfig([]byte(twoConnections))
-		if err != nil {
-			t.Fatal(err)
-		}
-		policy := builder.Build(cc, balancer.BuildOptions{})
-		defer policy.Close()
-		endpoint := func(address string, path ...string) resolver.Endpoint {
-			return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
-		}
-		if err = policy.UpdateClientConnState(balancer.ClientConnState{
-			BalancerConfig: config,
-			ResolverState: resolver.State{Endpoints: []resolver.Endpoint{
-				endpoint("hangs", "p0", "hangs"), endpoint("works", "p0", "works"), endpoint("backup", "p1"),
-			}},
-		}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		cc := openTree(t, twoConnections, resolver.State{Endpoints: []resolver.Endpoint{
+			endpointAt("hangs", "p0", "hangs"), endpointAt("works", "p0", "works"), endpointAt("backup", "p1"),
+		}})
 		cc.SubConn("hangs").Report(connectivity.Connecting, nil)
 		works := cc.SubConn("works")
 		report := func(state connectivity.State) {
@@ -111,4 +78,27 @@ func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
 			t.Errorf("a call goes to %s, want works, and no connection to the backup", got)
 		}
 	})
+}
+
+// openTree builds the priority policy with a configuration, over a channel without a network.
+func openTree(t *testing.T, config string, state resolver.State) *lbtest.ClientConn {
+	t.Helper()
+	cc := &lbtest.ClientConn{}
+	builder := balancer.Get(priority.Name)
+	parsed, err := builder.(balancer.ConfigParser).ParseConfig([]byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := builder.Build(cc, balancer.BuildOptions{})
+	t.Cleanup(policy.Close)
+	if err := policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parsed, ResolverState: state}); err != nil {
+		t.Fatalf("the update is refused: %v", err)
+	}
+	synctest.Wait()
+	return cc
+}
+
+// endpointAt returns an endpoint with a path.
+func endpointAt(address string, path ...string) resolver.Endpoint {
+	return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
 }

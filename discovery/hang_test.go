@@ -122,7 +122,7 @@ func TestAListOfPartsHangs(t *testing.T) {
 	})
 }
 
-// An answer that comes just when the kept one would be used goes before it.
+// An answer that comes just when the kept one would be used is used in its place.
 func TestAnAnswerAndTheEndOfPatience(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {

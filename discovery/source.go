@@ -108,7 +108,7 @@ type Part struct {
 	// TrustNames verifies an endpoint against the hostname that the Cluster gives it,
 	// where it gives one, in place of Authority. Whoever can change what the source says
 	// then chooses the names, so set it only where the user asks for it. An authority that
-	// the user gives goes before it.
+	// the user gives wins over it.
 	TrustNames bool
 	// OutlierDetection is what the part's cluster says of it (gRFC A50), nil for nothing.
 	// The channel's own setting goes before it.

@@ -61,7 +61,7 @@ func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
 	return b.ended
 }
 
-// pickerChanged has the child's pickers of the subchannel made anew.
+// pickerChanged has the child make its pickers of the subchannel again.
 func (s *subConn) pickerChanged() {
 	s.mu.Lock()
 	user := s.user

@@ -68,7 +68,7 @@ func (p *policy) publishReady(s *subchannel) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
 
-// PickerChanged has a picker of the subchannel made anew, if one is in use; see
+// PickerChanged makes the picker of the subchannel again, if one is in use; see
 // shell.Counted.
 func (s *subchannel) PickerChanged() {
 	p := s.policy

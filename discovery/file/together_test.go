@@ -21,7 +21,7 @@ func large(port int) string {
 	return b.String()
 }
 
-// heard is a Receiver that passes on what it is told.
+// heard is a Receiver that passes on answers and failures.
 type heard struct {
 	answers  chan discovery.Answer
 	failures chan error

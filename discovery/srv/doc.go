@@ -29,7 +29,7 @@
 //
 // Of the targets, 16 are looked up at a time, of all priorities in turn. One of which nothing
 // is heard for 5 s makes room for another one, and comes last at the next look-up. After these
-// 5 s the channel is told what is known, and again every 5 s if there is more.
+// 5 s the channel gets what is known, and again every 5 s if there is more.
 //
 // A record with port 0 is left out. Of the addresses of a target 64 count.
 //
@@ -46,7 +46,7 @@
 // must not choose the name that a certificate is checked against. The parameter authority,
 // or discovery.WithAuthority, gives another one. With ?verify=record each endpoint is
 // verified against its record's target, which trusts DNS: only for names that DNSSEC, or
-// the network, protects. An authority that is given goes before it.
+// the network, protects. An authority that is given wins over it.
 //
 // # Proxies
 //

@@ -124,7 +124,7 @@ func TestNameServerThatCutsAnswers(t *testing.T) {
 	}
 }
 
-// A name that somebody pins goes before those of the records, however it is given.
+// A name that somebody pins wins over those of the records, however it is given.
 func TestPinnedAuthorityGoesBeforeTheNamesOfRecords(t *testing.T) {
 	dns := startDNS(t)
 	set(dns, shop, "0 0 1 a")

@@ -133,7 +133,7 @@ func TestSilentHostsComeLast(t *testing.T) {
 	}
 }
 
-// A channel that is awake is told as soon what is known: a host that is silent does not keep
+// A channel that is awake gets as soon what is known: a host that is silent does not keep
 // it from using a new one for as long as look-ups may take.
 func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

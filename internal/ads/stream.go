@@ -74,7 +74,7 @@ func (s *Subscriptions) Await() Actions {
 	return s.await(func(error) bool { return true })
 }
 
-// Again gives what the server was silent about its time anew. It is called before Heard and
+// Again starts the time again of what the server was silent about. It is called before Heard and
 // Received, so that the server is believed if it does not send it now.
 func (s *Subscriptions) Again() Actions {
 	return s.await(func(err error) bool { return errors.Is(err, ErrSilent) })

@@ -76,7 +76,7 @@ func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 	})
 }
 
-// A server that spoke since then is believed. One that speaks at last has the time anew to
+// A server that spoke since then is believed. One that speaks at last has the whole time again to
 // send what is missing.
 func TestServerThatSpokeIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,7 @@ func TestAWatchThatIsLost(t *testing.T) {
 	noticed(t, w, "the file comes")
 }
 
-// What came by rename is told from what is written where it is.
+// What came by rename differs from what is written where it is.
 func TestWhatWasMovedAndWhatIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	w := alone(t, path)

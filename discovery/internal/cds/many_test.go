@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/topology"
 )
 
-// counting counts what it is told, and keeps the last of it.
+// counting counts answers and failures, and keeps the last of them.
 type counting struct {
 	discovery.Receiver
 	mu      sync.Mutex

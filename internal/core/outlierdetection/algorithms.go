@@ -68,7 +68,7 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 
 // Failed is called when as many calls of an endpoint have failed in a row as the
 // configuration says, with no success between of a call that began after the first of
-// them. It is Envoy's algorithm for consecutive errors. The shell then counts anew, and so it does with each Sweep while an endpoint is
+// them. It is Envoy's algorithm for consecutive errors. The shell then starts to count again, and so it does with each Sweep while an endpoint is
 // ejected: what ends meanwhile are calls from before.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection

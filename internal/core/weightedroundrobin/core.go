@@ -210,7 +210,7 @@ func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 // Parts returns which part of the weight is READY, and which is READY and unproven, of that
 // of all endpoints which are READY or have failed. One that is connecting, for the first time
 // or again, counts neither way until it has connected or failed: otherwise too little of a
-// policy would be READY each time that it comes up, grows, or is told to connect anew. One
+// policy would be READY each time that it comes up, grows, or has to connect again. One
 // must be READY.
 func (c *Core[T]) Parts() (ready, unproven float64) {
 	var good, doubtful, failed uint64

@@ -88,7 +88,7 @@ func (j *judge) now() moment { return moment{time.Now(), j.made} }
 // happen notes that something has happened from which calls may suffer for a while.
 func (j *judge) happen() { j.changed, j.moves, j.resets = j.now(), 0, 0 }
 
-// told is told what the channel knows. A priority with the endpoints that it had is what it was.
+// told notes what the channel knows. A priority with the endpoints that it had is what it was.
 func (j *judge) told(truth Truth) {
 	of := make(map[string]*tierState)
 	tiers := make(map[string]*tierState)
@@ -119,7 +119,7 @@ func (j *judge) told(truth Truth) {
 	j.tiers, j.of, j.order = tiers, of, order
 }
 
-// turned is told that an endpoint is not what it was.
+// turned notes that an endpoint is not what it was.
 func (j *judge) turned(address string) {
 	c := j.w.conditions[address]
 	c.turned, c.proven = time.Now(), time.Time{}
@@ -138,7 +138,7 @@ func (s *tierState) turn(now moment) {
 	s.slow, s.few = tokens{mostTokens, now}, tokens{mostTokens, now}
 }
 
-// sent is told where an attempt goes.
+// sent notes where an attempt goes.
 func (j *judge) sent(address string) {
 	j.to = append(j.to, address)
 	if len(j.to) > 100 {
@@ -175,7 +175,7 @@ func (j *judge) mostMoves() int {
 	return 2 * pairs
 }
 
-// ended is told how a call ended that was sent to an endpoint, or to none.
+// ended notes how a call ended that was sent to an endpoint, or to none.
 func (j *judge) ended(c *call, to string, sentAt time.Time, err error) {
 	s := j.of[to]
 	switch {

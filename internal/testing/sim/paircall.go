@@ -65,7 +65,7 @@ func (w *World) pairStream(cc *grpc.ClientConn, c *call, wait bool, r *rand.Rand
 	ctx, cancel := context.WithCancel(context.Background())
 	length, first := time.Duration(r.Int64N(int64(20*time.Minute))), firstMessage
 	if w.pair.stay == 2 {
-		length = 4 * time.Hour // as good as for ever
+		length = 4 * time.Hour // longer than any world's quiet
 	}
 	if w.pair.limited {
 		ctx, cancel = context.WithTimeout(context.Background(), w.pair.deadline)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// silence is how long a stream is kept that is told nothing because not all is known. Then it
+// silence is how long a stream stays open on which nothing can be said, since not all is known. Then it
 // ends, so that its client asks the next server that it knows, which it would not as long as
 // this one listens.
 const silence = 5 * time.Second

@@ -106,7 +106,7 @@ func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// A client that has had everything is told of edits, whatever else is broken since.
+// A client that has had everything gets edits, whatever else is broken since.
 func TestANewBrokenFileHoldsNoEditUp(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})

@@ -24,7 +24,7 @@ var (
 	metricNACKs       = prometheus.NewDesc("understudy_serve_nacks_total", "Responses with a resource of the cluster that a client has rejected.", []string{"cluster", "type"}, nil)
 )
 
-// What is told about clients that ask for too much, or reject the same again and again.
+// These count clients that ask for too much, or reject the same again and again.
 var (
 	metricRepeated = prometheus.NewDesc("understudy_serve_repeated_nacks_total", "Rejections that were not logged, since the client had rejected something for that reason before, or ten times within the minute.", nil, nil)
 	metricRefused  = prometheus.NewDesc("understudy_serve_refused_total", "Streams that were ended, and connections that were closed, because they were beyond the limit.", []string{"limit"}, nil)

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// A client is told that it may ping every 30 s, by a header that comes no later than the first
+// The server says that a client may ping every 30 s, by a header that comes no later than the first
 // response.
 func TestPingsAreAllowed(t *testing.T) {
 	dir := t.TempDir()

@@ -69,7 +69,7 @@ type Options struct {
 	Metrics string
 	// Limits bound what clients make the server hold.
 	Limits Limits
-	// Log is told about clients and files, under locks that requests wait for: it must
+	// Log takes lines about clients and files, under locks that requests wait for: it must
 	// not wait. Default: nothing is logged.
 	Log *slog.Logger
 
