@@ -23,7 +23,7 @@ screenshots: ## take the screenshots in docs again (needs Chromium)
 
 .PHONY: race
 race: ## all tests under the race detector
-	go test -race work
+	bash .ci/race
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME: so many inputs (40000x), or a time (10s)
@@ -41,6 +41,10 @@ sim: ## the simulator: new seeds until it is stopped, or SEED= alone, or DAYS= o
 lint: ## vet and golangci-lint over all modules
 	go vet work
 	bash .ci/lint
+
+.PHONY: count
+count: ## how many lines of code each room has; ROOMS="internal/join discovery" for some
+	GOWORK=off go -C tools run ./count $(ROOMS)
 
 .PHONY: bench
 bench: ## picks, bring-up and updates of the generated tree; its scheduler beside textbook EDF and gRPC-Go's policies; five minutes
@@ -70,6 +74,14 @@ fleet-tiers: ## the same for a fleet of CLIENTS (4000) that loses a tier, in the
 .PHONY: attack
 attack: ## understudy serve under each attack for a minute, while a good client is timed; ten minutes
 	go test ./cmd/understudy -run TestAttacks -count=1 -v -timeout 0 -attack.for 1m
+
+.PHONY: release
+release: ## install the command as a stranger does, from modules that a tag would make
+	bash .ci/release
+
+.PHONY: floor
+floor: ## the root module at the lowest versions it asks for and at the newest, with both supported Go releases; some minutes
+	bash .ci/floor
 
 .PHONY: tidy
 tidy: ## go mod tidy for all modules

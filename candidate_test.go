@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // waiting makes calls for so long, one each 5 ms, and returns how many of them wait, at first.

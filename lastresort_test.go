@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // The order of last resorts, where two things are wrong at once; docs/tiers.md has it. What needs

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // lose takes the connections of endpoints, which cannot be made again.
@@ -125,4 +126,19 @@ func TestATierAtItsMark(t *testing.T) {
 			h.want("one less is READY", "b")
 		}, test.of, 5)
 	}
+}
+
+// An endpoint that fails its calls, and connects again once its ejection is over by time alone, has
+// shown nothing: the calls stay where they are, but for trials.
+func TestAnUnprovenEndpointThatConnectsAgain(t *testing.T) {
+	inFleetWith(t, topology.Settings{MinReady: 0.6, OutlierDetection: true}, func(h *fleet) {
+		h.bad["a1"] = true
+		h.live(10*time.Second, 50*time.Millisecond, nil)
+		for i := range 60 {
+			if in := h.reconnecting("a1"); in["a"] > 5 {
+				t.Fatalf("when it connects the %d. time: calls %v, want them in b", i+1, in)
+			}
+			h.live(5*time.Second, 50*time.Millisecond, nil)
+		}
+	}, 2, 2)
 }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // nestedPriorities has a priority policy below another one, with children of the same names.
@@ -24,8 +24,8 @@ const nestedPriorities = `{"priorities": ["a"], "children": {"a": {"config": [{"
 func TestAnInnerPriorityHasItsOwnNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		state := hierarchy.SetChannel(resolver.State{Endpoints: []resolver.Endpoint{endpointAt("x", "a", "a"), endpointAt("y", "a", "b")}},
-			&hierarchy.Channel{Names: map[string]string{"a": "outer"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		state := stateattr.SetChannel(resolver.State{Endpoints: []resolver.Endpoint{endpointAt("x", "a", "a"), endpointAt("y", "a", "b")}},
+			&stateattr.Channel{Names: map[string]string{"a": "outer"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		cc := openTree(t, nestedPriorities, state)
 		cc.SubConn("x").Report(connectivity.Connecting, nil)
 		cc.SubConn("x").Report(connectivity.TransientFailure, errors.New("refused"))

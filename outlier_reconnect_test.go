@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // reconnect has an endpoint lose its connection, and makes another at once.
@@ -128,4 +130,40 @@ func TestAnEmptiedTierThatWasGone(t *testing.T) {
 			t.Errorf("calls %v, want all in the tier that is back", in)
 		}
 	}, 1, 1)
+}
+
+// A machine hangs, and keepalive ends its connection with all calls under way; the attempt to
+// connect again hangs, too. The next tier has the calls at once, whichever is heard of first.
+func TestAConnectionThatHungTakesItsTierAlong(t *testing.T) {
+	for first, callsFirst := range map[string]bool{"the calls": true, "the connection": false} {
+		inFleetWith(t, topology.Settings{OutlierDetection: true, WarmStandby: 1}, func(h *fleet) {
+			var under []func(balancer.DoneInfo)
+			for range 10 {
+				_, end := h.begin()
+				under = append(under, end)
+			}
+			sc := h.cc.SubConn("a0")
+			loses := func() {
+				sc.Report(connectivity.Idle, nil)
+				synctest.Wait()
+				sc.Report(connectivity.Connecting, nil)
+				synctest.Wait()
+			}
+			if !callsFirst {
+				loses()
+			}
+			for _, end := range under {
+				end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "keepalive ping failed"), BytesSent: true})
+			}
+			synctest.Wait()
+			if callsFirst {
+				loses()
+			}
+			h.keep = without("a0")
+			h.settle()
+			if in, _ := h.calls(time.Second); in["b"] != 200 {
+				t.Errorf("%s first: calls %v, want all at b", first, in)
+			}
+		}, 1, 1)
+	}
 }

@@ -16,8 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // fleet is a channel with the tree that a target has with outlierDetection. Its
@@ -74,7 +75,7 @@ func (h *fleet) start(settings topology.Settings, parts ...int) {
 func (h *fleet) update(tree topology.Tree) {
 	h.t.Helper()
 	var named []map[string]json.RawMessage
-	if err := json.Unmarshal(tree.Config, &named); err != nil {
+	if err := json.Unmarshal(tree.Config(), &named); err != nil {
 		h.t.Fatal(err)
 	}
 	config, err := balancer.Get("understudy_priority").(balancer.ConfigParser).ParseConfig(named[0]["understudy_priority"])
@@ -256,7 +257,7 @@ func TestATierWithFewCalls(t *testing.T) {
 // most two intervals, and never the other beside it.
 func TestOneBadEndpointAmongFive(t *testing.T) {
 	const interval = 10 * time.Second
-	read, err := topology.ReadOutlierDetection(&clusterv3.OutlierDetection{
+	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{
 		MaxEjectionPercent:         wrapperspb.UInt32(20),
 		EnforcingFailurePercentage: wrapperspb.UInt32(100),
 	})

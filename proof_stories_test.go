@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // A client of one call a minute leaves a tier whose endpoints answer with errors, and comes

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	_ "github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 

@@ -12,12 +12,13 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/shell/details"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/priority"
 	"github.com/understudy-lb/understudy/weightedroundrobin"
-	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
 // describe writes down what a policy, and all below it, looks like at a time since start.
@@ -32,11 +33,11 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 	}
 	switch d := s.Details.(type) {
 	case nil:
-	case priority.Details:
+	case details.Priority:
 		text += ", in use " + d.InUse
-	case weightedtarget.Details:
+	case details.WeightedTarget:
 		text += gave(d.Scheduled())
-	case weightedroundrobin.Details:
+	case details.WeightedRoundRobin:
 		text += gave(d.Scheduled())
 	default:
 		text += fmt.Sprintf(", %+v", d)
@@ -47,9 +48,9 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 		if c.LastError != nil {
 			text += fmt.Sprintf(", last error %v", c.LastError)
 		}
-		if e, ok := c.Details.(weightedroundrobin.Endpoint); ok {
+		if e, ok := c.Details.(details.Endpoint); ok {
 			text += fmt.Sprintf(", weight %d", e.Weight)
-		} else if p, ok := c.Details.(priority.Child); ok {
+		} else if p, ok := c.Details.(details.PriorityChild); ok {
 			text += fmt.Sprintf(", %v", p.CountsAs)
 		} else if c.Details != nil {
 			text += fmt.Sprintf(", %+v", c.Details)
@@ -84,7 +85,7 @@ func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
 		return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
 	}
 	state := resolver.State{Endpoints: []resolver.Endpoint{endpoint("a", "p0", "full"), endpoint("b", "p1", "full")}}
-	state = hierarchy.SetChannel(state, &hierarchy.Channel{Target: "file:///x", Names: map[string]string{"p0": "near", "p1": "far"}})
+	state = stateattr.SetChannel(state, &stateattr.Channel{Target: "file:///x", Names: map[string]string{"p0": "near", "p1": "far"}})
 	if err := policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: state}); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +269,7 @@ func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 		}
 		got := ""
 		for _, c := range watched.Snapshot().Children {
-			started, ended, failed := c.Details.(weightedroundrobin.Endpoint).Record.Calls()
+			started, ended, failed := c.Details.(details.Endpoint).Record.Calls()
 			got += fmt.Sprintf("%s %d %d %d;", c.Name, started, ended, failed)
 		}
 		if want := "a 3 1 0;b 3 2 1;"; got != want {

@@ -27,7 +27,7 @@ type specNames struct {
 // grpc-go's: health listeners, shuffling, happy eyeballs. docs/pick-first.md lists what
 // differs. The default is to leave grpc-go's.
 func ReplacePickFirst() SpecNameOption {
-	return func(s *specNames) { s.add("pick_first", pickfirst.NewBuilder, true) }
+	return func(s *specNames) { s.add("pick_first", pickfirst.Name, true) }
 }
 
 // ReplaceWeightedRoundRobin makes RegisterSpecNames register weighted_round_robin, too:
@@ -36,11 +36,11 @@ func ReplacePickFirst() SpecNameOption {
 // reports, it is replaced: A34's policy then reads configurations that meant that one,
 // and ignores their fields.
 func ReplaceWeightedRoundRobin() SpecNameOption {
-	return func(s *specNames) { s.add("weighted_round_robin", weightedroundrobin.NewBuilder, true) }
+	return func(s *specNames) { s.add("weighted_round_robin", weightedroundrobin.Name, true) }
 }
 
-func (s *specNames) add(name string, newBuilder func(name string) balancer.Builder, replace bool) {
-	s.builders = append(s.builders, newBuilder(name))
+func (s *specNames) add(name, policy string, replace bool) {
+	s.builders = append(s.builders, shell.NewBuilder(policy, name))
 	s.replace[name] = replace
 }
 
@@ -56,8 +56,8 @@ func (s *specNames) add(name string, newBuilder func(name string) balancer.Build
 // A second call is no error.
 func RegisterSpecNames(opts ...SpecNameOption) error {
 	s := specNames{replace: make(map[string]bool)}
-	s.add("priority_experimental", priority.NewBuilder, false)
-	s.add("weighted_target_experimental", weightedtarget.NewBuilder, false)
+	s.add("priority_experimental", priority.Name, false)
+	s.add("weighted_target_experimental", weightedtarget.Name, false)
 	for _, opt := range opts {
 		opt(&s)
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
 
+	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
@@ -35,7 +36,7 @@ func TestRegisterSpecNames(t *testing.T) {
 		t.Error("something was registered although not all could be")
 	}
 
-	balancer.Register(weightedtarget.NewBuilder("weighted_target_experimental")) // the other leaves
+	balancer.Register(shell.NewBuilder(weightedtarget.Name, "weighted_target_experimental")) // the other leaves
 	for range 2 {
 		if err := RegisterSpecNames(); err != nil {
 			t.Fatal(err)

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
 // TestA37 runs the scenarios in testdata/a37: what a channel is told of several discovery
@@ -58,9 +58,9 @@ func (s *a37) obey(t *testing.T, d *datadriven.TestData) string {
 	case "build":
 		s.build(t, args)
 	case "cluster":
-		_ = s.sources[args[0]].Update(discovery.Answer{Cluster: clusterOf(t, args[0], d.Input), Empty: true})
+		_ = s.sources[args[0]].Update(answerOf(t, args[0], d.Input))
 	case "endpoints":
-		_ = s.sources[args[0]].Update(discovery.Answer{Endpoints: stateOf(args[1:]...).Endpoints})
+		_ = s.sources[args[0]].Update(discovery.Answer{Resolved: stateOf(args[1:]...).Endpoints})
 	case "fail":
 		s.sources[args[0]].Fail(errors.New(d.Input))
 	case "pass":
@@ -76,7 +76,7 @@ func (s *a37) obey(t *testing.T, d *datadriven.TestData) string {
 			s.policyAsks(args[0])
 		}
 	case "call":
-		failures := hierarchy.ChannelOf(s.last).Failures
+		failures := stateattr.ChannelOf(s.last).Failures
 		for _, child := range slices.Sorted(maps.Keys(failures)) {
 			s.add("%s: %s", child, failures[child])
 		}
@@ -111,9 +111,7 @@ func (s *a37) build(t *testing.T, names []string) {
 
 // policyAsks is what the priority policy does when a child asks for re-resolution.
 func (s *a37) policyAsks(child string) {
-	if !s.configured().Children[child].IgnoreReresolutionRequests {
-		hierarchy.ResolveNow(s.last)(child)
-	}
+	stateattr.ResolveNow(s.last)(child, s.configured().Children[child].IgnoreReresolutionRequests)
 }
 
 // UpdateState writes down the priorities, a line each.
@@ -184,31 +182,30 @@ func dropsIn(config json.RawMessage) string {
 	return strings.Join(drops, " ")
 }
 
-// clusterOf reads a cluster.
-func clusterOf(t *testing.T, name, text string) *endpointv3.ClusterLoadAssignment {
+// answerOf returns the answer of lines as for the command cluster.
+func answerOf(t *testing.T, name, text string) discovery.Answer {
 	t.Helper()
-	var endpoints []discovery.Endpoint
-	policy := &endpointv3.ClusterLoadAssignment_Policy{}
+	var endpoints []flat.Endpoint
+	var drops []discovery.Drop
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
-		n, err := strconv.Atoi(fields[0])
-		if fields[0] == "drop" {
-			n, err = strconv.Atoi(fields[2])
-			policy.DropOverloads = append(policy.DropOverloads, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
-				Category: fields[1], DropPercentage: &typev3.FractionalPercent{Numerator: uint32(n)},
-			})
+		number := fields[0]
+		if number == "drop" {
+			number = fields[2]
 		}
+		n, err := strconv.Atoi(number)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if fields[0] == "drop" {
+			drops = append(drops, discovery.Drop{Category: fields[1], PerMillion: uint32(n) * 10_000})
 			continue
 		}
 		for _, address := range fields[2:] {
-			endpoints = append(endpoints, discovery.Endpoint{Address: address, Priority: uint32(n), Locality: fields[1]})
+			endpoints = append(endpoints, flat.Endpoint{Address: address, Priority: uint32(n), Locality: fields[1]})
 		}
 	}
-	cluster := discovery.Cluster(endpoints...)
-	cluster.ClusterName, cluster.Policy = name, policy
-	return cluster
+	answer := flat.Answer(endpoints...)
+	answer.Service, answer.Drops, answer.Empty = name, drops, true
+	return answer
 }

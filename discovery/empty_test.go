@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
 // shapes are answers with endpoints, and the answers of the same shape without any.
@@ -22,17 +22,16 @@ var shapes = map[string]struct {
 	nobody string // in the state of one that is meant
 }{
 	"cluster": {
-		discovery.Answer{Cluster: discovery.Cluster(discovery.Endpoint{Address: "10.0.0.1:1"})},
+		flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}),
 		[]discovery.Answer{
-			{Cluster: discovery.Cluster()},
-			{Cluster: &endpointv3.ClusterLoadAssignment{ClusterName: "x", Endpoints: []*endpointv3.LocalityLbEndpoints{{}, {}}}},
 			{},
+			{Priorities: []discovery.Priority{{}, {Localities: []discovery.Locality{{}, {Zone: "a"}}}}},
 		},
 		`state 10.0.0.1:1["child0" "/"]`, "state ",
 	},
 	"plain": {
-		discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}}},
-		[]discovery.Answer{{}, {Endpoints: []resolver.Endpoint{}}, {Endpoints: []resolver.Endpoint{{}}}, {Cluster: discovery.Cluster()}},
+		discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}}},
+		[]discovery.Answer{{Resolved: []resolver.Endpoint{}}, {Resolved: []resolver.Endpoint{{}}}, {}},
 		`state 10.0.0.1:1["endpoints" "/"]`, "state ",
 	},
 }
@@ -112,7 +111,7 @@ func TestAnEmptyFirstPart(t *testing.T) {
 		_ = second.say("10.0.0.2:1")
 		_ = first.say()
 		second.Fail(errors.New("down"))
-		_ = first.Update(discovery.Answer{Cluster: discovery.Cluster(), Empty: true})
+		_ = first.Update(flat.Empty())
 		lines := strings.Split(cc.take(), "\n")
 		if last := lines[len(lines)-1]; strings.Contains(last, "10.0.0.1:1") || !strings.Contains(last, "10.0.0.2:1") || len(lines) != 3 {
 			t.Errorf("the channel saw\n%s\nwant both endpoints until the first part says that it has none", strings.Join(lines, "\n"))

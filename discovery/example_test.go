@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
 )
 
@@ -22,38 +23,41 @@ type machine struct {
 	remote  bool
 }
 
-// newBuilder returns a builder for targets such as catalogue:///checkout: machines that
-// are near are used first, by their size, and remote ones when no near one is left.
-func newBuilder(c catalogue) *discovery.Builder {
-	return discovery.NewBuilder("catalogue", func(t *discovery.Target) ([]discovery.Part, error) {
+// register makes targets such as catalogue:///checkout known: machines that are near are used
+// first, by their size, and remote ones when no near one is left.
+func register(c catalogue) {
+	discovery.Register("catalogue", func(t *discovery.Target) ([]discovery.Part, error) {
 		service := t.Endpoint()
 		source := discovery.Poll(10*time.Second, func(ctx context.Context) (discovery.Answer, error) {
 			machines, err := c.LookUp(ctx, service)
 			if err != nil {
 				return discovery.Answer{}, fmt.Errorf("service %s: %w", service, err)
 			}
-			var endpoints []discovery.Endpoint
+			near, remote := discovery.Locality{Region: "near"}, discovery.Locality{Region: "remote"}
 			for _, m := range machines {
-				e := discovery.Endpoint{Address: m.address, Weight: m.cores, Locality: "near"}
+				e := discovery.Endpoint{Addresses: []string{m.address}, Weight: m.cores}
 				if m.remote {
-					e.Priority, e.Locality = 1, "remote"
+					remote.Endpoints = append(remote.Endpoints, e)
+				} else {
+					near.Endpoints = append(near.Endpoints, e)
 				}
-				endpoints = append(endpoints, e)
 			}
-			return discovery.Answer{Cluster: discovery.Cluster(endpoints...)}, nil
+			return discovery.Answer{Priorities: []discovery.Priority{
+				{Localities: []discovery.Locality{near}},
+				{Localities: []discovery.Locality{remote}},
+			}}, nil
 		})
 		return []discovery.Part{{Source: source}}, nil
 	})
 }
 
-// A source of one's own: a function that is asked every ten seconds. To make it known
-// to all channels and to understudy.With, call discovery.Register(newBuilder(…)) in an
-// init function.
+// A source of one's own: a function that is asked every ten seconds. A program registers it in
+// an init function, and understudy.NewClient takes targets of its scheme from then on.
 func Example() {
 	near, remote := startBackend("near"), startBackend("remote")
 	defer remote.Stop()
-	builder := newBuilder(machines{{near.address, 8, false}, {remote.address, 4, true}})
-	conn, err := grpc.NewClient("catalogue:///checkout", grpc.WithResolvers(builder),
+	register(machines{{near.address, 8, false}, {remote.address, 4, true}})
+	conn, err := understudy.NewClient("catalogue:///checkout", understudy.Recommended(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		fmt.Println(err)

@@ -10,7 +10,10 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // An answer that changes nothing costs nothing: no update, no parsing.
@@ -20,7 +23,7 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	defer r.Close()
 	plain := func(a string) discovery.Answer {
 		attributes := attributes.New("what == cannot compare", []string{a})
-		return discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: a}}, Attributes: attributes}}}
+		return discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: a}}, Attributes: attributes}}}
 	}
 	s.say("10.0.0.1:1")
 	if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
@@ -45,20 +48,32 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 	}
 }
 
-// A source may write its next answer over the last one.
-func TestAnswersInTheSameSlice(t *testing.T) {
-	cc, s := &channel{}, &scripted{}
-	r := build(t, one(s), cc)
+// A resolver may write its next answer over the last one.
+func TestAResolversAnswersInTheSameSlice(t *testing.T) {
+	var of resolver.ClientConn
+	wrapped := building(func(cc resolver.ClientConn) { of = cc })
+	cc := &channel{}
+	r := build(t, one(discovery.FromResolver(wrapped, target("y:///z"), cc, resolver.BuildOptions{})), cc)
 	defer r.Close()
 	endpoints := []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}}
-	s.Update(discovery.Answer{Endpoints: endpoints})
+	_ = of.UpdateState(resolver.State{Endpoints: endpoints})
 	endpoints[0].Addresses[0].Addr = "10.0.0.2:1"
-	s.Update(discovery.Answer{Endpoints: endpoints})
+	_ = of.UpdateState(resolver.State{Endpoints: endpoints})
 	endpoints[0] = resolver.Endpoint{Addresses: []resolver.Address{{Addr: "10.0.0.3:1"}}}
-	s.Update(discovery.Answer{Endpoints: endpoints})
+	_ = of.UpdateState(resolver.State{Endpoints: endpoints})
 	if got := strings.Count(cc.take(), "state"); got != 3 {
 		t.Errorf("%d updates, want 3", got)
 	}
+}
+
+// building builds a resolver that says nothing itself.
+type building func(resolver.ClientConn)
+
+func (building) Scheme() string { return "building" }
+
+func (b building) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	b(cc)
+	return ended{}, nil
 }
 
 // A37: all priorities of the first mechanism, then those of the second. Each has its own
@@ -74,17 +89,17 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 			{Name: "backup:443", Source: asked, Authority: "backup"},
 		}), cc)
 		defer r.Close()
-		if err := asked.Update(discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.1.0.1:1", ServerName: "forged"}}}}}); err != nil {
+		if err := asked.Update(discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.1.0.1:1", ServerName: "forged"}}}}}); err != nil {
 			t.Fatal(err)
 		}
 		if seen := cc.take(); seen != "" {
 			t.Errorf("channel saw %q before the first mechanism answered", seen)
 		}
-		if err := pushed.Update(discovery.Answer{Cluster: discovery.Cluster(
-			discovery.Endpoint{Address: "10.0.0.1:1", Locality: "us-east/a"},
-			discovery.Endpoint{Address: "10.0.0.2:1", Locality: "us-east/b"},
-			discovery.Endpoint{Address: "10.0.0.3:1", Priority: 1},
-		)}); err != nil {
+		if err := pushed.Update(flat.Answer(
+			flat.Endpoint{Address: "10.0.0.1:1", Locality: "us-east/a"},
+			flat.Endpoint{Address: "10.0.0.2:1", Locality: "us-east/b"},
+			flat.Endpoint{Address: "10.0.0.3:1", Priority: 1},
+		)); err != nil {
 			t.Fatal(err)
 		}
 		want := `state 10.0.0.1:1/shop.example.com["shop/child0" "us-east/a"] 10.0.0.2:1/shop.example.com["shop/child0" "us-east/b"]` +
@@ -95,7 +110,7 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 		if !strings.Contains(cc.config(), `"priorities":["shop/child0","shop/child1","backup:443"]`) {
 			t.Errorf("config %s has not all priorities in order", cc.config())
 		}
-		about := hierarchy.ChannelOf(hierarchy.Unseal(cc.last))
+		about := stateattr.ChannelOf(hierarchy.Unseal(cc.last))
 		if about.Target != "x:///y" || about.Names["shop/child0"] != "shop: us-east/a, us-east/b" ||
 			about.Names["shop/child1"] != "shop: priority 1" || about.Names["backup:443"] != "backup:443" {
 			t.Errorf("the channel is %+v", about)
@@ -107,7 +122,7 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 			}
 		}
 		for _, child := range []string{"shop/child0", "backup:443", "nothing"} {
-			hierarchy.ResolveNow(cc.last)(child)
+			stateattr.ResolveNow(cc.last)(child, false)
 		}
 		synctest.Wait()
 		if count != 1 {
@@ -151,8 +166,8 @@ func TestAnAnswerThatBreaksTheRules(t *testing.T) {
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
 	defer r.Close()
-	err := s.say("10.0.0.1:1", "10.0.0.1:1")
-	if err == nil || !strings.Contains(err.Error(), "address 10.0.0.1:1 is that of endpoints[0].lb_endpoints[0] already") {
+	err := s.say("10.0.0.1:1", "10.0.0.1")
+	if err == nil || !strings.Contains(err.Error(), `endpoint 1 of locality "/" in priority 0: address "10.0.0.1" given, want host:port, or unix:/path`) {
 		t.Errorf("Update = %v, want what is wrong", err)
 	}
 	if got := cc.take(); got != "error x: "+err.Error() {
@@ -160,26 +175,26 @@ func TestAnAnswerThatBreaksTheRules(t *testing.T) {
 	}
 }
 
-func TestClusterWeighsAcrossLocalities(t *testing.T) {
-	cluster := discovery.Cluster(
-		discovery.Endpoint{Address: "10.0.0.1:1", Weight: 3, Locality: "us/a/1"},
-		discovery.Endpoint{Address: "unix:/run/x", Locality: "eu", Priority: 1},
-		discovery.Endpoint{Address: "[2001:db8::1]:1", Weight: 2, Locality: "us/b"},
-		discovery.Endpoint{Address: "10.0.0.2:1", Locality: "us/a/1"},
+func TestLocalitiesWeighWhatTheirEndpointsDo(t *testing.T) {
+	answer := flat.Answer(
+		flat.Endpoint{Address: "10.0.0.1:1", Weight: 3, Locality: "us/a/1"},
+		flat.Endpoint{Address: "unix:/run/x", Locality: "eu", Priority: 1},
+		flat.Endpoint{Address: "[2001:db8::1]:1", Weight: 2, Locality: "us/b"},
+		flat.Endpoint{Address: "10.0.0.2:1", Locality: "us/a/1"},
 	)
 	cc, s := &channel{}, &scripted{}
 	r := build(t, one(s), cc)
 	defer r.Close()
-	if err := s.Update(discovery.Answer{Cluster: cluster}); err != nil {
+	if err := s.Update(answer); err != nil {
 		t.Fatal(err)
 	}
 	want := `state 10.0.0.1:1["child0" "us/a/1"] 10.0.0.2:1["child0" "us/a/1"] [2001:db8::1]:1["child0" "us/b"] unix:/run/x["child1" "eu"]`
 	if got := cc.take(); got != want {
 		t.Errorf("channel saw\n%s\nwant\n%s", got, want)
 	}
-	for i, want := range []uint32{4, 2, 1} {
-		if got := cluster.GetEndpoints()[i].GetLoadBalancingWeight().GetValue(); got != want {
-			t.Errorf("locality %d weighs %d, want %d", i, got, want)
+	for _, want := range []string{`"us/a/1":{"weight":4,`, `"us/b":{"weight":2,`, `"eu":{"weight":1,`} {
+		if !strings.Contains(cc.config(), want) {
+			t.Errorf("config %s has no %s", cc.config(), want)
 		}
 	}
 	if err := s.say("no-port"); err == nil || !strings.Contains(err.Error(), "port") {
@@ -193,21 +208,19 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 		cc, first, second := &channel{}, &scripted{}, &scripted{}
 		r := build(t, of([]discovery.Part{{Name: "emptied.one", Source: first}, {Name: "emptied.two", Source: second}}), cc)
 		defer r.Close()
-		unweighted := discovery.Cluster(discovery.Endpoint{Address: "10.0.0.1:1"})
-		unweighted.Endpoints[0].LoadBalancingWeight = nil
-		first.Update(discovery.Answer{Cluster: discovery.Cluster(), Empty: true})
-		second.Update(discovery.Answer{Cluster: unweighted})
-		const none, light = `cluster "cluster" has no localities`, `cluster "cluster" has no locality with a weight, of 1`
-		if got, want := hierarchy.ChannelOf(cc.last).Empty, "x:///y: emptied.one: "+none+"; emptied.two: "+light; got != want {
+		first.Update(flat.Empty())
+		second.Update(discovery.Answer{Empty: true, Why: "nothing is deployed"})
+		const none, light = "there are no endpoints", "nothing is deployed"
+		if got, want := stateattr.ChannelOf(cc.last).Empty, "x:///y: emptied.one: "+none+"; emptied.two: "+light; got != want {
 			t.Errorf("the channel is empty because %q, want %q", got, want)
 		}
-		for _, want := range []string{"x: emptied.one: endpoints: " + none, "x: emptied.two: endpoints: " + light} {
+		for _, want := range []string{"x: emptied.one: " + none + ": no call can be made", "x: emptied.two: " + light + ": no call can be made"} {
 			if logged.Count(want) != 1 {
 				t.Errorf("no line of the log has %q", want)
 			}
 		}
 		second.say("10.0.0.1:1")
-		if got := hierarchy.ChannelOf(cc.last).Empty; got != "" {
+		if got := stateattr.ChannelOf(cc.last).Empty; got != "" {
 			t.Errorf("with an endpoint the channel is empty because %q", got)
 		}
 	})
@@ -227,7 +240,7 @@ func TestMechanismsShareNoNames(t *testing.T) {
 	sources["a'"].say("10.0.0.2:1")
 	for i, name := range []string{"a/child0", "a'/child0/child0"} {
 		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: []string{"10.0.0.3:1", "10.0.0.4:1"}[i]}}}
-		sources[name].Update(discovery.Answer{Endpoints: []resolver.Endpoint{e}})
+		sources[name].Update(discovery.Answer{Resolved: []resolver.Endpoint{e}})
 	}
 	children := make(map[string]bool)
 	for _, e := range hierarchy.Unseal(cc.last).Endpoints {
@@ -253,8 +266,8 @@ func TestAFailureIsTheSameFromAnotherPort(t *testing.T) {
 
 // A name in an answer counts only where the user trusts the source with names.
 func TestNamesInAnswers(t *testing.T) {
-	cluster := discovery.Cluster(discovery.Endpoint{Address: "10.0.0.1:1"}, discovery.Endpoint{Address: "10.0.0.2:1"})
-	cluster.GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().Hostname = "forged"
+	answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}, flat.Endpoint{Address: "10.0.0.2:1"})
+	answer.Priorities[0].Localities[0].Endpoints[0].Hostname = "forged"
 	for _, test := range []struct {
 		trust     bool
 		authority string
@@ -265,8 +278,8 @@ func TestNamesInAnswers(t *testing.T) {
 		{false, "given", `10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["a/child0" "/"]`},
 	} {
 		cc, s := &channel{}, &scripted{}
-		r := build(t, of([]discovery.Part{{Name: "a", Source: s, Authority: "good", TrustNames: test.trust}}, discovery.WithAuthority(test.authority)), cc)
-		s.Update(discovery.Answer{Cluster: cluster})
+		r := build(t, of([]discovery.Part{{Name: "a", Source: s, Authority: "good", TrustNames: test.trust}}, given.Set("Authority", test.authority)), cc)
+		s.Update(answer)
 		if got := cc.take(); got != "state "+test.want {
 			t.Errorf("trust %v, authority %q: channel saw\n%s\nwant\nstate %s", test.trust, test.authority, got, test.want)
 		}

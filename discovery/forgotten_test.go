@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // asking builds resolvers that have a service config parsed, and then answer at once, each with
@@ -45,21 +46,23 @@ type splitting struct {
 	told   *bool
 }
 
-func (s splitting) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (splitting) Check(bool) error { return nil }
+
+func (s splitting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if *s.told {
 		r.Fail(errors.New("down"))
-		return ended{}, nil
+		return discovery.Started{}, nil
 	}
 	*s.told = true
 	r.Parts([]discovery.Part{{Name: "a", Source: discovery.FromResolver(s.by, target("asking:///a"), s.target.ClientConn, s.target.BuildOptions)}})
-	return ended{}, nil
+	return discovery.Started{}, nil
 }
 
 // Parts are kept for the channel after this one. Their resolvers hold nothing of this one
 // then, and work for that.
 func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	by, told := &asking{}, false
-	b := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+	b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
 		return []discovery.Part{{Source: splitting{t, by, &told}, Authority: "whole"}}, nil
 	})
 	const want = `state 10.0.0.%d:1["a" "/"]`

@@ -20,7 +20,13 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/awaiting"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/settle"
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
@@ -94,6 +100,9 @@ func (c *channel) take() string {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
+	if awaiting.Is(state) { // it has nothing else
+		return nil
+	}
 	var endpoints []string
 	for _, e := range state.Endpoints {
 		name := e.Addresses[0].ServerName
@@ -128,32 +137,33 @@ func (c *channel) config() string { return c.last.ServiceConfig.Config.(rawConfi
 
 // scripted is a source that does what its test does with the receiver.
 type scripted struct {
-	discovery.Receiver
+	*discovery.Receiver
+	raw     *discovery.Receiver // the same, without settling
 	inStart func(*scripted)
 	closed  int
 	refuses string // Start fails
 }
 
-func (s *scripted) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (*scripted) Check(bool) error { return nil }
+
+func (s *scripted) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if s.refuses != "" {
-		return nil, errors.New(s.refuses)
+		return discovery.Started{Close: func() { s.closed++ }}, errors.New(s.refuses)
 	}
-	s.Receiver = r
+	s.Receiver, s.raw = settle.Receiver(r), r
 	if s.inStart != nil {
 		s.inStart(s)
 	}
-	return s, nil
+	return discovery.Started{Close: func() { s.closed++ }}, nil
 }
-
-func (s *scripted) Close() { s.closed++ }
 
 // say answers with endpoints of priority 0.
 func (s *scripted) say(addresses ...string) error {
-	var endpoints []discovery.Endpoint
+	var endpoints []flat.Endpoint
 	for _, a := range addresses {
-		endpoints = append(endpoints, discovery.Endpoint{Address: a})
+		endpoints = append(endpoints, flat.Endpoint{Address: a})
 	}
-	return s.Update(discovery.Answer{Cluster: discovery.Cluster(endpoints...)})
+	return s.Update(flat.Answer(endpoints...))
 }
 
 // resolving is a source that can be asked to look again.
@@ -162,14 +172,13 @@ type resolving struct {
 	onAsk func()
 }
 
-func (r *resolving) Start(to discovery.Receiver) (discovery.Watch, error) {
-	if _, err := r.scripted.Start(to); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
+func (*resolving) Check(bool) error { return nil }
 
-func (r *resolving) ResolveNow() { r.onAsk() }
+func (r *resolving) Start(to *discovery.Receiver) (discovery.Started, error) {
+	started, err := r.scripted.Start(to)
+	started.ResolveNow = func() { r.onAsk() }
+	return started, err
+}
 
 func target(text string) resolver.Target {
 	u, err := url.Parse(text)
@@ -180,20 +189,29 @@ func target(text string) resolver.Target {
 }
 
 // of returns a builder for targets of scheme x with the given parts.
-func of(parts []discovery.Part, opts ...discovery.Option) *discovery.Builder {
-	return discovery.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) { return parts, nil }, opts...)
+func of(parts []discovery.Part, opts ...given.Option) options.Builder {
+	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) { return parts, nil }, opts...)
 }
 
 // one returns a builder over a source.
-func one(s discovery.Source, opts ...discovery.Option) *discovery.Builder {
+func one(s discovery.Source, opts ...given.Option) options.Builder {
 	return of([]discovery.Part{{Source: s}}, opts...)
 }
 
-func build(t *testing.T, b *discovery.Builder, cc resolver.ClientConn) resolver.Resolver {
+func build(t *testing.T, b options.Builder, cc resolver.ClientConn) resolver.Resolver {
 	t.Helper()
 	r, err := b.Build(target("x:///y"), cc, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	settle.Wait()
 	return r
+}
+
+// failure is what calls see of a priority without endpoints.
+func (c *channel) failure() (text string) {
+	for _, why := range stateattr.ChannelOf(hierarchy.Unseal(c.last)).Failures {
+		text += why
+	}
+	return text
 }

@@ -12,6 +12,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
 // What was said is kept, while a channel is idle, for an hour since the source last
@@ -20,8 +23,8 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
 		b := one(s)
-		plain := discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.9:1"}}}}}
-		use := func(b *discovery.Builder, target resolver.Target, then func()) string {
+		plain := discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.9:1"}}}}}
+		use := func(b options.Builder, target resolver.Target, then func()) string {
 			cc := &channel{}
 			r, err := b.Build(target, cc, resolver.BuildOptions{})
 			if err != nil {
@@ -56,7 +59,7 @@ func TestTheLastGoodAnswerOutlivesIdleness(t *testing.T) {
 		}
 		// Other targets, and the same with other options, have their own.
 		use(b, here, func() { s.Update(plain) })
-		for _, other := range []string{use(b, target("x:///z"), fail), use(b.With(), here, fail)} {
+		for _, other := range []string{use(b, target("x:///z"), fail), use(one(s), here, fail)} {
 			if other != "error x: down" {
 				t.Errorf("another channel saw %q", other)
 			}
@@ -73,12 +76,12 @@ type losing struct {
 	lost time.Time
 }
 
-func (l *losing) Start(r discovery.Receiver) (discovery.Watch, error) {
-	l.Receiver = r
-	return l, nil
-}
+func (*losing) Check(bool) error { return nil }
 
-func (l *losing) Confirmed() time.Time { return l.lost }
+func (l *losing) Start(r *discovery.Receiver) (discovery.Started, error) {
+	l.Receiver = settle.Receiver(r)
+	return discovery.Started{Confirmed: func() time.Time { return l.lost }}, nil
+}
 
 func TestASourceThatSaysUntilWhenItsAnswerHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -111,7 +114,7 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 			if broken.Load() {
 				return discovery.Answer{}, errors.New("down")
 			}
-			return discovery.Answer{Cluster: discovery.Cluster(discovery.Endpoint{Address: "10.0.0.1:1"})}, nil
+			return flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"}), nil
 		})
 		b, cc := one(s), &channel{}
 		r := build(t, b, cc)
@@ -131,6 +134,38 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 		want := strings.TrimSuffix(strings.Repeat(`state 10.0.0.1:1["child0" "/"]`+"\n", 3), "\n")
 		if got := cc.take(); got != want {
 			t.Errorf("channel saw\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// Programs with equal options share what is kept of a target, and others do not.
+func TestEqualOptionsShareTheLastGoodAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		discovery.Register("equal", func(*discovery.Target) ([]discovery.Part, error) { return []discovery.Part{{Source: s}}, nil })
+		to := func(given options.Program) (*channel, resolver.Resolver) {
+			cc := &channel{}
+			r, err := options.For("equal", given).Build(target("equal:///y"), cc, resolver.BuildOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return cc, r
+		}
+		_, r := to(options.Program{})
+		s.say("10.0.0.1:1")
+		r.Close()
+		for given, want := range map[*options.Program]string{
+			{}: `state 10.0.0.1:1["child0" "/"]`,
+			{Settings: options.Settings{WarmStandby: 1}}:               `state 10.0.0.1:1["child0" "/"]`,
+			{Authority: "other.test"}:                                  "error equal: down",
+			{Sources: []any{discovery.OwnOption(func(*testing.T) {})}}: "error equal: down",
+		} {
+			cc, r := to(*given)
+			s.Fail(errors.New("down"))
+			if got := cc.take(); got != want {
+				t.Errorf("with %+v the channel saw %q, want %q", given, got, want)
+			}
+			r.Close()
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -39,10 +39,10 @@ func TestUpdatesAreCounted(t *testing.T) {
 	then("a", "accepted", func() { a.say("10.0.0.2:1") })
 	then("b", "failed", func() { b.Fail(errors.New("timeout")) })
 	then("b", "refused", func() { b.Update(discovery.Answer{}) })
-	then("a", "refused", func() { a.say("10.0.0.1:1", "10.0.0.1:1") }) // twice
-	then("a", "refused", func() { a.Fail(fmt.Errorf("at the source: %w", &file.Error{})) })
+	then("a", "refused", func() { a.say("10.0.0.1") }) // no port
+	then("a", "refused", func() { a.Fail(fmt.Errorf("at the source: %w", &clusterfile.Error{})) })
 	then("b", "accepted", func() { b.Parts([]discovery.Part{{Name: "c", Source: &scripted{}}}) })
-	then("a", "refused", func() { a.Receiver.(interface{ Rejected(error) }).Rejected(errors.New("bad")) })
+	then("a", "refused", func() { a.Rejected(errors.New("bad")) })
 	r.Close()
 	then("a", "", func() { a.say("10.0.0.3:1"); a.Fail(errors.New("closed")) })
 }

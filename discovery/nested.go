@@ -1,32 +1,40 @@
 package discovery
 
 import (
-	"maps"
+	"fmt"
 	"slices"
 
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/authority"
+	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// partParameters are the common parameters that a part of a target may have. The others
-// are about the policies, and a channel has one tree of them.
-var partParameters = map[string]func(*options, string) error{"authority": parameters["authority"]}
-
-// Parts returns the parts of inner, a target within t that b reads, such as an entry of a
-// failover target. The options of t hold for it, after those of b. Options about the
-// policies are t's alone. Each part has its own authority, whether t has one or not.
-func (t *Target) Parts(b *Builder, inner resolver.Target) ([]Part, error) {
-	within := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions}
-	within.options = b.options.within(t.options)
-	read, parts, err := b.readWith(within, partParameters)
+// Parts returns the parts of inner, a target within t, such as an entry of a failover target.
+// The source that is registered for its scheme reads it, or by, if that is not nil: a builder
+// of a source of this module, or of one that Register was given. The options of t hold for
+// it. Options about the policies are t's alone. Each part has its own authority, whether t
+// has one or not.
+func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Part, error) {
+	if by == nil {
+		by = resolver.Get(inner.URL.Scheme)
+	}
+	ours, ok := by.(interface{ Reader() any })
+	if !ok {
+		return nil, fmt.Errorf("scheme %s is of no source", printable.Quote(inner.URL.Scheme))
+	}
+	b := ours.Reader().(*reader)
+	within := Target{Target: inner, Channel: t.Channel, ClientConn: t.ClientConn, BuildOptions: t.BuildOptions, asked: t.asked}
+	within.given.Program, within.place = nested(b.given, t.given.Program), options.Part
+	read, parts, err := b.read(within)
 	if err != nil {
 		return nil, err
 	}
 	parts = slices.Clone(parts)
 	for i := range parts {
 		p := &parts[i]
-		switch given := read.options.authority; {
+		switch given := read.given.Authority; {
 		case given != "" && !p.own:
 			p.Authority, p.own = authority.Encode(given), true
 		case p.Authority == "":
@@ -36,24 +44,15 @@ func (t *Target) Parts(b *Builder, inner resolver.Target) ([]Part, error) {
 	return parts, nil
 }
 
-// within returns o, the options of a builder, for a target within one that has the
-// options outer.
-func (o options) within(outer options) options {
-	if outer.refresh.every != nil {
-		o.refresh.every = outer.refresh.every
+// nested returns what holds for a target within one: what a builder has, and outer.
+func nested(b, outer options.Program) options.Program {
+	if outer.Refresh != 0 {
+		b.Refresh = outer.Refresh
 	}
-	if outer.refresh.removeAfter != nil {
-		o.refresh.removeAfter = outer.refresh.removeAfter
+	if outer.RemoveAfter != 0 {
+		b.RemoveAfter = outer.RemoveAfter
 	}
-	own := maps.Clone(o.own)
-	if own == nil {
-		own = outer.own
-	} else {
-		for key, set := range outer.own {
-			own[key] = append(slices.Clone(own[key]), set...)
-		}
-	}
-	o.own = own
-	o.settings, o.serviceConfig = outer.settings, outer.serviceConfig
-	return o
+	b.Sources = slices.Concat(b.Sources, outer.Sources)
+	b.Settings, b.ServiceConfig = outer.Settings, outer.ServiceConfig
+	return b
 }

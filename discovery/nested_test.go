@@ -9,19 +9,20 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // shelf is the option of a source of this test.
 type shelf struct{ name string }
 
-func withShelf(name string) discovery.Option {
-	return discovery.OwnOption(func(s *shelf) { s.name += name })
+func withShelf(name string) given.Option {
+	return given.Sources(discovery.OwnOption(func(s *shelf) { s.name += name }))
 }
 
 // looked returns a builder of a source that looks up names, which writes down what it is
 // told.
-func looked(said *string, opts ...discovery.Option) *discovery.Builder {
-	return discovery.NewBuilder("in", func(t *discovery.Target) ([]discovery.Part, error) {
+func looked(said *string, opts ...given.Option) given.Resolvers {
+	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Part, error) {
 		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
 		*said = fmt.Sprint(r.Every, " ", r.RemoveAfter, " ", discovery.OwnOptions(t, shelf{}).name, " in ", t.Channel.Endpoint())
 		return []discovery.Part{{Source: &scripted{}, Authority: "its-own"}}, err
@@ -33,28 +34,28 @@ func looked(said *string, opts ...discovery.Option) *discovery.Builder {
 func TestOptionsOfParts(t *testing.T) {
 	for _, test := range []struct {
 		part, query  string
-		inner, outer []discovery.Option
+		inner, outer []given.Option
 		want         string
 	}{
 		{want: "7s 3  in list"},
-		{inner: []discovery.Option{withShelf("a"), discovery.WithRefresh(8 * time.Second)}, want: "8s 3 a in list"},
+		{inner: []given.Option{withShelf("a"), given.Set("Refresh", 8*time.Second)}, want: "8s 3 a in list"},
 		{
-			inner: []discovery.Option{withShelf("a"), discovery.WithRefresh(8 * time.Second), discovery.WithRemoveAfter(5)},
-			outer: []discovery.Option{withShelf("b"), discovery.WithRefresh(9 * time.Second)}, want: "9s 5 ab in list",
+			inner: []given.Option{withShelf("a"), given.Set("Refresh", 8*time.Second), given.Set("RemoveAfter", 5)},
+			outer: []given.Option{withShelf("b"), given.Set("Refresh", 9*time.Second)}, want: "9s 5 ab in list",
 		},
-		{outer: []discovery.Option{withShelf("b"), discovery.WithRemoveAfter(4)}, query: "removeAfter=5", want: "7s 5 b in list"},
-		{outer: []discovery.Option{discovery.WithRefresh(9 * time.Second)}, query: "refresh=10s", part: "refresh=0s", want: "0s 3  in list"},
+		{outer: []given.Option{withShelf("b"), given.Set("RemoveAfter", 4)}, query: "removeAfter=5", want: "7s 5 b in list"},
+		{outer: []given.Option{given.Set("Refresh", 9*time.Second)}, query: "refresh=10s", part: "refresh=0s", want: "0s 3  in list"},
 	} {
 		var said string
 		b := looked(&said, test.inner...)
-		list := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+		list := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
 			if _, err := t.Refresh(discovery.Refresh{RemoveAfter: 2}); err != nil {
 				return nil, err
 			}
 			return t.Parts(b, target(strings.TrimSuffix("in:///name?"+test.part, "?")))
 		}, test.outer...)
 		text := strings.TrimSuffix("x:///list?"+test.query, "?")
-		if err := list.Validate(target(text)); err != nil || said != test.want {
+		if err := list.Check(target(text), false); err != nil || said != test.want {
 			t.Errorf("%+v: %q, %v", test, said, err)
 		}
 	}
@@ -64,21 +65,21 @@ func TestOptionsOfParts(t *testing.T) {
 // effect, and those in a part's query are a mistake.
 func TestSettingsOfPartsAreTheChannels(t *testing.T) {
 	var said string
-	inner := looked(&said, discovery.WithFailoverTimeout(time.Second), discovery.WithServiceConfig(`{"retryThrottling":{}}`))
+	inner := looked(&said, given.Set("FailoverTimeout", time.Second), given.Set("ServiceConfig", `{"retryThrottling":{}}`))
 	cc := &channel{}
-	list := func(part string) *discovery.Builder {
-		return discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+	list := func(part string) given.Resolvers {
+		return given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
 			return t.Parts(inner, target(part))
-		}, discovery.WithFailoverTimeout(2*time.Second))
+		}, given.Set("FailoverTimeout", 2*time.Second))
 	}
-	if err := list("in:///name?failoverTimeout=1s").Validate(target("x:///y")); err == nil || !strings.Contains(err.Error(), "one of the whole channel") {
+	if err := list("in:///name?failoverTimeout=1s").Check(target("x:///y"), false); err == nil || !strings.Contains(err.Error(), "one of the whole channel") {
 		t.Errorf("a setting in a part: %v", err)
 	}
-	r, err := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+	r, err := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
 		parts, err := t.Parts(inner, target("in:///name"))
 		parts[0].Source = &scripted{inStart: func(s *scripted) { _ = s.say("10.0.0.1:1") }}
 		return parts, err
-	}, discovery.WithFailoverTimeout(2*time.Second)).Build(target("x:///y"), cc, resolver.BuildOptions{})
+	}, given.Set("FailoverTimeout", 2*time.Second)).Build(target("x:///y"), cc, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

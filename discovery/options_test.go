@@ -1,7 +1,7 @@
 package discovery_test
 
 import (
-	"os"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,10 +9,11 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // configFor returns the service config that a channel to the target is sent.
-func configFor(t *testing.T, text string, opts ...discovery.Option) string {
+func configFor(t *testing.T, text string, opts ...given.Option) string {
 	t.Helper()
 	cc := &channel{}
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
@@ -31,16 +32,16 @@ const emptied = `"understudy_outlier_detection":{"interval":"10s","baseEjectionT
 
 // A parameter of the target goes before an option of the program.
 func TestWhatPoliciesAreTold(t *testing.T) {
-	options := []discovery.Option{
-		discovery.WithFailoverTimeout(3 * time.Second), discovery.WithFailbackDelay(time.Minute), discovery.WithSlowStart(30 * time.Second),
+	options := []given.Option{
+		given.Set("FailoverTimeout", 3*time.Second), given.Set("FailbackDelay", time.Minute), given.Set("SlowStart", 30*time.Second),
 	}
-	comingBack := []discovery.Option{
-		discovery.WithWarmStandby(2), discovery.WithFastFailover(), discovery.WithFailbackDelay(10 * time.Second),
-		discovery.WithFailbackJitter(20 * time.Second), discovery.WithMaxFailbackDelay(30 * time.Second),
+	comingBack := []given.Option{
+		given.Set("WarmStandby", 2), given.Set("FastFailover", true), given.Set("FailbackDelay", 10*time.Second),
+		given.Set("FailbackJitter", 20*time.Second), given.Set("MaxFailbackDelay", 30*time.Second),
 	}
 	for _, test := range []struct {
 		target string
-		opts   []discovery.Option
+		opts   []given.Option
 		want   []string
 	}{
 		{"x:///y", nil, []string{`"failoverTimeout":"10s"`, `"failbackDelay":"0s"`, `[{"understudy_weighted_round_robin":{"startPoint":"random"}}]`}},
@@ -48,18 +49,18 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 		{"x:///y?failoverTimeout=1500ms&failbackDelay=0s&slowStart=1m", options, []string{`"failoverTimeout":"1.500s"`, `"failbackDelay":"0s"`, `"slowStart":{"window":"60s"`}},
 		{"x:///y?slowStart=0s", options, []string{`"failoverTimeout":"3s"`, `{"startPoint":"random"}`}},
 		{"x:///y?pickFirst=true", nil, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
-		{"x:///y", []discovery.Option{discovery.WithPickFirst()}, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
+		{"x:///y", []given.Option{given.Set("PickFirst", true)}, []string{`"childPolicy":[{"understudy_pick_first":{}}]`}},
 		{"x:///y?minReady=0.6", nil, []string{`"failbackDelay":"0s","minReady":0.6}`}},
-		{"x:///y?minReadyRecovery=0.9", []discovery.Option{discovery.WithMinReady(0.6, 0.8)}, []string{`"minReady":0.6,"minReadyRecovery":0.9}`}},
+		{"x:///y?minReadyRecovery=0.9", []given.Option{given.MinReady(0.6, 0.8)}, []string{`"minReady":0.6,"minReadyRecovery":0.9}`}},
 		{"x:///y?warmStandby=1&fastFailover=true&failbackJitter=20s&maxFailbackDelay=30s", nil, []string{`"failbackDelay":"0s","warmStandby":1,"fastFailover":true,"failbackJitter":"20s","maxFailbackDelay":"30s"}`}},
 		{"x:///y", comingBack, []string{`"failbackDelay":"10s","warmStandby":2,"fastFailover":true,"failbackJitter":"20s","maxFailbackDelay":"30s"}`}},
 		{"x:///y?warmStandby=0&fastFailover=false&failbackJitter=0s&maxFailbackDelay=0s", comingBack, []string{`"failbackDelay":"10s"}`}},
 		{"x:///y", nil, []string{`"reportEmptied":false,"childPolicy":[{"understudy_drop"`}},
 		{"x:///y?outlierDetection=true", nil, []string{emptied}},
-		{"x:///y", []discovery.Option{discovery.WithOutlierDetection()}, []string{emptied}},
-		{"x:///y?outlierDetection=false", []discovery.Option{discovery.WithOutlierDetection()}, []string{`"reportEmptied":false`}},
-		{"x:///y?pickFirst=false", []discovery.Option{discovery.WithPickFirst()}, []string{`"understudy_weighted_round_robin"`}},
-		{"x:///y", []discovery.Option{discovery.WithServiceConfig(`{"retryThrottling":{}}`)}, []string{`"retryThrottling":{}`}},
+		{"x:///y", []given.Option{given.Set("OutlierDetection", true)}, []string{emptied}},
+		{"x:///y?outlierDetection=false", []given.Option{given.Set("OutlierDetection", true)}, []string{`"reportEmptied":false`}},
+		{"x:///y?pickFirst=false", []given.Option{given.Set("PickFirst", true)}, []string{`"understudy_weighted_round_robin"`}},
+		{"x:///y", []given.Option{given.Set("ServiceConfig", `{"retryThrottling":{}}`)}, []string{`"retryThrottling":{}`}},
 	} {
 		config := configFor(t, test.target, test.opts...)
 		for _, want := range test.want {
@@ -71,48 +72,45 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 }
 
 func TestMistakesInOptions(t *testing.T) {
-	const all = "want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, outlierDetection, pickFirst, shelf, slowStart, warmStandby"
+	const all = "want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints"
 	parse := func(t *discovery.Target) ([]discovery.Part, error) {
 		t.Parameter("shelf")
 		return []discovery.Part{{Source: &scripted{}}}, nil
 	}
 	for _, test := range []struct {
 		query string
-		opt   discovery.Option
+		opt   given.Option
 		want  string
 	}{
 		{"failovertimeout=1s", nil, `target "x:///y?failovertimeout=1s" has the unknown parameter "failovertimeout" (in a name, ? is %3F), ` + all},
 		{"failoverTimeout=1", nil, `failoverTimeout: "1" given, want a duration such as 10s`},
-		{"failoverTimeout=0s", nil, "failoverTimeout: a duration that is not positive given"},
+		{"failoverTimeout=0s", nil, "failoverTimeout: 0s given, want a duration such as 10s, of more than 0s"},
 		{"failbackDelay=-1s", nil, "failbackDelay: -1s given, want a duration such as 10s, from 0s to 24h0m0s"},
 		{"failbackDelay=25h", nil, "failbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s"},
 		{"warmStandby=some", nil, `warmStandby: "some" given, want a whole number such as 1`},
 		{"warmStandby=-1", nil, "warmStandby: -1 given, want 0 to 128"},
-		{"", discovery.WithWarmStandby(129), "warmStandby: 129 given, want 0 to 128"},
+		{"", given.Set("WarmStandby", 129), "warmStandby: 129 given, want 0 to 128"},
 		{"fastFailover=1s", nil, `fastFailover: "1s" given, want true or false`},
 		{"failbackJitter=-1s", nil, "failbackJitter: -1s given, want a duration such as 10s, from 0s to 24h0m0s"},
-		{"", discovery.WithMaxFailbackDelay(25 * time.Hour), "maxFailbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s"},
-		{"failbackDelay=1m", discovery.WithMaxFailbackDelay(30 * time.Second), "maxFailbackDelay: 30s given, want 0s, or failbackDelay, 1m0s, and more"},
+		{"", given.Set("MaxFailbackDelay", 25*time.Hour), "maxFailbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s"},
+		{"failbackDelay=1m&maxFailbackDelay=30s", nil, "maxFailbackDelay: 30s given, want 0s, or failbackDelay, 1m0s, and more"},
 		{"slowStart=soon", nil, `slowStart: "soon" given, want a duration such as 10s`},
 		{"pickFirst=yes", nil, `pickFirst: "yes" given, want true or false`},
 		{"authority=a&authority=b", nil, "has not one authority, but none or several"},
 		{"shelf=", nil, "has not one shelf, but none or several"},
 		{"%zz", nil, "has a query that does not parse"},
 		{"shelf=a;b", nil, "has a query that does not parse"},
-		{"", discovery.WithFailoverTimeout(0), "failoverTimeout: a duration that is not positive given"},
-		{"", discovery.WithSlowStart(-time.Second), "slowStart: -1s given"},
+		{"", given.Set("FailoverTimeout", -1), "failoverTimeout: -1ns given, want a duration such as 10s, of more than 0s"},
+		{"", given.Set("SlowStart", -time.Second), "slowStart: -1s given"},
 		{"minReady=most", nil, `minReady: "most" given, want a number from 0 to 1, such as 0.6`},
 		{"minReady=1.5", nil, "minReady: 1.5 given, want a number from 0 to 1"},
 		{"minReady=NaN", nil, "minReady: NaN given, want a number from 0 to 1"},
-		{"minReadyRecovery=0.5", discovery.WithMinReady(0.6, 0), "minReadyRecovery: 0.5 given, want a number from minReady, 0.6, to 1"},
+		{"", given.MinReady(0.6, 0.5), "minReadyRecovery: 0.5 given, want 0, or minReady, 0.6, and more"},
 		{"outlierDetection=on", nil, `outlierDetection: "on" given, want true or false`},
-		{"pickFirst=true", discovery.WithOutlierDetection(), "outlierDetection: true given together with pickFirst, want one of them"},
-		{"", discovery.WithServiceConfig(`{"loadBalancingConfig":[]}`), "loadBalancingConfig is set by the resolver"},
+		{"pickFirst=true&outlierDetection=true", nil, "outlierDetection: given together with pickFirst, want one of them: one pick_first"},
+		{"", given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`), "loadBalancingConfig is set by the resolver"},
 	} {
-		b := discovery.NewBuilder("x", parse)
-		if test.opt != nil {
-			b = b.With(test.opt)
-		}
+		b := given.NewBuilder("x", parse, test.opt)
 		text := "x:///y"
 		if test.query != "" {
 			text += "?" + test.query
@@ -121,23 +119,25 @@ func TestMistakesInOptions(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "x: ") || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", text, err, test.want)
 		}
-		if again := b.Validate(target(text)); again == nil || again.Error() != err.Error() {
+		if again := b.Check(target(text), false); again == nil || again.Error() != err.Error() {
 			t.Errorf("%s: Validate = %v, want the same as Build: %v", text, again, err)
 		}
 	}
 }
 
 func TestAuthority(t *testing.T) {
-	named := of([]discovery.Part{{Source: &scripted{}, Authority: "named"}})
+	named := func(opts ...given.Option) given.Resolvers {
+		return of([]discovery.Part{{Source: &scripted{}, Authority: "named"}}, opts...)
+	}
 	for _, test := range []struct {
-		b            *discovery.Builder
+		b            given.Resolvers
 		target, want string
 	}{
 		{one(&scripted{}), "x:///y z", "y%20z"},
 		{one(&scripted{}), "x:///:443", "localhost:443"},
-		{named, "x:///y", "named"},
-		{named.With(discovery.WithAuthority("a b")), "x:///y", "a%20b"},
-		{named.With(discovery.WithAuthority("option")), "x:///y?authority=parameter", "parameter"},
+		{named(), "x:///y", "named"},
+		{named(given.Set("Authority", "a b")), "x:///y", "a%20b"},
+		{named(given.Set("Authority", "option")), "x:///y?authority=parameter", "parameter"},
 	} {
 		if got := test.b.OverrideAuthority(target(test.target)); got != test.want {
 			t.Errorf("%s: authority %q, want %q", test.target, got, test.want)
@@ -146,7 +146,7 @@ func TestAuthority(t *testing.T) {
 	// An authority that was given holds for all parts.
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	cc := &channel{}
-	r := build(t, of([]discovery.Part{{Name: "a", Source: s, Authority: "part"}}, discovery.WithAuthority("option")), cc)
+	r := build(t, of([]discovery.Part{{Name: "a", Source: s, Authority: "part"}}, given.Set("Authority", "option")), cc)
 	defer r.Close()
 	if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
@@ -156,16 +156,20 @@ func TestAuthority(t *testing.T) {
 func TestOptionsOfASource(t *testing.T) {
 	type own struct{ shelf, room string }
 	var got own
-	base := discovery.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+	parse := func(t *discovery.Target) ([]discovery.Part, error) {
 		got = discovery.OwnOptions(t, own{"top", "store"})
 		return []discovery.Part{{Source: &scripted{}}}, nil
-	}, discovery.OwnOption(func(o *own) { o.shelf = "left" }))
-	right := base.With(discovery.OwnOption(func(o *own) { o.shelf = "right" }))
+	}
+	left, right := given.Sources(discovery.OwnOption(func(o *own) { o.shelf = "left" })), given.Sources(discovery.OwnOption(func(o *own) { o.shelf = "right" }))
 	for _, test := range []struct {
-		b    *discovery.Builder
+		b    given.Resolvers
 		want own
-	}{{base, own{"left", "store"}}, {right, own{"right", "store"}}, {base.With(), own{"left", "store"}}} {
-		if test.b.Validate(target("x:///y")); got != test.want {
+	}{
+		{given.NewBuilder("x", parse), own{"top", "store"}},
+		{given.NewBuilder("x", parse, left), own{"left", "store"}},
+		{given.NewBuilder("x", parse, left, right), own{"right", "store"}},
+	} {
+		if test.b.Check(target("x:///y"), false); got != test.want {
 			t.Errorf("options are %+v, want %+v", got, test.want)
 		}
 	}
@@ -187,17 +191,17 @@ func TestMistakesOfAParser(t *testing.T) {
 	}
 }
 
-// The table names every parameter of a target.
-func TestTheTableOfOptionsIsComplete(t *testing.T) {
-	table, err := os.ReadFile("../docs/options.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = one(&scripted{}).Validate(target("x:///y?none=1"))
-	_, list, _ := strings.Cut(err.Error(), "want one of ")
-	for name := range strings.SplitSeq(list, ", ") {
-		if !strings.Contains(string(table), "| `"+name+"` |") {
-			t.Errorf("docs/options.md has no row for %s", name)
+// A source has no parameter for its own that all targets have: it would take what is meant for
+// the channel.
+func TestASourceHasNoCommonParameter(t *testing.T) {
+	for name, want := range map[string]string{"authority": "authority", "minReady": "minReady", "refresh": "refresh", "shelf": ""} {
+		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+			t.Parameter(name)
+			return []discovery.Part{{Source: &scripted{}}}, nil
+		})
+		err := b.Check(target("x:///y"), false)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("x: the source has the parameter %q for its own", want))) {
+			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }

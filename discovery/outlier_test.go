@@ -11,17 +11,18 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // outliers returns an outlier_detection with an interval.
-func outliers(t *testing.T, seconds int64) *topology.OutlierDetection {
+func outliers(t *testing.T, seconds int64) string {
 	t.Helper()
-	read, err := topology.ReadOutlierDetection(&clusterv3.OutlierDetection{Interval: &durationpb.Duration{Seconds: seconds}})
+	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{Interval: &durationpb.Duration{Seconds: seconds}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return read
+	return read.JSON()
 }
 
 // intervals returns those of the priorities in the last service config, by their names:
@@ -39,10 +40,10 @@ func (l *lab) intervals() string {
 func TestOutlierDetectionOfParts(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
-	tell := func(ofA, ofB *topology.OutlierDetection) {
+	tell := func(ofA, ofB string) {
 		l.whole.Parts([]discovery.Part{{Name: "a", Source: a, OutlierDetection: ofA}, {Name: "b", Source: b, OutlierDetection: ofB}})
 	}
-	tell(outliers(t, 1), nil)
+	tell(outliers(t, 1), "")
 	b.say("10.0.0.2:1")
 	a.say("10.0.0.1:1")
 	const both = `state 10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`
@@ -54,12 +55,12 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 		}
 	}
 	want("a/child0 1s, b/child0 10s")
-	tell(outliers(t, 1), nil) // the same
+	tell(outliers(t, 1), "") // the same
 	l.saw("")
 	tell(outliers(t, 2), outliers(t, 3))
 	l.saw(both)
 	want("a/child0 2s, b/child0 3s")
-	tell(nil, outliers(t, 3))
+	tell("", outliers(t, 3))
 	l.saw(both)
 	want("a/child0 10s, b/child0 3s")
 	if a.closed+b.closed > 0 {
@@ -76,7 +77,7 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 // Nobody ejects below a pick_first, which would not notice: the log says so, once.
 func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	const line = "x: a: outlier_detection of the cluster has no effect with pickFirst"
-	l := newLab(t, discovery.WithPickFirst())
+	l := newLab(t, given.Set("PickFirst", true))
 	a := &scripted{}
 	for seconds := range int64(2) {
 		l.whole.Parts([]discovery.Part{{Name: "a", Source: a, OutlierDetection: outliers(t, seconds+1)}})
@@ -104,5 +105,28 @@ func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 			t.Errorf("%q: config %s has no %s", query, cc.config(), want)
 		}
 		r.Close()
+	}
+}
+
+// A source of one's own says it in JSON. What is no such thing is a failure that names the part.
+func TestOutlierDetectionInJSON(t *testing.T) {
+	l := newLab(t)
+	a := &scripted{}
+	l.whole.Parts([]discovery.Part{{Name: "a", Source: a, OutlierDetection: `{"interval": "7s", "failurePercentageEjection": {}}`}})
+	a.say("10.0.0.1:1")
+	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
+	if got, want := l.intervals(), "a/child0 7s"; got != want {
+		t.Errorf("intervals %s, want %s", got, want)
+	}
+	for text, want := range map[string]string{
+		"null":                        `x: part "a": understudy_outlier_detection: "null" given, want a JSON object`,
+		`{"maxEjectionPercent": 101}`: `x: part "a": understudy_outlier_detection: maxEjectionPercent: 101 given, want 0 to 100`,
+		`{"interval": "x"}`:           `x: part "a": understudy_outlier_detection: interval: `,
+	} {
+		before := logged.Count(want)
+		l.whole.Parts([]discovery.Part{{Name: "a", Source: a, OutlierDetection: text}})
+		if logged.Count(want) != before+1 {
+			t.Errorf("%s is not logged as %s", text, want)
+		}
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -59,8 +60,8 @@ func TestTextFromOutsideStaysALine(t *testing.T) {
 		part.Fail(errors.New("lookup " + evil + " of u:hunter22@h"))
 		_ = part.say("10.0.0.1:1")
 		part.Fail(errors.New("stream\r\nof " + evil))
-		_ = part.Update(discovery.Answer{Cluster: discovery.Cluster(), Empty: true})
-		said := logged.Take() + strings.ReplaceAll(cc.take(), "\n", "") + hierarchy.ChannelOf(cc.last).Empty
+		_ = part.Update(flat.Empty())
+		said := logged.Take() + strings.ReplaceAll(cc.take(), "\n", "") + stateattr.ChannelOf(cc.last).Empty
 		for labels := range metrics.Export() {
 			said += labels
 		}

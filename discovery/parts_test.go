@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // lab is a channel over one source, which tells of parts.
@@ -19,7 +20,7 @@ type lab struct {
 	whole *scripted
 }
 
-func newLab(t *testing.T, opts ...discovery.Option) *lab {
+func newLab(t *testing.T, opts ...given.Option) *lab {
 	l := &lab{t, &channel{}, &scripted{}}
 	r := build(t, of([]discovery.Part{{Source: l.whole, Authority: "whole"}}, opts...), l.cc)
 	t.Cleanup(r.Close)
@@ -206,7 +207,7 @@ func TestPartsResolveOnTheirOwn(t *testing.T) {
 		a, b := &scripted{}, &resolving{onAsk: func() { asked += "b" }}
 		l.parts("a", a, "b", b)
 		a.say("10.0.0.1:1")
-		_ = b.Update(discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.2:1"}}}}})
+		_ = b.Update(discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "10.0.0.2:1"}}}}})
 		for child, ignores := range map[string]string{"a/child0": "true", "b": "false"} {
 			_, config, _ := strings.Cut(l.cc.config(), `"`+child+`":`)
 			if _, after, _ := strings.Cut(config, `"ignoreReresolutionRequests":`); !strings.HasPrefix(after, ignores) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
 // Each list has its own time to wait: one that was taken back leaves nothing of its own
@@ -78,10 +79,12 @@ type restless struct {
 	over   chan struct{}
 }
 
-func (r *restless) Start(to discovery.Receiver) (discovery.Watch, error) {
+func (*restless) Check(bool) error { return nil }
+
+func (r *restless) Start(to *discovery.Receiver) (discovery.Started, error) {
 	r.over = make(chan struct{})
 	say := func(round int) {
-		_ = to.Update(discovery.Answer{Cluster: discovery.Cluster(discovery.Endpoint{Address: fmt.Sprintf("10.0.0.1:%d", 1+round%1000)})})
+		_ = to.Update(flat.Answer(flat.Endpoint{Address: fmt.Sprintf("10.0.0.1:%d", 1+round%1000)}))
 	}
 	say(0)
 	go func() {
@@ -90,12 +93,10 @@ func (r *restless) Start(to discovery.Receiver) (discovery.Watch, error) {
 			say(round)
 		}
 	}()
-	return r, nil
-}
-
-func (r *restless) Close() {
-	r.closed.Store(true)
-	<-r.over
+	return discovery.Started{Close: func() {
+		r.closed.Store(true)
+		<-r.over
+	}}, nil
 }
 
 // A source that is replaced while it answers may wait for that in Close: nothing that its
@@ -126,9 +127,9 @@ func TestAnswersThatAreNotUTF8AreTold(t *testing.T) {
 	defer r.Close()
 	for i := range 3 {
 		address := fmt.Sprintf("10.0.0.%d:1", i)
-		cluster := discovery.Cluster(discovery.Endpoint{Address: address})
-		cluster.ClusterName = "caf\xe9"
-		if err := s.Update(discovery.Answer{Cluster: cluster}); err != nil {
+		answer := flat.Answer(flat.Endpoint{Address: address})
+		answer.Service = "caf\xe9"
+		if err := s.Update(answer); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := cc.take(), fmt.Sprintf(`state %s["child0" "/"]`, address); got != want {

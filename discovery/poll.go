@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -21,13 +22,24 @@ type poller struct {
 }
 
 // Start implements Source.
-func (p poller) Start(r Receiver) (Watch, error) {
+func (p poller) Start(r *Receiver) (Started, error) {
+	if err := p.Check(false); err != nil {
+		return Started{}, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go p.run(ctx, r)
-	return stopper(cancel), nil
+	return Started{Close: cancel}, nil
 }
 
-func (p poller) run(ctx context.Context, r Receiver) {
+// Check implements Source.
+func (p poller) Check(bool) error {
+	if p.interval <= 0 {
+		return fmt.Errorf("a source is to be polled every %v, want more than 0", p.interval)
+	}
+	return nil
+}
+
+func (p poller) run(ctx context.Context, r *Receiver) {
 	for {
 		answer, err := p.ask(ctx)
 		switch {
@@ -47,9 +59,3 @@ func (p poller) run(ctx context.Context, r Receiver) {
 		}
 	}
 }
-
-// stopper is a Watch that ends by a call.
-type stopper func()
-
-// Close implements Watch.
-func (s stopper) Close() { s() }

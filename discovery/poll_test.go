@@ -8,7 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/resolver"
+
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
 func TestPoll(t *testing.T) {
@@ -25,7 +29,7 @@ func TestPoll(t *testing.T) {
 				ended = ctx.Err()
 				return discovery.Answer{}, ctx.Err()
 			}
-			return discovery.Answer{Cluster: discovery.Cluster(discovery.Endpoint{Address: fmt.Sprintf("10.0.0.%d:1", asked)})}, nil
+			return flat.Answer(flat.Endpoint{Address: fmt.Sprintf("10.0.0.%d:1", asked)}), nil
 		})
 		cc, start := &channel{}, time.Now()
 		r := build(t, one(s), cc)
@@ -50,4 +54,25 @@ func TestPoll(t *testing.T) {
 			t.Errorf("asked %d times, ended with %v; want no call at the same time, and the context's end", asked, ended)
 		}
 	})
+}
+
+// What cannot be an interval is said before a channel begins, in place of asking without a pause.
+func TestPollWithoutAnInterval(t *testing.T) {
+	ask := func(context.Context) (discovery.Answer, error) {
+		t.Error("it is asked")
+		return discovery.Answer{}, nil
+	}
+	for _, interval := range []time.Duration{0, -time.Second} {
+		b := one(discovery.Poll(interval, ask))
+		for _, err := range []error{b.Check(target("x:///y"), false), buildError(b)} {
+			if want := fmt.Sprintf("x: a source is to be polled every %v, want more than 0", interval); fmt.Sprint(err) != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+		}
+	}
+}
+
+func buildError(b options.Builder) error {
+	_, err := b.Build(target("x:///y"), &channel{}, resolver.BuildOptions{})
+	return err
 }

@@ -36,14 +36,12 @@ func TestAQuietSourceConfirmsItsAnswer(t *testing.T) {
 // failing is a source that has no answer.
 type failing struct{}
 
-func (failing) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (failing) Check(bool) error { return nil }
+
+func (failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Fail(errors.New("bad cluster"))
-	return closer{}, nil
+	return discovery.Started{}, nil
 }
-
-type closer struct{}
-
-func (closer) Close() {}
 
 // The answer of a part is confirmed until its source is replaced, however long ago it came.
 func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
@@ -130,9 +128,11 @@ func TestAnAnswerThatMadeRoomIsKeptAgain(t *testing.T) {
 // nesting is a source that finds that its endpoints come from a source which finds the same.
 type nesting struct{ of discovery.Source }
 
-func (n nesting) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (nesting) Check(bool) error { return nil }
+
+func (n nesting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Parts([]discovery.Part{{Name: "inner", Source: n.of}})
-	return closer{}, nil
+	return discovery.Started{}, nil
 }
 
 // Parts have none themselves: calls are told so, and what the source found is not started.
@@ -141,6 +141,6 @@ func TestPartsOfParts(t *testing.T) {
 		l := newLab(t)
 		inner := &scripted{inStart: func(*scripted) { t.Error("the inner source is started") }}
 		l.parts("a", nesting{inner})
-		l.saw("error x: a: it gives parts itself, and is one: want them in the list that it is in")
+		l.saw("error x: a: it is a part and gives a list of parts: want these in the list that it is in")
 	})
 }

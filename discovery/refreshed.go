@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/linger"
+	"github.com/understudy-lb/understudy/internal/serial"
 )
 
 // dnsPause is how long gRPC's DNS resolver waits between two look-ups, however often it is
@@ -34,178 +35,153 @@ type refreshed struct {
 }
 
 // Start implements Source.
-func (s refreshed) Start(r Receiver) (Watch, error) {
+func (s refreshed) Start(r *Receiver) (Started, error) {
 	w := &refreshing{refreshed: s, receiver: r}
-	w.asking.Lock()
-	defer w.asking.Unlock()
-	watch, err := s.Source.Start(&round{w, 0})
+	var err error
+	w.calls.Do(func() { err = w.start(w.round(0)) })
 	if err != nil {
-		w.Close()
-		return nil, err
+		w.close()
+		return Started{}, err
 	}
-	w.mu.Lock()
-	w.watch = watch
-	w.mu.Unlock()
-	return w, nil
+	return Started{Close: w.close, ResolveNow: w.resolveNow}, nil
 }
 
 // refreshing is a source that is asked again. Each answer or failure sets the timer for
-// the next question, so no question comes before the last answer.
+// the next question, so no question comes before the last answer. The source is called outside of
+// events, because it may answer on the caller's stack.
 type refreshing struct {
 	refreshed
-	receiver Receiver
+	receiver *Receiver
+	closed   atomic.Bool
+	number   atomic.Int64 // the round whose answers count
 
-	asking sync.Mutex // one question at a time
+	calls   serial.Serializer // of the source; guards current
+	current Started           // nothing between two rounds, and after Close
 
-	mu     sync.Mutex
-	watch  Watch
-	number int // the round whose answers count
-	closed bool
-	timer  *time.Timer
+	events serial.Serializer // guards what follows
+	timer  serial.Timer
 	last   time.Time // when the last answer came
 	failed bool      // the last was a failure: gRPC's resolvers then wait longer each time
 	known  linger.Set[string, resolver.Endpoint]
 }
 
-// Close implements Watch.
-func (w *refreshing) Close() {
-	w.mu.Lock()
-	w.closed = true
-	watch := w.watch
-	w.watch = nil
-	if w.timer != nil {
-		w.timer.Stop()
+// start begins a round. It is a call of the source, as end is.
+func (w *refreshing) start(r *Receiver) error {
+	started, err := w.Source.Start(r)
+	if err == nil {
+		w.current = started
 	}
-	w.mu.Unlock()
-	if watch != nil {
-		watch.Close()
+	return err
+}
+
+// end ends a round.
+func (w *refreshing) end() {
+	old := w.current
+	w.current = Started{}
+	old.end()
+}
+
+// end closes what was started.
+func (s *Started) end() {
+	if s.Close != nil {
+		s.Close()
 	}
 }
 
-// ResolveNow asks because a connection failed.
-func (w *refreshing) ResolveNow() {
-	w.asking.Lock()
-	defer w.asking.Unlock()
-	if watch := w.open(); watch != nil {
-		resolveNow(watch)
-	}
+// close ends the source.
+func (w *refreshing) close() {
+	w.closed.Store(true)
+	w.events.Run(w.timer.Stop)
+	w.calls.Run(w.end)
 }
 
-// resolveNow reports whether watch can be asked.
-func resolveNow(watch Watch) bool {
-	asked, ok := watch.(interface{ ResolveNow() })
-	if ok {
-		asked.ResolveNow()
-	}
-	return ok
+// resolveNow asks because a connection failed.
+func (w *refreshing) resolveNow() {
+	w.calls.Run(func() {
+		if ask := w.current.ResolveNow; ask != nil {
+			ask()
+		}
+	})
 }
 
-// open returns the current watch, or nil after Close.
-func (w *refreshing) open() Watch {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.watch
-}
-
-// due asks because the interval is over.
+// due asks because the interval is over. Where the source would not look up at once, or cannot be
+// asked, it begins a new round, in which it is started again.
 func (w *refreshing) due() {
-	w.asking.Lock()
-	defer w.asking.Unlock()
-	w.mu.Lock()
-	watch := w.watch
 	soon := w.failed || time.Since(w.last) < dnsPause
-	w.mu.Unlock()
-	if watch == nil || !soon && resolveNow(watch) {
-		return
-	}
-	w.restart(watch)
+	w.calls.Enqueue(func() {
+		if w.closed.Load() {
+			return
+		}
+		if ask := w.current.ResolveNow; ask != nil && !soon {
+			ask()
+			return
+		}
+		next := w.round(w.number.Add(1))
+		w.end()
+		if err := w.start(next); err != nil {
+			next.Fail(err)
+		}
+	})
 }
 
-// restart begins a new round, in which the source looks up at once.
-func (w *refreshing) restart(old Watch) {
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		return
-	}
-	w.number++
-	next := &round{w, w.number}
-	w.watch = nothing{}
-	w.mu.Unlock()
-	old.Close()
-	watch, err := w.Source.Start(next)
-	if err != nil {
-		next.Fail(err)
-		return
-	}
-	w.mu.Lock()
-	closed := w.closed
-	if !closed {
-		w.watch = watch
-	}
-	w.mu.Unlock()
-	if closed {
-		watch.Close()
-	}
-}
-
-// nothing stands for the watch between two rounds.
-type nothing struct{}
-
-func (nothing) Close() {}
-
-// answered notes an answer or a failure, and sets the timer. It returns whether the round
+// answered notes an answer or a failure, and sets the timer. It reports whether the round
 // still counts.
-func (w *refreshing) answered(round int, failed bool) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed || round != w.number {
+func (w *refreshing) answered(round int64, failed bool) bool {
+	if w.closed.Load() || round != w.number.Load() {
 		return false
 	}
 	w.last, w.failed = time.Now(), failed
-	if w.timer != nil {
-		w.timer.Stop()
-	}
-	w.timer = time.AfterFunc(w.refresh.Next(), w.due)
+	w.timer.Start(&w.events, w.refresh.Next(), w.due)
 	return true
 }
 
 // round receives what the source says between one start and the next.
 type round struct {
 	*refreshing
-	number int
+	number int64
 }
 
-// Update implements Receiver.
-func (r *round) Update(a Answer) error {
-	if !r.answered(r.number, false) {
-		return nil
-	}
-	empty := func(e resolver.Endpoint) bool { return len(e.Addresses) == 0 }
-	if found := slices.DeleteFunc(slices.Clone(a.Endpoints), empty); len(found) > 0 || a.Empty {
-		r.mu.Lock()
-		a.Endpoints = r.known.Next(r.refresh.RemoveAfter, found, addressesOf)
-		r.mu.Unlock()
-	}
-	err := r.receiver.Update(a)
-	if err != nil {
-		r.answered(r.number, true)
-	}
-	return err
+// round returns the receiver of a round.
+func (w *refreshing) round(number int64) *Receiver {
+	r := round{w, number}
+	return w.receiver.With(Hooks{Update: r.update, Fail: r.fail, Confirm: r.confirm, Parts: r.parts})
 }
 
-// Fail implements Receiver.
-func (r *round) Fail(err error) {
-	if r.answered(r.number, true) {
-		r.receiver.Fail(err)
+// update takes an answer, and returns what the channel says of it, as far as that is known at once.
+func (r round) update(a Answer) error {
+	var verdict atomic.Pointer[error]
+	r.events.Run(func() {
+		if !r.answered(r.number, false) {
+			return
+		}
+		empty := func(e resolver.Endpoint) bool { return len(e.Addresses) == 0 }
+		if found := slices.DeleteFunc(slices.Clone(a.Resolved), empty); len(found) > 0 || a.Empty {
+			a.Resolved = r.known.Next(r.refresh.RemoveAfter, found, addressesOf)
+		}
+		if err := r.receiver.Update(a); err != nil {
+			r.answered(r.number, true)
+			verdict.Store(&err)
+		}
+	})
+	if err := verdict.Load(); err != nil {
+		return *err
 	}
+	return nil
 }
 
-// Parts implements Receiver.
-func (r *round) Parts(parts []Part) {
-	if r.answered(r.number, false) {
-		r.receiver.Parts(parts)
-	}
+func (r round) fail(err error) { r.say(true, func() { r.receiver.Fail(err) }) }
+
+func (r round) confirm() { r.say(false, r.receiver.Confirm) }
+
+func (r round) parts(parts []Part) { r.say(false, func() { r.receiver.Parts(parts) }) }
+
+// say passes something on, if the round still counts.
+func (r round) say(failed bool, pass func()) {
+	r.events.Run(func() {
+		if r.answered(r.number, failed) {
+			pass()
+		}
+	})
 }
 
 // addressesOf returns the addresses of an endpoint as one string, which identifies it.

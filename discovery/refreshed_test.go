@@ -152,6 +152,7 @@ func TestRefreshEndsWithClose(t *testing.T) {
 			r := refreshed(t, z, cc, time.Second, 1)
 			time.Sleep(time.Duration(at) * 100 * time.Millisecond)
 			r.Close()
+			synctest.Wait() // Close does not wait for an update that is under way
 			cc.take()
 			z.taken()
 			time.Sleep(time.Minute)
@@ -165,12 +166,14 @@ func TestRefreshEndsWithClose(t *testing.T) {
 // unwilling is a source that answers at each start, or refuses to.
 type unwilling struct{ refuses atomic.Bool }
 
-func (u *unwilling) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (*unwilling) Check(bool) error { return nil }
+
+func (u *unwilling) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if u.refuses.Load() {
-		return nil, errors.New("the refusal of this test")
+		return discovery.Started{}, errors.New("the refusal of this test")
 	}
-	_ = r.Update(discovery.Answer{Endpoints: stateOf("a:1").Endpoints})
-	return &scripted{}, nil
+	_ = r.Update(discovery.Answer{Resolved: stateOf("a:1").Endpoints})
+	return discovery.Started{}, nil
 }
 
 // A source that cannot be started again says so, and is tried again.

@@ -7,10 +7,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/feed"
+	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/secret"
 )
 
@@ -27,16 +29,29 @@ type Target struct {
 	ClientConn   resolver.ClientConn
 	BuildOptions resolver.BuildOptions
 
-	options options
-	query   url.Values
-	known   map[string]func(*options, string) error // parameters for any source
-	own     map[string]bool                         // parameters that the source asked for
+	given  options.Given
+	notes  []string // of options of the program that the target switches off
+	place  options.Place
+	query  url.Values
+	own    map[string]bool // parameters that the source asked for
+	common string          // one of them that is not its own, "" for none
+	asked  *sync.Map       // types of options that were asked for, by this or a target within
 }
 
 // Parameter returns the value of a parameter of the source's own in the target's query,
 // or "" if it is not given. A parameter that is in the query and for which nobody asks
-// is a mistake, so a Parser asks for all that it knows.
+// is a mistake, so a Parser asks for all that it knows. A parameter that is common to all targets
+// cannot be a source's own: to ask for one is a mistake in the source, which fails the target.
 func (t *Target) Parameter(name string) string {
+	for _, place := range []options.Place{options.Channel, options.Lookups} {
+		if slices.Contains(options.Names(place), name) {
+			t.common = name
+		}
+	}
+	return t.parameter(name)
+}
+
+func (t *Target) parameter(name string) string {
 	t.own[name] = true
 	return t.query.Get(name)
 }
@@ -49,8 +64,11 @@ func (t *Target) shown() string {
 
 // wrong returns an error about the target.
 func (t *Target) wrong(format string, args ...any) error {
-	return fmt.Errorf("target %s %s", feed.Quote(t.shown()), fmt.Sprintf(format, args...))
+	return fmt.Errorf("target %s %s", printable.Quote(t.shown()), fmt.Sprintf(format, args...))
 }
+
+// longName is how many bytes of the name of a parameter an error shows.
+const longName = 100
 
 // readQuery reads the parameters that all sources have.
 func (t *Target) readQuery() error {
@@ -64,35 +82,36 @@ func (t *Target) readQuery() error {
 	t.query, t.own = query, make(map[string]bool)
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if len(query[name]) != 1 || query[name][0] == "" {
-			return t.wrong("has not one %s, but none or several", name)
+			return t.wrong("has not one %s, but none or several", printable.Line(name, longName))
 		}
-		if set := t.known[name]; set != nil {
-			if err := set(&t.options, query.Get(name)); err != nil {
-				return t.wrong("has a mistake: %s: %v", name, err)
-			}
+		if _, err := t.given.Set(name, query.Get(name), t.place); err != nil {
+			return t.wrong("has a mistake: %v", err)
 		}
 	}
-	return t.options.check()
+	t.notes, err = t.given.Settle()
+	return err
 }
 
 // checkQuery returns an error if the query has a parameter that nobody knows.
 func (t *Target) checkQuery() error {
+	if t.common != "" {
+		return fmt.Errorf("the source has the parameter %q for its own, which is common to all targets; want another name", t.common)
+	}
 	for _, name := range slices.Sorted(maps.Keys(t.query)) {
-		if t.known[name] != nil || t.own[name] {
+		if slices.Contains(options.Names(t.place), name) || t.own[name] {
 			continue
 		}
-		if parameters[name] != nil {
+		if slices.Contains(options.Names(options.Channel), name) {
 			return t.wrong("has the parameter %q, which is one of the whole channel: want it after the last part", name)
 		}
-		return t.wrong("has the unknown parameter %q (in a name, ? is %%3F), want one of %s", name, t.names())
+		return t.wrong("has the unknown parameter %s (in a name, ? is %%3F), want one of %s", printable.Quote(name), t.names())
 	}
 	return nil
 }
 
 // names returns the names of all parameters that the target may have.
 func (t *Target) names() string {
-	all := slices.Collect(maps.Keys(t.known))
-	all = slices.AppendSeq(all, maps.Keys(t.own))
+	all := slices.AppendSeq(options.Names(t.place), maps.Keys(t.own))
 	slices.Sort(all)
 	return strings.Join(all, ", ")
 }

@@ -43,10 +43,9 @@ import (
 // Name is the name under which the policy is registered.
 const Name = "understudy_drop"
 
-func init() { balancer.Register(NewBuilder(Name)) }
+func init() { shell.Register(Name, newBuilder) }
 
-// NewBuilder returns the policy's builder under another name; under Name it is
-// registered already. It is safe for concurrent use.
-func NewBuilder(name string) balancer.Builder {
+// newBuilder returns the policy's builder under the given name.
+func newBuilder(name string) balancer.Builder {
 	return shell.Spec[lbconfig.Drop]{Name: "drop", New: newPolicy}.Builder(name)
 }

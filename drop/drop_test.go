@@ -51,7 +51,7 @@ func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
 		balancer.Register(builder)
 		recorder := &recorder{counts: map[string]int64{}}
 		cc := &lbtest.ClientConn{Recorder: recorder}
-		h := &harness{t: t, cc: cc, recorder: recorder, builder: builder, policy: NewBuilder("drop").Build(cc, balancer.BuildOptions{})}
+		h := &harness{t: t, cc: cc, recorder: recorder, builder: builder, policy: newBuilder("drop").Build(cc, balancer.BuildOptions{})}
 		defer h.policy.Close()
 		f(t, h)
 	})
@@ -241,7 +241,7 @@ func TestAChildThatReportsAtAllTimes(t *testing.T) {
 
 // parseConfig parses a configuration as ParseConfig does.
 func parseConfig(raw []byte) (*lbconfig.Drop, error) {
-	c, err := NewBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
+	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {
 		return nil, err
 	}

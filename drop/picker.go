@@ -8,9 +8,10 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/tally"
 )
 
 // dropped counts the calls that were dropped.
@@ -23,13 +24,25 @@ var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
+// counted bounds the categories that are counted, and where in the tree.
+var counted tally.Bound
+
+// labelsOf returns the labels of each category, in order.
+func labelsOf(target string, place stateattr.Place, categories []lbconfig.DropCategory) []tally.Labels {
+	var list []tally.Labels
+	for _, c := range categories {
+		list = append(list, counted.Of(target, tally.Labels{place.Priority, c.Category, place.Service}))
+	}
+	return list
+}
+
 // picker drops calls, and lets the child's picker pick for the others.
 type picker struct {
 	child      balancer.Picker
 	categories []lbconfig.DropCategory
 	recorder   estats.MetricsRecorder
 	target     string
-	place      hierarchy.Place
+	labels     []tally.Labels // of each category
 }
 
 // Tier returns what the child says of its endpoints; see shell.TierOf.
@@ -38,9 +51,10 @@ func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 // Pick picks, or drops the call. A dropped call fails with a status error, which ends
 // it even if it waits for ready (gRFC A27, "EDS").
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
-	for _, c := range p.categories {
+	for i, c := range p.categories {
 		if rand.Uint32N(lbconfig.Million) < c.RequestsPerMillion {
-			dropped.Record(p.recorder, 1, p.target, p.place.Priority, c.Category, p.place.Service)
+			at := &p.labels[i]
+			dropped.Record(p.recorder, 1, p.target, at[0], at[1], at[2])
 			return balancer.PickResult{}, status.Errorf(codes.Unavailable, "call dropped by configuration, category %q", c.Category)
 		}
 	}

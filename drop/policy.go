@@ -7,9 +7,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/tally"
 )
 
 // policy is the policy in its shell.
@@ -18,7 +19,8 @@ type policy struct {
 	child      *shell.Child
 	state      balancer.State // that the child counts as
 	categories []lbconfig.DropCategory
-	place      hierarchy.Place // for metrics
+	place      stateattr.Place
+	labels     []tally.Labels // of each category, for metrics
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Drop] {
@@ -35,10 +37,11 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 // Begin gives the child its configuration and endpoints. New drops are published with
 // the child's next state or, if it has none to report, with the old one.
 func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
-	place := hierarchy.PlaceOf(state)
+	place := stateattr.PlaceOf(state)
 	if !slices.Equal(p.categories, c.DropCategories) || place != p.place {
 		p.place = place
 		p.categories = slices.Clone(c.DropCategories)
+		p.labels = labelsOf(p.Options.Target.String(), place, p.categories)
 		p.Publish()
 	}
 	if len(state.Addresses) == 0 {
@@ -59,7 +62,7 @@ func (p *policy) State() balancer.State {
 			categories: p.categories,
 			recorder:   p.ClientConn.MetricsRecorder(),
 			target:     p.Options.Target.String(),
-			place:      p.place,
+			labels:     p.labels,
 		}
 	}
 	return state

@@ -1,174 +1,24 @@
-package hierarchy
+package hierarchy_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
-	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/hierarchy"
+	internal "github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-func endpoint(addresses ...string) resolver.Endpoint {
-	var e resolver.Endpoint
-	for _, a := range addresses {
-		e.Addresses = append(e.Addresses, resolver.Address{Addr: a})
-	}
-	return e
-}
+// The policies read what others set: a proxy drops the attributes of an endpoint, and Seal
+// keeps them.
+func TestPoliciesFindWhatWasSealed(t *testing.T) {
+	endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}
+	state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{hierarchy.Set(endpoint, "p0", "a")}})
+	state.Endpoints = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "proxy:8080"}}}}
 
-func describe(groups map[string][]resolver.Endpoint) string {
-	var names []string
-	for name := range groups {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	s := ""
-	for _, name := range names {
-		s += name + ":"
-		for _, e := range groups[name] {
-			s += fmt.Sprintf(" %s path=%q", e.Addresses[0].Addr, Path(e))
-		}
-		s += "\n"
-	}
-	return s
-}
-
-// The example of gRFC A56, "Hierarchical Addresses".
-func TestGroupSplitsLevelByLevel(t *testing.T) {
-	endpoints := []resolver.Endpoint{
-		Set(endpoint("10.0.0.1:80"), "child0", "localityA"),
-		Set(endpoint("10.0.0.2:80"), "child0", "localityB"),
-		Set(endpoint("10.0.0.3:80"), "child1", "localityC"),
-		Set(endpoint("10.0.0.4:80"), "child1", "localityD"),
-	}
-	first := Group(endpoints)
-	want := `child0: 10.0.0.1:80 path=["localityA"] 10.0.0.2:80 path=["localityB"]
-child1: 10.0.0.3:80 path=["localityC"] 10.0.0.4:80 path=["localityD"]
-`
-	if got := describe(first); got != want {
-		t.Errorf("first level:\n%swant:\n%s", got, want)
-	}
-	want = "localityC: 10.0.0.3:80 path=[]\nlocalityD: 10.0.0.4:80 path=[]\n"
-	if got := describe(Group(first["child1"])); got != want {
-		t.Errorf("second level:\n%swant:\n%s", got, want)
-	}
-	if got := Path(endpoints[0]); !slices.Equal(got, []string{"child0", "localityA"}) {
-		t.Errorf("Group modified its input: path is now %q", got)
-	}
-}
-
-func TestGroupLeavesOutEndpointsWithoutPath(t *testing.T) {
-	groups := Group([]resolver.Endpoint{endpoint("a"), Set(endpoint("b")), Set(endpoint("c"), "x")})
-	if got, want := describe(groups), "x: c path=[]\n"; got != want {
-		t.Errorf("groups = %q, want %q", got, want)
-	}
-}
-
-func TestPathIsNilWithoutOneAndACopyWithOne(t *testing.T) {
-	if got := Path(endpoint("a")); got != nil {
-		t.Errorf("path of an endpoint without one = %#v, want nil", got)
-	}
-	if got := Path(Set(endpoint("a"))); got == nil || len(got) != 0 {
-		t.Errorf("path of an endpoint at its leaf = %#v, want empty and not nil", got)
-	}
-	elements := []string{"x", "y"}
-	e := Set(endpoint("a"), elements...)
-	elements[0] = "changed by the caller"
-	Path(e)[1] = "changed by the reader"
-	if got := Path(e); !slices.Equal(got, []string{"x", "y"}) {
-		t.Errorf("path = %q, want [x y]", got)
-	}
-}
-
-func TestAttributesWithPathsCompare(t *testing.T) {
-	a, b, c := Set(endpoint("a"), "x"), Set(endpoint("b"), "x"), Set(endpoint("c"), "y")
-	if !a.Attributes.Equal(b.Attributes) {
-		t.Error("equal paths compare as different")
-	}
-	if a.Attributes.Equal(c.Attributes) {
-		t.Error("different paths compare as equal")
-	}
-}
-
-// throughProxy does to a state what grpc-go's delegating resolver does where
-// HTTPS_PROXY names a proxy with the given addresses; those in noProxy stay.
-func throughProxy(state resolver.State, proxies []string, noProxy ...string) resolver.State {
-	var endpoints []resolver.Endpoint
-	for _, e := range state.Endpoints {
-		var addresses []resolver.Address
-		for _, a := range e.Addresses {
-			if slices.Contains(noProxy, a.Addr) {
-				addresses = append(addresses, a)
-				continue
-			}
-			for _, p := range proxies {
-				addresses = append(addresses, resolver.Address{Addr: p, Attributes: attributes.New("connect", a.Addr)})
-			}
-		}
-		endpoints = append(endpoints, resolver.Endpoint{Addresses: addresses})
-	}
-	state.Endpoints = endpoints
-	return state
-}
-
-func TestUnsealRestoresWhatAProxyDropped(t *testing.T) {
-	two := endpoint("192.0.2.1:1", "10.0.0.1:1", "192.0.2.2:1")
-	two.Addresses[0].ServerName = "a"
-	two.Addresses[1].ServerName = "b"
-	two.Addresses[2].ServerName = "c"
-	sent := resolver.State{Endpoints: []resolver.Endpoint{Set(two, "p0"), Set(endpoint("192.0.2.3:1"), "p1")}}
-
-	got := Unseal(throughProxy(Seal(sent), []string{"proxy1", "proxy2"}, "10.0.0.1:1"))
-
-	if want := "p0: proxy1 path=[]\np1: proxy1 path=[]\n"; describe(Group(got.Endpoints)) != want {
-		t.Errorf("groups = %q, want %q", describe(Group(got.Endpoints)), want)
-	}
-	var addresses []string
-	for _, a := range got.Endpoints[0].Addresses {
-		addresses = append(addresses, fmt.Sprintf("%s/%s/%v", a.Addr, a.ServerName, a.Attributes.Value("connect")))
-	}
-	want := []string{"proxy1/a/192.0.2.1:1", "proxy2/a/192.0.2.1:1", "10.0.0.1:1/b/<nil>", "proxy1/c/192.0.2.2:1", "proxy2/c/192.0.2.2:1"}
-	if !slices.Equal(addresses, want) {
-		t.Errorf("addresses = %q\nwant %q", addresses, want)
-	}
-	if got := Addresses(got.Endpoints[1])[0].Addr; got != "192.0.2.3:1" {
-		t.Errorf("the second endpoint stands for %s, want 192.0.2.3:1", got)
-	}
-	if state := Unseal(got); state.Attributes.Value(sealKey{}).(*sealed) != nil {
-		t.Error("the sealed copy is still there after Unseal")
-	}
-}
-
-func TestUnsealLeavesAloneWhatItDoesNotKnow(t *testing.T) {
-	withPaths := resolver.State{Endpoints: []resolver.Endpoint{Set(endpoint("a"), "x")}}
-	changed := Seal(withPaths)
-	changed.Endpoints = []resolver.Endpoint{Set(endpoint("b"), "y")}
-	if got := describe(Group(Unseal(changed).Endpoints)); got != "y: b path=[]\n" {
-		t.Errorf("endpoints that carry paths were replaced: %s", got)
-	}
-	grown := Seal(withPaths)
-	grown.Endpoints = []resolver.Endpoint{endpoint("a"), endpoint("b")}
-	if got := Unseal(grown).Endpoints; len(got) != 2 || Path(got[0]) != nil {
-		t.Errorf("paths were guessed although the number of endpoints differs: %v", got)
-	}
-	if got := Unseal(withPaths).Endpoints; &got[0] != &withPaths.Endpoints[0] {
-		t.Error("a state that was never sealed was copied")
-	}
-}
-
-func TestTakeResolveNow(t *testing.T) {
-	var asked []string
-	state := SetResolveNow(resolver.State{}, func(child string) { asked = append(asked, child) })
-	resolveNow, rest := TakeResolveNow(state)
-	resolveNow("p1")
-	if !slices.Equal(asked, []string{"p1"}) {
-		t.Errorf("asked %q, want p1", asked)
-	}
-	if ResolveNow(rest) != nil || ResolveNow(resolver.State{}) != nil {
-		t.Error("a state without the function returns one")
-	}
-	if !state.Attributes.Equal(state.Attributes) || state.Attributes.Equal(rest.Attributes) {
-		t.Error("attributes with the function do not compare by identity")
+	groups := hierarchy.Group(internal.Unseal(state).Endpoints)
+	if len(groups["p0"]) != 1 || !slices.Equal(hierarchy.Path(groups["p0"][0]), []string{"a"}) {
+		t.Errorf("groups = %v, want one endpoint in p0, its path [a]", groups)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 func TestOurChannelAgainstServe(t *testing.T) {
@@ -94,7 +95,7 @@ func TestOurChannelAgainstASnapshotServer(t *testing.T) {
 		}
 	}
 	set("1", adstest.Cluster("payments", a))
-	source := eds.NewBuilder(eds.WithNode(&corev3.Node{Id: "interop"}))
+	source := given.Builder(eds.Scheme, given.Sources(eds.WithNode(&corev3.Node{Id: "interop"})))
 	conn := dial(t, "eds://"+managementServer(t, cache)+"/payments", grpc.WithResolvers(source))
 	until(t, conn, a)
 	bad := adstest.Cluster("payments", b)

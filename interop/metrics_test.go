@@ -33,6 +33,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/internal/adsclient"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // lan is a network of hosts that are up, down, or answer all calls with an error.
@@ -197,7 +198,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		}}
 		l := &lan{listeners: map[string]*bufconn.Listener{}, servers: map[string]interface{ Stop() }{}, sick: map[string]bool{"10.0.0.2": true}}
 		network := &adsclient.Network{Dial: l.dial}
-		builder := eds.NewBuilder(eds.WithInsecure(), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
+		builder := given.Builder(eds.Scheme, given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
 		dial := func(target string) *grpc.ClientConn {
 			conn, err := grpc.NewClient(target, grpc.WithResolvers(builder), grpc.WithContextDialer(l.dial),
 				grpc.WithTransportCredentials(insecure.NewCredentials()), opentelemetry.DialOption(options))

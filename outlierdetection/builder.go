@@ -78,11 +78,10 @@ import (
 // Name is the name under which the policy is registered.
 const Name = "understudy_outlier_detection"
 
-func init() { balancer.Register(NewBuilder(Name)) }
+func init() { shell.Register(Name, newBuilder) }
 
-// NewBuilder returns the policy's builder under another name; under Name it is
-// registered already. It is safe for concurrent use.
-func NewBuilder(name string) balancer.Builder { return spec(percent).Builder(name) }
+// newBuilder returns the policy's builder under the given name.
+func newBuilder(name string) balancer.Builder { return spec(percent).Builder(name) }
 
 // percent returns a random integer in [0, 100).
 func percent() uint32 { return rand.Uint32N(100) }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/tally"
 )
 
 // ejectionsEnforced counts the ejections.
@@ -20,6 +21,9 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	OptionalLabels: []string{"grpc.lb.backend_service"},
 	Default:        true,
 })
+
+// enforcedAt bounds the places in the tree that are counted.
+var enforcedAt tally.Bound
 
 // rules say what a call that ends says about its endpoint.
 type rules struct {

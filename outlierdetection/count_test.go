@@ -120,7 +120,7 @@ func TestCounter(t *testing.T) {
 // was expected.
 func TestMistakesInConfigurations(t *testing.T) {
 	const child = `"childPolicy": [{"understudy_weighted_round_robin": {}}]`
-	parser := NewBuilder(Name).(balancer.ConfigParser)
+	parser := newBuilder(Name).(balancer.ConfigParser)
 	for raw, want := range map[string]string{
 		`{}`:                                 "childPolicy: none given, want a list of policies, [{\"name\": {…}}]",
 		`{"interval": "-1s", ` + child + `}`: `interval: "-1s" given, want a duration such as "10s" that is not negative`,

@@ -60,7 +60,7 @@ func TestOneBelowAnother(t *testing.T) {
 		inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 			update := func(outer, below core.Config) {
 				c := given(outer, h.child)
-				c.ChildPolicy = lbconfig.Policy{Builder: NewBuilder(Name), Config: given(below, h.child)}
+				c.ChildPolicy = lbconfig.Policy{Builder: newBuilder(Name), Config: given(below, h.child)}
 				state := balancer.ClientConnState{BalancerConfig: c, ResolverState: resolver.State{Endpoints: endpointsOf("a", "b")}}
 				if err := h.policy.UpdateClientConnState(state); err != nil {
 					t.Fatal(err)

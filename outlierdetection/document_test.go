@@ -15,8 +15,8 @@ func TestDocumentNamesWhatThereIs(t *testing.T) {
 		Scenarios: "../internal/core/outlierdetection/testdata",
 		Spec:      "a50",
 		Tests: []string{
-			"*_test.go", "../*_test.go", "../internal/core/outlierdetection/*_test.go", "../internal/lbconfig/*_test.go", "../topology/*_test.go", "../discovery/*_test.go",
-			"../discovery/eds/*_test.go", "../discovery/file/*_test.go", "../discovery/internal/cds/*_test.go", "../internal/e2e/*_test.go",
+			"*_test.go", "../*_test.go", "../internal/core/outlierdetection/*_test.go", "../internal/lbconfig/*_test.go", "../internal/topology/*_test.go", "../discovery/*_test.go",
+			"../discovery/eds/*_test.go", "../discovery/file/*_test.go", "../internal/cds/*_test.go", "../internal/envoy/*_test.go", "../internal/e2e/*_test.go",
 		},
 		Least: 60,
 	}.Check(t)

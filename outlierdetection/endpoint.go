@@ -5,9 +5,9 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
 // endpoint is A50's map entry; one for each endpoint, as A61 has it.

@@ -12,11 +12,13 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/brief"
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/shell/details"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/tally"
 )
 
 // policy is the core in its shell.
@@ -29,7 +31,7 @@ type policy struct {
 	doubts bool              // some endpoint is unproven
 	codes  string            // that the calls failed with which emptied the tier
 	known  map[key]*endpoint // nil while nothing is counted
-	place  hierarchy.Place   // for metrics
+	place  stateattr.Place   // for metrics
 
 	subConns // of the child
 }
@@ -57,7 +59,7 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 // Begin makes an entry for each endpoint, and removes those of others, before the child
 // hears of the list (A50, "Outlier Detection Behavior").
 func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
-	p.place = hierarchy.PlaceOf(state)
+	p.place = stateattr.PlaceOf(state)
 	var list []*endpoint
 	if c.Ejects() {
 		list = p.list(state.Endpoints)
@@ -120,7 +122,9 @@ func (p *policy) settle() {
 	outcome := p.core.Take()
 	for _, e := range outcome.Ejections {
 		shell.Logger.Infof("outlier_detection: endpoint %s is ejected by %v", e.Endpoint.Shell.name, e.By)
-		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, p.Options.Target.String(), p.place.Priority, e.By.String(), p.place.Service)
+		target := p.Options.Target.String()
+		at := enforcedAt.Of(target, tally.Labels{p.place.Priority, p.place.Service})
+		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, target, at[0], e.By.String(), at[1])
 	}
 	for _, e := range outcome.Doubts {
 		p.renew(e)
@@ -218,31 +222,18 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 // ExitIdle asks the child to connect.
 func (p *policy) ExitIdle() { p.child.ExitIdle() }
 
-// Details is what a snapshot shows of the policy.
-type Details struct {
-	Tier    shell.Condition
-	Ejected []Ejected
-}
-
-// Ejected is an endpoint that is ejected.
-type Ejected struct {
-	Name  string         // its first address
-	By    core.Algorithm // what ejected it
-	Until time.Time      // comes back with the first interval that ends after this
-}
-
 // Describe shows what is ejected.
 func (p *policy) Describe(s *shell.Snapshot) {
 	if p.core.NoOp() {
 		return
 	}
-	details := Details{Tier: conditions[p.phase]}
+	d := details.OutlierDetection{Tier: conditions[p.phase]}
 	for _, e := range p.core.Endpoints() {
 		if e.Ejected() {
-			details.Ejected = append(details.Ejected, Ejected{e.Shell.name, e.By(), p.core.EjectedUntil(e)})
+			d.Ejected = append(d.Ejected, details.Ejected{Name: e.Shell.name, By: e.By(), Until: p.core.EjectedUntil(e)})
 		}
 	}
-	s.Details = details
+	s.Details = d
 }
 
 func coreConfig(c *lbconfig.OutlierDetection) core.Config {

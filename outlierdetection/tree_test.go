@@ -44,7 +44,7 @@ func inTree(t *testing.T, child string, f func(h *tree)) {
 
 func newTree(t *testing.T, child string) *tree {
 	h := &tree{t: t, cc: &lbtest.ClientConn{}, child: child}
-	h.policy = NewBuilder(Name).Build(h.cc, balancer.BuildOptions{})
+	h.policy = newBuilder(Name).Build(h.cc, balancer.BuildOptions{})
 	return h
 }
 

@@ -35,6 +35,8 @@ func (p *policy) act(actions []core.Action) {
 			p.cc.ResolveNow(resolver.ResolveNowOptions{})
 		case core.Backoff:
 			p.entries[a.Index].sub.backOff(a.Count)
+		case core.Renew:
+			p.renew(a.Index)
 		}
 	}
 }
@@ -88,6 +90,15 @@ func (p *policy) connect(i int) {
 	}
 	e.sub = &subchannel{policy: p, index: i}
 	e.sub.open(e.address, 0)
+}
+
+// renew connects to address i by another subchannel. That is made before the one there is shut
+// down: an endpoint without a subchannel is nobody's, for outlier detection.
+func (p *policy) renew(i int) {
+	old := p.entries[i]
+	p.entries[i].sub = nil
+	p.connect(i)
+	old.shutdown()
 }
 
 // subchannel is one subchannel of an address that is in the list.

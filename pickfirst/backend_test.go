@@ -96,7 +96,7 @@ var spied = make(chan *spy, 1) // the spy of the next policy built
 
 type spyBuilder struct{ balancer.Builder }
 
-func init() { balancer.Register(&spyBuilder{NewBuilder(spyName)}) }
+func init() { balancer.Register(&spyBuilder{newBuilder(spyName)}) }
 
 func (b *spyBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	s := <-spied

@@ -31,17 +31,16 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // Name is the name under which the policy is registered.
 const Name = "understudy_pick_first"
 
-func init() { balancer.Register(NewBuilder(Name)) }
+func init() { shell.Register(Name, newBuilder) }
 
-// NewBuilder returns the policy's builder under another name.
-// understudy.RegisterSpecNames registers it; under Name it is registered already. It is
-// safe for concurrent use.
-func NewBuilder(name string) balancer.Builder { return builder{name} }
+// newBuilder returns the policy's builder under the given name.
+func newBuilder(name string) balancer.Builder { return builder{name} }
 
 type builder struct{ name string }
 

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // The differences from gRPC-Go's that show with bad input, or that would part the two
@@ -102,7 +103,7 @@ func TestDifferencesByHand(t *testing.T) {
 	} {
 		for name, want := range map[string]string{Name: c.ours, grpcpickfirst.Name: c.theirs} {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRecorder(balancer.Get(name), EnableHealthListener)
+				r := newRecorder(balancer.Get(name), stateattr.EnableHealthListener)
 				outcome := "no error"
 				if c.run(r) != nil {
 					outcome = "error"

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // The differences from gRPC-Go's pick_first that a schedule of events shows. The
@@ -76,7 +77,7 @@ func TestKnownDifferences(t *testing.T) {
 // compare runs the schedule on both, counts the known differences in seen and
 // returns an error that says where another one shows.
 func compare(schedule []step, seen map[string]int) error {
-	ours := newRecorder(balancer.Get(Name), EnableHealthListener)
+	ours := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
 	theirs := newRecorder(balancer.Get(grpcpickfirst.Name), grpcpickfirst.EnableHealthListener)
 	defer ours.policy.Close()
 	defer theirs.policy.Close()
@@ -90,10 +91,10 @@ func compare(schedule []step, seen map[string]int) error {
 			list = next
 		}
 		<-time.After(s.wait)
-		if ours.published == connectivity.Idle {
+		if ours.state() == connectivity.Idle {
 			<-time.After(3 * time.Minute) // ours may wait for a backoff: TestDifferencesByHand
 		}
-		before := ours.published
+		before := ours.state()
 		a, b := ours.take(s), theirs.take(s)
 		if err := sameEvent(before, theirs, a, b, seen); err != nil {
 			return fmt.Errorf("%w\nafter %v\nours:   %q\ntheirs: %q", err, schedule[:i+1], a, b)
@@ -149,7 +150,7 @@ func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen
 		b = b[1:]
 	}
 	switch {
-	case before == connectivity.TransientFailure && theirs.published == connectivity.Connecting && len(b) == 0 &&
+	case before == connectivity.TransientFailure && theirs.state() == connectivity.Connecting && len(b) == 0 &&
 		slices.Equal(a, []string{"TRANSIENT_FAILURE: name resolver error: nxdomain"}):
 		seen[resolverError]++
 		return nil

@@ -7,29 +7,17 @@ import (
 	"google.golang.org/grpc/attributes"
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-type healthKey struct{}
-
-// EnableHealthListener returns state with the mark that makes the policy listen to
-// the health of the server to which it is connected, through gRPC's generic health
-// listener: client-side health checks, outlier detection. READY then waits for the
-// server to be healthy, and TRANSIENT_FAILURE is published while it is not; the
-// connection stays. It counts from the next connection.
-//
-// A parent with many pick_first children calls it on what it passes to them. A state
-// marked by gRPC-Go's own pickfirst.EnableHealthListener has the same effect.
-func EnableHealthListener(state resolver.State) resolver.State {
-	state.Attributes = state.Attributes.WithValue(healthKey{}, true)
-	return state
-}
-
-// healthEnabled returns whether state was marked.
+// healthEnabled returns whether state was marked, by our own parents or by gRPC-Go's
+// EnableHealthListener.
 func healthEnabled(state resolver.State) bool {
 	if state.Attributes == nil {
 		return false
 	}
-	if state.Attributes.Value(healthKey{}) != nil {
+	if stateattr.HealthListener(state) {
 		return true
 	}
 	of := weak.Make(state.Attributes)

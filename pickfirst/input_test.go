@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -119,7 +120,7 @@ func TestForeignConfig(t *testing.T) {
 // end calls that wait for ready.
 func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	cc, p := build(t)
-	update(t, p, EnableHealthListener(endpoints("a")))
+	update(t, p, stateattr.EnableHealthListener(endpoints("a")))
 	bad := status.Error(codes.PermissionDenied, "no")
 	check := func(what string) {
 		t.Helper()
@@ -135,7 +136,7 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc2, p2 := build(t)
 		cc = cc2
-		update(t, p2, EnableHealthListener(endpoints("a")))
+		update(t, p2, stateattr.EnableHealthListener(endpoints("a")))
 		cc.SubConn("a").Report(connectivity.Ready, nil)
 		cc.SubConn("a").ReportHealth(connectivity.TransientFailure, bad)
 		synctest.Wait()
@@ -152,7 +153,7 @@ func TestAttributeThatCannotBeCompared(t *testing.T) {
 	if healthEnabled(s) {
 		t.Error("taken for marked")
 	}
-	if !healthEnabled(EnableHealthListener(s)) {
+	if !healthEnabled(stateattr.EnableHealthListener(s)) {
 		t.Error("our own mark is not seen")
 	}
 }
@@ -166,7 +167,7 @@ func TestEitherMarkIsSeen(t *testing.T) {
 		want  bool
 	}{
 		{endpoints("a"), false}, {other, false},
-		{EnableHealthListener(endpoints("a")), true}, {EnableHealthListener(other), true},
+		{stateattr.EnableHealthListener(endpoints("a")), true}, {stateattr.EnableHealthListener(other), true},
 		{grpcpickfirst.EnableHealthListener(endpoints("a")), true}, {grpcpickfirst.EnableHealthListener(other), true},
 	} {
 		for range 2 { // the second answer is remembered
@@ -186,7 +187,7 @@ func TestManyAddressesInOneEndpoint(t *testing.T) {
 			e.Addresses = append(e.Addresses, resolver.Address{Addr: a})
 		}
 		synctest.Test(t, func(t *testing.T) {
-			r := newRecorder(balancer.Get(Name), EnableHealthListener)
+			r := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
 			r.policy.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: []resolver.Endpoint{e}}})
 			tried := 0
 			for n := len(r.log); n > 0; n = len(r.log) {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	grpcpickfirst "google.golang.org/grpc/balancer/pickfirst"
 	"google.golang.org/grpc/connectivity"
+	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 )
 
@@ -29,6 +30,8 @@ func (s *sink) NewSubConn(_ []resolver.Address, opts balancer.NewSubConnOptions)
 	return &s.conn, nil
 }
 func (*quietSubConn) RegisterHealthListener(func(balancer.SubConnState)) {}
+
+func (s *sink) MetricsRecorder() estats.MetricsRecorder { return discard }
 
 func (s *sink) UpdateState(state balancer.State) { s.picker = state.Picker }
 

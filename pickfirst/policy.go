@@ -109,6 +109,16 @@ func (p *policy) exitIdle() {
 	}
 }
 
+// ResetBackoff tries each address again at once whose last attempt failed; see
+// shell.BackoffResetter.
+func (p *policy) ResetBackoff() {
+	p.serial.Run(func() {
+		if !p.closed {
+			p.act(p.core.ResetBackoff())
+		}
+	})
+}
+
 // Close shuts everything down.
 func (p *policy) Close() {
 	p.serial.Do(func() {

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
+	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
@@ -40,6 +41,11 @@ func newRecorder(b balancer.Builder, mark func(resolver.State) resolver.State) *
 	return r
 }
 
+// discard drops metrics. gRPC-Go's pick_first asks for a recorder up to v1.83.
+var discard estats.MetricsRecorder = estats.UnimplementedMetricsRecorder{}
+
+func (r *recorder) MetricsRecorder() estats.MetricsRecorder { return discard }
+
 func (r *recorder) write(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,9 +69,13 @@ func (s *fakeSubConn) Connect() {
 }
 
 func (s *fakeSubConn) Shutdown() {
-	s.r.write("shutdown %s", s.address)
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
+	if s.r.subs[s.address] != s { // another has taken its place, and connects
+		s.r.log[len(s.r.log)-1] = "renew " + s.address
+		return
+	}
+	s.r.log = append(s.r.log, "shutdown "+s.address)
 	delete(s.r.subs, s.address)
 }
 
@@ -96,6 +106,19 @@ func (r *recorder) refuse(addresses ...string) {
 
 func (r *recorder) ResolveNow(resolver.ResolveNowOptions) { r.write("resolve") }
 
+// last returns what was published last.
+func (r *recorder) last() (connectivity.State, balancer.Picker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.published, r.picker
+}
+
+// state returns the state of that.
+func (r *recorder) state() connectivity.State {
+	state, _ := r.last()
+	return state
+}
+
 func (r *recorder) UpdateState(s balancer.State) {
 	r.mu.Lock()
 	r.published, r.picker = s.ConnectivityState, s.Picker
@@ -124,6 +147,7 @@ func (r *recorder) Update(addresses []string, health bool) {
 
 func (r *recorder) ResolverError(err error) { r.policy.ResolverError(err) }
 func (r *recorder) ExitIdle()               { r.policy.ExitIdle() }
+func (r *recorder) ResetBackoff()           { r.policy.(*policy).ResetBackoff() }
 func (r *recorder) Close()                  { r.policy.Close() }
 
 var grpcStates = map[core.State]connectivity.State{

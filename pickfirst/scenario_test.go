@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/resolver"
 
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	scenario "github.com/understudy-lb/understudy/internal/testing/pickfirstscenario"
 )
 
@@ -22,7 +23,7 @@ func TestScenarios(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			for _, mark := range []func(resolver.State) resolver.State{EnableHealthListener, grpcpickfirst.EnableHealthListener} {
+			for _, mark := range []func(resolver.State) resolver.State{stateattr.EnableHealthListener, grpcpickfirst.EnableHealthListener} {
 				synctest.Test(t, func(t *testing.T) {
 					scenario.Run(t, file, func() scenario.Target { return newRecorder(balancer.Get(Name), mark) })
 				})

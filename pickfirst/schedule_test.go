@@ -77,8 +77,8 @@ func (r *recorder) take(s step) []string {
 	case "exit-idle":
 		r.ExitIdle()
 	case "pick":
-		if r.published == connectivity.Idle && r.picker != nil {
-			r.picker.Pick(balancer.PickInfo{})
+		if state, picker := r.last(); state == connectivity.Idle && picker != nil {
+			picker.Pick(balancer.PickInfo{})
 		}
 	case "resolver-error":
 		r.ResolverError(errors.New("nxdomain"))

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/balancer/endpointsharding"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -55,7 +56,7 @@ func TestParentMayCallBackWhileItIsToldTheState(t *testing.T) {
 func TestNothingIsPublishedAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)
-		update(t, p, EnableHealthListener(endpoints("a", "b")))
+		update(t, p, stateattr.EnableHealthListener(endpoints("a", "b")))
 		a := cc.SubConn("a")
 		a.Report(connectivity.Ready, nil)
 		idle := &idlePicker{policy: p.(*policy)}

@@ -15,7 +15,7 @@ import (
 
 func shuffling(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
 	t.Helper()
-	config, err := NewBuilder("x").(balancer.ConfigParser).ParseConfig([]byte(raw))
+	config, err := newBuilder("x").(balancer.ConfigParser).ParseConfig([]byte(raw))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -221,7 +222,7 @@ func TestRefusalsAtRandom(t *testing.T) {
 }
 
 func afterRefusals(schedule []refusal) error {
-	r := newRecorder(balancer.Get(Name), EnableHealthListener)
+	r := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
 	defer r.Close()
 	list := addressNames[:1]
 	r.Update(list, false)
@@ -245,9 +246,9 @@ func afterRefusals(schedule []refusal) error {
 			r.network(a, core.Ready)
 			r.Health(a, core.Ready, nil)
 		}
-		if r.Take(); r.published == connectivity.Ready {
+		if r.Take(); r.state() == connectivity.Ready {
 			return nil
 		}
 	}
-	return fmt.Errorf("with the list %s it is %v for ever", strings.Join(list, " "), r.published)
+	return fmt.Errorf("with the list %s it is %v for ever", strings.Join(list, " "), r.state())
 }

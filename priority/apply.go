@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // The timers of a child.
@@ -19,11 +19,15 @@ const (
 	deactivation
 	failback
 	steady
+	spareTimer
+	headStart
 )
 
 // event notes what an event made of a child, and does what the core asks for.
 func (p *policy) event(child string, actions []core.Action) {
 	p.note(child)
+	p.noteOutage()
+	p.noteSpare(child)
 	p.apply(actions)
 	if e, ok := p.published.Picker.(*exhausted); ok {
 		p.explain(e)
@@ -37,9 +41,10 @@ func (p *policy) apply(actions []core.Action) {
 		switch a.Kind {
 		case core.Create:
 			p.children[a.Child] = p.newChild(a.Child)
+			p.beginSpare(a.Child)
 		case core.Update:
 			// A56 runs child.Update() and then reads the child's state.
-			c.Update(p.config.Children[a.Child].Config, hierarchy.SetPlace(shell.WithEndpoints(p.below, p.groups[a.Child]), p.place(a.Child)))
+			p.updateChild(a.Child)
 			p.event(a.Child, p.core.Updated(a.Child))
 		case core.MakeStandby:
 			p.Event(func() { p.apply(p.core.StandbyDue()) }) // which is after the flush
@@ -67,7 +72,7 @@ func (p *policy) apply(actions []core.Action) {
 // explained returns state with the reason why the child has no endpoints as its error,
 // where whoever sent the update said so: the child itself can only say that it has none.
 func (p *policy) explained(child string, state balancer.State) balancer.State {
-	if why := hierarchy.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
+	if why := stateattr.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(why))
 	}
 	return state
@@ -94,6 +99,10 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 		c.StartTimer(steady, a.After, func() { p.apply(p.core.SteadyTimerFired(a.Child)) })
 	case core.StopSteady:
 		c.StopTimer(steady)
+	case core.StartHeadStart:
+		c.StartTimer(headStart, a.After, func() { p.apply(p.core.HeadStartTimerFired(a.Child)) })
+	case core.StopHeadStart:
+		c.StopTimer(headStart)
 	}
 }
 
@@ -104,7 +113,9 @@ func (p *policy) use(name string, state balancer.State) {
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
 		p.trials[p.chosen] = newTrials() // it has had its last call
+		p.letGoLater(p.chosen)
 	}
+	p.needAll(name)
 	p.chosen, p.published = name, p.trying(state)
 	p.Publish()
 }
@@ -112,7 +123,7 @@ func (p *policy) use(name string, state balancer.State) {
 // emptyError returns what calls fail with where there are no priorities, and why there
 // are none, if whoever sent the update said so.
 func (p *policy) emptyError() error {
-	if why := hierarchy.ChannelOf(p.state).Empty; why != "" {
+	if why := stateattr.ChannelOf(p.state).Empty; why != "" {
 		return fmt.Errorf("%w: %s", core.ErrEmpty, why)
 	}
 	return core.ErrEmpty

@@ -10,6 +10,7 @@
 //	        "far":  {"config": [{"round_robin": {}}]}
 //	    },
 //	    "priorities": ["near", "far"],
+//	    "sourcePriorities": [0, 0],
 //	    "failoverTimeout": "10s",
 //	    "childRetention": "15m",
 //	    "removedChildRetention": "15m",
@@ -27,6 +28,7 @@
 //	children[name].config                      list of policies  required  at least one                  A56
 //	children[name].ignoreReresolutionRequests  bool              false     false, true                   A56
 //	priorities                                 list of strings   none      names of children, each once  A56
+//	sourcePriorities                           list of numbers   none      one a priority, not falling    our own
 //	failoverTimeout                            duration          "10s"     more than "0s"                A56; a field of our own
 //	childRetention                             duration          "15m"     "0s" and more                 A56; a field of our own
 //	removedChildRetention                      duration          "15m"     "0s" and more                 A56; a field of our own
@@ -54,6 +56,11 @@
 // the delay of a child that keeps failing again grows to, doubling each time; "0s" lets it
 // stay as it is.
 //
+// sourcePriorities says for each of priorities to which priority of its source it belongs.
+// Those of one number are near groups of it: warmStandby counts numbers, and where the first
+// of a number is not READY for a second, the others are started, so that they do not wait
+// for each other's failoverTimeout in a row.
+//
 // Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". Of a
 // list of policies the first that is registered is taken. A field that is not known is
 // ignored, and logged once with a list of those that are; an error names its field.
@@ -73,10 +80,9 @@ import (
 // imported.
 const Name = "understudy_priority"
 
-func init() { balancer.Register(NewBuilder(Name)) }
+func init() { shell.Register(Name, newBuilder) }
 
-// NewBuilder returns the builder of the policy under the given name. It is for
-// understudy.RegisterSpecNames; everybody else uses Name, which is registered.
-func NewBuilder(name string) balancer.Builder {
+// newBuilder returns the policy's builder under the given name.
+func newBuilder(name string) balancer.Builder {
 	return shell.Spec[lbconfig.Priority]{Name: "priority", New: newPolicy}.Builder(name)
 }

@@ -146,7 +146,7 @@ func FuzzParseConfig(f *testing.F) {
 
 // parseConfig parses a configuration as ParseConfig does.
 func parseConfig(raw []byte) (*lbconfig.Priority, error) {
-	c, err := NewBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
+	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func parseConfig(raw []byte) (*lbconfig.Priority, error) {
 }
 
 func TestNewBuilderKeepsTheName(t *testing.T) {
-	if got := NewBuilder("priority_experimental").Name(); got != "priority_experimental" {
+	if got := newBuilder("priority_experimental").Name(); got != "priority_experimental" {
 		t.Errorf("name = %q", got)
 	}
 	if balancer.Get(Name) == nil {

@@ -3,8 +3,8 @@ package priority
 import (
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
@@ -16,33 +16,34 @@ func (p *policy) single() []string {
 	}
 	var names []string
 	for _, name := range p.config.Priorities {
-		if p.holds(p.config.Children[name].Config, p.groups[name]) < 2 {
+		if p.holds(p.config.Children[name].Config, p.groups[name], 2) < 2 {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// connections returns how many connections a policy can hold with these endpoints, none, one, or
-// more: with a pick_first it is one, with all others one for each endpoint.
-func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint) int {
+// connections returns how many connections a policy can hold with these endpoints: with a
+// pick_first it is one, with all others one for each endpoint. Where there are more than most,
+// it may return any number from there on.
+func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int {
 	switch c := policy.Config.(type) {
 	case *lbconfig.Drop:
-		return connections(c.ChildPolicy, endpoints)
+		return connections(c.ChildPolicy, endpoints, most)
 	case *lbconfig.OutlierDetection:
-		return connections(c.ChildPolicy, endpoints)
+		return connections(c.ChildPolicy, endpoints, most)
 	case *lbconfig.WeightedTarget:
 		n := 0
 		groups := hierarchy.Group(endpoints)
 		for name, target := range c.Targets {
-			n += connections(target.ChildPolicy, groups[name])
+			n += connections(target.ChildPolicy, groups[name], most)
 		}
 		return n
 	case *lbconfig.Priority:
 		n := 0
 		groups := hierarchy.Group(endpoints)
 		for _, name := range c.Priorities {
-			n = max(n, connections(c.Children[name].Config, groups[name]))
+			n = max(n, connections(c.Children[name].Config, groups[name], most))
 		}
 		return n
 	}
@@ -58,8 +59,8 @@ func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint) int {
 		if len(addresses) > 0 {
 			distinct[identity.KeyOf(addresses)] = true
 		}
-		if len(distinct) > 1 {
-			break // more do not matter
+		if len(distinct) >= most {
+			break
 		}
 	}
 	return len(distinct)

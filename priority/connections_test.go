@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
@@ -48,7 +48,7 @@ func TestConnectionsOfAChild(t *testing.T) {
 		{"priorities of one each", nested, []resolver.Endpoint{endpoint("x", "1"), endpoint("y", "2")}, 1},
 		{"priorities of which one has two", nested, []resolver.Endpoint{endpoint("x", "1"), endpoint("x", "2"), endpoint("y", "3")}, 2},
 	} {
-		if got := connections(test.policy, test.endpoints); got != test.want {
+		if got := connections(test.policy, test.endpoints, 2); got != test.want {
 			t.Errorf("%s: %d connections, want %d", test.name, got, test.want)
 		}
 	}

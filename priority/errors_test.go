@@ -22,7 +22,7 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 		return nil
 	}
 	balancer.Register(stubs)
-	p := NewBuilder(Name).Build(&lbtest.ClientConn{}, balancer.BuildOptions{})
+	p := newBuilder(Name).Build(&lbtest.ClientConn{}, balancer.BuildOptions{})
 	defer p.Close()
 	config := parse(`{"childRetention": "0s", "priorities": ["a", "b"], "children": {
 		"a": {"config": [{"stub_errors": {"id": "a"}}]}, "b": {"config": [{"stub_errors": {"id": "b"}}]}}}`)
@@ -63,7 +63,7 @@ func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 		}
 		balancer.Register(stubs)
 		cc := &lbtest.ClientConn{}
-		p := NewBuilder(Name).Build(cc, balancer.BuildOptions{})
+		p := newBuilder(Name).Build(cc, balancer.BuildOptions{})
 		config := parse(`{"priorities": ["a"], "children": {"a": {"config": [{"stub_bad_state": {"id": "a"}}]}}}`)
 		err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config})
 		if !errors.Is(err, balancer.ErrBadResolverState) {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -21,15 +21,15 @@ func TestWhatASourceSaysHasNoTimeOfTheConnection(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}
 		balancer.Register(builder)
 		cc := &lbtest.ClientConn{}
-		policy := NewBuilder("priority_of_failures").Build(cc, balancer.BuildOptions{})
+		policy := newBuilder("priority_of_failures").Build(cc, balancer.BuildOptions{})
 		defer policy.Close()
-		config, err := NewBuilder(Name).(balancer.ConfigParser).ParseConfig([]byte(
+		config, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig([]byte(
 			`{"priorities": ["a"], "children": {"a": {"config": [{"failures_stub": {"id": "a"}}]}}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		update := func(failures map[string]string) {
-			state := hierarchy.SetChannel(resolver.State{}, &hierarchy.Channel{Failures: failures})
+			state := stateattr.SetChannel(resolver.State{}, &stateattr.Channel{Failures: failures})
 			_ = policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: state})
 			synctest.Wait()
 		}

@@ -10,11 +10,12 @@ import (
 	"google.golang.org/grpc/connectivity"
 	estats "google.golang.org/grpc/experimental/stats"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/tally"
 )
 
 var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
@@ -25,9 +26,13 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:     true,
 })
 
+// failovers bounds the priorities that are counted.
+var failovers tally.Bound
+
 // journal is what the policy needs in order to tell people of failovers.
 type journal struct {
 	changed time.Time // when the child in use became so
+	told    told
 
 	left time.Time // when the highest priority was left, zero while it is in use
 	none time.Time // when no priority was left, zero while there is one
@@ -39,12 +44,14 @@ type journal struct {
 
 // recordFailover counts a change of the child in use, and logs it on one line. The
 // first choice is none, nor is a change from or to a configuration without
-// priorities.
-func (p *policy) recordFailover(from, to string, state connectivity.State) {
+// priorities. It returns the reason.
+func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
 	if from == "" || to == "" {
-		return
+		return ""
 	}
-	failoversMetric.Record(p.ClientConn.MetricsRecorder(), 1, p.Options.Target.String(), p.title(from), p.title(to), p.kindOf(from, to))
+	target := p.Options.Target.String()
+	counted := failovers.Of(target, tally.Labels{p.title(from), p.title(to)})
+	failoversMetric.Record(p.ClientConn.MetricsRecorder(), 1, target, counted[0], counted[1], p.kindOf(from, to))
 	now := time.Now()
 	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	_, lost := p.since(from)
@@ -70,6 +77,7 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) {
 	p.delay(to, 0)
 	p.tell(what, fmt.Sprintf("%s from %s to %s, which is %v, after %s: %s", what, p.title(from), p.title(to), state, printable.Duration(took), why),
 		slog.String("from", p.title(from)), slog.String("to", p.title(to)), slog.String("state", state.String()), slog.Duration("after", took), slog.String("reason", why))
+	return why
 }
 
 // good reports whether a child whose state is to be published works as it should.
@@ -136,7 +144,7 @@ func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	}
 	shell.Logger.Warningf("priority: %s: %s", which, line)
 	p.Note(line)
-	logger := hierarchy.ChannelOf(p.state).Logger
+	logger := stateattr.ChannelOf(p.state).Logger
 	if logger == nil {
 		return
 	}

@@ -7,9 +7,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 	estats "google.golang.org/grpc/experimental/stats"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/inuse"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/tally"
 )
 
@@ -20,9 +21,6 @@ var inUseMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
 	Labels:      []string{"grpc.target", "understudy.priority"},
 	Default:     true,
 })
-
-// noPriority stands for the priority in use where none can take calls.
-const noPriority = "none"
 
 // labels are those of a priority.
 type labels struct{ target, priority string }
@@ -67,7 +65,7 @@ func (p *policy) Settled(closed bool) {
 	}
 	if m.config != p.config {
 		m.config = p.config
-		titles := []string{noPriority}
+		titles := []string{inuse.NoName}
 		for _, child := range p.config.Priorities {
 			titles = append(titles, p.title(child))
 		}
@@ -75,7 +73,7 @@ func (p *policy) Settled(closed bool) {
 		m.titles = titles
 		m.mu.Unlock()
 	}
-	now := labels{p.Options.Target.String(), noPriority}
+	now := labels{p.Options.Target.String(), inuse.NoName}
 	if p.inUse != "" && p.published.ConnectivityState != connectivity.TransientFailure {
 		now.priority = p.title(p.inUse)
 	}
@@ -110,6 +108,6 @@ func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
 }
 
 // place returns where in the tree a child is, in the words of metrics.
-func (p *policy) place(child string) hierarchy.Place {
-	return hierarchy.Place{Priority: p.title(child), Service: hierarchy.ChannelOf(p.state).Services[child]}
+func (p *policy) place(child string) stateattr.Place {
+	return stateattr.Place{Priority: p.title(child), Service: stateattr.ChannelOf(p.state).Services[child]}
 }

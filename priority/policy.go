@@ -11,10 +11,11 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/shell/details"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // policy is the core in its shell.
@@ -26,7 +27,7 @@ type policy struct {
 
 	core     *core.Core
 	random   func() float64 // a random number in [0, 1)
-	holds    func(lbconfig.Policy, []resolver.Endpoint) int
+	holds    func(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int
 	children map[string]*shell.Child
 	noted    map[string]*noted // of those
 	titles   map[string]string
@@ -40,11 +41,13 @@ type policy struct {
 	inUse     string             // the child whose picker was published
 	trials    map[string]*trials // of children that have been on trial, or in use
 	journal   journal
+	outage    outage
+	spare     spare
 	meter     meter
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
-	return &policy{Shell: s, core: core.New(), random: rand.Float64, holds: connections, children: make(map[string]*shell.Child), noted: make(map[string]*noted), trials: make(map[string]*trials)}
+	return &policy{Shell: s, core: core.New(), random: rand.Float64, holds: connections, children: make(map[string]*shell.Child), noted: make(map[string]*noted), trials: make(map[string]*trials), spare: newSpare()}
 }
 
 // coreConfig returns the part of the configuration that the core needs to know.
@@ -52,6 +55,7 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 	return core.Config{
 		Children:              slices.Collect(maps.Keys(c.Children)),
 		Priorities:            c.Priorities,
+		Of:                    c.SourcePriorities,
 		FailoverTimeout:       time.Duration(c.FailoverTimeout),
 		ChildRetention:        time.Duration(c.ChildRetention),
 		RemovedChildRetention: time.Duration(c.RemovedChildRetention),
@@ -67,8 +71,8 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 
 // Begin updates the children that exist (A56, "Configuration Updates").
 func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
-	resolveNow, state := hierarchy.TakeResolveNow(state)
-	p.config, p.state, p.below = config, state, hierarchy.BelowPriority(state)
+	resolveNow, state := stateattr.TakeResolveNow(state)
+	p.config, p.state, p.below = config, state, stateattr.BelowPriority(state)
 	p.nameChildren()
 	p.reresolution.Store(&reresolution{children: config.Children, resolveNow: resolveNow})
 	p.groups = p.Split(state.Endpoints, func(child string) bool {
@@ -86,13 +90,15 @@ func (p *policy) End() { p.apply(p.core.EndUpdate()) }
 // State returns the state of the child that was chosen, and says so if it is another
 // than the one in use.
 func (p *policy) State() balancer.State {
+	why := ""
 	if p.inUse != p.chosen {
-		p.recordFailover(p.inUse, p.chosen, p.published.ConnectivityState)
+		why = p.recordFailover(p.inUse, p.chosen, p.published.ConnectivityState)
 		p.inUse = p.chosen
 		p.journal.changed = time.Now()
 	}
 	p.noteLeft()
 	p.recordNone()
+	p.tellInUse(why)
 	return p.published
 }
 
@@ -121,41 +127,15 @@ func (p *policy) ExitIdle() {
 	}
 }
 
-// Details is what a snapshot says of the policy beyond its children.
-type Details struct {
-	// InUse is the name of the child in use, "" for none.
-	InUse string
-	Since time.Time // when it became so
-	// Unused are what people call the priorities, in order, that were not needed yet.
-	Unused []string
-}
-
-// Child is what a snapshot says of a child beyond its state.
-type Child struct {
-	CountsAs core.State
-	Since    time.Time // when it began to count as that
-	// Priority is its number, -1 for one that is only kept.
-	Priority  int
-	Endpoints int // that it was given
-	// Why says why it is TRANSIENT_FAILURE or was since it was READY, or what is wrong with
-	// it where it is READY.
-	Why string
-	// Failover is when it will be taken for failed unless it connects, Failback when it
-	// will take over from the priority in use, and Deactivation when it will be closed;
-	// zero where that timer does not run.
-	Failover, Failback, Deactivation time.Time
-	Standby                          bool // connected although it is not needed yet
-}
-
 // Describe says which child is in use, and what people call each and what it counts as.
 func (p *policy) Describe(s *shell.Snapshot) {
-	details := Details{InUse: p.inUse, Since: p.journal.changed}
+	d := details.Priority{InUse: p.inUse, Since: p.journal.changed}
 	for _, name := range p.config.Priorities {
 		if p.children[name] == nil {
-			details.Unused = append(details.Unused, p.title(name))
+			d.Unused = append(d.Unused, p.title(name))
 		}
 	}
-	s.Details = details
+	s.Details = d
 	for i := range s.Children {
 		c := &s.Children[i]
 		c.Title = p.title(c.Name)
@@ -163,8 +143,8 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	}
 }
 
-func (p *policy) describe(name string) Child {
-	child := Child{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(p.groups[name])}
+func (p *policy) describe(name string) details.PriorityChild {
+	child := details.PriorityChild{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(p.groups[name])}
 	child.CountsAs, _ = p.core.State(name)
 	child.Since, _ = p.since(name)
 	child.Standby = p.core.Standby(name)
@@ -186,7 +166,7 @@ func (p *policy) describe(name string) Child {
 // never modified.
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
-	resolveNow func(child string) // nil for the ClientConn's
+	resolveNow func(child string, ignored bool) // nil for the ClientConn's
 }
 
 // resolveNow passes a request of a child on. It is called on the child's own stack,
@@ -196,10 +176,10 @@ func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]
 	switch {
-	case !ok || config.IgnoreReresolutionRequests:
+	case !ok:
 	case r.resolveNow != nil:
-		r.resolveNow(name)
-	default:
+		r.resolveNow(name, config.IgnoreReresolutionRequests)
+	case !config.IgnoreReresolutionRequests:
 		p.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 	}
 }

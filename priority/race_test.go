@@ -99,7 +99,7 @@ func TestConcurrency(t *testing.T) {
 			}
 		})
 		b := &noisy{}
-		p := NewBuilder(Name).Build(cc, balancer.BuildOptions{})
+		p := newBuilder(Name).Build(cc, balancer.BuildOptions{})
 		var callers sync.WaitGroup
 		call := func(f func(i int)) {
 			callers.Go(func() {

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // How much of a call's error is worth reading.
@@ -41,7 +41,7 @@ func (p *policy) reasonOf(child string) reason {
 	if c == nil {
 		return r
 	}
-	why := hierarchy.ChannelOf(p.state).Failures[child]
+	why := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case why != "":
 		// The child itself can only say that it has no endpoints. Its time is not the source's.

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
@@ -37,9 +37,11 @@ type recorder struct {
 	log      []string
 }
 
-func newRecorder() *recorder {
+func newRecorder() *recorder { return newRecorderTo("/target") }
+
+func newRecorderTo(path string) *recorder {
 	r := &recorder{children: map[string]*scriptedChild{}}
-	target := resolver.Target{URL: url.URL{Scheme: "lbtest", Path: "/target"}}
+	target := resolver.Target{URL: url.URL{Scheme: "lbtest", Path: path}}
 	r.policy = shell.Spec[lbconfig.Priority]{Name: "priority", New: func(s *shell.Shell) shell.Policy[lbconfig.Priority] {
 		p := newPolicy(s)
 		p.(*policy).random = func() float64 { return scenario.Random }
@@ -50,7 +52,7 @@ func newRecorder() *recorder {
 }
 
 // holds returns how many connections a child holds, as the scenario says.
-func (r *recorder) holds(c lbconfig.Policy, _ []resolver.Endpoint) int {
+func (r *recorder) holds(c lbconfig.Policy, _ []resolver.Endpoint, _ int) int {
 	if slices.Contains(r.single, c.Config.(*lbtest.StubConfig).ID) {
 		return 1
 	}
@@ -205,6 +207,7 @@ func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 		MinReady:              u.Config.MinReady,
 		MinReadyRecovery:      u.Config.MinReadyRecovery,
 		WarmStandby:           uint32(u.Config.WarmStandby),
+		SourcePriorities:      u.Config.Of,
 		FastFailover:          u.Config.FastFailover,
 		FailbackJitter:        lbconfig.Duration(u.Config.FailbackJitter),
 		MaxFailbackDelay:      lbconfig.Duration(u.Config.MaxFailbackDelay),

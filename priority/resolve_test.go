@@ -9,12 +9,13 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
 // A resolver that put a function into the state is asked by the name of the child,
-// and the ClientConn is not asked at all.
+// and the ClientConn is not asked at all. The function knows what is to be ignored.
 func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -25,9 +26,12 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 		u.Ignore = []string{"p1"}
 		r.Script(map[string][]scenario.Reaction{"p0": {{Report: failed}}})
 		state := r.state(u)
-		state.ResolverState = hierarchy.SetResolveNow(state.ResolverState, func(child string) {
+		state.ResolverState = stateattr.SetResolveNow(state.ResolverState, func(child string, ignored bool) {
 			mu.Lock()
 			defer mu.Unlock()
+			if ignored {
+				child += ", ignored"
+			}
 			asked = append(asked, child)
 		})
 		if err := r.policy.UpdateClientConnState(state); err != nil {
@@ -36,15 +40,15 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 		r.Take()
 		r.Resolve("p0")
 		r.Resolve("p1")
-		if got := r.Take(); len(got) > 0 || !slices.Equal(asked, []string{"p0"}) {
-			t.Errorf("policy did %q, and asked for %q, want only p0", got, asked)
+		if got := r.Take(); len(got) > 0 || !slices.Equal(asked, []string{"p0", "p1, ignored"}) {
+			t.Errorf("policy did %q, and asked for %q, want p0, and p1 that is to be ignored", got, asked)
 		}
 		// The next state has none.
 		r.Update(u)
 		r.Take()
 		r.Resolve("p0")
 		r.Resolve("p1")
-		if got := r.Take(); !slices.Equal(got, []string{"resolve"}) || len(asked) != 1 {
+		if got := r.Take(); !slices.Equal(got, []string{"resolve"}) || len(asked) != 2 {
 			t.Errorf("policy did %q, want one resolve", got)
 		}
 	})
@@ -56,11 +60,11 @@ func TestChildrenDoNotSeeTheFunction(t *testing.T) {
 		r := newRecorder()
 		defer r.Close()
 		state := r.state(update("p0"))
-		state.ResolverState = hierarchy.Seal(hierarchy.SetResolveNow(state.ResolverState, func(string) {}))
+		state.ResolverState = hierarchy.Seal(stateattr.SetResolveNow(state.ResolverState, func(string, bool) {}))
 		if err := r.policy.UpdateClientConnState(state); err != nil {
 			t.Fatal(err)
 		}
-		if hierarchy.ResolveNow(r.child("p0").last.ResolverState) != nil {
+		if stateattr.ResolveNow(r.child("p0").last.ResolverState) != nil {
 			t.Error("the child sees the function")
 		}
 	})

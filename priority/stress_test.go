@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,7 +17,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/priority"
 )
@@ -57,8 +58,9 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 	b := balancer.Get(priority.Name).Build(cc, balancer.BuildOptions{})
 	var others sync.WaitGroup
 	var stop atomic.Bool
+	var left atomic.Int64 // reports until the next update
 	for half := range uint64(2) {
-		others.Go(func() { reportAtRandom(cc, rand.New(rand.NewPCG(seed, half)), int(half), &stop) })
+		others.Go(func() { reportAtRandom(cc, rand.New(rand.NewPCG(seed, half)), int(half), &left, &stop) })
 	}
 	others.Go(func() {
 		for !stop.Load() {
@@ -70,6 +72,7 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 	go func() {
 		defer close(done)
 		for n := range 12 {
+			left.Store(2000)
 			b.UpdateClientConnState(threeChildren(t, policy, n))
 		}
 		b.Close()
@@ -91,12 +94,14 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 }
 
 // reportAtRandom reports states of every second subchannel, so that, as on a
-// channel, no two reports of one subchannel overlap, and none precedes Connect.
-func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, stop *atomic.Bool) {
+// channel, no two reports of one subchannel overlap, and none precedes Connect. Nobody
+// waits for a report, so left bounds how many there are: else they may come faster than
+// a busy machine takes them in, and an update waits behind all of them.
+func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.Int64, stop *atomic.Bool) {
 	states := []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Idle, connectivity.TransientFailure}
-	for !stop.Load() {
+	for ; !stop.Load(); runtime.Gosched() {
 		for i, sc := range cc.SubConns() {
-			if i%2 == half && sc.Connects() > 0 && !sc.IsShutdown() {
+			if i%2 == half && sc.Connects() > 0 && !sc.IsShutdown() && left.Add(-1) >= 0 {
 				sc.Report(states[r.IntN(len(states))], errors.New("connection refused"))
 			}
 		}

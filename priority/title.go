@@ -3,8 +3,8 @@ package priority
 import (
 	"fmt"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // longestName is about how many bytes of a name are shown.
@@ -14,7 +14,7 @@ const longestName = 80
 // of it, such as "p0 us-east/a, us-east/b", or the name in the configuration where
 // nobody says anything. One that is no priority any more keeps what it was called.
 func (p *policy) nameChildren() {
-	names := hierarchy.ChannelOf(p.state).Names
+	names := stateattr.ChannelOf(p.state).Names
 	titles := make(map[string]string, len(p.config.Priorities))
 	for child := range p.children {
 		titles[child] = p.title(child)
@@ -35,7 +35,7 @@ func (p *policy) nameChildren() {
 
 // titleFrom returns what people call a child of which a source says that, else "".
 func (p *policy) titleFrom(child string) string {
-	if _, known := hierarchy.ChannelOf(p.state).Names[child]; !known {
+	if _, known := stateattr.ChannelOf(p.state).Names[child]; !known {
 		return ""
 	}
 	return p.title(child)
@@ -46,7 +46,7 @@ func (p *policy) title(child string) string {
 	if title, ok := p.titles[child]; ok {
 		return title
 	}
-	if name := hierarchy.ChannelOf(p.state).Names[child]; name != "" {
+	if name := stateattr.ChannelOf(p.state).Names[child]; name != "" {
 		return printable.Line(name, longestName)
 	}
 	return printable.Line(child, longestName)

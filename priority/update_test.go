@@ -22,7 +22,7 @@ import (
 func stubs(cc *lbtest.ClientConn, onUpdate func(*lbtest.Stub, balancer.ClientConnState) error) (*lbtest.StubBuilder, balancer.Balancer, func(names ...string) error) {
 	b := &lbtest.StubBuilder{PolicyName: "stub_update", OnUpdate: onUpdate}
 	balancer.Register(b)
-	p := NewBuilder(Name).Build(cc, balancer.BuildOptions{})
+	p := newBuilder(Name).Build(cc, balancer.BuildOptions{})
 	return b, p, func(names ...string) error {
 		return p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parse(children("stub_update", names...))})
 	}

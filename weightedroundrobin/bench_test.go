@@ -102,7 +102,7 @@ func bringUpOnce(builder balancer.Builder, n int) time.Duration {
 // prints the ratio of the two, and the exponent with which the time of this policy
 // grows from 1,000 to 10,000 endpoints. round_robin at 10,000 takes about 20 s.
 func BenchmarkBringUp(b *testing.B) {
-	ours, stock := NewBuilder(Name), balancer.Get(roundrobin.Name)
+	ours, stock := newBuilder(Name), balancer.Get(roundrobin.Name)
 	best := map[int]time.Duration{}
 	for _, n := range []int{1000, 2000, 5000, 10_000} {
 		b.Run(fmt.Sprintf("endpoints=%d", n), func(b *testing.B) {
@@ -133,7 +133,7 @@ func BenchmarkUpdate(b *testing.B) {
 		for _, n := range []int{1000, 10_000} {
 			b.Run(fmt.Sprintf("%s/endpoints=%d", name, n), func(b *testing.B) {
 				c := newChannel()
-				policy := NewBuilder(Name).Build(c, balancer.BuildOptions{})
+				policy := newBuilder(Name).Build(c, balancer.BuildOptions{})
 				updates := []balancer.ClientConnState{manyEndpoints(n, 0), manyEndpoints(n, shift)}
 				bringUp(c, policy, updates[0])
 				b.ReportAllocs()

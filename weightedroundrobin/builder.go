@@ -52,14 +52,16 @@
 // anew with each picker.
 package weightedroundrobin
 
-import "google.golang.org/grpc/balancer"
+import (
+	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/internal/shell"
+)
 
 // Name is the name under which the policy is registered.
 const Name = "understudy_weighted_round_robin"
 
-func init() { balancer.Register(NewBuilder(Name)) }
+func init() { shell.Register(Name, newBuilder) }
 
-// NewBuilder returns the policy's builder under another name, such as the
-// specification's. Register it before any channel is made; under Name it is registered
-// already. It is safe for concurrent use.
-func NewBuilder(name string) balancer.Builder { return spec(defaultLeaf).Builder(name) }
+// newBuilder returns the policy's builder under the given name.
+func newBuilder(name string) balancer.Builder { return spec(defaultLeaf).Builder(name) }

@@ -69,7 +69,7 @@ func FuzzParseConfig(f *testing.F) {
 
 // parseConfig parses a configuration as ParseConfig does.
 func parseConfig(raw []byte) (*lbconfig.WeightedRoundRobin, error) {
-	c, err := NewBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
+	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {
 		return nil, err
 	}

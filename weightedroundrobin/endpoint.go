@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
 // keyOf returns the key of endpoint, or false if it has no address. It takes the

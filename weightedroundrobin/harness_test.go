@@ -36,7 +36,7 @@ func run(t *testing.T, f func(h *harness)) {
 
 func newHarness(t *testing.T) *harness {
 	cc := &lbtest.ClientConn{}
-	return &harness{t: t, cc: cc, policy: NewBuilder("wrr").Build(cc, balancer.BuildOptions{})}
+	return &harness{t: t, cc: cc, policy: newBuilder("wrr").Build(cc, balancer.BuildOptions{})}
 }
 
 // parts returns the policy without its shell.

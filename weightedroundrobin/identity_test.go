@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 

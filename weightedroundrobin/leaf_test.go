@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -193,8 +193,8 @@ func TestAnEndpointThatStaysIsNotUpdated(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_stays")
 	runWith(t, builder, func(h *harness) {
 		for i, want := range []string{"a 1, b 1", "a 1, b 1"} {
-			state := hierarchy.SetChannel(resolver.State{Endpoints: endpoints("a b")}, &hierarchy.Channel{Target: "file:///x"})
-			state = hierarchy.SetPlace(state, hierarchy.Place{Priority: fmt.Sprintf("p%d", i)})
+			state := stateattr.SetChannel(resolver.State{Endpoints: endpoints("a b")}, &stateattr.Channel{Target: "file:///x"})
+			state = stateattr.SetPlace(state, stateattr.Place{Priority: fmt.Sprintf("p%d", i)})
 			if err := h.updateWith("", state); err != nil {
 				t.Fatal(err)
 			}

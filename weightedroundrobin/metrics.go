@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 	estats "google.golang.org/grpc/experimental/stats"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/tally"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
@@ -47,6 +47,9 @@ func (c counts) Plus(by counts) counts {
 	return c
 }
 
+// places bounds the places in the tree that are counted.
+var places tally.Bound
+
 // everybodys has the endpoints of all policies of the process.
 var everybodys tally.Board[labels, counts]
 
@@ -76,14 +79,16 @@ type meter struct {
 }
 
 // at notes where in the tree the policy is, in an event.
-func (m *meter) at(place hierarchy.Place) {
-	now := labels{m.policy.Options.Target.String(), place.Priority, place.Locality}
+func (m *meter) at(place stateattr.Place) {
+	target := m.policy.Options.Target.String()
+	counted := places.Of(target, tally.Labels{place.Priority, place.Locality, place.Service})
+	now, service := labels{target, counted[0], counted[1]}, counted[2]
 	m.mu.Lock()
 	before, known := m.labels, m.registered
 	add := func() {}
-	if before != now || m.service != place.Service {
+	if before != now || m.service != service {
 		add = m.take()
-		m.labels, m.service = now, place.Service
+		m.labels, m.service = now, service
 	}
 	if !known {
 		m.registered, m.asked = true, join(m.policy.ClientConn.MetricsRecorder())

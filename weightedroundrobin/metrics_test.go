@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
@@ -24,13 +24,13 @@ type metered struct {
 func newMetered(t *testing.T, recorder *lbtest.Recorder) *metered {
 	cc := &lbtest.ClientConn{Recorder: recorder}
 	opts := balancer.BuildOptions{Target: resolver.Target{URL: url.URL{Scheme: "lbtest", Path: "/" + t.Name()}}}
-	return &metered{&harness{t: t, cc: cc, policy: NewBuilder("wrr").Build(cc, opts)}, recorder}
+	return &metered{&harness{t: t, cc: cc, policy: newBuilder("wrr").Build(cc, opts)}, recorder}
 }
 
 func (m *metered) move(priority, list string) {
 	m.t.Helper()
 	state := resolver.State{Endpoints: endpoints(list)}
-	if err := m.updateWith("", hierarchy.SetPlace(state, hierarchy.Place{Priority: priority, Locality: "us-east", Service: "shop"})); err != nil {
+	if err := m.updateWith("", stateattr.SetPlace(state, stateattr.Place{Priority: priority, Locality: "us-east", Service: "shop"})); err != nil {
 		m.t.Fatal(err)
 	}
 }

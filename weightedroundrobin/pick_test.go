@@ -19,7 +19,7 @@ func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 	cc := &lbtest.ClientConn{Recorder: recorder}
 	published := make(chan struct{}, 100)
 	cc.OnUpdate(func(balancer.State) { published <- struct{}{} })
-	p := NewBuilder("wrr").Build(cc, balancer.BuildOptions{})
+	p := newBuilder("wrr").Build(cc, balancer.BuildOptions{})
 	t.Cleanup(p.Close)
 	if err := p.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: endpoints(list)}}); err != nil {
 		t.Fatal(err)

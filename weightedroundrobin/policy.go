@@ -11,10 +11,12 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/shell/details"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/weighted"
 	"github.com/understudy-lb/understudy/pickfirst"
 )
@@ -68,11 +70,11 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 // has changed in more than its weight.
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
-	place, state := hierarchy.TakePlace(hierarchy.WithoutChannel(state))
+	place, state := stateattr.TakePlace(stateattr.WithoutChannel(state))
 	p.meter.at(place)
 	// The children have to watch the server's health, too, where health checking is
 	// configured, because this policy would otherwise pick endpoints that do not serve.
-	state = pickfirst.EnableHealthListener(state)
+	state = stateattr.EnableHealthListener(state)
 	p.core.Begin(p.config, len(state.Endpoints))
 	p.assign(state.Endpoints)
 	removed, sum := p.core.Endpoints()
@@ -219,25 +221,11 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 	}
 }
 
-// Details is what a snapshot says of the policy.
-type Details struct {
-	// Scheduled returns how many calls each child was given by the schedule since
-	// somebody watches. It may be called at any time, and does not wait for the policy.
-	Scheduled func() []uint64
-}
-
-// Endpoint is what a snapshot says of a child beyond its state.
-type Endpoint struct {
-	Addresses []resolver.Address // that it stands for; must not be modified
-	Weight    uint32             // without slow start
-	Record    *shell.Record      // of the calls while somebody watched; it goes on counting
-}
-
 // Describe says which weights the endpoints have, and where their calls are counted.
 func (p *policy) Describe(s *shell.Snapshot) {
-	s.Details = Details{p.scheduled.Now(p.core.Order())}
+	s.Details = details.WeightedRoundRobin{Scheduled: p.scheduled.Now(p.core.Order())}
 	for i, c := range p.core.Order() {
-		s.Children[i].Details = Endpoint{hierarchy.Addresses(c.Shell.endpoint), c.Weight(), c.Shell.theRecord()}
+		s.Children[i].Details = details.Endpoint{Addresses: hierarchy.Addresses(c.Shell.endpoint), Weight: c.Weight(), Record: c.Shell.theRecord()}
 	}
 }
 

@@ -48,7 +48,7 @@ func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 // updates and during and after Close.
 func TestReportsAndPicksFromEverywhere(t *testing.T) {
 	cc := &lbtest.ClientConn{}
-	b := NewBuilder("wrr").Build(cc, balancer.BuildOptions{})
+	b := newBuilder("wrr").Build(cc, balancer.BuildOptions{})
 	b.UpdateClientConnState(manyEndpoints(3, 0))
 	stop := make(chan struct{})
 	var workers sync.WaitGroup

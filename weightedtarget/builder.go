@@ -55,11 +55,9 @@ import (
 // Name is the name under which the policy is registered.
 const Name = "understudy_weighted_target"
 
-func init() { balancer.Register(NewBuilder(Name)) }
+func init() { shell.Register(Name, newBuilder) }
 
-// NewBuilder returns the policy's builder under another name, such as the
-// specification's. Register it before any channel is made; under Name it is registered
-// already. It is safe for concurrent use.
-func NewBuilder(name string) balancer.Builder {
+// newBuilder returns the policy's builder under the given name.
+func newBuilder(name string) balancer.Builder {
 	return shell.Spec[lbconfig.WeightedTarget]{Name: "weighted_target", New: newPolicy}.Builder(name)
 }

@@ -37,7 +37,7 @@ func TestParseConfigNamesTheField(t *testing.T) {
 
 // parseConfig parses a configuration as ParseConfig does.
 func parseConfig(raw []byte) (*lbconfig.WeightedTarget, error) {
-	c, err := NewBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
+	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
@@ -30,7 +30,7 @@ func newHarness(t *testing.T) *harness {
 	builder := &lbtest.StubBuilder{PolicyName: fmt.Sprintf("weighted_target_stub_%p", t)}
 	balancer.Register(builder)
 	cc := &lbtest.ClientConn{}
-	return &harness{t: t, cc: cc, policy: NewBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
+	return &harness{t: t, cc: cc, policy: newBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
 }
 
 // configure returns a configuration with the given weights by name, and more fields.

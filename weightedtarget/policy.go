@@ -10,10 +10,11 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	core "github.com/understudy-lb/understudy/internal/core/weightedtarget"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/shell/details"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
@@ -35,6 +36,7 @@ type child struct {
 	weight  uint32
 	place   weighted.Place // as of the last picker that had it
 	counts  balancer.State // what it counts as: not always what it reported
+	lacks   float64        // the part that was not READY when it was last READY
 	refused balancer.State // what it counts as instead while it is Refused
 }
 
@@ -52,7 +54,7 @@ func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 	p.config = config
 	actions := p.core.Update(slices.Collect(maps.Keys(config.Targets)), time.Duration(config.RemovedChildRetention))
 	groups := p.Split(state.Endpoints, p.core.Has)
-	place := hierarchy.PlaceOf(state)
+	place := stateattr.PlaceOf(state)
 	for _, a := range actions {
 		c := p.children[a.Child]
 		switch a.Kind {
@@ -62,7 +64,7 @@ func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 			target := config.Targets[a.Child]
 			c.weight = target.Weight
 			place.Locality = a.Child
-			c.Update(target.ChildPolicy, hierarchy.SetPlace(shell.WithEndpoints(state, groups[a.Child]), place))
+			c.Update(target.ChildPolicy, stateattr.SetPlace(shell.WithEndpoints(state, groups[a.Child]), place))
 		case core.Retain:
 			c.StartTimer(retention, a.After, func() { p.destroy(p.core.RetentionEnded(a.Child)) })
 		case core.Return:
@@ -89,6 +91,9 @@ func (p *policy) newChild(name string) *child {
 			p.core.Refuse(name)
 		} else if p.core.Report(name, states[state.ConnectivityState]) {
 			c.counts = state
+			if state.ConnectivityState == connectivity.Ready {
+				c.lacks = 1 - shell.TierOf(state.Picker).ReadyPart
+			}
 		}
 		if !p.Updating() { // End looks at what all children are then
 			p.wake()
@@ -141,11 +146,15 @@ func (p *policy) State() balancer.State {
 
 // parts returns which part of the weight is READY, and which is READY and unproven, of that
 // of all targets which are READY or have failed: those of the READY ones, as far as they are.
-// One that is connecting counts neither way, as an endpoint of weighted_round_robin does.
+// One that is connecting counts neither way, as an endpoint of weighted_round_robin does, but
+// for what of it was not READY when it was: nothing says that this is well now.
 func (p *policy) parts(names []string) (ready, unproven float64) {
 	all := 0.0
 	for _, name := range p.core.In(core.TransientFailure) {
 		all += float64(p.children[name].weight)
+	}
+	for _, name := range slices.Concat(p.core.In(core.Connecting), p.core.In(core.Idle)) {
+		all += float64(p.children[name].weight) * p.children[name].lacks
 	}
 	for _, name := range names {
 		c := p.children[name]
@@ -201,29 +210,16 @@ func (p *policy) Watched(on bool) {
 	p.Publish()
 }
 
-// Details is what a snapshot says of the policy.
-type Details struct {
-	// Scheduled returns how many calls each child was given by the schedule since
-	// somebody watches. It may be called at any time, and does not wait for the policy.
-	Scheduled func() []uint64
-}
-
-// Target is what a snapshot says of a child beyond its state.
-type Target struct {
-	Weight   uint32     // 0 for one that is only retained
-	CountsAs core.State // which is not always what the child reported
-}
-
 // Describe says what the children count as, and with what weights.
 func (p *policy) Describe(s *shell.Snapshot) {
 	var names []string
 	for i := range s.Children {
 		names = append(names, s.Children[i].Name)
 	}
-	s.Details = Details{p.scheduled.Now(names)}
+	s.Details = details.WeightedTarget{Scheduled: p.scheduled.Now(names)}
 	for i := range s.Children {
 		name := s.Children[i].Name
-		target := Target{CountsAs: p.core.CountsAs(name)}
+		target := details.Target{CountsAs: p.core.CountsAs(name)}
 		if p.core.Has(name) {
 			target.Weight = p.children[name].weight
 		}

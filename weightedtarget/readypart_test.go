@@ -50,6 +50,29 @@ func TestReadyPart(t *testing.T) {
 	})
 }
 
+// A target that connects again counts neither way, as far as it was READY: what of it was not
+// still counts, so that too little of the policy is READY meanwhile, too.
+func TestReadyPartOfOneThatConnectsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		defer h.policy.Close()
+		if err := h.update("a=3 b=1", ""); err != nil {
+			t.Fatal(err)
+		}
+		h.report("a", connectivity.Ready)
+		h.builder.Get("b").CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: half{shell.Queue}})
+		for _, step := range []struct {
+			state connectivity.State
+			want  float64
+		}{{connectivity.Idle, 3 / 3.5}, {connectivity.Connecting, 3 / 3.5}, {connectivity.Ready, 1}, {connectivity.Idle, 1}} {
+			h.report("b", step.state)
+			if got := shell.TierOf(h.cc.State().Picker).ReadyPart; got != step.want {
+				t.Errorf("b is %v: %v is READY, want %v", step.state, got, step.want)
+			}
+		}
+	})
+}
+
 // doubtful is a picker of a child a quarter of which is READY and unproven.
 type doubtful struct{ half }
 

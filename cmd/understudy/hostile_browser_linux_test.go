@@ -16,6 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/debug"
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/chromium"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // evil is what a name or an error may be made of.
@@ -24,22 +26,22 @@ const evil = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</sc
 // hostile is a source all of whose names and errors are.
 type hostile struct{}
 
-func (hostile) Start(r discovery.Receiver) (discovery.Watch, error) {
-	long := evil + strings.Repeat("x", 10_000)
-	err := r.Update(discovery.Answer{Cluster: discovery.Cluster(
-		discovery.Endpoint{Locality: long, Address: "127.0.0.1:1", Weight: 1},
-		discovery.Endpoint{Priority: 1, Locality: evil + "/" + evil, Address: "127.0.0.1:2", Weight: 1},
-	)})
-	r.Fail(errors.New(long))
-	return hostile{}, err
-}
+func (hostile) Check(bool) error { return nil }
 
-func (hostile) Close() {}
+func (hostile) Start(r *discovery.Receiver) (discovery.Started, error) {
+	long := evil + strings.Repeat("x", 10_000)
+	err := r.Update(flat.Answer(
+		flat.Endpoint{Locality: long, Address: "127.0.0.1:1", Weight: 1},
+		flat.Endpoint{Priority: 1, Locality: evil + "/" + evil, Address: "127.0.0.1:2", Weight: 1},
+	))
+	r.Fail(errors.New(long))
+	return discovery.Started{}, err
+}
 
 // Names and errors from outside are text on the page, in one line of sense, and fit a
 // phone. Were one taken for HTML, it could still run no script.
 func TestHostileNamesInTheBrowser(t *testing.T) {
-	builder := discovery.NewBuilder("evil", func(*discovery.Target) ([]discovery.Part, error) {
+	builder := given.NewBuilder("evil", func(*discovery.Target) ([]discovery.Part, error) {
 		return []discovery.Part{{Name: evil, Source: hostile{}}}, nil
 	})
 	cc, err := grpc.NewClient("evil:///"+strings.Repeat("%3Cb%3E%E2%80%AE", 500), grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))

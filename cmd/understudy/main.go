@@ -20,9 +20,11 @@ import (
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/demo"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/explain"
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/watch"
-	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/discovery/kubernetes"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
@@ -69,7 +71,7 @@ func complain(w io.Writer, err error) {
 		}
 		return
 	}
-	problems, ok := errors.AsType[*file.Error](err)
+	problems, ok := errors.AsType[*clusterfile.Error](err)
 	if !ok {
 		fmt.Fprintln(w, "understudy:", printable.Text(err.Error()))
 		return
@@ -161,9 +163,20 @@ a backend, a locality or a priority, to make it answer errors, and to change wei
 	return command
 }
 
+const explainExamples = `  understudy explain endpoints.yaml
+  understudy explain endpoints.yaml --down 10.0.0.1:443 --down us-east/a
+  understudy explain endpoints.yaml --down priority:0 -o json
+  understudy explain endpoints.yaml --option minReady=0.6 --option outlierDetection=true
+  understudy explain clusters.yaml --cluster shop --down cluster:shop-eu
+  understudy explain 'srv:///payments.example.com?minReady=0.6'
+  understudy explain --context staging kubernetes:///checkout.shop:grpc
+  understudy explain --rbac=storefront kubernetes:///checkout.shop:grpc | kubectl apply -f -
+  understudy explain endpoints.yaml --zone us-east-1a --option prefer=zone
+  kubectl get configmap shop -o jsonpath='{.data.endpoints\.yaml}' | understudy explain -`
+
 func explainCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use:   "explain FILE",
+		Use:   "explain FILE|TARGET",
 		Short: "Show the tree that an endpoints file makes, and each endpoint's share of the calls",
 		Long: `Shows the tree that an endpoints file makes, each endpoint's share of the calls, and
 what becomes of it when something is down. The shares are not computed but counted:
@@ -177,39 +190,78 @@ endpoints that a management server has, stand there as one endpoint each.
 FILE may be - for standard input. A file that no channel would take is an error, with
 a line for each problem: file:line:column: text.
 
+A TARGET, such as srv:///payments.example.com, is looked up as a channel to it would, and what
+it leads to now is explained. Parts that have not answered after 15 s are left out.
+
 Exit codes:
   0  at least one endpoint gets calls, in each cluster that is explained
-  1  the result could not be written, or the command was interrupted
+  1  the target did not answer, the result could not be written, or the command was interrupted
   2  the file or the arguments are wrong
   3  no endpoint can take calls, in one of them
 
 The fields of the output with -o json are described in docs/explain.md.`,
-		Example: `  understudy explain endpoints.yaml
-  understudy explain endpoints.yaml --down 10.0.0.1:443 --down us-east/a
-  understudy explain endpoints.yaml --down priority:0 -o json
-  understudy explain endpoints.yaml --option minReady=0.6 --option outlierDetection=true
-  understudy explain clusters.yaml --cluster shop --down cluster:shop-eu
-  kubectl get configmap shop -o jsonpath='{.data.endpoints\.yaml}' | understudy explain -`,
-		Args: cobra.ExactArgs(1),
+		Example: explainExamples,
+		Args:    cobra.ExactArgs(1),
 	}
 	cluster := command.Flags().String("cluster", "", "`NAME` of the one to explain of a file with a list of clusters (default: each)")
 	down := command.Flags().StringArray("down", nil, "`NAME` of what is down: address:port, region/zone/sub_zone, priority:N, or cluster:NAME in an aggregate; may be repeated")
 	options := command.Flags().StringArray("option", nil, "`NAME=VALUE` of an option of the channel, as in the query of a target (docs/options.md); may be repeated")
+	place := placeFlags(command)
 	wantJSON := outputFlag(command)
+	var server kubeconfig.Options
+	server.Flags(command.Flags())
+	role := roleFlag(command)
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		asJSON, err := wantJSON()
 		if err != nil {
 			return err
 		}
-		err = explain.Run(cmd.Context(), explain.Options{
-			File: args[0], Cluster: *cluster, Down: *down, Options: *options, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
+		if command.Flags().Changed("rbac") {
+			return role(args[0])
+		}
+		return runExplain(cmd, explain.Options{
+			File: args[0], Cluster: *cluster, Down: *down, Options: append(*options, place()...), Kubeconfig: server, JSON: asJSON, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
 		})
-		if _, ok := errors.AsType[*explain.OutputError](err); ok || err != nil && cmd.Context().Err() != nil {
-			return failure{err} // no fault of the file
+	}
+	return command
+}
+
+// runExplain explains, and tells what is no fault of the file or the target from what is.
+// roleFlag adds the flag that prints a Role, and returns what does so for a target.
+func roleFlag(command *cobra.Command) func(target string) error {
+	account := command.Flags().String("rbac", "", "print, in place of the tree, the manifests of a Role and a RoleBinding that a target of kubernetes: needs, for a service `ACCOUNT`: NAME, or NAMESPACE:NAME (default: default)")
+	command.Flags().Lookup("rbac").NoOptDefVal = "default"
+	return func(target string) error {
+		text, err := kubernetes.Role(target, *account)
+		if err == nil {
+			_, err = fmt.Fprint(command.OutOrStdout(), text)
 		}
 		return err
 	}
-	return command
+}
+
+func runExplain(cmd *cobra.Command, opts explain.Options) error {
+	err := explain.Run(cmd.Context(), opts)
+	if _, ok := errors.AsType[*explain.OutputError](err); ok || errors.Is(err, explain.ErrNoAnswer) || err != nil && cmd.Context().Err() != nil {
+		return failure{err}
+	}
+	return err
+}
+
+// placeFlags adds the flags that say where a client runs, and returns what gives them as options.
+func placeFlags(command *cobra.Command) func() []string {
+	names := []string{"zone", "region", "node"}
+	for _, name := range names {
+		command.Flags().String(name, "", "`NAME` of the "+name+" of a client that is explained, as --option "+name+"=NAME")
+	}
+	return func() (given []string) {
+		for _, name := range names {
+			if value, _ := command.Flags().GetString(name); value != "" {
+				given = append(given, name+"="+value)
+			}
+		}
+		return given
+	}
 }
 
 func backendCommand() *cobra.Command {

@@ -1,21 +1,17 @@
 package eds
 
 import (
-	"maps"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/discovery/internal/cds"
 	"github.com/understudy-lb/understudy/internal/adsclient"
-	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/internal/cds"
+	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/serial"
 )
 
 var logger = grpclog.Component("understudy")
@@ -27,7 +23,7 @@ type clusterSource struct {
 }
 
 // Start implements discovery.Source.
-func (s clusterSource) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	h := &hub{source: s.source, receiver: r, parts: make(map[*partWatch]bool), noted: make(map[string]string), open: new(atomic.Pointer[hub])}
 	h.open.Store(h)
 	h.maker = cds.Maker{Target: s.target, EDS: func(service string) (discovery.Source, error) {
@@ -35,51 +31,36 @@ func (s clusterSource) Start(r discovery.Receiver) (discovery.Watch, error) {
 	}}
 	w, err := s.follow(r, h.needs, h.pass)
 	if err != nil {
-		return nil, err
+		return discovery.Started{}, err
 	}
-	h.mu.Lock()
-	h.watch = w
-	h.mu.Unlock()
-	return &hubWatch{w, h}, nil
+	h.watch.Store(w)
+	return discovery.Started{Close: h.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
 // hub tells of the parts of a cluster, and tells those that need EDS their endpoints.
 type hub struct {
 	source   source
-	receiver discovery.Receiver
+	receiver *discovery.Receiver
 	maker    cds.Maker
-	open     *atomic.Pointer[hub] // to the hub itself, until it is closed
-	noted    map[string]string    // what has no effect, by cluster, as was logged last
-	read     reads
+	open     *atomic.Pointer[hub]               // to the hub itself, until it is closed
+	watch    atomic.Pointer[watch]              // nil until it is started
+	current  atomic.Pointer[adsclient.Snapshot] // that was told last, nil for none
 
-	passing sync.Mutex // one snapshot at a time is passed on
-	held    *adsclient.Snapshot
-	passed  bool        // one was
-	timer   *time.Timer // until held is passed on as it is
-
-	mu      sync.Mutex
-	watch   *watch // nil until it is started
-	current adsclient.Snapshot
-	parts   map[*partWatch]bool
-	closed  bool
+	events serial.Serializer // guards what follows
+	noted  map[string]string // what has no effect, by cluster, as was logged last
+	held   *adsclient.Snapshot
+	passed bool         // a snapshot was
+	hold   serial.Timer // until held is passed on as it is
+	parts  map[*partWatch]bool
 }
 
 // needs says which resources are needed, as far as clusters are known. It is called on the
 // stack of the stream.
 func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
-	var needs adsclient.Needs
-	found := make(map[string]cds.Known)
-	list, asked := clusters.Resolve(h.source.cluster, func(name string) clusters.Cluster {
-		k := h.find(known[name])
-		found[name] = k
-		if k.Cluster == nil {
-			return clusters.Cluster{Err: k.Err, Waiting: k.Err == nil}
-		}
-		return clusters.Cluster{Children: k.Cluster.Children}
-	})
-	needs.Clusters = asked
-	for _, e := range list {
-		switch c := found[e.Name].Cluster; {
+	g := cds.Resolve(h.source.cluster, func(name string) cds.Known { return find(known[name]) })
+	needs := adsclient.Needs{Clusters: g.Asked, For: g}
+	for _, e := range g.List {
+		switch c := g.Known[e.Name].Cluster; {
 		case e.Err != nil || c == nil:
 		case c.Kind == cds.EDS:
 			needs.Endpoints = append(needs.Endpoints, c.Service)
@@ -91,40 +72,31 @@ func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
 }
 
 // find returns what is known of a cluster.
-func (h *hub) find(s adsclient.State) cds.Known {
-	if s.Message == nil {
+func find(s adsclient.State) cds.Known {
+	if s.Good == nil {
 		return cds.Known{Err: s.Err}
 	}
-	c, err := h.read.of(s.Message.(*clusterv3.Cluster))
-	return cds.Known{Cluster: c, Err: err}
+	return cds.Known{Cluster: s.Good.Read.(*cds.Cluster)}
 }
 
 // holdFor is how long the first list waits for what is not known yet, as A74 asks for
 // without end: calls would fail at a cluster that is down while the next one is on its
-// way. It is short, because the feed waits for the first part as well.
+// way. It is short, because the join waits for the first part as well
+// (docs/waits.md).
 const holdFor = time.Second
 
 // pass passes on what is known. At first it waits until all of it is.
 func (h *hub) pass(s adsclient.Snapshot) {
-	h.passing.Lock()
-	defer h.passing.Unlock()
-	if h.passed || !waits(s) {
-		h.tell(s)
-		return
-	}
-	h.held = &s
-	if h.timer == nil {
-		h.timer = time.AfterFunc(holdFor, h.lose)
-	}
-}
-
-// lose loses patience.
-func (h *hub) lose() {
-	h.passing.Lock()
-	defer h.passing.Unlock()
-	if !h.passed && !h.isClosed() {
-		h.tell(*h.held)
-	}
+	h.events.Run(func() {
+		if h.passed || !waits(s) {
+			h.tell(s)
+			return
+		}
+		h.held = &s
+		if !h.hold.Runs() {
+			h.hold.Start(&h.events, holdFor, func() { h.tell(*h.held) })
+		}
+	})
 }
 
 // waits returns whether something is needed of which nothing is known.
@@ -139,59 +111,45 @@ func waits(s adsclient.Snapshot) bool {
 	return false
 }
 
-// tell tells of the parts, and those their endpoints.
+// tell tells of the parts, and those their endpoints, unless the hub is closed.
 func (h *hub) tell(s adsclient.Snapshot) {
+	if h.open.Load() == nil {
+		return
+	}
+	h.hold.Stop()
 	h.passed, h.held = true, nil
-	h.mu.Lock()
-	h.current = s
-	h.mu.Unlock()
+	h.current.Store(&s)
 	h.maker.Scope = s.Server
-	list, asked := h.maker.Parts(h.source.cluster, func(name string) cds.Known { return h.find(s.Clusters[name]) }, nil)
-	h.note(s, asked)
+	g := s.For.(*cds.Graph)
+	list := h.maker.Parts(g, nil)
+	h.note(g)
 	h.receiver.Parts(list)
-	h.mu.Lock()
-	parts := slices.Collect(maps.Keys(h.parts))
-	h.mu.Unlock()
-	for _, p := range parts {
+	for p := range h.parts {
 		if p.server == s.Server {
 			p.pass(s.Endpoints[p.service])
 		}
 	}
 }
 
-func (h *hub) isClosed() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.closed
-}
-
 // note logs what has no effect in these clusters, once.
-func (h *hub) note(s adsclient.Snapshot, names []string) {
-	for _, name := range names {
-		k := h.find(s.Clusters[name])
+func (h *hub) note(g *cds.Graph) {
+	for _, name := range g.Asked {
+		k := g.Known[name]
 		if k.Cluster == nil || len(k.Cluster.Notes) == 0 {
 			continue
 		}
-		if text := (&topology.Invalid{Problems: k.Cluster.Notes}).Error(); h.noted[name] != text {
+		if text := (&envoy.Invalid{Problems: k.Cluster.Notes}).Error(); h.noted[name] != text {
 			h.noted[name] = text
 			logger.Warningf("eds: cluster %q: %s", name, printable.Text(text))
 		}
 	}
 }
 
-// hubWatch is a hub at work.
-type hubWatch struct {
-	*watch
-	hub *hub
-}
-
-// Close implements discovery.Watch.
-func (w *hubWatch) Close() {
-	w.hub.mu.Lock()
-	w.hub.closed = true
-	w.hub.mu.Unlock()
-	w.hub.open.Store(nil)
-	w.watch.Close()
+// close ends the watch of all parts.
+func (h *hub) close() {
+	h.open.Store(nil)
+	h.events.Run(h.hold.Stop)
+	h.watch.Load().stop()
 }
 
 // part is the source of a cluster whose endpoints come by EDS. They are those of the
@@ -206,91 +164,64 @@ type part struct {
 
 // Start implements discovery.Source. Where the hub is closed, as that of a channel which
 // was idle since, the part is on its own.
-func (p *part) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if h := p.hub.Load(); h != nil {
 		w := &partWatch{part: p, hub: h, receiver: r}
-		if now, ok := h.enter(w); ok {
-			w.pass(now)
-			return w, nil
-		}
+		r.Trying("waiting for its endpoints")
+		w.look()
+		h.events.Run(func() {
+			h.parts[w] = true
+			w.look() // once more: it was not among the parts that were told
+		})
+		return discovery.Started{Close: w.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 	}
 	s := p.source
 	s.cluster = p.service
 	return s.Start(r)
 }
 
-// enter takes in a part at work, unless the hub is closed. It returns what is known of its
-// endpoints.
-func (h *hub) enter(w *partWatch) (now adsclient.State, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return now, false
-	}
-	h.parts[w] = true
-	return h.current.Endpoints[w.service], true
-}
+// Check implements discovery.Source. The whole was checked.
+func (*part) Check(bool) error { return nil }
 
 // partWatch is a part at work.
 type partWatch struct {
 	*part
 	hub      *hub
-	receiver discovery.Receiver
+	receiver *discovery.Receiver
+	last     adsclient.State // used by Start, and then in events of the hub
+}
 
-	mu   sync.Mutex
-	last adsclient.State
+// look passes on what the hub has told.
+func (w *partWatch) look() {
+	if s := w.hub.current.Load(); s != nil && w.server == s.Server {
+		w.pass(s.Endpoints[w.service])
+	}
 }
 
 // pass passes on what is known of the endpoints, if that is news.
 func (w *partWatch) pass(s adsclient.State) {
-	w.mu.Lock()
-	news := s != w.last
-	w.last = s
-	w.mu.Unlock()
-	if news {
+	if s != w.last {
+		w.last = s
 		passOn(w.receiver, s)
 	}
 }
 
-// Confirmed returns when the server was last heard, as that of the whole does: a part has no
-// stream of its own.
-func (w *partWatch) Confirmed() time.Time {
-	w.hub.mu.Lock()
-	watch := w.hub.watch
-	w.hub.mu.Unlock()
-	if watch == nil {
-		return time.Now()
+// confirmed returns when the server was last heard. A part has no stream of its own.
+func (w *partWatch) confirmed() time.Time {
+	if watch := w.hub.watch.Load(); watch != nil {
+		return watch.confirmed()
 	}
-	return watch.Confirmed()
+	return time.Now()
 }
 
-// Close implements discovery.Watch.
-func (w *partWatch) Close() {
-	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
-	delete(w.hub.parts, w)
+// endpointsFailed passes it on to the whole.
+func (w *partWatch) endpointsFailed() {
+	if watch := w.hub.watch.Load(); watch != nil {
+		watch.endpointsFailed()
+	}
 }
 
-// reads keeps what was read of the last clusters, since each is looked at for every change
-// of another. It is safe for concurrent use.
-type reads struct {
-	mu   sync.Mutex
-	kept map[*clusterv3.Cluster]*cds.Cluster
-}
-
-func (r *reads) of(c *clusterv3.Cluster) (*cds.Cluster, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if read, ok := r.kept[c]; ok {
-		return read, nil
-	}
-	read, err := cds.Read(c)
-	if err != nil {
-		return nil, err
-	}
-	if r.kept == nil || len(r.kept) > 2*clusters.MaxClusters {
-		r.kept = make(map[*clusterv3.Cluster]*cds.Cluster)
-	}
-	r.kept[c] = read
-	return read, nil
+// close takes the part out of the hub.
+func (w *partWatch) close() {
+	w.hub.events.Run(func() { delete(w.hub.parts, w) })
 }

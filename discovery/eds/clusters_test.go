@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // A37's case: EDS first, plain DNS as the last resort. It follows what changes.
@@ -109,7 +110,7 @@ func TestServiceNameOfACluster(t *testing.T) {
 		cluster := adstest.EDS("shop")
 		cluster.EdsClusterConfig.ServiceName = "service"
 		s.start(server, adstest.NewCatalogue(cluster, adstest.Cluster("service", "10.1.0.1:1")).Serve)
-		defer s.open(s.builder().With(WithCDS()), "eds://"+server+"/shop")()
+		defer s.open(s.builder(given.Sources(WithCDS())), "eds://"+server+"/shop")()
 		s.expect(`10.1.0.1:1 shop/child0 of ["shop/child0"]`)
 	})
 }

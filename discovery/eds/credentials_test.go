@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
@@ -29,10 +30,10 @@ func serveTLS(t *testing.T, a *testcert.Authority, clients *x509.CertPool) strin
 func TestTLS(t *testing.T) {
 	a := testcert.New(t)
 	address := serveTLS(t, a, nil)
-	c := build(t, "eds://"+address+"/c", WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: a.Pool()})))
+	c := build(t, "eds://"+address+"/c", given.Sources(WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: a.Pool()}))))
 	wait(t, "state", c.states)
 
-	c = build(t, "eds://"+address+"/c", WithTransportCredentials(credentials.NewTLS(nil)))
+	c = build(t, "eds://"+address+"/c", given.Sources(WithTransportCredentials(credentials.NewTLS(nil))))
 	if err := wait(t, "error", c.errors); !strings.Contains(err.Error(), "certificate signed by unknown authority") {
 		t.Errorf("with the roots of the system: %v", err)
 	}
@@ -42,11 +43,11 @@ func TestMutualTLS(t *testing.T) {
 	a := testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
 	client := a.Pair("client", "client").Load(t)
-	c := build(t, "eds://"+address+"/c", WithTransportCredentials(credentials.NewTLS(&tls.Config{
+	c := build(t, "eds://"+address+"/c", given.Sources(WithTransportCredentials(credentials.NewTLS(&tls.Config{
 		RootCAs: a.Pool(), Certificates: []tls.Certificate{client},
-	})))
+	}))))
 	wait(t, "state", c.states)
-	c = build(t, "eds://"+address+"/c", WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: a.Pool()})))
+	c = build(t, "eds://"+address+"/c", given.Sources(WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: a.Pool()}))))
 	wait(t, "error", c.errors)
 }
 
@@ -77,10 +78,10 @@ func TestDefaultCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked options
-	discovery.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Part, error) {
+	given.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Part, error) {
 		asked = discovery.OwnOptions(t, options{})
 		return nil, nil
-	}, WithInsecure()).OverrideAuthority(target(t, "eds:///c"))
+	}, given.Sources(WithInsecure())).OverrideAuthority(target(t, "eds:///c"))
 	for _, test := range []struct {
 		host    string
 		options options
@@ -111,5 +112,5 @@ func TestCredentialsThatCannotBeCompared(t *testing.T) {
 		_ []string
 	}
 	creds := sliced{TransportCredentials: insecure.NewCredentials()}
-	wait(t, "state", build(t, "eds://"+serve(t, constant)+"/c", WithTransportCredentials(creds)).states)
+	wait(t, "state", build(t, "eds://"+serve(t, constant)+"/c", given.Sources(WithTransportCredentials(creds))).states)
 }

@@ -4,14 +4,15 @@
 //
 // The server is asked for the ClusterLoadAssignment of that cluster, by Envoy's v3
 // aggregated discovery service in its state-of-the-world variant. Its localities,
-// priorities, weights and drops become the tree of policies that package topology
-// describes. The channel's authority is the name of the cluster, unless the target or an
+// priorities, weights and drops become a tree of policies, which
+// docs/adr/0004-the-tree-never-changes-shape.md shows. The channel's authority is the name of the cluster, unless the target or an
 // option gives another. The parameters are those of every target: docs/options.md.
 //
 // # The stream
 //
 // All channels of a process that use one server with the same credentials share one
-// stream to it. It is opened with the first channel and closed with the last. It goes
+// stream to it, and what the server sent is in memory once for all of them. The stream is
+// opened with the first channel and closed with the last. It goes
 // on asking for the clusters of closed channels until it ends, up to 100 of them and 16
 // MiB; beyond that it is renewed. A response with a resource that breaks the rules
 // (gRFC A27) is rejected with the reason; the good resources beside it are used. While
@@ -21,7 +22,9 @@
 // with gRPC's backoff, 1 s at first and 120 s at most. A server that is gone without a word is
 // noticed by a ping, every 5 minutes, that is not answered within 20 s. A server whose header
 // understudy-ping is 30s, as that of understudy serve, is pinged every 30 s: the stream is
-// renewed for that once, 1 to 5 minutes after it was opened. A response larger than 64 MiB is
+// renewed for that once, 1 to 5 minutes after it was opened. Other servers are asked on a second
+// stream when endpoints fail and the first has brought nothing for 30 s: within 10 s, at most once in 5
+// minutes. The second is used from its first response on, if it has one within 15 s. A response larger than 64 MiB is
 // not read, unless WithMaxResponseSize says otherwise.
 //
 // # Clusters

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
 )
@@ -16,14 +17,13 @@ import (
 // against the system's roots, and which asks for a certificate.
 func Example() {
 	var certificate tls.Certificate // from tls.LoadX509KeyPair
-	source := eds.NewBuilder(
+	options := understudy.Recommended()
+	options.Sources = []discovery.SourceOption{
 		eds.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 			Certificates: []tls.Certificate{certificate},
 		})),
-		discovery.WithServiceConfig(`{"methodConfig": [{"name": [{}], "timeout": "2s"}]}`),
-	)
-	conn, err := grpc.NewClient("eds://xds.example.com:18000/payments.example.com",
-		grpc.WithResolvers(source),
+	}
+	conn, err := understudy.NewClient("eds://xds.example.com:18000/payments.example.com", options,
 		grpc.WithTransportCredentials(credentials.NewTLS(nil)), // for the endpoints
 	)
 	if err != nil {

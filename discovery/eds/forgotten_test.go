@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // A channel that is closed is forgotten: what is kept for the next one is its answer, and not
@@ -21,7 +22,7 @@ func TestAClosedChannelIsForgotten(t *testing.T) {
 			gone := make(chan struct{})
 			func() {
 				c := newChannel()
-				r, err := NewBuilder().Build(target(t, "eds://"+address+path), c, resolver.BuildOptions{})
+				r, err := given.Builder(Scheme).Build(target(t, "eds://"+address+path), c, resolver.BuildOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}

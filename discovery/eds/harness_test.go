@@ -12,8 +12,9 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/awaiting"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,8 +33,30 @@ func newChannel() *channel {
 	return &channel{states: make(chan resolver.State, 100), errors: make(chan error, 100)}
 }
 
-func (c *channel) UpdateState(s resolver.State) error { c.states <- s; return nil }
-func (c *channel) ReportError(err error)              { c.errors <- err }
+func (c *channel) UpdateState(s resolver.State) error {
+	if awaiting.Is(s) { // it has nothing else
+		return nil
+	}
+	push(c.states, s)
+	return nil
+}
+func (c *channel) ReportError(err error) { push(c.errors, err) }
+
+// push adds to what waits to be read, in place of the oldest where nobody reads: a channel never
+// blocks, which would keep its source from being closed.
+func push[T any](to chan T, v T) {
+	for {
+		select {
+		case to <- v:
+			return
+		default:
+		}
+		select {
+		case <-to:
+		default:
+		}
+	}
+}
 
 // rawConfig is a service config that is not parsed.
 type rawConfig struct {
@@ -88,10 +111,10 @@ func constant(s *adstest.Stream) error {
 }
 
 // build starts a resolver, which ends with the test.
-func build(t *testing.T, text string, opts ...discovery.Option) *channel {
+func build(t *testing.T, text string, opts ...given.Option) *channel {
 	t.Helper()
 	c := newChannel()
-	r, err := NewBuilder(opts...).Build(target(t, text), c, resolver.BuildOptions{})
+	r, err := given.Builder(Scheme, opts...).Build(target(t, text), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +123,9 @@ func build(t *testing.T, text string, opts ...discovery.Option) *channel {
 }
 
 // buildError returns the error of a Build that must fail.
-func buildError(t *testing.T, text string, opts ...discovery.Option) string {
+func buildError(t *testing.T, text string, opts ...given.Option) string {
 	t.Helper()
-	r, err := NewBuilder(opts...).Build(target(t, text), newChannel(), resolver.BuildOptions{})
+	r, err := given.Builder(Scheme, opts...).Build(target(t, text), newChannel(), resolver.BuildOptions{})
 	if err == nil {
 		r.Close()
 		t.Fatalf("%s: Build succeeds, want an error", text)

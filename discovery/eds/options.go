@@ -17,14 +17,7 @@ import (
 // Scheme is the scheme of the targets of this package.
 const Scheme = "eds"
 
-func init() { discovery.Register(NewBuilder()) }
-
-// NewBuilder returns a builder for grpc.WithResolvers, for a program that does not use
-// understudy.With. It takes the place of the one, without options, that this package
-// registers when it is imported.
-func NewBuilder(opts ...discovery.Option) *discovery.Builder {
-	return discovery.NewBuilder(Scheme, parts, opts...)
-}
+func init() { discovery.Register(Scheme, parts) }
 
 // defaultMaxResponse holds 100,000 endpoints several times over.
 const defaultMaxResponse = 64 << 20
@@ -61,7 +54,7 @@ func (o *options) check() error {
 // comment has the default.
 //
 // The credentials of the calls are those of the channel.
-func WithTransportCredentials(c credentials.TransportCredentials) discovery.Option {
+func WithTransportCredentials(c credentials.TransportCredentials) discovery.SourceOption {
 	// Credentials that == cannot compare are told apart by the option they came in.
 	identity := any(new(byte))
 	if c != nil && reflect.ValueOf(c).Comparable() {
@@ -73,7 +66,7 @@ func WithTransportCredentials(c credentials.TransportCredentials) discovery.Opti
 // WithInsecure turns off encryption on the connection to the management server, on any
 // network. Whoever can change what the connection carries decides where the calls go.
 // By default only servers on the loopback interface go without.
-func WithInsecure() discovery.Option {
+func WithInsecure() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) {
 		o.credentials = &channelCredentials{insecure.NewCredentials(), insecureIdentity}
 	})
@@ -82,7 +75,7 @@ func WithInsecure() discovery.Option {
 // WithNode sets what the client says about itself to the management server. It goes
 // before the node of the bootstrap. The default is that node, or one with the name of
 // the host as its id. The node is copied; nil asks for the default.
-func WithNode(node *corev3.Node) discovery.Option {
+func WithNode(node *corev3.Node) discovery.SourceOption {
 	if node != nil {
 		node = withAgent(proto.CloneOf(node))
 	}
@@ -93,7 +86,7 @@ func WithNode(node *corev3.Node) discovery.Option {
 // may be. A larger one is not read and ends the stream, as does one that gRPC cannot
 // parse. Default: 64 MiB, which holds 100,000 endpoints several times over. A
 // response takes about ten times its size in memory while it is being applied.
-func WithMaxResponseSize(bytes int) discovery.Option {
+func WithMaxResponseSize(bytes int) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.maxResponse = bytes })
 }
 
@@ -107,12 +100,12 @@ const (
 // the one before cannot be reached, as fallback_on_reachability_only does in gRFC A95.
 // By default the next one is asked only where endpoints are also missing, as in gRFC
 // A71: a channel that has endpoints goes on with those.
-func WithFallbackOnReachabilityOnly() discovery.Option {
+func WithFallbackOnReachabilityOnly() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.reachabilityOnly = true })
 }
 
 // WithCDS begins at the Cluster of the target's name, by CDS, in place of its endpoints: it
 // may be an aggregate, a name in DNS, or say which endpoints to ask for (gRFC A37).
-func WithCDS() discovery.Option {
+func WithCDS() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.cds = true })
 }

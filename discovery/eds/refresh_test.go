@@ -14,6 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/adsclient"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // rotating is DNS in which each look-up of a name has the next of its answers, in a circle.
@@ -69,7 +70,7 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 			strict.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
 			s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "logical", "strict"), adstest.LogicalDNS("logical", "logical.test", 1), strict).Serve)
 			network := &adsclient.Network{Dial: s.dial}
-			b := NewBuilder(WithInsecure(), failover.WithResolvers(dns), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
+			b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
 			defer s.open(b, "eds://"+server+"/shop?cds=true"+parameters)()
 			time.Sleep(3 * 34 * time.Second) // all subsets were seen
 			const all = `10.1.0.1:1 logical, 10.1.0.2:1 logical, 10.1.0.3:1 logical, 10.2.0.1:1 strict/child0, 10.2.0.2:1 strict/child0, 10.2.0.3:1 strict/child0 of ["logical","strict/child0"]`
@@ -119,7 +120,7 @@ func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 		s.start(server, first.Serve)
 		s.start(second, other.Serve)
 		network := &adsclient.Network{Dial: s.dial}
-		b := NewBuilder(WithInsecure(), failover.WithResolvers(dns), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
+		b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
 		defer s.open(b, "eds://"+server+","+second+"/shop?cds=true&fallbackOnReachabilityOnly=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
 		s.stop(server)

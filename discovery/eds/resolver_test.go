@@ -6,13 +6,13 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 func TestClusterBecomesState(t *testing.T) {
-	c := build(t, "eds://"+serve(t, constant)+"/c", discovery.WithServiceConfig(`{"methodConfig":[]}`))
+	c := build(t, "eds://"+serve(t, constant)+"/c", given.Set("ServiceConfig", `{"methodConfig":[]}`))
 	state := wait(t, "state", c.states)
 	if len(state.Endpoints) != 1 || state.Endpoints[0].Addresses[0].Addr != "10.0.0.1:1" {
 		t.Errorf("endpoints are %v, want 10.0.0.1:1", state.Endpoints)
@@ -49,19 +49,19 @@ func TestReasonReachesTheChannelWhileNothingIsKnown(t *testing.T) {
 
 func TestBuildSaysWhatIsWrong(t *testing.T) {
 	disabled := resolver.BuildOptions{DisableServiceConfig: true}
-	if _, err := NewBuilder().Build(target(t, "eds://h:1/c"), newChannel(), disabled); err == nil || !strings.Contains(err.Error(), "WithDisableServiceConfig") {
+	if _, err := given.Builder(Scheme).Build(target(t, "eds://h:1/c"), newChannel(), disabled); err == nil || !strings.Contains(err.Error(), "WithDisableServiceConfig") {
 		t.Errorf("with service configs disabled: %v, want an error that says so", err)
 	}
 	for _, test := range []struct {
 		target string
-		opts   []discovery.Option
+		opts   []given.Option
 		want   string
 	}{
 		{"eds://h/c", nil, "without a port"},
 		{"eds:///c", nil, "names no server, and neither does an xDS bootstrap (GRPC_XDS_BOOTSTRAP)"},
-		{"eds://h:1/c", []discovery.Option{discovery.WithServiceConfig(`{"loadBalancingConfig":[]}`)}, "loadBalancingConfig is set by the resolver"},
-		{"eds://h:1/c", []discovery.Option{WithMaxResponseSize(0)}, "response size of 0 bytes"},
-		{"eds://h:1/c", []discovery.Option{WithTransportCredentials(nil)}, "credentials are nil"},
+		{"eds://h:1/c", []given.Option{given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`)}, "loadBalancingConfig is set by the resolver"},
+		{"eds://h:1/c", []given.Option{given.Sources(WithMaxResponseSize(0))}, "response size of 0 bytes"},
+		{"eds://h:1/c", []given.Option{given.Sources(WithTransportCredentials(nil))}, "credentials are nil"},
 	} {
 		if got := buildError(t, test.target, test.opts...); !strings.Contains(got, test.want) {
 			t.Errorf("%s: %s, want %q", test.target, got, test.want)
@@ -74,7 +74,7 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 func TestCloseDuringAnUpdate(t *testing.T) {
 	c := newChannel()
 	c.states = make(chan resolver.State) // UpdateState waits until it is read
-	r, err := NewBuilder().Build(target(t, "eds://"+serve(t, constant)+"/c"), c, resolver.BuildOptions{})
+	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, constant)+"/c"), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // managers are two servers, the first of which ends every stream without a word until
@@ -71,7 +72,7 @@ func TestFallbackOnReachabilityOnly(t *testing.T) {
 			return newTraffic(t, "eds://"+m.first+","+m.second+"/c?fallbackOnReachabilityOnly=true")
 		},
 		"option": func(t *testing.T, m *managers) *traffic {
-			return newTraffic(t, "eds://"+m.first+","+m.second+"/c", grpc.WithResolvers(NewBuilder(WithFallbackOnReachabilityOnly())))
+			return newTraffic(t, "eds://"+m.first+","+m.second+"/c", grpc.WithResolvers(given.Builder(Scheme, given.Sources(WithFallbackOnReachabilityOnly()))))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,9 +15,11 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
-	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/awaiting"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // site is a channel over management servers in a network of its own.
@@ -76,13 +78,14 @@ func (s *site) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.
 func (*site) ResolveNow(resolver.ResolveNowOptions) {}
 func (*site) Close()                                {}
 
-func (s *site) builder() *discovery.Builder {
+func (s *site) builder(more ...given.Option) given.Resolvers {
 	network := &adsclient.Network{Dial: s.dial}
-	return NewBuilder(WithInsecure(), failover.WithResolvers(s), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
+	all := given.Sources(WithInsecure(), failover.WithResolvers(s), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }))
+	return given.Builder(Scheme, append(more, all)...)
 }
 
 // open begins to resolve a target.
-func (s *site) open(b *discovery.Builder, text string) (closeIt func()) {
+func (s *site) open(b given.Resolvers, text string) (closeIt func()) {
 	s.t.Helper()
 	r, err := b.Build(target(s.t, text), s.cc, resolver.BuildOptions{})
 	if err != nil {
@@ -107,6 +110,9 @@ type told struct {
 }
 
 func (c told) UpdateState(state resolver.State) error {
+	if awaiting.Is(state) { // it has nothing else
+		return nil
+	}
 	var parts []string
 	for _, e := range state.Endpoints {
 		parts = append(parts, e.Addresses[0].Addr+" "+hierarchy.Path(e)[0])

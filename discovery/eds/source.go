@@ -11,10 +11,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/discovery/internal/cds"
 	"github.com/understudy-lb/understudy/internal/adsclient"
 	"github.com/understudy-lb/understudy/internal/authority"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/cds"
+	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/place"
+	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
 // parts reads a target.
@@ -29,6 +31,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 		options:  discovery.OwnOptions(t, options{maxResponse: defaultMaxResponse}),
 		network:  discovery.OwnOptions(t, adsclient.Options{}).Network,
 		recorder: t.BuildOptions.MetricsRecorder,
+		Learned:  new(place.Learned),
 	}
 	for name, set := range map[string]*bool{reachabilityParameter: &s.options.reachabilityOnly, cdsParameter: &s.options.cds} {
 		if v := t.Parameter(name); v != "" {
@@ -42,6 +45,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 		if _, err := t.Refresh(cds.DNS); err != nil { // those clusters read it again that are names
 			return nil, err
 		}
+		cds.Reach(t)
 		part.Source = clusterSource{s, t}
 	}
 	return []discovery.Part{part}, nil
@@ -54,18 +58,24 @@ type source struct {
 	options  options
 	network  *adsclient.Network // nil: the system's
 	recorder stats.MetricsRecorder
+
+	*place.Learned // that of the node, once it is read: before anything is asked
 }
 
 // Start implements discovery.Source. A mistake in an option is an error, and so is one in a
 // bootstrap that is no file. What is read from files is read again until it is right.
-func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
-	return s.follow(r, func(map[string]adsclient.State) adsclient.Needs { return needs }, pass)
+	w, err := s.follow(r, func(map[string]adsclient.State) adsclient.Needs { return needs }, pass)
+	if err != nil {
+		return discovery.Started{}, err
+	}
+	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
 // follow begins to follow what is needed.
-func (s source) follow(r discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, pass func(adsclient.Snapshot)) (*watch, error) {
+func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, pass func(adsclient.Snapshot)) (*watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
 	}
@@ -112,6 +122,7 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	if node == nil {
 		node = boot.nodeOrDefault()
 	}
+	s.Set(place.Place{Region: node.GetLocality().GetRegion(), Zone: node.GetLocality().GetZone()})
 	var servers []adsclient.Server
 	add := func(host, uri string) error {
 		c, err := s.options.credentialsFor(host, uri, boot)
@@ -121,7 +132,7 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 			Identity:    c.identity,
 			Node:        node,
 			MaxResponse: s.options.maxResponse,
-			Validate:    validate,
+			Read:        read,
 			DialOptions: s.options.dialOptions,
 		}
 		servers = append(servers, server.Within(s.network))
@@ -146,15 +157,30 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	return servers, nil
 }
 
-// validate says what is wrong with a resource.
-func validate(m proto.Message) error {
+// read returns what a resource says, once for all channels: a *discovery.Answer, or a
+// *cds.Cluster.
+func read(m proto.Message) (any, error) {
 	switch m := m.(type) {
 	case *endpointv3.ClusterLoadAssignment:
-		return topology.Validate(m)
+		answer, unused, err := envoy.Read(m)
+		answer.Notes = envoy.Texts(unused, nil)
+		return &answer, err
 	case *clusterv3.Cluster:
-		_, err := cds.Read(m)
-		return err
+		return cds.Read(m)
 	default:
-		return fmt.Errorf("a %T is not expected", m)
+		return nil, fmt.Errorf("a %T is not expected", m)
 	}
+}
+
+// Check says what is wrong with the options and the management servers. A mistake in a file
+// counts only where read is set: it may pass.
+func (s source) Check(read bool) error {
+	if err := s.options.check(); err != nil {
+		return err
+	}
+	_, err := s.servers()
+	if _, mayPass := errors.AsType[fileError](err); mayPass && !read {
+		return nil
+	}
+	return err
 }

@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/discovery/internal/cds"
-	"github.com/understudy-lb/understudy/internal/feed"
+	"github.com/understudy-lb/understudy/internal/cds"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // maxName bounds the name of a cluster in bytes: all channels of a process ask on one stream,
@@ -23,7 +23,7 @@ const maxName = 4096
 func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
 	u := target.URL
 	bad := func(format string, args ...any) error {
-		return fmt.Errorf("target %s %s; want eds://server:port/cluster, or eds:///cluster with an xDS bootstrap", feed.Quote(u.Redacted()), fmt.Sprintf(format, args...))
+		return fmt.Errorf("target %s %s; want eds://server:port/cluster, or eds:///cluster with an xDS bootstrap", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...))
 	}
 	switch {
 	case u.Opaque != "":
@@ -65,7 +65,7 @@ func hostProblem(host string) string {
 		return "names a port without a server"
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Sprintf("has port %q, which is not from 1 to 65535", port)
+		return fmt.Sprintf("has port %s, which is not from 1 to 65535", printable.Quote(port))
 	}
 	return ""
 }

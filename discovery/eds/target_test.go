@@ -7,6 +7,8 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 func target(t *testing.T, text string) resolver.Target {
@@ -31,7 +33,7 @@ func TestTargets(t *testing.T) {
 		if err != nil || strings.Join(hosts, ",") != want.hosts || cluster != want.cluster {
 			t.Errorf("%s is servers %q, cluster %q, %v; want %q and %q", text, hosts, cluster, err, want.hosts, want.cluster)
 		}
-		overrider := NewBuilder()
+		overrider := given.Builder(Scheme)
 		if got := overrider.OverrideAuthority(target(t, text)); got != want.authority {
 			t.Errorf("%s has the authority %q, want %q", text, got, want.authority)
 		}
@@ -76,12 +78,12 @@ func TestTargetsThatAreWrong(t *testing.T) {
 
 func TestQueriesThatAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, cds, failbackDelay, failbackJitter, failoverTimeout, fallbackOnReachabilityOnly, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, outlierDetection, pickFirst, slowStart, warmStandby`,
+		"eds://h:1/payments?x=y":                          `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, cds, failbackDelay, failbackJitter, failoverTimeout, fallbackOnReachabilityOnly, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, region, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints`,
 		"eds://h:1/payments?":                             "has a question mark that nothing follows (in a name, ? is %3F)",
 		"eds://h:1/payments?fallbackOnReachabilityOnly=a": `"a" given, want true or false`,
 		"eds://user:pw@h:1/payments?pickFirst=2":          `pickFirst: "2" given, want true or false`,
 	} {
-		err := NewBuilder().Validate(target(t, text))
+		err := given.Builder(Scheme).Check(target(t, text), false)
 		if err == nil || !strings.HasPrefix(err.Error(), "eds: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "pw") {
 			t.Errorf("%s: %v, want an error with %q", text, err, want)
 		}
@@ -91,7 +93,7 @@ func TestQueriesThatAreWrong(t *testing.T) {
 // A node that cannot be sent is a mistake in the option, found before anything is asked.
 func TestANodeThatCannotBeSent(t *testing.T) {
 	node := &corev3.Node{Id: "a\xff"}
-	if got := buildError(t, "eds://127.0.0.1:1/c", WithNode(node)); !strings.Contains(got, "the node cannot be sent: ") {
+	if got := buildError(t, "eds://127.0.0.1:1/c", given.Sources(WithNode(node))); !strings.Contains(got, "the node cannot be sent: ") {
 		t.Errorf("%s, want an error about the node", got)
 	}
 }

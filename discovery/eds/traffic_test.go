@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
@@ -46,7 +47,7 @@ type traffic struct {
 func newTraffic(t *testing.T, target string, opts ...grpc.DialOption) *traffic {
 	t.Helper()
 	m := &metrics{counts: make(map[string]int64), more: make(chan struct{}, 1)}
-	opts = append(opts, grpc.WithResolvers(NewBuilder()), grpc.WithStatsHandler(m), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	opts = append(opts, grpc.WithResolvers(given.Builder(Scheme)), grpc.WithStatsHandler(m), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	conn, err := grpc.NewClient(target, opts...)
 	if err != nil {
 		t.Fatal(err)

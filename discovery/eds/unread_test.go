@@ -12,6 +12,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
@@ -93,7 +94,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	expectError(t, c, "certificate_file and private_key_file: ")
 	rename(t, renewed.Certificate, pair.Certificate)
 	list := newChannel()
-	r, err := failover.NewBuilder().Build(target(t, "failover:///eds:///c,dns:///10.0.0.9:1"), list, resolver.BuildOptions{})
+	r, err := given.Builder(failover.Scheme).Build(target(t, "failover:///eds:///c,dns:///10.0.0.9:1"), list, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

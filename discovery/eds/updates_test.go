@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/priority"
 )
@@ -49,7 +50,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	}
 	c := newChannel()
 	c.states = make(chan resolver.State) // UpdateState waits until it is read
-	r, err := NewBuilder().Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
+	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

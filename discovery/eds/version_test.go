@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/adsclient"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
 // answers is a Receiver that keeps the last answer.
@@ -22,7 +22,7 @@ func (a *answers) Update(answer discovery.Answer) error {
 // An answer has the server's version.
 func TestAnswersHaveVersions(t *testing.T) {
 	var r answers
-	passOn(&r, adsclient.State{Message: adstest.Cluster("c", "10.0.0.1:1"), Version: "7"})
+	passOn(flat.Receiver(&r), stateOf(t, adstest.Cluster("c", "10.0.0.1:1")))
 	if r.last.Version != "7" {
 		t.Errorf("the answer has the version %q, want 7", r.last.Version)
 	}

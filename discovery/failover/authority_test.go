@@ -6,10 +6,12 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 func TestTheAuthorityIsTheFirstParts(t *testing.T) {
-	b := NewBuilder(WithResolvers(newFakes()))
+	b := given.Builder(Scheme, given.Sources(WithResolvers(newFakes())))
 	for text, want := range map[string]string{
 		"failover:///us:443,eu:443":        "us:443",
 		"failover:///:443,eu:443":          "localhost:443",
@@ -48,7 +50,7 @@ func TestServerNames(t *testing.T) {
 		{"WithAuthority", resolver.BuildOptions{DialCreds: plain, Authority: "given"}, "state fake:a [1/a] fake:b [2/b]\n", "given given"},
 	} {
 		f, cc := newFakes(), &channel{}
-		r, err := NewBuilder(WithResolvers(f)).Build(target("a", "b"), cc, test.opts)
+		r, err := given.Builder(Scheme, given.Sources(WithResolvers(f))).Build(target("a", "b"), cc, test.opts)
 		if err != nil {
 			t.Fatal(err)
 		}

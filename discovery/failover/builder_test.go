@@ -10,33 +10,33 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 func TestBuildSaysWhatIsWrong(t *testing.T) {
 	for _, test := range []struct {
 		target resolver.Target
 		opts   resolver.BuildOptions
-		option discovery.Option
+		option given.Option
 		want   string
 	}{
 		{target("a"), resolver.BuildOptions{DisableServiceConfig: true}, nil, "which this channel disables"},
 		{target(""), resolver.BuildOptions{}, nil, ""},
 		{target("bad"), resolver.BuildOptions{}, nil, `"fake:bad": it cannot be built`},
 		{resolver.Target{URL: url.URL{Scheme: Scheme, Opaque: "a:1"}}, resolver.BuildOptions{}, nil, "three slashes"},
-		{target("a"), resolver.BuildOptions{}, discovery.WithServiceConfig("{"), "want a JSON object"},
-		{target("a"), resolver.BuildOptions{}, discovery.WithServiceConfig(`{"loadBalancingPolicy":"x"}`), "loadBalancingPolicy is set by the resolver"},
+		{target("a"), resolver.BuildOptions{}, given.Set("ServiceConfig", "{"), "want a JSON object"},
+		{target("a"), resolver.BuildOptions{}, given.Set("ServiceConfig", `{"loadBalancingPolicy":"x"}`), "loadBalancingPolicy is set by the resolver"},
 	} {
 		f := newFakes()
 		f.refuse = "bad"
 		f.prepare = func(r *fake) { r.answer("10.0.0.1:1") }
-		options := []discovery.Option{WithResolvers(f)}
+		options := []given.Option{given.Sources(WithResolvers(f))}
 		if test.option != nil {
 			options = append(options, test.option)
 		}
 		cc := &channel{}
-		r, err := NewBuilder(options...).Build(test.target, cc, test.opts)
+		r, err := given.Builder(Scheme, options...).Build(test.target, cc, test.opts)
 		if test.want == "" {
 			if err != nil {
 				t.Errorf("Build(%v): %v", test.target, err)
@@ -73,7 +73,7 @@ func TestBuildFailsWhereTheServiceConfigDoesNotParse(t *testing.T) {
 
 func TestTheUsersServiceConfigIsInEachUpdate(t *testing.T) {
 	f, cc := newFakes(), &channel{}
-	b := NewBuilder(WithResolvers(f), discovery.WithServiceConfig(`{"methodConfig":[{"name":[{}],"timeout":"1s"}]}`))
+	b := given.Builder(Scheme, given.Sources(WithResolvers(f)), given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"timeout":"1s"}]}`))
 	r, err := b.Build(target("a"), cc, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestAnswersAreNotModifiedAndKeepTheirAttributes(t *testing.T) {
 	if sent.Attributes.Value(key{}) != "kept" || sent.Addresses[0].ServerName != "a" || sent.Addresses[1].ServerName != "a" {
 		t.Errorf("sent %v, want the endpoint's attribute and the part's server name", sent)
 	}
-	if hierarchy.ResolveNow(cc.last) == nil {
+	if stateattr.ResolveNow(cc.last) == nil {
 		t.Error("the state does not say whom to ask for re-resolution")
 	}
 }

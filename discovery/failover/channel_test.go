@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 func TestCallsGoToTheNextTierAndBack(t *testing.T) {
@@ -75,7 +75,7 @@ func TestTheFirstCallSaysWhatIsWrong(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "which this channel disables (grpc.WithDisableServiceConfig") {
 		t.Errorf("call with service configs disabled = %v", err)
 	}
-	mistaken := grpc.WithResolvers(failover.NewBuilder(discovery.WithServiceConfig(`{"methodConfig":[{"name":[{}],"timeout":"soon"}]}`)))
+	mistaken := grpc.WithResolvers(given.Builder(failover.Scheme, given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"timeout":"soon"}]}`)))
 	_, err = call(t.Context(), dial(t, "failover:///a:1", plaintext, mistaken))
 	if err == nil || !strings.Contains(err.Error(), "failover: service config: ") {
 		t.Errorf("call with a mistaken service config = %v", err)
@@ -86,7 +86,7 @@ func TestCallsLearnWhyNoPartHasAnAddress(t *testing.T) {
 	n := newNames()
 	n.set("us", errors.New("no such host"))
 	n.set("eu", errors.New("refused"))
-	conn := dial(t, "failover:///lab:///us,lab:///eu", plaintext, grpc.WithResolvers(failover.NewBuilder(failover.WithResolvers(n))))
+	conn := dial(t, "failover:///lab:///us,lab:///eu", plaintext, grpc.WithResolvers(given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n)))))
 	_, err := call(t.Context(), conn)
 	want := "failover: no part has an address: lab:///us: no such host; lab:///eu: refused"
 	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), want) {
@@ -118,7 +118,7 @@ func TestACallSeesWhyItsPartHasNoEndpoints(t *testing.T) {
 	eu := startTier(t, "eu", insecure.NewCredentials())
 	n.set("eu", nil, eu.address)
 	n.set("us", errors.New("no such host"))
-	conn := dial(t, "failover:///lab:///eu,lab:///us", plaintext, grpc.WithResolvers(failover.NewBuilder(failover.WithResolvers(n))))
+	conn := dial(t, "failover:///lab:///eu,lab:///us", plaintext, grpc.WithResolvers(given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n)))))
 	await(t, conn, "eu as eu")
 	eu.server.Stop()
 	for _, want := range []string{"failover: lab:///us: no such host", "failover: lab:///us: timeout"} {
@@ -145,7 +145,7 @@ func TestTheRetryPolicySurvivesAnUpdate(t *testing.T) {
 	first.fails, second.fails = everyOther, everyOther
 	n := newNames()
 	n.set("us", nil, first.address)
-	builder := failover.NewBuilder(failover.WithResolvers(n), discovery.WithServiceConfig(`{"methodConfig":[{"name":[{}],
+	builder := given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n)), given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],
 		"retryPolicy":{"maxAttempts":2,"initialBackoff":"0.01s","maxBackoff":"0.01s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`))
 	conn := dial(t, "failover:///lab:///us,lab:///eu", plaintext, grpc.WithResolvers(builder))
 	for range 4 {

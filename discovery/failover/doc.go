@@ -40,14 +40,14 @@
 // place of a password, of a user without one, and of the values of parameters that are not this
 // module's: they may be tokens.
 //
-// There are at most [MaxParts]. The same part may be given twice. The failover
+// There are at most 64. The same part may be given twice. The failover
 // target itself has no host or fragment, and its query has the parameters of every
 // target, such as ?failoverTimeout=5s (docs/options.md). Whatever is wrong is reported by
-// [Validate], and by the first call on the channel, since gRPC builds resolvers
+// understudy.Validate, and by the first call on the channel, since gRPC builds resolvers
 // when they are needed.
 //
 // Each part's resolver is built with service configs disabled: the channel's is
-// given by discovery.WithServiceConfig.
+// given by understudy.Options.ServiceConfig.
 //
 // # Starting
 //
@@ -81,7 +81,7 @@
 // target alone: one that a part's resolver puts on an address is replaced. Where the
 // credentials carry a name (tls.Config.ServerName), addresses carry none. Where the
 // channel has [grpc.WithAuthority], gRPC ignores them. In both cases the one name given
-// holds for all parts, as with ?authority=NAME or discovery.WithAuthority. (gRPC does not
+// holds for all parts, as with ?authority=NAME or understudy.Options.Authority. (gRPC does not
 // look for a name in a bundle of credentials. A bundle that has one gets the first part's
 // authority for all parts.)
 //

@@ -4,13 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/awaiting"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
 // journal is what happened, in order, a line each.
@@ -25,8 +29,9 @@ func (j *journal) add(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-// take returns what happened since it was last called.
+// take returns what happened since it was last called, once nothing more happens.
 func (j *journal) take() string {
+	settle.Wait()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := ""
@@ -48,6 +53,9 @@ type channel struct {
 }
 
 func (c *channel) UpdateState(state resolver.State) error {
+	if awaiting.Is(state) { // it has nothing else
+		return nil
+	}
 	c.add("state%s", c.describe(state))
 	c.last = state
 	if c.onUpdate != nil {
@@ -161,7 +169,7 @@ func target(names ...string) resolver.Target {
 }
 
 func parsed(text string) resolver.Target {
-	u, err := parseURL(text)
+	u, err := url.Parse(text)
 	if err != nil {
 		panic(err)
 	}
@@ -170,5 +178,5 @@ func parsed(text string) resolver.Target {
 
 // build builds a failover resolver over fakes with the given names.
 func build(f *fakes, cc resolver.ClientConn, names ...string) (resolver.Resolver, error) {
-	return NewBuilder(WithResolvers(f)).Build(target(names...), cc, resolver.BuildOptions{})
+	return given.Builder(Scheme, given.Sources(WithResolvers(f))).Build(target(names...), cc, resolver.BuildOptions{})
 }

@@ -12,7 +12,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 
-	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy"
+	_ "github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
@@ -71,7 +72,7 @@ func Example_edsBeforeDNS() {
 // A part may have parameters: its ? is written %3F, so that it does not begin those of the
 // whole target. Here the second part is verified against another name than its own.
 func ExampleValidate_parameters() {
-	fmt.Println(failover.Validate("failover:///us.example.com:443,10.0.0.1:443%3Fauthority=eu.example.com?refresh=30s"))
+	fmt.Println(understudy.Validate("failover:///us.example.com:443,10.0.0.1:443%3Fauthority=eu.example.com?refresh=30s", understudy.Options{}))
 	// Output: <nil>
 }
 
@@ -88,7 +89,7 @@ func exampleServer() (*grpc.Server, int) {
 }
 
 func exampleClient(target string) *grpc.ClientConn {
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithResolvers(failover.NewBuilder()))
+	conn, err := understudy.NewClient(target, understudy.Recommended(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)
 	}

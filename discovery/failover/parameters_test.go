@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // The policies take what a target says.
@@ -15,10 +16,12 @@ func TestParametersOnAChannel(t *testing.T) {
 	first, second := startTier(t, "first", insecure.NewCredentials()), startTier(t, "second", insecure.NewCredentials())
 	n := newNames()
 	n.set("both", nil, first.address, second.address)
-	found := grpc.WithResolvers(failover.NewBuilder(failover.WithResolvers(n)))
-	answers := func(query string) map[string]int {
+	found := grpc.WithResolvers(given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n))))
+	answers := func(query string, connected ...string) map[string]int {
 		conn := dial(t, "failover:///lab:%2F%2F%2Fboth?"+query, found, plaintext)
-		await(t, conn, "first as both")
+		for _, name := range connected {
+			await(t, conn, name+" as both")
+		}
 		counts := make(map[string]int)
 		for range 100 {
 			got, err := call(t.Context(), conn)
@@ -29,10 +32,10 @@ func TestParametersOnAChannel(t *testing.T) {
 		}
 		return counts
 	}
-	if got := answers("pickFirst=true"); got["first"] != 100 {
+	if got := answers("pickFirst=true", "first"); got["first"] != 100 {
 		t.Errorf("with pickFirst calls went to %v, want the first alone", got)
 	}
-	if got := answers("pickFirst=false&failoverTimeout=5s&failbackDelay=1s&slowStart=10ms"); got["first"] == 0 || got["second"] == 0 {
+	if got := answers("pickFirst=false&failoverTimeout=5s&failbackDelay=1s&slowStart=10ms", "first", "second"); got["first"] == 0 || got["second"] == 0 {
 		t.Errorf("without it calls went to %v, want both", got)
 	}
 }

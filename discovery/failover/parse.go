@@ -12,13 +12,13 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/feed"
+	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/secret"
 )
 
-// MaxParts is the largest number of parts in a target. Every part costs a resolver, and
+// maxParts is the largest number of parts in a target. Every part costs a resolver, and
 // it takes over ten minutes to go through a list of this length at 10 s a part.
-const MaxParts = 64
+const maxParts = 64
 
 // form is shown where a target does not have it.
 const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
@@ -26,17 +26,6 @@ const form = "failover:///us-east.example.com:443,eu-west.example.com:443"
 // refused holds the schemes of resolvers that cannot work without a service config of
 // their own.
 var refused = map[string]string{"xds": "an xds target configures load balancing itself"}
-
-func parseURL(target string) (*url.URL, error) {
-	u, err := url.Parse(target)
-	if err != nil {
-		return nil, fmt.Errorf("failover: target %s does not parse: %w; want the form %s", feed.Quote(secret.Text(target)), unread(target, err), form)
-	}
-	if u.Scheme != Scheme {
-		return nil, fmt.Errorf("failover: target %s has scheme %s; want the form %s", feed.Quote(secret.Text(target)), feed.Quote(u.Scheme), form)
-	}
-	return u, nil
-}
 
 // list is a target that is being read.
 type list struct {
@@ -55,15 +44,15 @@ func (l *list) parse() ([]discovery.Part, error) {
 	if text == "" {
 		return nil, fmt.Errorf("target has no parts; want the form %s", form)
 	}
-	if n := strings.Count(text, ",") + 1; n > MaxParts {
-		return nil, fmt.Errorf("target has %d parts; want at most %d", n, MaxParts)
+	if n := strings.Count(text, ",") + 1; n > maxParts {
+		return nil, fmt.Errorf("target has %d parts; want at most %d", n, maxParts)
 	}
 	var parts []discovery.Part
 	taken := make(map[string]bool)
 	for i, escaped := range strings.Split(text, ",") {
 		found, err := l.parsePart(escaped)
 		if err != nil {
-			return nil, fmt.Errorf("part %d, %s: %w", i+1, feed.Quote(shown(escaped)), err)
+			return nil, fmt.Errorf("part %d, %s: %w", i+1, printable.Quote(shown(escaped)), err)
 		}
 		if i == 0 {
 			l.first = found[0].Authority
@@ -73,8 +62,8 @@ func (l *list) parse() ([]discovery.Part, error) {
 			parts = append(parts, p)
 		}
 	}
-	if n := len(parts); n > MaxParts {
-		return nil, fmt.Errorf("target has %d parts, those within parts counted; want at most %d", n, MaxParts)
+	if n := len(parts); n > maxParts {
+		return nil, fmt.Errorf("target has %d parts, those within parts counted; want at most %d", n, maxParts)
 	}
 	return parts, nil
 }
@@ -94,7 +83,7 @@ func checkShape(u url.URL) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", what, feed.Quote(given), form)
+	return fmt.Errorf("target has %s: %s; want the form %s, with three slashes", what, printable.Quote(given), form)
 }
 
 // parsePart reads one part as it stands in the target. The part's name is the
@@ -141,7 +130,7 @@ func (o *options) find(text string) (resolver.Target, resolver.Builder, error) {
 		if err != nil {
 			return resolver.Target{}, nil, unread(text, err)
 		}
-		return resolver.Target{}, nil, fmt.Errorf("no resolver is registered for scheme %q; give one by failover.WithResolvers or register it", u.Scheme)
+		return resolver.Target{}, nil, fmt.Errorf("no resolver is registered for scheme %s; give one by failover.WithResolvers or register it", printable.Quote(u.Scheme))
 	}
 	u, err = url.Parse("dns:///" + text)
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // inner describes how each part of target is resolved: name -> target authority.
 func inner(t *testing.T, target string) string {
 	t.Helper()
-	u, err := parseURL(target)
+	u, err := url.Parse(target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,15 +86,11 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"failover:///":                           `target has no parts; want the form failover:///us-east`,
 		"failover:":                              `target has no parts`,
 		"failover://":                            `target has no parts`,
-		"":                                       `has scheme ""; want the form failover:///us-east`,
-		"us:443,eu:443":                          `want the form failover:///us-east`,
-		"dns:///us:443":                          `has scheme "dns"; want the form`,
 		"failover://us/eu:443":                   `has a host: "us"; want the form failover:///us-east.example.com:443,eu-west.example.com:443, with three slashes`,
 		"failover://us:443,eu:443":               `has a host: "us:443,eu:443"`,
-		"failover://[us:443":                     `does not parse: missing ']' in host`,
 		"failover://user@/eu:443":                `has user information: "xxxxx"`,
 		"failover:us:443,eu:443":                 `no slashes before its parts: "us:443,eu:443"; want the form failover:///`,
-		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, outlierDetection, pickFirst, refresh, removeAfter, slowStart, warmStandby`,
+		"failover:///us:443?x=1":                 `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, refresh, region, removeAfter, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints`,
 		"failover:///us:443?":                    `has a question mark that nothing follows (in a name, ? is %3F)`,
 		"failover:///us:443#x":                   `has a fragment (in a part, # is written %23): "x"`,
 		"failover:///us:443,":                    `part 2, "": it is empty`,
@@ -116,39 +113,39 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"failover:///a:1%3FslowStart=1s":         `has the parameter "slowStart", which is one of the whole channel: want it after the last part`,
 		"failover:///unix:/a%3Frefresh=1s":       `has the unknown parameter "refresh"`,
 		"failover:///file:///a%3Fx=1":            `has the unknown parameter "x" (in a name, ? is %3F), want one of authority, cluster, refresh, removeAfter`,
-		"failover:///a:1?refresh=1ms":            `refresh: 1ms given, want 1s or more, or 0s for none`,
-		"failover:///a:1%3Frefresh=-1s":          `part 1, "a:1%3Frefresh=-1s": refresh: -1s given`,
+		"failover:///a:1?refresh=1ms":            `refresh: 1ms given, want a duration such as 10s, of 1s and more, or 0s for none`,
+		"failover:///a:1%3Frefresh=-1s":          `refresh: -1s given`,
 		"failover:///a:1?refresh=often":          `has a mistake: refresh: "often" given, want a duration such as 10s`,
-		"failover:///a:1?removeAfter=0":          `removeAfter: 0 given, want 1 or more answers`,
-		"failover:///a:1?removeAfter=x":          `has a mistake: removeAfter: "x" given, want a number of answers such as 2`,
+		"failover:///a:1?removeAfter=0":          `removeAfter: 0 given, want 1 and more`,
+		"failover:///a:1?removeAfter=x":          `has a mistake: removeAfter: "x" given, want a whole number such as 1`,
 		"failover:///" + strings.Repeat("failover:///a%2Ca,", 32) + "a": `target has 65 parts, those within parts counted; want at most 64`,
 		"failover:///" + strings.Repeat("a:1,", 9999) + "a:1":           `target has 10000 parts; want at most 64`,
 		"failover:///" + strings.Repeat("é", 9999) + ":b:1":             `(` + "59998" + ` bytes)`,
 	} {
-		err := Validate(target)
+		err := check(target)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Validate(%.60q) = %v\nwant an error with %q", target, err, want)
+			t.Errorf("check(%.60q) = %v\nwant an error with %q", target, err, want)
 			continue
 		}
 		if text := err.Error(); !strings.HasPrefix(text, "failover: ") || strings.Contains(text, "\n") || len(text) > 600 {
-			t.Errorf("Validate(%.60q) = %v\nwant a line that begins with failover: and is not long", target, err)
+			t.Errorf("check(%.60q) = %v\nwant a line that begins with failover: and is not long", target, err)
 		}
 	}
 }
 
 func TestValidateTakesOptions(t *testing.T) {
 	const target = "failover:///fake:///a,us.example.com:443"
-	if err := Validate(target); err == nil {
+	if err := check(target); err == nil {
 		t.Error("a scheme that nobody registered was taken")
 	}
-	if err := Validate(target, WithResolvers(newFakes())); err != nil {
+	if err := check(target, given.Sources(WithResolvers(newFakes()))); err != nil {
 		t.Errorf("with its resolver: %v", err)
 	}
-	err := Validate("failover:///a:1", discovery.WithServiceConfig(`{"loadBalancingConfig":[]}`))
+	err := check("failover:///a:1", given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`))
 	if err == nil || !strings.Contains(err.Error(), "loadBalancingConfig is set by the resolver") {
-		t.Errorf("Validate = %v, want an error about the service config", err)
+		t.Errorf("check = %v, want an error about the service config", err)
 	}
-	if err := Validate("failover:///" + strings.Repeat("a:1,", MaxParts-1) + "a:1"); err != nil {
+	if err := check("failover:///" + strings.Repeat("a:1,", maxParts-1) + "a:1"); err != nil {
 		t.Errorf("with as many parts as there may be: %v", err)
 	}
 }
@@ -162,27 +159,29 @@ func TestTheBuilderIsRegistered(t *testing.T) {
 // FuzzParseTarget looks for targets that panic, whose error is not a short line, or
 // whose parts do not have different names and authorities that gRPC would take.
 func FuzzParseTarget(f *testing.F) {
+	long := "l" + strings.Repeat("%89", 1000)
 	for _, seed := range []string{
 		form, "failover:///unix:/a,dns:b,fake:///c%2Cd%3Fe", "failover:///a,a,a (2)", "failover://h/a?b#c",
 		"failover:///%25%32%43", "failover:///[::1]:1,:2", "failover:///é,%ff", "failover:a",
+		"failover:///a?" + long + "=", "failover:///a?" + long + "=1", "failover:///a?minReady=" + long, long[1:] + ":///a", "failover:///" + long + ":///a",
 	} {
 		f.Add(seed)
 	}
 	fakes := newFakes()
 	f.Fuzz(func(t *testing.T, target string) {
-		err := Validate(target, WithResolvers(fakes))
+		u, err := url.Parse(target)
+		if err != nil {
+			return // no resolver sees it
+		}
+		err = check(target, given.Sources(WithResolvers(fakes)))
 		if err != nil {
 			if text := err.Error(); strings.Contains(text, "\n") || len(text) > 2000 {
 				t.Errorf("error is not a short line: %q", text)
 			}
 			return
 		}
-		u, err := parseURL(target)
-		if err != nil {
-			t.Fatal(err)
-		}
 		parts, err := parseWith(fakes, u)
-		if err != nil || len(parts) == 0 || len(parts) > MaxParts {
+		if err != nil || len(parts) == 0 || len(parts) > maxParts {
 			t.Fatalf("valid, but %d parts, %v", len(parts), err)
 		}
 		names := make(map[string]bool)

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/feed"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // proxyFunc is the type of http.ProxyFromEnvironment, which gRPC asks too.
@@ -18,7 +18,7 @@ type proxyFunc func(*http.Request) (*url.URL, error)
 func (f proxyFunc) uses(address string) (bool, error) {
 	proxy, err := f(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
 	if err != nil {
-		return false, fmt.Errorf("cannot tell whether %s needs a proxy: %w", feed.Quote(address), err)
+		return false, fmt.Errorf("cannot tell whether %s needs a proxy: %w", printable.Quote(address), err)
 	}
 	return proxy != nil, nil
 }
@@ -70,24 +70,23 @@ func (s source) route() (way, error) {
 
 // direct passes on a part's endpoints so that the channel dials them without its proxy.
 type direct struct {
-	discovery.Receiver
-	address string // of the part, by name
-	proxy   proxyFunc
+	receiver *discovery.Receiver
+	address  string // of the part, by name
+	proxy    proxyFunc
 }
 
-// Update implements discovery.Receiver.
-func (d direct) Update(a discovery.Answer) error {
-	for _, endpoint := range a.Endpoints {
+func (d direct) update(a discovery.Answer) error {
+	for _, endpoint := range a.Resolved {
 		for _, address := range endpoint.Addresses {
 			if viaProxy, err := d.proxy.uses(address.Addr); err == nil && viaProxy {
-				return d.Receiver.Update(answerWith(d.address))
+				return d.receiver.Update(answerWith(d.address))
 			}
 		}
 	}
-	return d.Receiver.Update(a)
+	return d.receiver.Update(a)
 }
 
 // answerWith returns an answer with one endpoint.
 func answerWith(address string) discovery.Answer {
-	return discovery.Answer{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}}
+	return discovery.Answer{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}}
 }

@@ -12,12 +12,14 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // behind makes the names and numbers of parts, except those that end in one of noProxy,
 // reached through a proxy.
-func behind(noProxy ...string) discovery.Option {
-	return discovery.OwnOption(func(o *options) {
+func behind(noProxy ...string) given.Option {
+	return given.Sources(discovery.OwnOption(func(o *options) {
 		o.proxy = func(r *http.Request) (*url.URL, error) {
 			for _, suffix := range noProxy {
 				if strings.HasSuffix(r.URL.Hostname(), suffix) {
@@ -26,11 +28,11 @@ func behind(noProxy ...string) discovery.Option {
 			}
 			return &url.URL{Scheme: "http", Host: "proxy.example.com:3128"}, nil
 		}
-	})
+	}))
 }
 
 // routed describes what becomes of each part of target.
-func routed(t *testing.T, target string, opts resolver.BuildOptions, options ...discovery.Option) string {
+func routed(t *testing.T, target string, opts resolver.BuildOptions, options ...given.Option) string {
 	t.Helper()
 	var lines []string
 	list := func(target *discovery.Target) ([]discovery.Part, error) {
@@ -53,7 +55,7 @@ func routed(t *testing.T, target string, opts resolver.BuildOptions, options ...
 		}
 		return nil, errors.New("enough")
 	}
-	if _, err := discovery.NewBuilder(Scheme, list, options...).Build(parsed(target), &channel{}, opts); err == nil {
+	if _, err := given.NewBuilder(Scheme, list, options...).Build(parsed(target), &channel{}, opts); err == nil {
 		t.Fatal("want an error")
 	}
 	return strings.Join(lines, ", ")
@@ -66,21 +68,21 @@ func TestWhoLooksUpANameBehindAProxy(t *testing.T) {
 		what    string
 		target  string
 		noProxy []string
-		option  discovery.Option
+		option  given.Option
 		opts    resolver.BuildOptions
 		want    string
 	}{
 		{"both proxied", us + "," + eu, nil, nil, resolver.BuildOptions{}, "by proxy us.example.com:443, by proxy eu.example.com:8443"},
 		{"a number", "192.0.2.1:1", nil, nil, resolver.BuildOptions{}, "by proxy 192.0.2.1:1"},
-		{"looked up here", us + "," + eu, nil, WithLocalDNSResolution(), resolver.BuildOptions{}, "here, here"},
+		{"looked up here", us + "," + eu, nil, given.Sources(WithLocalDNSResolution()), resolver.BuildOptions{}, "here, here"},
 		{"a dialer instead", us + "," + eu, nil, nil, dialer, "here, here"},
 		{"one not proxied", corp + "," + us, []string{".corp"}, nil, resolver.BuildOptions{}, "direct a.corp:443, by proxy us.example.com:443"},
-		{"one not proxied, here", corp + "," + us, []string{".corp"}, WithLocalDNSResolution(), resolver.BuildOptions{}, "direct a.corp:443, here"},
+		{"one not proxied, here", corp + "," + us, []string{".corp"}, given.Sources(WithLocalDNSResolution()), resolver.BuildOptions{}, "direct a.corp:443, here"},
 		{"none proxied", us + "," + eu, []string{".example.com"}, nil, resolver.BuildOptions{}, "here, here"},
 		{"the last turns it off", us + "," + corp, []string{".corp"}, nil, resolver.BuildOptions{}, "here, here"},
 		{"not DNS", "passthrough:///us:443," + us, nil, nil, resolver.BuildOptions{}, "here, by proxy us.example.com:443"},
 	} {
-		options := []discovery.Option{behind(test.noProxy...)}
+		options := []given.Option{behind(test.noProxy...)}
 		if test.option != nil {
 			options = append(options, test.option)
 		}
@@ -105,12 +107,12 @@ func TestADirectPartIsDialledByNameWhereItsNumbersWouldBeProxied(t *testing.T) {
 		{[]string{".corp", "10.0.0.1", "192.0.2.1"}, "10.0.0.1:443 192.0.2.1:443"},
 	} {
 		var o options
-		discovery.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Part, error) {
+		given.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Part, error) {
 			o = discovery.OwnOptions(t, o)
 			return nil, nil
 		}, behind(test.noProxy...)).OverrideAuthority(parsed("failover:///a.corp"))
 		got := &answers{}
-		if err := (direct{got, "a.corp:443", o.proxy}).Update(discovery.Answer{Endpoints: endpoints}); err != nil {
+		if err := (direct{flat.Receiver(got), "a.corp:443", o.proxy}).update(discovery.Answer{Resolved: endpoints}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Join(got.addresses, " ") != test.want {
@@ -126,7 +128,7 @@ type answers struct {
 }
 
 func (a *answers) Update(answer discovery.Answer) error {
-	for _, e := range answer.Endpoints {
+	for _, e := range answer.Resolved {
 		a.addresses = append(a.addresses, e.Addresses[0].Addr)
 	}
 	return nil
@@ -134,7 +136,7 @@ func (a *answers) Update(answer discovery.Answer) error {
 
 func TestUnresolvedPartsAnswerAtOnce(t *testing.T) {
 	cc := &channel{}
-	r, err := NewBuilder(behind()).Build(parsed("failover:///us.example.com,eu.example.com:8443"), cc, resolver.BuildOptions{})
+	r, err := given.Builder(Scheme, behind()).Build(parsed("failover:///us.example.com,eu.example.com:8443"), cc, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

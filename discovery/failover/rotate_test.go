@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // dnsFake is a name that gRPC's scheme dns is to look up: each look-up has the next of its
@@ -136,13 +136,13 @@ func (named) Network() string  { return "memory" }
 func (n named) String() string { return string(n) }
 
 // inMemory runs f in a bubble with a channel to a DNS name on a network in memory.
-func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts ...discovery.Option) {
+func inMemory(t *testing.T, d *dnsFake, f func(*memory, *grpc.ClientConn), opts ...given.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		network := newMemory()
 		conn, err := grpc.NewClient("failover:///name.test:1", grpc.WithContextDialer(network.dial),
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
-			grpc.WithResolvers(failover.NewBuilder(append(opts, failover.WithResolvers(d))...)))
+			grpc.WithResolvers(given.Builder(failover.Scheme, append(opts, given.Sources(failover.WithResolvers(d)))...)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestRotatingSubsetsDropNoConnection(t *testing.T) {
 			if n := d.count(); n < 100 {
 				t.Errorf("%q: %d look-ups in an hour", subsets, n)
 			}
-		}, discovery.WithRefresh(30*time.Second), discovery.WithRemoveAfter(max(len(subsets), 1)))
+		}, given.Set("Refresh", 30*time.Second), given.Set("RemoveAfter", max(len(subsets), 1)))
 	}
 }
 
@@ -196,7 +196,7 @@ func TestRotatingSubsetsDropConnectionsBelow(t *testing.T) {
 		if seen := network.seen(); strings.Contains(seen, "closed map[]") {
 			t.Errorf("%s, want some closed", seen)
 		}
-	}, discovery.WithRefresh(30*time.Second), discovery.WithRemoveAfter(2))
+	}, given.Set("Refresh", 30*time.Second), given.Set("RemoveAfter", 2))
 }
 
 // A backend that is added takes its share within the refresh, its jitter and the look-up;
@@ -232,5 +232,5 @@ func TestABackendThatIsAddedAndRemoved(t *testing.T) {
 		if seen := network.seen(); seen != "dialled map[a:1:1 b:1:1 c:1:1 d:1:1], closed map[a:1:1 d:1:1]" {
 			t.Errorf("%s", seen)
 		}
-	}, discovery.WithRefresh(refresh))
+	}, given.Set("Refresh", refresh))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // TestScenarios runs the files in testdata. What the channel and the parts'
@@ -73,7 +73,7 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 		if len(args) == 0 {
 			s.resolver.ResolveNow(resolver.ResolveNowOptions{})
 		} else {
-			hierarchy.ResolveNow(s.last)("fake:" + args[0])
+			stateattr.ResolveNow(s.last)("fake:"+args[0], false)
 		}
 	case "refuse":
 		s.channel.refuse = nil

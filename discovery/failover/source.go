@@ -3,12 +3,14 @@ package failover
 import (
 	"net/http"
 
-	_ "google.golang.org/grpc" // registers dns, passthrough and unix, for Validate without a channel
+	_ "google.golang.org/grpc" // registers dns, passthrough and unix, to read targets without a channel
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/authority"
+	program "github.com/understudy-lb/understudy/internal/options"
+	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
 // Scheme is the scheme of the targets that this package resolves.
@@ -16,14 +18,7 @@ const Scheme = "failover"
 
 var logger = grpclog.Component("understudy")
 
-func init() { discovery.Register(NewBuilder()) }
-
-// NewBuilder returns a builder for grpc.WithResolvers, for a program that does not use
-// understudy.With. It takes the place of the one, without options, that this package
-// registers when it is imported.
-func NewBuilder(opts ...discovery.Option) *discovery.Builder {
-	return discovery.NewBuilder(Scheme, parts, opts...)
-}
+func init() { discovery.Register(Scheme, parts) }
 
 // options are the options of this source.
 type options struct {
@@ -35,27 +30,15 @@ type options struct {
 // WithResolvers makes the schemes of builders available to parts, before those
 // that are registered globally. A channel's own grpc.WithResolvers are not known
 // to the resolvers of parts.
-func WithResolvers(builders ...resolver.Builder) discovery.Option {
+func WithResolvers(builders ...resolver.Builder) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.resolvers = append(o.resolvers, builders...) })
 }
 
 // WithLocalDNSResolution looks up the names of DNS parts in this process even
 // where a proxy would do it, as grpc.WithLocalDNSResolution does for a channel to
 // one target. It has no effect where no proxy is configured.
-func WithLocalDNSResolution() discovery.Option {
+func WithLocalDNSResolution() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.localDNS = true })
-}
-
-// Validate returns the error that the first call on a channel to target would fail
-// with, given a builder with these options. It looks nothing up. The first call alone
-// finds mistakes in the fields of the service config, and those that the resolver of a
-// part finds when it is built. Validate is safe for concurrent use.
-func Validate(target string, opts ...discovery.Option) error {
-	u, err := parseURL(target)
-	if err != nil {
-		return err
-	}
-	return NewBuilder(opts...).Validate(resolver.Target{URL: *u})
 }
 
 // unlessAsked is the Refresh of DNS parts by default.
@@ -82,13 +65,13 @@ func (l *list) within(target resolver.Target, builder resolver.Builder) ([]disco
 		// It is not one that the user set, which would hold for every part.
 		outer.BuildOptions.Authority = ""
 	}
-	source, ours := builder.(*discovery.Builder)
+	_, ours := builder.(program.Builder)
 	switch {
 	case ours:
-		return outer.Parts(source, target)
+		return outer.Parts(builder, target)
 	case grpcs[target.URL.Scheme]:
 		read := func(t *discovery.Target) ([]discovery.Part, error) { return l.resolved(t, builder) }
-		return outer.Parts(discovery.NewBuilder(target.URL.Scheme, read), target)
+		return outer.Parts(program.Make(target.URL.Scheme, read, program.Program{}), target)
 	}
 	return l.resolved(&discovery.Target{Target: target, Channel: outer.Channel, ClientConn: outer.ClientConn, BuildOptions: outer.BuildOptions}, builder)
 }
@@ -146,23 +129,25 @@ type source struct {
 }
 
 // Start implements discovery.Source.
-func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	way, err := s.route()
 	switch {
 	case err != nil:
-		return nil, err
+		return discovery.Started{}, err
 	case way.byProxy:
 		// An error is ignored: there is no other answer.
 		_ = r.Update(answerWith(way.address))
-		return fixed{}, nil
+		return discovery.Started{}, nil
 	case way.address != "":
-		r = direct{r, way.address, s.options.proxy}
+		r = r.With(discovery.Hooks{Update: direct{r, way.address, s.options.proxy}.update})
 	}
 	return s.Source.Start(r)
 }
 
-// fixed is the Watch of a source that has said all.
-type fixed struct{}
-
-// Close implements discovery.Watch.
-func (fixed) Close() {}
+// Check implements discovery.Source.
+func (s source) Check(read bool) error {
+	if _, err := s.route(); err != nil {
+		return err
+	}
+	return s.Source.Check(read)
+}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
@@ -66,7 +67,7 @@ func testPartInNoProxy(t *testing.T, proxy *testproxy.Proxy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := grpc.WithResolvers(failover.NewBuilder())
+	found := grpc.WithResolvers(given.Builder(failover.Scheme))
 	conn := dial(t, "failover:///localhost:"+port+",eu-west.example.com:443", found, grpc.WithTransportCredentials(ca.client("")))
 	await(t, conn, "near as localhost:"+port)
 	if len(proxy.Asked()) > 0 {

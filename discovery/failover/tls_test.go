@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // twoTiers starts two tiers with a certificate for the given names each, and returns
@@ -21,7 +22,7 @@ func twoTiers(t *testing.T, ca *authority, usName, euName string) (us, eu *tier,
 	n := newNames()
 	n.set("us.test:443", nil, us.address)
 	n.set("eu.test:443", nil, eu.address)
-	return us, eu, grpc.WithResolvers(failover.NewBuilder(failover.WithResolvers(n)))
+	return us, eu, grpc.WithResolvers(given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n))))
 }
 
 const tlsTarget = "failover:///lab:///us.test:443,lab:///eu.test:443"
@@ -99,7 +100,7 @@ func TestCredentialsInABundle(t *testing.T) {
 func TestAuthoritiesAreThoseOfChannelsToOnePart(t *testing.T) {
 	n := newNames()
 	server := startTier(t, "x", insecure.NewCredentials())
-	found := grpc.WithResolvers(n, failover.NewBuilder(failover.WithResolvers(n)))
+	found := grpc.WithResolvers(n, given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(n))))
 	for name, part := range map[string]string{
 		"plain.test:443":   "lab:///plain.test:443",
 		":443":             "lab:///:443",

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // backend is a server that refuses each call's first attempt.
@@ -68,7 +68,7 @@ func TestOnAChannel(t *testing.T) {
 	}
 	path := newPath(t)
 	conn, err := grpc.NewClient(fmt.Sprintf("file://%s?authority=checkout.example.com", path),
-		grpc.WithResolvers(NewBuilder(discovery.WithServiceConfig(retries))),
+		grpc.WithResolvers(given.Builder(Scheme, given.Set("ServiceConfig", retries))),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestIdleChannelAndADirectoryThatVanished(t *testing.T) {
 	mkdir(t, filepath.Dir(path))
 	write(t, path, strings.Replace(onePort(b.port), "192.0.2.1", "127.0.0.1", 1))
 	conn, err := grpc.NewClient("file://"+path, grpc.WithIdleTimeout(100*time.Millisecond),
-		grpc.WithResolvers(NewBuilder(discovery.WithServiceConfig(retries))),
+		grpc.WithResolvers(given.Builder(Scheme, given.Set("ServiceConfig", retries))),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/filewatch"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // A file is read in the middle of a write, the rest of which changes neither its size nor
@@ -15,7 +16,7 @@ import (
 func TestAWriteThatTheTimeOfTheFileDoesNotTell(t *testing.T) {
 	path := newPath(t)
 	synctest.Test(t, func(t *testing.T) {
-		polled := discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true })
+		polled := given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
 		written := time.Now()
 		writeAt := func(content string) {
 			write(t, path, content)

@@ -60,7 +60,7 @@
 // error that names the way to it and its place in the file; the others go on. docs/xds.md
 // says which fields of a cluster are read.
 //
-// A file with mistakes is rejected. It is logged once, with the line and column of each
+// A file of more than 16 MiB, and one with mistakes, is rejected. It is logged once, with the line and column of each
 // mistake, and the last good endpoints stay in use, also while a channel is idle, for up
 // to an hour. Where there are none, calls fail with the error. A file that is there and
 // cannot be read, such as where too many files are open, is tried again with gRPC's backoff.

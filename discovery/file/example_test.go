@@ -2,22 +2,17 @@ package file_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy"
 )
 
 // A client whose endpoints are in a file, with a service config of its own.
 func Example() {
-	conn, err := grpc.NewClient("file:///etc/checkout/endpoints.yaml?authority=checkout.example.com",
-		grpc.WithResolvers(file.NewBuilder(discovery.WithServiceConfig(`{
-		  "methodConfig": [{"name": [{}], "waitForReady": true}]
-		}`))),
+	conn, err := understudy.NewClient("file:///etc/checkout/endpoints.yaml?authority=checkout.example.com",
+		understudy.Options{ServiceConfig: `{"methodConfig": [{"name": [{}], "waitForReady": true}]}`},
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 	)
 	if err != nil {
@@ -27,32 +22,4 @@ func Example() {
 	defer conn.Close()
 	fmt.Println(conn.Target())
 	// Output: file:///etc/checkout/endpoints.yaml?authority=checkout.example.com
-}
-
-// All that is wrong with a file is said at once, with line and column.
-func ExampleLoad() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "endpoints.yaml")
-	content := `
-endpoints:
-- localty: {region: us-east}
-  lb_endpoints:
-  - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: http}}}
-`
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = file.Load(path)
-	for _, p := range err.(*file.Error).Problems {
-		fmt.Printf("endpoints.yaml:%d:%d: %s\n", p.Line, p.Column, p.Text)
-	}
-	// Output:
-	// endpoints.yaml:3:3: unknown field "localty", did you mean locality?
-	// endpoints.yaml:5:75: port_value: want a whole number from 1 to 65535, got "http"
 }

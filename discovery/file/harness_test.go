@@ -8,13 +8,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/awaiting"
+	"github.com/understudy-lb/understudy/internal/filewatch"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testleak"
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
@@ -42,8 +46,14 @@ func newFakeChannel() *fakeChannel {
 	return &fakeChannel{states: make(chan resolver.State, 100), errors: make(chan error, 100)}
 }
 
-func (c *fakeChannel) UpdateState(s resolver.State) error { c.states <- s; return c.answers }
-func (c *fakeChannel) ReportError(err error)              { c.errors <- err }
+func (c *fakeChannel) UpdateState(s resolver.State) error {
+	if awaiting.Is(s) { // it has nothing else
+		return nil
+	}
+	c.states <- s
+	return c.answers
+}
+func (c *fakeChannel) ReportError(err error) { c.errors <- err }
 func (c *fakeChannel) ParseServiceConfig(json string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: config{json: json}, Err: c.rejects}
 }
@@ -110,10 +120,10 @@ func target(t testing.TB, text string) resolver.Target {
 }
 
 // watchFile builds a resolver for path, closed at the end of the test.
-func watchFile(t *testing.T, path string, opts ...discovery.Option) *fakeChannel {
+func watchFile(t *testing.T, path string, opts ...given.Option) *fakeChannel {
 	t.Helper()
 	channel := newFakeChannel()
-	r, err := NewBuilder(opts...).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
+	r, err := given.Builder(Scheme, opts...).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,3 +196,15 @@ func newPath(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "endpoints.yaml")
 }
+
+// polled lets a channel live in a bubble, where the system notifies of nothing.
+var polled = given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }))
+
+// pass lets time pass, and waits until all that was due has happened.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// longest is how long it takes at most until a file is read again.
+const longest = 145 * time.Second

@@ -5,9 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // An EDS cluster of a file is that cluster: its endpoints are asked for, and not another
@@ -36,7 +37,7 @@ func TestEDSClusterOfAFileWithCDS(t *testing.T) {
 	t.Setenv("GRPC_XDS_BOOTSTRAP", bootstrap)
 	path := newPath(t)
 	write(t, path, clustersFile("- {name: shop, type: EDS}\n"))
-	for _, opts := range [][]discovery.Option{nil, {eds.WithCDS()}} {
+	for _, opts := range [][]given.Option{nil, {given.Sources(eds.WithCDS())}} {
 		if got, want := watchFile(t, path, opts...).next(t), `10.0.0.7:1["shop/child0" "region/zone"]`; got != want {
 			t.Errorf("state = %s, want %s", got, want)
 		}
@@ -51,11 +52,11 @@ func TestFileWhoseNameIsNotUTF8(t *testing.T) {
 	channel.expect(t, 1)
 	replace(t, path, onePort(2))
 	channel.expect(t, 2)
-	cluster, err := Load(path)
+	doc, err := clusterfile.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := cluster.GetClusterName(), "caf\ufffd"; got != want {
+	if got, want := doc.Endpoints.GetClusterName(), "caf\ufffd"; got != want {
 		t.Errorf("the cluster is called %q, want %q, which is text", got, want)
 	}
 }

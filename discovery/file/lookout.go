@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/backoff"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
@@ -30,22 +28,16 @@ type lookout struct {
 	news chan struct{} // closed, and replaced, when there is another
 
 	// Used by run.
-	looked   bool
-	seen     fs.FileInfo // how the file looked last, nil if there was none
-	rest     filewatch.Rest
-	due      time.Time // when the file is to be read, zero where it is not
-	again    bool      // it is then to be read once more, because its time may not tell of a change
-	attempts int       // how often in a row it could not be read
-	restless time.Time // since when it has not been read because it is written to
-	parsed   reading   // the last content
-	sum      [sha256.Size]byte
+	file   *filewatch.File
+	parsed reading // the last content
+	sum    [sha256.Size]byte
 }
 
 // reading is what was found in a file, the same for all channels.
 type reading struct {
-	known   bool      // the content is
-	doc     *document // nil where err says why there is none
-	version string    // of the content
+	known   bool                  // the content is
+	doc     *clusterfile.Document // nil where err says why there is none
+	version string                // of the content
 	err     error
 }
 
@@ -67,7 +59,7 @@ func join(of watched) *lookout {
 	defer lookouts.mu.Unlock()
 	l := lookouts.all[of]
 	if l == nil {
-		l = &lookout{of: of, done: make(chan struct{}), news: make(chan struct{})}
+		l = &lookout{of: of, file: filewatch.NewFile(of.path), done: make(chan struct{}), news: make(chan struct{})}
 		lookouts.all[of] = l
 		go l.run()
 	}
@@ -92,14 +84,14 @@ func (l *lookout) read() (*reading, <-chan struct{}) {
 	return l.last, l.news
 }
 
-// isCurrent returns whether the file still looks as it did then.
+// isCurrent reports whether the file still looks as it did then.
 func (l *lookout) isCurrent() bool {
 	info, err := os.Stat(l.of.path)
+	if err != nil {
+		info = nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil || l.info == nil {
-		return err != nil && l.info == nil
-	}
 	return !filewatch.Differ(l.info, info)
 }
 
@@ -107,7 +99,7 @@ func (l *lookout) isCurrent() bool {
 func (l *lookout) publish(r *reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.info = l.seen
+	l.info = l.file.Seen()
 	if r == l.last {
 		return
 	}
@@ -124,90 +116,45 @@ func (l *lookout) run() {
 	defer soon.Stop()
 	for notice, ok := filewatch.Looked, true; ok; notice, ok = w.Wait(l.done, soon.C) {
 		soon.Stop()
-		if notice == filewatch.Moved && w.Of(filepath.Base(l.of.path)) != filewatch.Moved {
+		if notice == filewatch.Moved && w.Of(l.of.path) != filewatch.Moved {
 			notice = filewatch.Changed // a directory or a link has come, and not the file alone
 		}
-		if l.look(notice); !l.due.IsZero() {
-			soon.Reset(time.Until(l.due))
+		l.look(notice)
+		if next := l.file.Next(); !next.IsZero() {
+			soon.Reset(time.Until(next))
 		}
 	}
 }
-
-// step is that of the coarsest clock of a file system. Of two writes within a step the
-// second may leave both the size and the time of the file as they were.
-const step = 2 * time.Second
 
 // look looks at the file, and reads it if that is due.
 func (l *lookout) look(notice filewatch.Notice) {
-	now := time.Now()
-	info, err := os.Stat(l.of.path)
-	if l.changed(info, err) || notice != filewatch.Looked {
-		l.due, l.again, l.attempts = now, true, 0
-	}
-	if l.due.IsZero() || now.Before(l.due) {
-		return
-	}
-	l.due = time.Time{}
-	if err != nil {
-		l.rest = filewatch.Rest{}
-		l.fail(fmt.Errorf("%s: %w", l.of.path, reason(err)))
-		return
-	}
-	if info.Mode().IsRegular() {
-		if wait := l.rest.Look(l.of.path, info, notice); wait > 0 {
-			l.wait(wait)
-			return
+	switch l.file.Look(notice) {
+	case filewatch.Unfinished:
+		if err := l.file.Restless(); err != nil {
+			logger.Warning(Scheme + ": " + err.Error())
+			if last, _ := l.read(); last == nil {
+				l.publish(&reading{err: err})
+			}
 		}
-	}
-	l.take(info)
-}
-
-// changed returns whether the file looks other than at the last call.
-func (l *lookout) changed(info fs.FileInfo, err error) bool {
-	looked, before := l.looked, l.seen
-	if l.looked, l.seen = true, info; err != nil {
-		l.seen = nil
-	}
-	return !looked || (before == nil) != (l.seen == nil) || l.seen != nil && filewatch.Differ(before, l.seen)
-}
-
-// wait puts the reading off, because the file may not be complete.
-func (l *lookout) wait(d time.Duration) {
-	const long = 10 * time.Second
-	l.due = time.Now().Add(d)
-	if l.restless.IsZero() {
-		l.restless = time.Now()
-	}
-	if time.Since(l.restless) < long {
-		return
-	}
-	l.restless = l.due.Add(time.Hour) // it is said once an hour
-	err := fmt.Errorf("%s: has been written to for %v: want it to stand still, or to be replaced by rename", l.of.path, long)
-	logger.Warning(Scheme + ": " + err.Error())
-	if last, _ := l.read(); last == nil {
-		l.publish(&reading{err: err})
+	case filewatch.Due:
+		l.take()
 	}
 }
 
-// take reads the file, which looked like that before.
-func (l *lookout) take(info fs.FileInfo) {
-	data, err := read(l.of.path)
+// take reads the file.
+func (l *lookout) take() {
+	data, err := clusterfile.Read(l.of.path)
 	if err != nil {
 		l.fail(err)
 		return
 	}
-	if after, err := os.Stat(l.of.path); err != nil || filewatch.Differ(info, after) {
-		l.due = time.Now() // it was changed while it was read
+	if !l.file.Read() {
 		return
-	}
-	l.restless, l.attempts = time.Time{}, 0
-	if l.again {
-		l.again, l.due = false, time.Now().Add(step)
 	}
 	if sum := sha256.Sum256(data); !l.parsed.known || sum != l.sum {
 		l.sum = sum
 		l.parsed = reading{known: true, version: fmt.Sprintf("%.4x", sum)}
-		l.parsed.doc, l.parsed.err = parse(l.of.path, data)
+		l.parsed.doc, l.parsed.err = clusterfile.Parse(l.of.path, data)
 	} else if last, _ := l.read(); last != nil && last.known {
 		l.publish(last)
 		return
@@ -219,8 +166,7 @@ func (l *lookout) take(info fs.FileInfo) {
 // fail passes on why the file cannot be read. Where the reason may pass, it is tried again.
 func (l *lookout) fail(err error) {
 	if mayPass(err) {
-		l.due = time.Now().Add(backoff.Delay(l.attempts, rand.Float64()))
-		l.attempts++
+		l.file.Failed()
 	} else if last, _ := l.read(); last != nil && last.err != nil && last.err.Error() == err.Error() {
 		l.publish(last)
 		return

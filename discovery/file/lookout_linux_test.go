@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // notifiers counts the instances of inotify that this process has. A user has 128 unless
@@ -36,7 +38,7 @@ func TestChannelsOfOneFileShareItsWatch(t *testing.T) {
 	var open []resolver.Resolver
 	for range 200 {
 		channel := newFakeChannel()
-		r, err := NewBuilder().Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
+		r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // manyClusters is a file of an aggregate of clusters, each with so many endpoints on its port.
@@ -79,7 +81,7 @@ func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 	before := heap()
 	for i := range 150 {
 		c := newFakeChannel()
-		r, err := NewBuilder().Build(target(t, fmt.Sprintf("file://%s?cluster=all&authority=a%d", path, i)), c, resolver.BuildOptions{})
+		r, err := given.Builder(Scheme).Build(target(t, fmt.Sprintf("file://%s?cluster=all&authority=a%d", path, i)), c, resolver.BuildOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +97,7 @@ func TestClosedChannelsOfClustersTakeLittle(t *testing.T) {
 func TestClustersAreKeptWhileAChannelIsIdle(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, clustersFile(aggregate("all", "a, b"), static("a", "10.0.0.1"), static("b", "10.0.0.2")))
-	builder, want := NewBuilder(), `10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`
+	builder, want := given.Builder(Scheme), `10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["b/child0" "/"]`
 	for range 2 {
 		c := newFakeChannel()
 		r, err := builder.Build(target(t, "file://"+path+"?cluster=all"), c, resolver.BuildOptions{})

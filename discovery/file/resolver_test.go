@@ -11,14 +11,25 @@ import (
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
+
+const small = `
+endpoints:
+- locality: {region: us-east, zone: a}
+  load_balancing_weight: 3
+  lb_endpoints:
+  - endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 443}}}
+    load_balancing_weight: 2
+  - endpoint: {address: {pipe: {path: /run/b.sock}}}
+`
 
 func TestTheStateThatIsSent(t *testing.T) {
 	path := newPath(t)
 	write(t, path, small)
-	channel := watchFile(t, path, discovery.WithServiceConfig(`{"methodConfig": []}`))
+	channel := watchFile(t, path, given.Set("ServiceConfig", `{"methodConfig": []}`))
 	state := <-channel.states
 	want := `192.0.2.1:443["child0" "us-east/a"] unix:/run/b.sock["child0" "us-east/a"]`
 	if got := describeState(state); got != want {
@@ -67,7 +78,7 @@ func TestNothingIsSentAfterClose(t *testing.T) {
 	path := newPath(t)
 	write(t, path, onePort(1))
 	channel := newFakeChannel()
-	r, err := NewBuilder().Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
+	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +113,7 @@ func (c *closingChannel) UpdateState(s resolver.State) error {
 func TestCloseDuringAnUpdate(t *testing.T) {
 	path := newPath(t) // written later: what was found by then is sent from inside Build
 	channel := &closingChannel{fakeChannel: newFakeChannel(), built: make(chan struct{})}
-	r, err := NewBuilder().Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
+	r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,19 +131,19 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 		opts    resolver.BuildOptions
 		want    string
 	}{
-		{"file:endpoints.yaml", NewBuilder(), none, `target "file:endpoints.yaml" has a relative path (an absolute one has three slashes before it), want file:///path/to/endpoints.yaml`},
-		{"file://etc/endpoints.yaml", NewBuilder(), none, `names the host "etc" (three slashes come before a path), want file:///`},
-		{"file://localhost/endpoints.yaml", NewBuilder(), none, `names the host "localhost"`},
-		{"file:///a#b", NewBuilder(), none, `has a fragment, "b"`},
-		{"file:///", NewBuilder(), none, "has no path"},
-		{"file:", NewBuilder(), none, "has no path"},
-		{"file:///a?weight=1", NewBuilder(), none, `has the unknown parameter "weight"`},
-		{"file:///a?authority=", NewBuilder(), none, "has not one authority"},
-		{"file:///a?authority=a&authority=b", NewBuilder(), none, "has not one authority"},
-		{"file:///a?%zz", NewBuilder(), none, "has a query that does not parse"},
-		{"file:///a", NewBuilder(), resolver.BuildOptions{DisableServiceConfig: true}, "in the service config, which this channel disables"},
-		{"file:///a", NewBuilder(discovery.WithServiceConfig("[]")), none, "file: service config: want a JSON object"},
-		{"file:///a", NewBuilder(discovery.WithServiceConfig(`{"loadBalancingConfig":[]}`)), none, "loadBalancingConfig is set by the resolver"},
+		{"file:endpoints.yaml", given.Builder(Scheme), none, `target "file:endpoints.yaml" has a relative path (an absolute one has three slashes before it), want file:///path/to/endpoints.yaml`},
+		{"file://etc/endpoints.yaml", given.Builder(Scheme), none, `names the host "etc" (three slashes come before a path), want file:///`},
+		{"file://localhost/endpoints.yaml", given.Builder(Scheme), none, `names the host "localhost"`},
+		{"file:///a#b", given.Builder(Scheme), none, `has a fragment, "b"`},
+		{"file:///", given.Builder(Scheme), none, "has no path"},
+		{"file:", given.Builder(Scheme), none, "has no path"},
+		{"file:///a?weight=1", given.Builder(Scheme), none, `has the unknown parameter "weight"`},
+		{"file:///a?authority=", given.Builder(Scheme), none, "has not one authority"},
+		{"file:///a?authority=a&authority=b", given.Builder(Scheme), none, "has not one authority"},
+		{"file:///a?%zz", given.Builder(Scheme), none, "has a query that does not parse"},
+		{"file:///a", given.Builder(Scheme), resolver.BuildOptions{DisableServiceConfig: true}, "in the service config, which this channel disables"},
+		{"file:///a", given.Builder(Scheme, given.Set("ServiceConfig", "[]")), none, "file: service config: want a JSON object"},
+		{"file:///a", given.Builder(Scheme, given.Set("ServiceConfig", `{"loadBalancingConfig":[]}`)), none, "loadBalancingConfig is set by the resolver"},
 	} {
 		_, err := test.builder.Build(target(t, test.target), newFakeChannel(), test.opts)
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "file: ") {
@@ -141,14 +152,14 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 	channel := newFakeChannel()
 	channel.rejects = errors.New("gRPC rejects it")
-	_, err := NewBuilder().Build(target(t, "file:///a"), channel, none)
+	_, err := given.Builder(Scheme).Build(target(t, "file:///a"), channel, none)
 	if err == nil || err.Error() != "file: service config: gRPC rejects it" {
 		t.Errorf("Build = %v, want what gRPC says about the service config", err)
 	}
 }
 
 func TestAuthority(t *testing.T) {
-	overrider := NewBuilder()
+	overrider := given.Builder(Scheme)
 	for text, want := range map[string]string{
 		"file:///etc/checkout.yaml":                          "checkout",
 		"file:///etc/checkout.example.com.json":              "checkout.example.com",
@@ -168,7 +179,7 @@ func TestTheResolverIsRegistered(t *testing.T) {
 	if b := resolver.Get(Scheme); b == nil || b.Scheme() != "file" {
 		t.Errorf("resolver for %q = %v", Scheme, b)
 	}
-	if got := nameOf(filepath.Join("a", "b.c.yaml")); got != "b.c" {
+	if got := clusterfile.NameOf(filepath.Join("a", "b.c.yaml")); got != "b.c" {
 		t.Errorf("name = %q, want b.c", got)
 	}
 }
@@ -181,7 +192,7 @@ func TestNoEndpointsInAPriorityIsNoRefusal(t *testing.T) {
 		write(t, path, onePort(1))
 		channel := newFakeChannel()
 		channel.answers = fmt.Errorf("answer to %s: %w", path, because)
-		r, err := NewBuilder().Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
+		r, err := given.Builder(Scheme).Build(target(t, "file://"+path), channel, resolver.BuildOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

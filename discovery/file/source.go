@@ -12,10 +12,13 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
-	"github.com/understudy-lb/understudy/discovery/internal/cds"
 	"github.com/understudy-lb/understudy/internal/authority"
+	"github.com/understudy-lb/understudy/internal/cds"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/filewatch"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/printable"
+	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
 var logger = grpclog.Component("understudy")
@@ -23,14 +26,7 @@ var logger = grpclog.Component("understudy")
 // Scheme is the scheme of the targets of this package.
 const Scheme = "file"
 
-func init() { discovery.Register(NewBuilder()) }
-
-// NewBuilder returns a builder for grpc.WithResolvers, for a program that does not use
-// understudy.With. It takes the place of the one, without options, that this package
-// registers when it is imported.
-func NewBuilder(opts ...discovery.Option) *discovery.Builder {
-	return discovery.NewBuilder(Scheme, parts, opts...)
-}
+func init() { discovery.Register(Scheme, parts) }
 
 // parts reads a target.
 func parts(t *discovery.Target) ([]discovery.Part, error) {
@@ -41,7 +37,8 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	if _, err := t.Refresh(cds.DNS); err != nil { // those clusters read it again that are names
 		return nil, err
 	}
-	name, cluster := nameOf(path), t.Parameter("cluster")
+	cds.Reach(t)
+	name, cluster := clusterfile.NameOf(path), t.Parameter("cluster")
 	if cluster != "" {
 		name = cluster
 	}
@@ -56,15 +53,15 @@ func pathOf(target resolver.Target) (string, error) {
 	case u.Opaque != "":
 		what = "has a relative path (an absolute one has three slashes before it)"
 	case u.Host != "" || u.User != nil:
-		what = fmt.Sprintf("names the host %q (three slashes come before a path)", u.Host)
+		what = fmt.Sprintf("names the host %s (three slashes come before a path)", printable.Quote(u.Host))
 	case u.Fragment != "":
-		what = fmt.Sprintf("has a fragment, %q (in a path, # is %%23)", u.Fragment)
+		what = fmt.Sprintf("has a fragment, %s (in a path, # is %%23)", printable.Quote(u.Fragment))
 	case u.Path == "" || u.Path == "/":
 		what = "has no path"
 	default:
 		return u.Path, nil
 	}
-	return "", fmt.Errorf("target %q %s, want file:///path/to/endpoints.yaml", u.Redacted(), what)
+	return "", fmt.Errorf("target %s %s, want file:///path/to/endpoints.yaml", printable.Quote(u.Redacted()), what)
 }
 
 // source finds out the endpoints in a file.
@@ -77,17 +74,17 @@ type source struct {
 
 // Start implements discovery.Source: it begins to watch the file, which need not exist
 // yet.
-func (s *source) Start(r discovery.Receiver) (discovery.Watch, error) {
-	w := &watch{source: s, receiver: r, done: make(chan struct{}), current: explainer{new(atomic.Pointer[document])}}
+func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
+	w := &watch{source: s, receiver: r, done: make(chan struct{}), current: explainer{new(atomic.Pointer[clusterfile.Document])}}
 	w.maker = cds.Maker{Target: s.target, EDS: w.eds}
 	go w.run()
-	return w, nil
+	return discovery.Started{Close: w.stop}, nil
 }
 
 // watch is a file that is being watched for one channel.
 type watch struct {
 	*source
-	receiver discovery.Receiver
+	receiver *discovery.Receiver
 	done     chan struct{}
 	close    sync.Once
 
@@ -100,15 +97,15 @@ type watch struct {
 // the bootstrap. The cluster is the file's, even if the user wants those of other targets
 // to begin at one of the servers'.
 func (w *watch) eds(service string) (discovery.Source, error) {
-	parts, err := w.target.Parts(eds.NewBuilder(), resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
+	parts, err := w.target.Parts(nil, resolver.Target{URL: url.URL{Scheme: eds.Scheme, Path: "/" + service, RawQuery: "cds=false"}})
 	if err != nil {
 		return nil, err
 	}
 	return parts[0].Source, nil
 }
 
-// Close implements discovery.Watch.
-func (w *watch) Close() { w.close.Do(func() { close(w.done) }) }
+// stop ends the watch.
+func (w *watch) stop() { w.close.Do(func() { close(w.done) }) }
 
 // run passes on what is found in the file.
 func (w *watch) run() {
@@ -151,31 +148,37 @@ func (w *watch) tell(r *reading) {
 		w.receiver.Fail(r.err)
 		return
 	}
-	cluster, err := r.doc.choose(w.cluster)
+	cluster, err := r.doc.Choose(w.cluster)
 	switch {
 	case err != nil:
 		w.receiver.Fail(err)
-	case r.doc.clusters != nil:
+	case r.doc.Clusters != nil:
 		w.current.Store(r.doc)
 		w.pass(r.doc, cluster)
 	default:
-		_ = w.receiver.Update(discovery.Answer{Cluster: r.doc.cluster, Empty: true, Explain: r.doc.explainInvalid, Version: r.version}) // the next edit comes unasked
+		answer, err := r.doc.Answer()
+		if err != nil {
+			w.receiver.Fail(err)
+			return
+		}
+		answer.Version = r.version
+		_ = w.receiver.Update(answer) // the next edit comes unasked
 	}
 }
 
 // pass passes on the parts that a cluster of the document stands for, and logs what has no
 // effect in it.
-func (w *watch) pass(doc *document, cluster string) {
+func (w *watch) pass(doc *clusterfile.Document, cluster string) {
 	find := func(name string) cds.Known {
-		known := doc.find(name)
+		known := doc.Find(name)
 		if known.Cluster != nil {
 			known.Explain = w.current.of(name)
 		}
 		return known
 	}
-	parts, asked := w.maker.Parts(cluster, find, doc.explainEntry)
-	w.receiver.Parts(parts)
-	if notes := doc.notes(asked); notes != nil && notes.Error() != w.noted {
+	g := cds.Resolve(cluster, find)
+	w.receiver.Parts(w.maker.Parts(g, doc.ExplainEntry))
+	if notes := doc.Notes(g.Asked); notes != nil && notes.Error() != w.noted {
 		w.noted = notes.Error()
 		logger.Warning(Scheme + ": " + w.noted)
 	}
@@ -183,14 +186,32 @@ func (w *watch) pass(doc *document, cluster string) {
 
 // explainer puts what is wrong with clusters into the words of the last document that was
 // passed on. A source outlives the document that it is of, and must not keep it in memory.
-type explainer struct{ *atomic.Pointer[document] }
+type explainer struct {
+	*atomic.Pointer[clusterfile.Document]
+}
 
 // of returns the explainer of a cluster's endpoints.
-func (e explainer) of(cluster string) func(*topology.Invalid) error {
-	return func(invalid *topology.Invalid) error {
+func (e explainer) of(cluster string) func(*envoy.Invalid) error {
+	return func(invalid *envoy.Invalid) error {
 		if doc := e.Load(); doc != nil {
-			return doc.explainEndpoints(cluster, invalid)
+			return doc.ExplainEndpoints(cluster, invalid)
 		}
 		return invalid
 	}
+}
+
+// Check reads the file, where read is set, and says what is wrong in it.
+func (s *source) Check(read bool) error {
+	if !read {
+		return nil
+	}
+	doc, err := clusterfile.Load(s.path)
+	if err != nil {
+		return err
+	}
+	cluster, err := doc.Choose(s.cluster)
+	if err == nil && doc.Clusters != nil {
+		_, _, err = doc.Parts(cluster)
+	}
+	return err
 }

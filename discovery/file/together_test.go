@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
 // large is a file with many endpoints on a port.
@@ -29,13 +30,12 @@ type heard struct {
 
 func (h *heard) Update(a discovery.Answer) error { h.answers <- a; return nil }
 func (h *heard) Fail(err error)                  { h.failures <- err }
-func (h *heard) Parts([]discovery.Part)          {}
 
 // listen starts a source of the file.
 func listen(t *testing.T, path string) *heard {
 	t.Helper()
 	h := &heard{make(chan discovery.Answer, 10), make(chan error, 10)}
-	w, err := (&source{path: path}).Start(h)
+	w, err := (&source{path: path}).Start(flat.Receiver(h))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestAFileIsParsedOnceForAllChannels(t *testing.T) {
 		next(t, h.answers)
 	}
 	once := allocated(func() {
-		if _, err := LoadFrom(strings.NewReader(large(2)), path); err != nil {
+		if _, err := clusterfile.LoadFrom(strings.NewReader(large(2)), path); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -92,15 +92,20 @@ func TestAFileIsParsedOnceForAllChannels(t *testing.T) {
 	}
 	late := listen(t, path)
 	replace(t, path, large(3))
-	one := next(t, all[0].answers).Cluster
-	if two := next(t, all[1].answers).Cluster; two != one {
-		t.Error("two channels have messages of their own")
+	one := next(t, all[0].answers)
+	if two := next(t, all[1].answers); first(two) != first(one) {
+		t.Error("two channels have endpoints of their own")
 	}
-	for a := next(t, late.answers); a.Cluster != one; a = next(t, late.answers) {
-		if port := a.Cluster.GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress().GetPortValue(); port == 3 {
-			t.Fatal("a channel that came later has a message of its own")
+	for a := next(t, late.answers); first(a) != first(one); a = next(t, late.answers) {
+		if strings.HasSuffix(first(a).Addresses[0], ":3") {
+			t.Fatal("a channel that came later has endpoints of its own")
 		}
 	}
+}
+
+// first returns the first endpoint.
+func first(a discovery.Answer) *discovery.Endpoint {
+	return &a.Priorities[0].Localities[0].Endpoints[0]
 }
 
 // A mistake is found once for all channels, too, and to say where it is takes no more than
@@ -119,7 +124,7 @@ func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 		for _, h := range all {
 			next(t, h.answers)
 		}
-		once := allocated(func() { _, _ = LoadFrom(strings.NewReader(large(2)), path) })
+		once := allocated(func() { _, _ = clusterfile.LoadFrom(strings.NewReader(large(2)), path) })
 		var first error
 		cost := allocated(func() {
 			replace(t, path, mistake)
@@ -147,13 +152,12 @@ func TestAMistakeIsFoundOnceForAllChannels(t *testing.T) {
 func TestPlacesAreFoundLater(t *testing.T) {
 	path := newPath(t)
 	writeBefore(t, path, onePort(1)+"  priority: 3\n")
-	a := next(t, listen(t, path).answers)
-	err := topology.Validate(a.Cluster)
-	runtime.GC()
-	runtime.GC()
-	for range 2 {
-		if got, want := a.Explain(err.(*topology.Invalid)).Error(), path+":4:13: priority 3 is used"; !strings.HasPrefix(got, want) {
+	all := []*heard{listen(t, path)}
+	for _, h := range append(all, listen(t, path)) {
+		if got, want := next(t, h.failures).Error(), path+":4:13: priority 3 is used"; !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
+		runtime.GC()
+		runtime.GC()
 	}
 }

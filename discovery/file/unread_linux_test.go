@@ -8,12 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/filewatch"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
-
-// polled lets a channel live in a bubble, where the system notifies of nothing.
-var polled = discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true })
 
 // limitFiles lets the process open no more files until restore is called, or the test ends.
 // No other test may run meanwhile.
@@ -34,15 +31,6 @@ func limitFiles(t *testing.T) (restore func()) {
 	t.Cleanup(restore)
 	return restore
 }
-
-// pass lets time pass, and waits until all that was due has happened.
-func pass(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
-// longest is how long it takes at most until a file is read again.
-const longest = 145 * time.Second
 
 // An edit that comes while the process has no descriptor to spare is used once it has. That
 // there is none is logged once, however long it lasts.
@@ -107,7 +95,7 @@ func TestHowOftenAFileIsReadAgain(t *testing.T) {
 		write(t, path, onePort(1))
 		restore := limitFiles(t)
 		told := &failures{answers: make(answers, 1)}
-		w, err := (&source{path: path, options: filewatch.Options{PollOnly: true}}).Start(told)
+		w, err := (&source{path: path, options: filewatch.Options{PollOnly: true}}).Start(flat.Receiver(told))
 		if err != nil {
 			t.Fatal(err)
 		}

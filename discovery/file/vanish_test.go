@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // A file of clusters that is gone for a while, or is half written, leaves everything as it
@@ -27,7 +28,7 @@ func TestAFileOfClustersThatVanishes(t *testing.T) {
 	content := clustersFile(append(list, aggregate("all", "a, b, c"))...)
 	path := newPath(t)
 	write(t, path, content)
-	c := watchCluster(t, path, "all", failover.WithResolvers(dns))
+	c := watchCluster(t, path, "all", given.Sources(failover.WithResolvers(dns)))
 	const all = `10.0.0.1:1["a/child0" "/"] 10.2.0.1:1["b/child0" "/"] 10.1.0.1:443["c" "/"]`
 	if got := c.next(t); got != all {
 		t.Fatalf("state = %s, want %s", got, all)

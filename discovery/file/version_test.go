@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
 // answers is a Receiver that passes on what it is told.
@@ -14,7 +15,6 @@ type answers chan discovery.Answer
 
 func (a answers) Update(answer discovery.Answer) error { a <- answer; return nil }
 func (a answers) Fail(error)                           {}
-func (a answers) Parts([]discovery.Part)               {}
 
 // An answer's version tells contents of the file apart.
 func TestAnswersHaveVersions(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAnswersHaveVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		told := make(answers, 1)
-		w, err := (&source{path: path}).Start(told)
+		w, err := (&source{path: path}).Start(flat.Receiver(told))
 		if err != nil {
 			t.Fatal(err)
 		}

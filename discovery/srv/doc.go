@@ -44,7 +44,7 @@
 // Endpoints are verified against the name in the target, checkout.example.com or
 // example.com above, and never against those of the records: whoever can forge a DNS answer
 // must not choose the name that a certificate is checked against. The parameter authority,
-// or discovery.WithAuthority, gives another one. With ?verify=record each endpoint is
+// or understudy.Options.Authority, gives another one. With ?verify=record each endpoint is
 // verified against its record's target, which trusts DNS: only for names that DNSSEC, or
 // the network, protects. An authority that is given wins over it.
 //

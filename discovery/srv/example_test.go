@@ -12,7 +12,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 
-	"github.com/understudy-lb/understudy/discovery/srv"
+	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
@@ -30,8 +30,8 @@ func Example() {
 		fmt.Sprintf("10 1 %d host.test.", primaryPort), // priority, weight, port, target
 		fmt.Sprintf("20 1 %d host.test.", backupPort))
 
-	conn, err := grpc.NewClient("srv://"+dns.Address()+"/shop.test",
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithResolvers(srv.NewBuilder()))
+	conn, err := understudy.NewClient("srv://"+dns.Address()+"/shop.test", understudy.Recommended(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)
 	}

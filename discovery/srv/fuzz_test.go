@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery/srv"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // FuzzTarget looks for targets that panic, whose error is not a short line, or that are
@@ -16,13 +17,14 @@ func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{"srv:///shop.test", "srv://192.0.2.53:53/_http._tcp.a.b.?verify=record", "srv://[::1]/a?refresh=1s", "srv:x", "srv:///_a._b.c%2e"} {
 		f.Add(seed)
 	}
+	f.Add("?%0A0")
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.Parse(text)
 		if err != nil {
 			return
 		}
-		b := srv.NewBuilder()
-		if err := b.Validate(resolver.Target{URL: *u}); err != nil {
+		b := given.Builder(srv.Scheme)
+		if err := b.Check(resolver.Target{URL: *u}, false); err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("error is not a line: %q", err)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/srv"
 	"github.com/understudy-lb/understudy/internal/dnslookup"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // halves says of one host what it is set to for IPv4 and IPv6: an address, "none", or "" for
@@ -55,7 +56,7 @@ func (h *halves) set(v4, v6 string) {
 func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &halves{}
-		b := srv.NewBuilder(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = h }))
+		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = h })))
 		for i, step := range []struct{ v4, v6, want string }{
 			{"", "2001:db8::1", "[2001:db8::1]:1"},
 			{"10.0.0.1", "2001:db8::1", "[2001:db8::1]:1+10.0.0.1:1"},
@@ -130,17 +131,17 @@ func TestPinnedAuthorityGoesBeforeTheNamesOfRecords(t *testing.T) {
 	set(dns, shop, "0 0 1 a")
 	part := "srv://" + dns.Address() + "/shop.test%3Fverify=record"
 	alone := strings.Replace(part, "%3F", "?", 1)
-	pinned := discovery.WithAuthority("pinned.test")
+	pinned := given.Set("Authority", "pinned.test")
 	for about, test := range map[string]struct {
-		builder      *discovery.Builder
+		builder      given.Resolvers
 		target, want string
 	}{
-		"nothing pinned":       {srv.NewBuilder(), alone, "127.0.0.1:1/a.test"},
-		"by an option":         {srv.NewBuilder(pinned), alone, "127.0.0.1:1"},
-		"nothing in a list":    {failover.NewBuilder(), "failover:///" + part, "127.0.0.1:1/a.test"},
-		"by a list":            {failover.NewBuilder(), "failover:///" + part + "?authority=pinned.test", "127.0.0.1:1"},
-		"by an option of it":   {failover.NewBuilder(pinned), "failover:///" + part, "127.0.0.1:1"},
-		"by the part's option": {failover.NewBuilder(failover.WithResolvers(srv.NewBuilder(pinned))), "failover:///" + part, "127.0.0.1:1/pinned.test"},
+		"nothing pinned":       {given.Builder(srv.Scheme), alone, "127.0.0.1:1/a.test"},
+		"by an option":         {given.Builder(srv.Scheme, pinned), alone, "127.0.0.1:1"},
+		"nothing in a list":    {given.Builder(failover.Scheme), "failover:///" + part, "127.0.0.1:1/a.test"},
+		"by a list":            {given.Builder(failover.Scheme), "failover:///" + part + "?authority=pinned.test", "127.0.0.1:1"},
+		"by an option of it":   {given.Builder(failover.Scheme, pinned), "failover:///" + part, "127.0.0.1:1"},
+		"by the part's option": {given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(given.Builder(srv.Scheme, pinned)))), "failover:///" + part, "127.0.0.1:1/pinned.test"},
 	} {
 		c := channel{lines: make(chan string, 1000)}
 		r, err := test.builder.Build(target(test.target), c, resolver.BuildOptions{})

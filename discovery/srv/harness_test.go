@@ -11,10 +11,11 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/srv"
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/awaiting"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,6 +30,9 @@ type channel struct {
 }
 
 func (c channel) UpdateState(s resolver.State) error {
+	if awaiting.Is(s) { // it has nothing else
+		return nil
+	}
 	var endpoints []string
 	for _, e := range hierarchy.Unseal(s).Endpoints {
 		var addresses []string
@@ -87,13 +91,13 @@ func target(text string) resolver.Target {
 
 // build starts a resolver, which ends with the test. DNS in the target is the server's
 // address.
-func build(t *testing.T, dns *dnstest.Server, text string, opts ...discovery.Option) (channel, resolver.Resolver) {
+func build(t *testing.T, dns *dnstest.Server, text string, opts ...given.Option) (channel, resolver.Resolver) {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
 	if dns != nil {
 		text = strings.Replace(text, "DNS", dns.Address(), 1)
 	}
-	r, err := srv.NewBuilder(opts...).Build(target(text), c, resolver.BuildOptions{})
+	r, err := given.Builder(srv.Scheme, opts...).Build(target(text), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

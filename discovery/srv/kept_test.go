@@ -16,25 +16,35 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/srv"
 	"github.com/understudy-lb/understudy/internal/dnslookup"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // hosts are the addresses of the hosts a and b of a name server in a bubble: "gone" for one
-// that does not exist, "" for one that cannot be looked up.
+// that does not exist, "" for one that cannot be looked up, "half" where that is so for IPv4 alone.
 type hosts struct {
 	mu   sync.Mutex
 	a, b string
+	lost bool // the records cannot be looked up
 }
 
-func (*hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+func (h *hosts) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost {
+		return "", nil, &net.DNSError{Name: "shop.test.", Err: "server misbehaving", IsTemporary: true}
+	}
 	return "", []*net.SRV{{Target: "a.", Port: 1}, {Target: "b.", Port: 1}}, nil
 }
 
-func (h *hosts) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+func (h *hosts) LookupNetIP(_ context.Context, network, host string) ([]netip.Addr, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	address := h.a
 	if host == "b." {
 		address = h.b
+	}
+	if address == "half" {
+		address = map[string]string{"ip4": "", "ip6": "gone"}[network]
 	}
 	switch address {
 	case "":
@@ -53,13 +63,20 @@ func (h *hosts) set(a, b string) {
 	h.a, h.b = a, b
 }
 
+// lose makes the records fail.
+func (h *hosts) lose(lost bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lost = lost
+}
+
 // builder returns a builder of channels that look the hosts up.
-func (h *hosts) builder() *discovery.Builder {
-	return srv.NewBuilder(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = h }))
+func (h *hosts) builder() given.Resolvers {
+	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = h })))
 }
 
 // seen returns what a channel sees while it is open.
-func seen(t *testing.T, b *discovery.Builder, text string, during func()) string {
+func seen(t *testing.T, b given.Resolvers, text string, during func()) string {
 	t.Helper()
 	c := channel{lines: make(chan string, 1000)}
 	r, err := b.Build(target(text), c, resolver.BuildOptions{})
@@ -112,6 +129,53 @@ func TestHostThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
+// A host is not confirmed while it cannot be looked up, or half of it: it is not remembered an hour
+// after it was looked up last.
+func TestALostHostIsNotConfirmed(t *testing.T) {
+	for _, lost := range []string{"", "half"} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
+			b := h.builder()
+			got := seen(t, b, "srv:///shop.test", func() {
+				time.Sleep(time.Minute)
+				h.set("10.0.0.1", lost)
+				time.Sleep(2 * time.Hour)
+			})
+			if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
+				t.Errorf("%q: the channel saw %s, want %s: what was known stays", lost, got, want)
+			}
+			got = seen(t, b, "srv:///shop.test", func() { time.Sleep(time.Minute) })
+			if want := "10.0.0.1:1"; got != want {
+				t.Errorf("%q: the next channel saw %s, want %s", lost, got, want)
+			}
+		})
+	}
+}
+
+// Nor is a host confirmed while the records cannot be looked up: it is not remembered an hour after it
+// was looked up last.
+func TestLostRecordsConfirmNoHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
+		b := h.builder()
+		got := seen(t, b, "srv:///shop.test", func() {
+			time.Sleep(time.Minute)
+			h.lose(true)
+			time.Sleep(2 * time.Hour)
+			h.lose(false)
+			h.set("10.0.0.1", "")
+			time.Sleep(10 * time.Minute)
+		})
+		if want := "10.0.0.1:1 10.0.0.2:1"; got != want {
+			t.Errorf("the channel saw %s, want %s: what was known stays", got, want)
+		}
+		got = seen(t, b, "srv:///shop.test", func() { time.Sleep(time.Minute) })
+		if want := "10.0.0.1:1"; got != want {
+			t.Errorf("the next channel saw %s, want %s", got, want)
+		}
+	})
+}
+
 // A host that DNS says does not exist does not come back after idleness, though its addresses
 // were still in use: they wait for a number of look-ups to say so.
 func TestHostThatIsGoneDoesNotComeBackAfterIdleness(t *testing.T) {
@@ -153,7 +217,7 @@ func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
 		var by dnslookup.Resolver = h
-		b := srv.NewBuilder(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = by }))
+		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = by })))
 		const both = "10.0.0.1:1 10.0.0.2:1"
 		for _, states := range [][]string{{both}, {both, "10.0.0.3:1 10.0.0.2:1"}} {
 			c := channel{lines: make(chan string, 1000)}

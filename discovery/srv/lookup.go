@@ -8,18 +8,16 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/understudy-lb/understudy/internal/core/names"
 	"github.com/understudy-lb/understudy/internal/dnslookup"
 )
 
 const (
 	// lookupTime is how long a look-up may take, that of all addresses included.
 	lookupTime = 30 * time.Second
-	// lookupHold is how long an answer waits for hosts of which nothing is heard, and how
-	// long such a host keeps another one from being looked up. It is shorter than the
-	// failover time, for which a channel waits for its first part.
-	lookupHold = 5 * time.Second
 	// lookupsAtOnce is how many hosts are looked up at a time, silent ones not counted.
 	lookupsAtOnce = 16
 	// mostAddresses is how many addresses of a host count.
@@ -85,8 +83,7 @@ type record struct {
 type answer struct {
 	records []record // none where the service says that there is none
 	hosts   map[string]found
-	// flaws says what was wrong with a part of the answer.
-	flaws error
+	flaws   []error // what was wrong with parts of the answer
 }
 
 // found is what DNS says of the addresses of a host. Those of IPv4 and of IPv6 are looked up
@@ -118,7 +115,7 @@ func (a *answer) some() bool {
 }
 
 // lookUp looks up the records of a name, and the addresses of their hosts, the silent ones
-// last. Early is given what there is after lookupHold, and again after each time in which
+// last. Early is given what there is after names.Hold, and again after each time in which
 // something came. It returns the hosts that were silent.
 func lookUp(ctx context.Context, l dnslookup.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
@@ -133,29 +130,30 @@ func lookUp(ctx context.Context, l dnslookup.Resolver, name string, silent map[s
 	if len(records) == 1 && records[0].Target == "." {
 		return answer{}, nil, nil
 	}
-	a = answer{hosts: make(map[string]found), flaws: err} // of records that are left out
+	a = answer{hosts: make(map[string]found)}
+	if err != nil {
+		a.flaws = append(a.flaws, err) // of records that are left out
+	}
 	for _, r := range records {
 		if r.Port == 0 {
-			a.flaws = fmt.Errorf("lookup %s: the record of %s has port 0, and is left out", name, r.Target)
+			a.flaws = append(a.flaws, fmt.Errorf("lookup %s: the record of %s has port 0, and is left out", name, r.Target))
 			continue
 		}
 		a.records = append(a.records, record{r.Target, r.Port, r.Priority, r.Weight})
 	}
 	if len(a.records) == 0 {
-		return answer{}, nil, a.flaws
+		return answer{}, nil, names.Flaws(a.flaws)
 	}
-	hosts := &hosts{found: a, silent: make(map[string]bool)}
-	done := make(chan struct{})
+	hosts := &hosts{heard: make(chan func()), done: make(chan struct{}), found: a, silent: make(map[string]bool)}
 	go func() {
-		defer close(done)
+		defer close(hosts.done)
 		hosts.lookUp(ctx, l, inTurn(a.records, silent))
 	}()
-	hosts.wait(done, early)
-	a, now = hosts.end()
-	if !a.some() {
-		return answer{}, now, a.flaws
+	hosts.wait(early)
+	if a = hosts.found; !a.some() {
+		return answer{}, hosts.silent, names.Flaws(a.flaws)
 	}
-	return a, now, nil
+	return a, hosts.silent, nil
 }
 
 // inTurn returns the hosts of records in the order in which they are looked up: one of each
@@ -189,3 +187,110 @@ func inTurn(records []record, silent map[string]bool) []string {
 
 // name returns a host without the dot at the end.
 func (r record) name() string { return strings.TrimSuffix(r.host, ".") }
+
+// hosts are the hosts of an answer's records, whose addresses are looked up. One goroutine notes what
+// the others hear.
+type hosts struct {
+	heard chan func()   // what is to be noted
+	done  chan struct{} // closed once all is heard
+
+	// Used by wait.
+	found  answer
+	silent map[string]bool // of which nothing was heard for names.Hold
+	news   bool            // something was found since early was called
+}
+
+// wait notes what is heard until all is. After each names.Hold, early is given what was found,
+// if there is something new.
+func (h *hosts) wait(early func(answer)) {
+	hold := time.NewTicker(names.Hold)
+	defer hold.Stop()
+	for {
+		select {
+		case <-h.done:
+			return
+		case note := <-h.heard:
+			note()
+		case <-hold.C:
+			if h.news {
+				h.news = false
+				early(h.found)
+			}
+		}
+	}
+}
+
+// note has wait note something, unless all is heard.
+func (h *hosts) note(what func()) {
+	select {
+	case h.heard <- what:
+	case <-h.done:
+	}
+}
+
+// lookUp looks up the addresses of hosts, so many at a time. One that is silent goes on, and
+// gives its place away: otherwise a zone that is lost would keep the others from being asked.
+func (h *hosts) lookUp(ctx context.Context, l dnslookup.Resolver, all []string) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	slots := make(chan struct{}, lookupsAtOnce)
+	for i, host := range all {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			h.flaw(fmt.Errorf("lookup %s: there was no time for it, and %d more", host, len(all)-i-1))
+			return
+		}
+		running.Go(func() {
+			free := sync.OnceFunc(func() { <-slots })
+			defer free()
+			hold := time.AfterFunc(names.Hold, func() {
+				h.note(func() { h.silent[host] = true })
+				free()
+			})
+			defer hold.Stop()
+			h.lookUpHost(ctx, l, host)
+		})
+	}
+}
+
+// lookUpHost looks up the addresses of a host.
+func (h *hosts) lookUpHost(ctx context.Context, l dnslookup.Resolver, host string) {
+	var running sync.WaitGroup
+	var missing [len(families)]error
+	for i, network := range families {
+		running.Go(func() {
+			addresses, err := l.LookupNetIP(ctx, network, host)
+			if e, _ := errors.AsType[*net.DNSError](err); e != nil && e.IsNotFound {
+				err, missing[i] = nil, err
+			}
+			if err != nil {
+				h.flaw(err)
+				return
+			}
+			h.take(host, i, addresses)
+		})
+	}
+	running.Wait()
+	if !slices.Contains(missing[:], nil) {
+		h.flaw(missing[0])
+	}
+}
+
+// take takes the addresses of a host that a look-up of one family found.
+func (h *hosts) take(host string, family int, addresses []netip.Addr) {
+	h.note(func() {
+		f := h.found.hosts[host]
+		f.known[family] = true
+		f.addresses = slices.Clone(f.addresses)
+		for _, ip := range addresses[:min(len(addresses), mostAddresses)] {
+			if !slices.Contains(f.addresses, ip) && len(f.addresses) < mostAddresses {
+				f.addresses = append(f.addresses, ip)
+			}
+		}
+		h.found.hosts[host], h.news = f, true
+	})
+}
+
+// flaw notes what was wrong with a part of the answer.
+func (h *hosts) flaw(err error) { h.note(func() { h.found.flaws = append(h.found.flaws, err) }) }

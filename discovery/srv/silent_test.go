@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // zone is a name server in a bubble. A host whose name begins with "silent" gets no answer;
@@ -139,7 +140,7 @@ func TestSilentHostDoesNotHoldBackNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		z := zoneOf("well 10 1")
 		r := &told{began: time.Now()}
-		w, err := source{"_grpc._tcp.x", z, discovery.Refresh{Every: 10 * time.Second, RemoveAfter: 2}}.Start(r)
+		w, err := source{"_grpc._tcp.x", z, discovery.Refresh{Every: 10 * time.Second, RemoveAfter: 2}}.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +167,7 @@ type refusing struct {
 }
 
 func (r *refusing) Update(a discovery.Answer) error {
-	if err := topology.Validate(a.Cluster); err != nil {
+	if _, err := new(topology.Translator).Translate(&a); err != nil {
 		r.t.Errorf("the answer breaks the rules: %v", err)
 	}
 	r.answers++
@@ -202,17 +203,14 @@ func (h *hostile) LookupNetIP(_ context.Context, network, host string) ([]netip.
 func TestHostileNameServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := &refusing{t: t}, &hostile{}
-		w, err := source{"_grpc._tcp.x", h, discovery.Refresh{Every: time.Second, RemoveAfter: 3}}.Start(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := source{"_grpc._tcp.x", h, discovery.Refresh{Every: time.Second, RemoveAfter: 3}}.begin(flat.Receiver(r))
 		time.Sleep(4 * time.Second)
-		w.Close()
+		w.cancel()
 		synctest.Wait()
 		if r.answers < 3 || r.fails != nil {
 			t.Errorf("%d answers, error %v", r.answers, r.fails)
 		}
-		for _, host := range w.(*watch).table.hosts {
+		for _, host := range w.table.hosts {
 			if n := len(host.addresses.Values()); n > mostAddresses {
 				t.Fatalf("a host has %d addresses", n)
 			}

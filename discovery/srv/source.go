@@ -7,15 +7,15 @@ import (
 	"math/rand/v2"
 	"time"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/internal/backoff"
+	"github.com/understudy-lb/understudy/internal/core/names"
 	"github.com/understudy-lb/understudy/internal/dnslookup"
-	"github.com/understudy-lb/understudy/internal/feed"
 	"github.com/understudy-lb/understudy/internal/printable"
+	_ "github.com/understudy-lb/understudy/internal/resolving"
 )
 
 // Scheme is the scheme of the targets of this package.
@@ -23,14 +23,7 @@ const Scheme = "srv"
 
 var logger = grpclog.Component("understudy")
 
-func init() { discovery.Register(NewBuilder()) }
-
-// NewBuilder returns a builder for grpc.WithResolvers, for a program that does not use
-// understudy.With. It takes the place of the one, without options, that this package
-// registers when it is imported.
-func NewBuilder(opts ...discovery.Option) *discovery.Builder {
-	return discovery.NewBuilder(Scheme, parts, opts...)
-}
+func init() { discovery.Register(Scheme, parts) }
 
 // parts reads a target.
 func parts(t *discovery.Target) ([]discovery.Part, error) {
@@ -44,7 +37,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	}
 	dns := t.Parameter("dns")
 	if dns != "" && dns != "tcp" {
-		return nil, fmt.Errorf("dns: %q given, want tcp, or nothing for UDP", dns)
+		return nil, fmt.Errorf("dns: %s given, want tcp, or nothing for UDP", printable.Quote(dns))
 	}
 	by := discovery.OwnOptions(t, dnslookup.Options{}).Resolver
 	if by == nil {
@@ -62,7 +55,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 			return nil, errors.New("both authority and verify=record are given, which are two names for one certificate; want one of them")
 		}
 	default:
-		return nil, fmt.Errorf("verify: %q given, want target, or record to trust DNS with the names on certificates", verify)
+		return nil, fmt.Errorf("verify: %s given, want target, or record to trust DNS with the names on certificates", printable.Quote(verify))
 	}
 	return []discovery.Part{part}, nil
 }
@@ -75,22 +68,29 @@ type source struct {
 }
 
 // Start implements discovery.Source.
-func (s source) Start(r discovery.Receiver) (discovery.Watch, error) {
+func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
+	w := s.begin(r)
+	return discovery.Started{Close: w.cancel, ResolveNow: w.resolveNow}, nil
+}
+
+// begin begins to look up.
+func (s source) begin(r *discovery.Receiver) *watch {
 	w := &watch{source: s, receiver: r, asked: make(chan struct{}, 1)}
-	w.table = table{removeAfter: s.refresh.RemoveAfter, remembered: feed.Remembered(r)}
+	w.table = table{removeAfter: s.refresh.RemoveAfter, remembered: r.Remembered()}
 	if s.refresh.Every == 0 {
 		w.table.removeAfter = 1 // there may be no second answer
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
+	r.Trying("looking up the SRV records of " + s.name)
 	go w.run(ctx)
-	return w, nil
+	return w
 }
 
 // watch looks up the records of one channel again and again.
 type watch struct {
 	source
-	receiver discovery.Receiver
+	receiver *discovery.Receiver
 	cancel   context.CancelFunc
 	asked    chan struct{}
 
@@ -100,11 +100,11 @@ type watch struct {
 	logged string
 }
 
-// Close implements discovery.Watch.
-func (w *watch) Close() { w.cancel() }
+// Check implements discovery.Source. All else is up to name servers.
+func (source) Check(bool) error { return nil }
 
-// ResolveNow asks for a look-up soon.
-func (w *watch) ResolveNow() {
+// resolveNow asks for a look-up soon.
+func (w *watch) resolveNow() {
 	select {
 	case w.asked <- struct{}{}:
 	default:
@@ -140,31 +140,31 @@ func (w *watch) lookUp(ctx context.Context) bool {
 		return false
 	}
 	w.log(a)
-	cluster := w.table.take(w.name, a)
+	found := w.table.take(w.name, a)
 	w.table.remembered = nil
-	if len(cluster.GetEndpoints()) == 0 && len(a.records) > 0 {
-		if err = a.flaws; err == nil {
+	if len(found.Priorities) == 0 && len(a.records) > 0 {
+		if err = names.Flaws(a.flaws); err == nil {
 			err = fmt.Errorf("lookup %s: none of the %d targets has an address", w.name, len(a.records))
 		}
 		w.receiver.Fail(err)
 		return false
 	}
-	return w.tell(&w.table, cluster) == nil
+	return w.tell(&w.table, found) == nil
 }
 
 // early passes on what was found before all of it was. The table takes the whole answer only:
 // what is missing from one look-up is missing once.
 func (w *watch) early(a answer) {
 	t := w.table.clone()
-	if cluster := t.take(w.name, a); len(cluster.GetEndpoints()) > 0 {
-		_ = w.tell(t, cluster) // the rest comes
+	if found := t.take(w.name, a); len(found.Priorities) > 0 {
+		_ = w.tell(t, found) // the rest comes
 	}
 }
 
-// tell passes on what there is now, which is nothing only where the records say so.
-func (w *watch) tell(t *table, cluster *endpointv3.ClusterLoadAssignment) error {
-	feed.Remember(w.receiver, t.names())
-	return w.receiver.Update(discovery.Answer{Cluster: cluster, Empty: true})
+// tell passes on what there is now.
+func (w *watch) tell(t *table, found discovery.Answer) error {
+	found.Names = t.names()
+	return w.receiver.Update(found)
 }
 
 // log says once what was wrong with a part of an answer.
@@ -173,8 +173,8 @@ func (w *watch) log(a answer) {
 	switch {
 	case len(a.records) == 0:
 		text = "the records say that there is no such service"
-	case a.flaws != nil:
-		text = printable.Text(a.flaws.Error())
+	case len(a.flaws) > 0:
+		text = printable.Text(names.Flaws(a.flaws).Error())
 	}
 	if text != "" && text != w.logged {
 		logger.Warningf("srv: %s: %s", w.name, text)

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/srv"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 func TestTargets(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAuthority(t *testing.T) {
 		"srv://192.0.2.53/_x._udp.a.b":        "a.b",
 		"srv:///shop.example.com?authority=x": "x",
 	} {
-		if got := srv.NewBuilder().OverrideAuthority(target(text)); got != want {
+		if got := given.Builder(srv.Scheme).OverrideAuthority(target(text)); got != want {
 			t.Errorf("%s: authority %s, want %s", text, got, want)
 		}
 	}
@@ -61,17 +61,17 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 		"srv://:53/shop.test":                        "names a port without a name server",
 		"srv:///shop.test?verify=dns":                `verify: "dns" given, want target, or record to trust DNS`,
 		"srv:///shop.test?verify=record&authority=x": "both authority and verify=record are given",
-		"srv:///shop.test?refresh=1ms":               "refresh: 1ms given, want 1s or more",
+		"srv:///shop.test?refresh=1ms":               "refresh: 1ms given, want a duration such as 10s, of 1s and more",
 		"srv:///shop.test?dns=udp":                   `dns: "udp" given, want tcp, or nothing for UDP`,
-		"srv:///shop.test?nothing=1":                 `unknown parameter "nothing" (in a name, ? is %3F), want one of authority, dns, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, outlierDetection, pickFirst, refresh, removeAfter, slowStart, verify, warmStandby`,
+		"srv:///shop.test?nothing=1":                 `unknown parameter "nothing" (in a name, ? is %3F), want one of authority, dns, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, refresh, region, removeAfter, slowStart, subset, subsetSeed, verify, warmStandby, zone, zoneCallers, zoneMinEndpoints`,
 	} {
-		err := srv.NewBuilder().Validate(target(text))
+		err := given.Builder(srv.Scheme).Check(target(text), false)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "srv: ") {
 			t.Errorf("Validate(%s) = %v, want %q", text, err, want)
 		}
 	}
-	err := srv.NewBuilder(discovery.WithRemoveAfter(0)).Validate(target("srv:///shop.test"))
-	if err == nil || !strings.Contains(err.Error(), "removeAfter: 0 given, want 1 or more answers") {
+	err := given.Builder(srv.Scheme, given.Set("RemoveAfter", -1)).Check(target("srv:///shop.test"), false)
+	if err == nil || !strings.Contains(err.Error(), "removeAfter: -1 given, want 1 and more") {
 		t.Errorf("Validate = %v, want what is wrong with the option", err)
 	}
 }

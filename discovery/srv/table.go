@@ -7,11 +7,8 @@ import (
 	"slices"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
-	"github.com/understudy-lb/understudy/internal/feed"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/core/names"
 	"github.com/understudy-lb/understudy/internal/linger"
 )
 
@@ -20,14 +17,14 @@ type table struct {
 	removeAfter int
 	records     linger.Set[recordKey, record]
 	hosts       map[string]*host
-	remembered  feed.Names // of the channel before this one, until all hosts were looked up once
+	remembered  map[string]discovery.Name // of the channel before this one, until all hosts were looked up once
 }
 
 // host holds what is known of a record's target.
 type host struct {
 	addresses linger.Set[netip.Addr, netip.Addr]
-	until     time.Time // until when it could be looked up, zero where it still can
-	none      bool      // DNS said last that it has no address
+	names.Held
+	none bool // DNS said last that it has no address
 }
 
 // recordKey tells a record from others: it may change its priority and weight.
@@ -36,22 +33,15 @@ type recordKey struct {
 	port uint16
 }
 
-// lose notes that the host could not be looked up.
-func (h *host) lose() {
-	if h.until.IsZero() {
-		h.until = time.Now()
-	}
-}
-
 // lose notes that no host could.
 func (t *table) lose() {
 	for _, h := range t.hosts {
-		h.lose()
+		h.Lose(time.Now())
 	}
 }
 
 // take takes an answer, and returns the endpoints that there are now.
-func (t *table) take(name string, a answer) *endpointv3.ClusterLoadAssignment {
+func (t *table) take(name string, a answer) discovery.Answer {
 	before := t.hosts
 	t.hosts = make(map[string]*host)
 	records := t.records.Next(t.removeAfter, a.records, func(r record) recordKey { return recordKey{r.host, r.port} })
@@ -67,14 +57,14 @@ func (t *table) take(name string, a answer) *endpointv3.ClusterLoadAssignment {
 		t.hosts[r.host] = known
 	}
 	slices.SortStableFunc(records, func(a, b record) int { return int(a.priority) - int(b.priority) })
-	return t.cluster(name, records)
+	return t.answer(name, records)
 }
 
 // take takes what a look-up of the host found. Addresses of a family that could not be looked
 // up stay.
 func (h *host) take(removeAfter int, f found) {
 	if f.known == [2]bool{} {
-		h.lose()
+		h.Lose(time.Now())
 		return
 	}
 	addresses, kept := f.addresses, false
@@ -86,10 +76,10 @@ func (h *host) take(removeAfter int, f found) {
 	h.addresses.Next(removeAfter, addresses, netip.Addr.Unmap)
 	h.none = len(addresses) == 0
 	if kept {
-		h.lose()
+		h.Lose(time.Now())
 		return
 	}
-	h.until = time.Time{}
+	h.Until = time.Time{}
 }
 
 // clone returns a copy of t, which can take an answer that is not yet complete.
@@ -109,7 +99,7 @@ func (t *table) clone() *table {
 // looked up.
 func (t *table) recall(name string, found [2]bool) *host {
 	h, known := &host{}, t.remembered[name]
-	h.until = known.Until
+	h.Until = known.Until
 	var addresses []netip.Addr
 	for _, text := range known.Addresses {
 		if ip, err := netip.ParseAddr(text); err == nil && !found[familyOf(ip)] {
@@ -121,25 +111,25 @@ func (t *table) recall(name string, found [2]bool) *host {
 }
 
 // names returns what is to be remembered of the hosts.
-func (t *table) names() feed.Names {
-	names := make(feed.Names, len(t.hosts))
+func (t *table) names() map[string]discovery.Name {
+	all := make(map[string]discovery.Name, len(t.hosts))
 	for name, h := range t.hosts {
-		known := feed.Name{Until: h.until}
+		known := discovery.Name{Until: h.Until}
 		if !h.none { // what lingers then is not to come back
 			for _, ip := range h.addresses.Values() {
 				known.Addresses = append(known.Addresses, ip.String())
 			}
 		}
-		names[name] = known
+		all[name] = known
 	}
-	return names
+	return all
 }
 
-// cluster returns the endpoints of records, which are in the order of their priorities.
+// answer returns the endpoints of records, which are in the order of their priorities.
 // Each priority has a locality of its own name, by which its connections are known when
-// those above it come or go.
-func (t *table) cluster(name string, records []record) *endpointv3.ClusterLoadAssignment {
-	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: name}
+// those above it come or go. No endpoint is meant only where the records say so.
+func (t *table) answer(name string, records []record) discovery.Answer {
+	answer := discovery.Answer{Service: name, Empty: true, Why: fmt.Sprintf("the SRV records of %s name no server", name)}
 	taken := make(map[netip.AddrPort]bool)
 	for first := 0; first < len(records); {
 		priority := records[first].priority
@@ -147,44 +137,33 @@ func (t *table) cluster(name string, records []record) *endpointv3.ClusterLoadAs
 		for end < len(records) && records[end].priority == priority {
 			end++
 		}
-		locality := &endpointv3.LocalityLbEndpoints{
-			Locality:            &corev3.Locality{Region: fmt.Sprintf("SRV priority %d", priority)},
-			Priority:            uint32(len(cluster.GetEndpoints())),
-			LoadBalancingWeight: wrapperspb.UInt32(1),
-			LbEndpoints:         t.endpoints(records[first:end], taken),
-		}
-		if len(locality.GetLbEndpoints()) > 0 {
-			cluster.Endpoints = append(cluster.Endpoints, locality)
+		if endpoints := t.endpoints(records[first:end], taken); len(endpoints) > 0 {
+			answer.Priorities = append(answer.Priorities, discovery.Priority{Localities: []discovery.Locality{{
+				Region:    fmt.Sprintf("SRV priority %d", priority),
+				Endpoints: endpoints,
+			}}})
 		}
 		first = end
 	}
-	return cluster
+	return answer
 }
 
 // endpoints returns the endpoints of the records of one priority. It leaves out addresses
 // that are taken, and takes those that it returns.
-func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []*endpointv3.LbEndpoint {
-	var endpoints []*endpointv3.LbEndpoint
+func (t *table) endpoints(records []record, taken map[netip.AddrPort]bool) []discovery.Endpoint {
+	var endpoints []discovery.Endpoint
 	weights := weightsOf(records)
 	for i, r := range records {
-		e := &endpointv3.Endpoint{Hostname: r.name()}
+		e := discovery.Endpoint{Hostname: r.name(), Weight: weights[i]}
 		for _, ip := range t.hosts[r.host].addresses.Values() {
 			at := netip.AddrPortFrom(ip.Unmap(), r.port)
-			switch {
-			case taken[at]:
-				continue
-			case e.GetAddress() == nil:
-				e.Address = socket(at)
-			default:
-				e.AdditionalAddresses = append(e.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: socket(at)})
+			if !taken[at] {
+				e.Addresses = append(e.Addresses, at.String())
 			}
 			taken[at] = true
 		}
-		if e.GetAddress() != nil {
-			endpoints = append(endpoints, &endpointv3.LbEndpoint{
-				HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: e},
-				LoadBalancingWeight: wrapperspb.UInt32(weights[i]),
-			})
+		if len(e.Addresses) > 0 {
+			endpoints = append(endpoints, e)
 		}
 	}
 	return endpoints
@@ -210,11 +189,4 @@ func weightsOf(records []record) []uint32 {
 		weights[i] = max(uint32(uint64(r.weight)*uint64(factor)/by), 1)
 	}
 	return weights
-}
-
-func socket(at netip.AddrPort) *corev3.Address {
-	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-		Address:       at.Addr().String(),
-		PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(at.Port())},
-	}}}
 }

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // answerOf reads "priority weight host:port" and "host = address address", by semicolons.
@@ -32,13 +31,14 @@ func answerOf(text string) answer {
 	return a
 }
 
-// shown returns the priorities of a cluster: "NAME: ADDRESS+ADDRESS*WEIGHT …; …"
-func shown(cluster *endpointv3.ClusterLoadAssignment) string {
+// shown returns the priorities of an answer: "NAME: ADDRESS+ADDRESS*WEIGHT …; …"
+func shown(a discovery.Answer) string {
 	var priorities []string
-	for l := range topology.Localities(cluster) {
-		s := strings.TrimPrefix(l.Name, "SRV priority ") + ":"
-		for e := range l.Endpoints() {
-			s += fmt.Sprintf(" %s*%d", strings.Join(e.Addresses(), "+"), e.Weight())
+	for _, p := range a.Priorities {
+		l := p.Localities[0]
+		s := strings.TrimPrefix(l.Region, "SRV priority ") + ":"
+		for _, e := range l.Endpoints {
+			s += fmt.Sprintf(" %s*%d", strings.Join(e.Addresses, "+"), e.Weight)
 		}
 		priorities = append(priorities, s)
 	}
@@ -101,11 +101,11 @@ func TestTable(t *testing.T) {
 	} {
 		table := table{removeAfter: 2}
 		for i := 0; i < len(steps); i += 2 {
-			cluster := table.take("_grpc._tcp.x", answerOf(steps[i]))
-			if got := shown(cluster); got != steps[i+1] {
+			answer := table.take("_grpc._tcp.x", answerOf(steps[i]))
+			if got := shown(answer); got != steps[i+1] {
 				t.Errorf("%s: after %q there is\n%s\nwant\n%s", name, steps[i], got, steps[i+1])
 			}
-			if err := topology.Validate(cluster); err != nil {
+			if _, err := new(topology.Translator).Translate(&answer); err != nil {
 				t.Errorf("%s: after %q: %v", name, steps[i], err)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 const form = "srv:///checkout.example.com, or srv:///_service._proto.example.com"
@@ -21,7 +23,7 @@ type parsed struct {
 func parse(target resolver.Target) (parsed, error) {
 	u := target.URL
 	bad := func(format string, args ...any) (parsed, error) {
-		return parsed{}, fmt.Errorf("target %q %s; want %s", u.Redacted(), fmt.Sprintf(format, args...), form)
+		return parsed{}, fmt.Errorf("target %s %s; want %s", printable.Quote(u.Redacted()), fmt.Sprintf(format, args...), form)
 	}
 	name := strings.TrimPrefix(u.Path, "/")
 	switch {

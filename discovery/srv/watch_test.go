@@ -15,10 +15,11 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/dnslookup"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// names is a name server in a bubble. It writes down when it was asked for the records.
-type names struct {
+// nameServer is one in a bubble. It writes down when it was asked for the records.
+type nameServer struct {
 	mu      sync.Mutex
 	began   time.Time
 	lookups []time.Duration
@@ -26,7 +27,7 @@ type names struct {
 	took    time.Duration
 }
 
-func (n *names) LookupSRV(ctx context.Context, _, _, _ string) (string, []*net.SRV, error) {
+func (n *nameServer) LookupSRV(ctx context.Context, _, _, _ string) (string, []*net.SRV, error) {
 	n.mu.Lock()
 	n.lookups = append(n.lookups, time.Since(n.began))
 	err := n.err
@@ -42,7 +43,7 @@ func (n *names) LookupSRV(ctx context.Context, _, _, _ string) (string, []*net.S
 	return "", []*net.SRV{{Target: "a.", Port: 1}}, nil
 }
 
-func (*names) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+func (*nameServer) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
 }
 
@@ -68,17 +69,17 @@ func (r *receiver) Fail(error) {
 }
 
 // watched runs a source in a bubble, with requests for re-resolution all the time if asked.
-func watched(t *testing.T, n *names, every time.Duration, asked bool, d time.Duration) (r *receiver, lookups []time.Duration) {
+func watched(t *testing.T, n *nameServer, every time.Duration, asked bool, d time.Duration) (r *receiver, lookups []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n.began, r = time.Now(), &receiver{}
-		w, err := source{"_grpc._tcp.x", n, discovery.Refresh{Every: every, RemoveAfter: 2}}.Start(r)
+		w, err := source{"_grpc._tcp.x", n, discovery.Refresh{Every: every, RemoveAfter: 2}}.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for until := n.began.Add(d); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 			if asked {
-				w.(interface{ ResolveNow() }).ResolveNow()
+				w.ResolveNow()
 			}
 		}
 		w.Close()
@@ -95,12 +96,12 @@ func watched(t *testing.T, n *names, every time.Duration, asked bool, d time.Dur
 // Without a request the names are looked up at the interval, or never again.
 func TestLooksUpAtTheInterval(t *testing.T) {
 	for _, every := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
-		_, lookups := watched(t, &names{}, every, false, 20*every)
+		_, lookups := watched(t, &nameServer{}, every, false, 20*every)
 		if n := len(lookups); n < 18 || n > 23 {
 			t.Errorf("every %v: %d look-ups in 20 times that", every, n)
 		}
 	}
-	if _, lookups := watched(t, &names{}, 0, false, time.Hour); len(lookups) != 1 {
+	if _, lookups := watched(t, &nameServer{}, 0, false, time.Hour); len(lookups) != 1 {
 		t.Errorf("without an interval: %d look-ups, want 1", len(lookups))
 	}
 }
@@ -110,7 +111,7 @@ func TestRequestsForReresolution(t *testing.T) {
 	for _, test := range []struct{ every, apart time.Duration }{
 		{0, 30 * time.Second}, {10 * time.Minute, 30 * time.Second}, {2 * time.Second, 1800 * time.Millisecond},
 	} {
-		_, lookups := watched(t, &names{}, test.every, true, 10*time.Minute)
+		_, lookups := watched(t, &nameServer{}, test.every, true, 10*time.Minute)
 		for i := range lookups[1:] {
 			if apart := lookups[i+1] - lookups[i]; apart < test.apart || apart > 2*test.apart {
 				t.Errorf("every %v: look-up %d came %v after the one before, want about %v", test.every, i+1, apart, test.apart)
@@ -121,7 +122,7 @@ func TestRequestsForReresolution(t *testing.T) {
 
 // What fails, or is not taken, is tried again by a backoff, and not later than the interval.
 func TestBackoffAfterFailures(t *testing.T) {
-	for name, of := range map[string]*names{"error": {err: errors.New("no")}, "time-out": {took: time.Hour}} {
+	for name, of := range map[string]*nameServer{"error": {err: errors.New("no")}, "time-out": {took: time.Hour}} {
 		r, lookups := watched(t, of, 30*time.Second, true, 10*time.Minute)
 		if r.answers != 0 || r.fails != len(lookups) && r.fails != len(lookups)-1 {
 			t.Errorf("%s: %d answers, %d failures of %d look-ups", name, r.answers, r.fails, len(lookups))
@@ -136,7 +137,7 @@ func TestBackoffAfterFailures(t *testing.T) {
 			}
 		}
 	}
-	_, lookups := watched(t, &names{err: errors.New("no")}, 0, false, time.Hour)
+	_, lookups := watched(t, &nameServer{err: errors.New("no")}, 0, false, time.Hour)
 	if last := lookups[len(lookups)-1] - lookups[len(lookups)-2]; last < 90*time.Second {
 		t.Errorf("without an interval the last two of %d look-ups were %v apart, want about 120 s", len(lookups), last)
 	}
@@ -212,7 +213,7 @@ type told struct {
 func (r *told) Update(a discovery.Answer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if line := shown(a.Cluster); line != r.last { // as the feed does
+	if line := shown(a); line != r.last { // as the join does
 		r.lines, r.last = append(r.lines, fmt.Sprint(time.Since(r.began), " ", line)), line
 	}
 	return nil
@@ -250,7 +251,7 @@ func toldOf(t *testing.T, host dnslookup.Resolver, every, d time.Duration) (line
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &told{began: time.Now()}
-		w, err := source{"_grpc._tcp.x", host, discovery.Refresh{Every: every, RemoveAfter: 2}}.Start(r)
+		w, err := source{"_grpc._tcp.x", host, discovery.Refresh{Every: every, RemoveAfter: 2}}.Start(flat.Receiver(r))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/understudy-lb/understudy/debug"
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // endpoints is how many there are, in two localities.
@@ -24,20 +26,20 @@ const endpoints = 10_000
 // many is a source that says all of them at once.
 type many struct{}
 
-func (many) Start(r discovery.Receiver) (discovery.Watch, error) {
-	var all []discovery.Endpoint
+func (many) Check(bool) error { return nil }
+
+func (many) Start(r *discovery.Receiver) (discovery.Started, error) {
+	var all []flat.Endpoint
 	for i := range endpoints {
-		all = append(all, discovery.Endpoint{
+		all = append(all, flat.Endpoint{
 			Locality: []string{"us-east/a", "us-east/b"}[i%2],
 			Address:  fmt.Sprintf("10.%d.%d.%d:443", i%2, i/500, i/2%250+1),
 			Weight:   uint32(1 + i%3),
 		})
 	}
-	all = append(all, discovery.Endpoint{Priority: 1, Locality: "eu-west/a", Address: "10.8.0.1:443", Weight: 1})
-	return many{}, r.Update(discovery.Answer{Cluster: discovery.Cluster(all...)})
+	all = append(all, flat.Endpoint{Priority: 1, Locality: "eu-west/a", Address: "10.8.0.1:443", Weight: 1})
+	return discovery.Started{}, r.Update(flat.Answer(all...))
 }
-
-func (many) Close() {}
 
 // serveMany makes a channel to that many endpoints, most of which answer, and returns
 // where its page is.
@@ -46,7 +48,7 @@ func serveMany() (page string, err error) {
 	server := grpc.NewServer(grpc.ReadBufferSize(0), grpc.WriteBufferSize(0))
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	go server.Serve(memory) //nolint:errcheck // it ends with the program
-	shop := discovery.NewBuilder("shop", func(*discovery.Target) ([]discovery.Part, error) {
+	shop := given.NewBuilder("shop", func(*discovery.Target) ([]discovery.Part, error) {
 		return []discovery.Part{{Source: many{}}}, nil
 	})
 	cc, err := grpc.NewClient("shop:///payments", grpc.WithResolvers(shop), grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -35,10 +35,16 @@ type Server struct {
 	Node *corev3.Node
 	// MaxResponse is the size in bytes of the largest response that is read.
 	MaxResponse int
-	// Validate says what is wrong with a resource. It must not modify it.
-	Validate func(proto.Message) error
+	// Read returns what a resource says, which is all that is kept of it, or what is wrong
+	// with it.
+	Read func(proto.Message) (any, error)
 	// DialOptions are added to those of the connection.
 	DialOptions []grpc.DialOption
+}
+
+// Resource is a resource. It is shared and must not be modified.
+type Resource struct {
+	Read any // what the server's Read returned
 }
 
 // Watcher is told about one resource. Its methods are called one at a time, must
@@ -47,8 +53,8 @@ type Server struct {
 type Watcher interface {
 	// Resource is called with each good resource that differs from the one
 	// before, and the version of the response that brought it, "" where that is not
-	// known any more. The resource is shared and must not be modified.
-	Resource(m proto.Message, version string)
+	// known any more.
+	Resource(r *Resource, version string)
 	// Unknown is called, any number of times, while no good resource is known. The
 	// error is one line that names the server and the resource, and wraps nothing.
 	// Absent means that the server has said so, by not sending it in time.
@@ -100,6 +106,17 @@ func Heard(server Server) time.Time {
 		}
 	}
 	return time.Now()
+}
+
+// EndpointsFailed notes that endpoints fail which came from server. If it is watched and has
+// been quiet, a second stream is opened to it.
+func EndpointsFailed(server Server) {
+	clients.mu.Lock()
+	c := clients.clients[server.key()]
+	clients.mu.Unlock()
+	if c != nil {
+		c.endpointsFailed()
+	}
 }
 
 // key identifies a stream: watchers with the same key share one.

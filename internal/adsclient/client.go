@@ -3,16 +3,15 @@ package adsclient
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/core/ads"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// missingAfter is how long a resource has to come once it was asked for (A57).
+// missingAfter is how long a resource has to come once it was asked for (A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
 // onItsWay is how long it has where it was missing while nobody watched it, and a cluster came
@@ -25,7 +24,8 @@ const onItsWay = 500 * time.Millisecond
 type client struct {
 	server   Server
 	key      key
-	users    int // guarded by the registry
+	users    int             // guarded by the registry
+	ctx      context.Context // ends with stop
 	stop     context.CancelFunc
 	recorder recorder
 
@@ -33,11 +33,12 @@ type client struct {
 	topics   []*topic  // one a type
 	answered bool      // something came on the current stream
 	lost     *Outage   // why the server cannot be reached, nil while it can
-	renew    func()    // ends the current stream, or nil
+	current  *stream   // nil between two
 	ignored  string    // logged last: a type
 	news     time.Time // when clusters were sent last
 
 	pinging pinging
+	doubt   doubt
 
 	ended atomic.Pointer[time.Time] // when a stream on which the server answered ended; nil while there is one
 }
@@ -49,12 +50,14 @@ func newClient(server Server, k key, r metricsRecorder) *client {
 	c := &client{
 		server:   server,
 		key:      k,
+		ctx:      ctx,
 		stop:     cancel,
 		recorder: newRecorder(r, server.URI),
 	}
 	for _, of := range []*Type{Clusters, Endpoints} {
 		c.topics = append(c.topics, &topic{
 			versions: make(map[string]string),
+			passedOn: make(map[string]passedOn),
 			Type:     of,
 			client:   c,
 			subs:     ads.New(),
@@ -63,7 +66,7 @@ func newClient(server Server, k key, r metricsRecorder) *client {
 			silent:   make(map[string]*Outage),
 		})
 	}
-	go c.run(ctx)
+	go c.run()
 	return c
 }
 
@@ -142,18 +145,21 @@ func (c *client) setLost(o *Outage) {
 	}
 }
 
-// opened begins a stream.
-func (c *client) opened(mail mailboxes, renew func()) {
-	c.answered, c.renew = false, renew
+// opened begins a stream. What was asked for on it already is not asked for twice.
+func (c *client) opened(s *stream) {
+	c.answered, c.current = false, s
 	for i, t := range c.topics {
-		t.requests = mail[i]
-		t.do(t.subs.Opened(), nil, t.watchers)
+		t.requests = s.mail[i]
+		a := t.subs.Opened()
+		if a.Send != nil && slices.Equal(a.Send.Names, s.asked[i]) {
+			a.Send = nil
+		}
+		t.do(a, nil, t.watchers)
 	}
 }
 
 // closed ends the stream. err says why; it is nil where that is no failure.
 func (c *client) closed(err error) {
-	c.renew = nil
 	if c.answered {
 		err = nil // A57
 	}
@@ -169,4 +175,4 @@ func (c *client) closed(err error) {
 }
 
 // resources are those of one response, by name.
-type resources map[string]proto.Message
+type resources map[string]*Resource

@@ -8,7 +8,7 @@ import (
 
 	estats "google.golang.org/grpc/experimental/stats"
 
-	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/core/ads"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -100,6 +100,16 @@ func (g *Following) Stop() {
 func (g *Following) Heard() (at time.Time) {
 	g.serial.Do(func() { at = Heard(g.target.Servers[max(g.used, 0)]) })
 	return at
+}
+
+// EndpointsFailed notes that endpoints fail which came from a server. Those that are asked may be
+// gone without a word.
+func (g *Following) EndpointsFailed() {
+	asked := 0
+	g.serial.Do(func() { asked = len(g.views) })
+	for _, server := range g.target.Servers[:asked] {
+		EndpointsFailed(server)
+	}
 }
 
 // happened follows something that happened to a view.

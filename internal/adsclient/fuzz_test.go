@@ -7,9 +7,10 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/core/ads"
+	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // Whatever bytes a server sends, a response is answered, and what is delivered can
@@ -30,7 +31,7 @@ func FuzzResponse(f *testing.F) {
 		if proto.Unmarshal(bytes, &r) != nil {
 			return
 		}
-		c := &topic{Type: Endpoints, client: &client{server: Server{Validate: validate}}}
+		c := &topic{Type: Endpoints, client: &client{server: Server{Read: read}}}
 		subs := ads.New()
 		subs.Watch("a", false)
 		subs.Opened()
@@ -46,11 +47,20 @@ func FuzzResponse(f *testing.F) {
 		for _, d := range a.Deliver {
 			m, err := c.unmarshal(d.Body)
 			if err == nil {
-				_, err = new(topology.Translator).Translate(m.(*endpointv3.ClusterLoadAssignment))
+				err = usable(m.(*endpointv3.ClusterLoadAssignment))
 			}
 			if err != nil {
 				t.Fatalf("delivered what cannot be used: %v", err)
 			}
 		}
 	})
+}
+
+// usable returns why a cluster makes no tree.
+func usable(cluster *endpointv3.ClusterLoadAssignment) error {
+	answer, _, err := envoy.Read(cluster)
+	if err == nil {
+		_, err = new(topology.Translator).Translate(&answer)
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,8 +21,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
-	"github.com/understudy-lb/understudy/topology"
 )
 
 // manager is a management server that can be stopped and started again.
@@ -85,16 +86,20 @@ func (m *manager) target() Server {
 		Identity:    "insecure",
 		Node:        &corev3.Node{Id: "test"},
 		MaxResponse: 1 << 20,
-		Validate:    validate,
+		Read:        read,
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(m.dial)},
 	}
 }
 
-func validate(m proto.Message) error {
+// reads counts what is read.
+var reads atomic.Int64
+
+func read(m proto.Message) (any, error) {
+	reads.Add(1)
 	if cla, ok := m.(*endpointv3.ClusterLoadAssignment); ok {
-		return topology.Validate(cla)
+		return m, envoy.Validate(cla)
 	}
-	return nil
+	return m, nil
 }
 
 // notes is a watcher that writes down what it is told.
@@ -113,15 +118,15 @@ func (n *notes) add(text string) {
 	n.list = append(n.list, text)
 }
 
-func (n *notes) Resource(m proto.Message, version string) {
+func (n *notes) Resource(r *Resource, version string) {
 	n.mu.Lock()
 	n.version = version
 	n.mu.Unlock()
-	if c, ok := m.(*endpointv3.ClusterLoadAssignment); ok {
+	if c, ok := r.Read.(*endpointv3.ClusterLoadAssignment); ok {
 		n.add(fmt.Sprintf("%s:%d", c.GetClusterName(), len(c.GetEndpoints()[0].GetLbEndpoints())))
 		return
 	}
-	n.add("cluster " + Clusters.nameOf(m))
+	n.add("cluster " + Clusters.nameOf(r.Read.(proto.Message)))
 }
 
 func (n *notes) Unknown(err error, _ bool) { n.add(err.Error()) }
@@ -162,8 +167,8 @@ func (f followed) Changed(s Snapshot) {
 	for _, all := range []map[string]State{s.Clusters, s.Endpoints} {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			switch r := all[name]; {
-			case r.Message != nil:
-				f.Resource(r.Message, r.Version)
+			case r.Good != nil:
+				f.Resource(r.Good, r.Version)
 			case r.Err != nil:
 				f.add(r.Err.Error())
 			default:

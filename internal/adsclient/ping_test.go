@@ -17,17 +17,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// cable is a connection that loses what is written to it once it is cut.
-type cable struct {
-	net.Conn
-	cut *atomic.Bool
-}
-
-func (c cable) Write(b []byte) (int, error) {
-	if c.cut.Load() {
-		return len(b), nil
-	}
-	return c.Conn.Write(b)
+// cabled returns how to reach the server, and how to cut the connection made last.
+func (m *manager) cabled() (target Server, cut func(full bool)) {
+	var last atomic.Pointer[func(bool)]
+	target = m.target()
+	target.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		conn, err := m.dial(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		cabled, cut := adstest.Cable(conn)
+		last.Store(&cut)
+		return cabled, nil
+	})}
+	return target, func(full bool) { (*last.Load())(full) }
 }
 
 // startPinged starts a server in a bubble that says which pings it allows, "" for nothing, and
@@ -44,15 +47,8 @@ func startPinged(t *testing.T, minTime time.Duration, says func(stream int) stri
 	m.stop()
 	m.listener = bufconn.Listen(1 << 20)
 	m.server = adstest.Serve(m.listener, m.script, grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minTime}))
-	var last atomic.Pointer[atomic.Bool]
-	target = m.target()
-	target.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-		conn, err := m.dial(ctx, address)
-		c := cable{conn, new(atomic.Bool)}
-		last.Store(c.cut)
-		return c, err
-	})}
-	return m, target, func() { last.Load().Store(true) }
+	target, cutIt := m.cabled()
+	return m, target, func() { cutIt(false) }
 }
 
 // A server that says that it allows it is pinged every 30 s, so one that is gone without a word

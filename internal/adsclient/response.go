@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/core/ads"
 )
 
 // wrapperURL is the type in which a server may wrap a resource of any type.
@@ -21,18 +21,22 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	t := c.topic(response.GetTypeUrl())
 	if t == nil {
 		// There is nothing to reject: nothing of that type was asked for.
-		c.serial.Do(func() { c.ignore(response.GetTypeUrl()) })
+		c.serial.Do(func() {
+			c.believe()
+			c.ignore(response.GetTypeUrl())
+		})
 		return
 	}
 	decoded := make(resources)
 	received := make([]ads.Resource, len(response.GetResources()))
 	for i, resource := range response.GetResources() {
-		var m proto.Message
-		if received[i], m = t.decode(resource); received[i].Err == nil {
-			decoded[received[i].Name] = m
+		var read *Resource
+		if received[i], read = t.decode(resource); received[i].Err == nil {
+			decoded[received[i].Name] = read
 		}
 	}
 	c.serial.Do(func() {
+		c.believe()
 		if c.lost != nil {
 			c.lost.over.Store(true)
 		}
@@ -85,7 +89,7 @@ func (c *client) ignore(typeURL string) {
 }
 
 // decode reads one resource of a response, as far as it can be read.
-func (t *topic) decode(packed *anypb.Any) (ads.Resource, proto.Message) {
+func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {
 	wrapped := ""
 	if packed.GetTypeUrl() == wrapperURL {
 		var wrapper discoveryv3.Resource
@@ -109,8 +113,9 @@ func (t *topic) decode(packed *anypb.Any) (ads.Resource, proto.Message) {
 	r := ads.Resource{Name: t.nameOf(m), Body: packed.GetValue()}
 	if r.Name == "" {
 		r.Err = errors.New(t.field + " is empty")
-	} else {
-		r.Err = t.client.server.Validate(m)
+		return r, nil
 	}
-	return r, m
+	read, err := t.client.server.Read(m)
+	r.Err = err
+	return r, &Resource{read}
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/core/ads"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 

@@ -1,15 +1,17 @@
 package adsclient
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
+	"weak"
 
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/core/ads"
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
@@ -21,10 +23,11 @@ type topic struct {
 	subs     *ads.Subscriptions
 	watchers map[string]map[*watch]bool // by name of the resource
 	timers   map[ads.Timer]*time.Timer
-	requests *mailbox          // of the current stream, or nil
-	held     *held             // what waits to be sent on it, or nil
-	rejected string            // logged last
-	versions map[string]string // of the responses that brought the resources that are watched
+	requests *mailbox            // of the current stream, or nil
+	held     *held               // what waits to be sent on it, or nil
+	rejected string              // logged last
+	versions map[string]string   // of the responses that brought the resources that are watched
+	passedOn map[string]passedOn // by name of the resource; of those that are watched
 	ttl      sync.Once
 
 	// silent has the resources of which the server has said nothing, nor anything else since it
@@ -53,6 +56,7 @@ func (t *topic) unwatch(name string, handle *watch) {
 	if len(t.watchers[name]) == 0 {
 		delete(t.watchers, name)
 		delete(t.versions, name)
+		delete(t.passedOn, name)
 	}
 	t.do(t.subs.Unwatch(name), nil, t.watchers)
 }
@@ -102,12 +106,12 @@ func (t *topic) do(a ads.Actions, decoded resources, watchers map[string]map[*wa
 	if a.Send != nil && t.requests != nil {
 		t.send(a.Send, a.Later)
 	}
-	if a.Renew && t.client.renew != nil {
-		t.client.renew()
+	if a.Renew && t.client.current != nil {
+		t.client.current.cancel(errRenewed)
 	}
 }
 
-// againAfter is how long a NACK waits where that version was rejected before.
+// againAfter is how long a NACK waits where that version was rejected before (docs/waits.md).
 const againAfter = 5 * time.Second
 
 // held is a request that waits.
@@ -149,18 +153,29 @@ func (t *topic) drop() {
 	}
 }
 
+// passedOn is a resource that its watchers have.
+type passedOn struct {
+	body []byte
+	read weak.Pointer[Resource] // nil once no watcher has it any more
+}
+
 // deliver passes a resource on. Only its bytes are kept, which are a tenth of its
-// size in memory, so it is decoded again for a watcher that comes later.
-func (t *topic) deliver(d ads.Named, m proto.Message, watchers map[*watch]bool) {
-	if m == nil {
-		var err error
-		if m, err = t.unmarshal(d.Body); err != nil { // it was decoded before
-			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, err)
+// size in memory. A watcher that comes later gets what others have; only where nobody has it
+// any more it is decoded and read again.
+func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
+	if last := t.passedOn[d.Name]; r == nil && bytes.Equal(last.body, d.Body) {
+		r = last.read.Value()
+	}
+	if r == nil {
+		var again ads.Resource
+		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // it was read before
+			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, again.Err)
 			return
 		}
 	}
+	t.passedOn[d.Name] = passedOn{d.Body, weak.Make(r)}
 	for w := range watchers {
-		w.Resource(m, t.versions[d.Name])
+		w.Resource(r, t.versions[d.Name])
 	}
 }
 

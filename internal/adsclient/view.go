@@ -3,23 +3,22 @@ package adsclient
 import (
 	"errors"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/understudy-lb/understudy/internal/ads"
+	"github.com/understudy-lb/understudy/internal/core/ads"
 )
 
 // State is what one server says of a resource that is needed. It is empty while the
 // server has said nothing.
 type State struct {
-	Message proto.Message // the last good one, which is shared and must not be modified
-	Version string        // of the response that brought it, "" where that is not known
-	Err     error         // why there is none
+	Good    *Resource // the last good one
+	Version string    // of the response that brought it, "" where that is not known
+	Err     error     // why there is none
 }
 
 // Snapshot is what one server says of all that a target needs, by name.
 type Snapshot struct {
 	Server              int // whose number in the list of servers this is
 	Clusters, Endpoints map[string]State
+	For                 any // that of Needs
 }
 
 // Needs says which resources a target needs, as far as its known clusters tell. Whole
@@ -27,6 +26,7 @@ type Snapshot struct {
 type Needs struct {
 	Clusters, Endpoints []string
 	Whole               bool
+	For                 any // what the target made of its clusters, for the next Snapshot
 }
 
 // view is what one server says about a target. It is touched in events of the Following's
@@ -36,6 +36,7 @@ type view struct {
 	server int
 
 	clusters, endpoints map[string]*viewed
+	needed              any     // the For of what is needed now
 	err                 error   // the last that was said
 	lost                *Outage // why the server cannot be reached, nil while it can
 }
@@ -57,6 +58,7 @@ func newView(g *Following, server int) *view {
 // ask asks the server for what is needed, and for nothing else.
 func (v *view) ask() Needs {
 	needs := v.of.target.Needs(v.snapshot().Clusters)
+	v.needed = needs.For
 	v.askFor(Clusters, v.clusters, needs.Clusters)
 	v.askFor(Endpoints, v.endpoints, needs.Endpoints)
 	return needs
@@ -91,11 +93,11 @@ func (v *view) close() {
 func (v *view) has(needs Needs) ads.Has {
 	waits, bad, good := false, false, needs.Whole
 	for _, r := range v.clusters {
-		waits, bad = waits || r.state.Message == nil && !r.absent && !r.bad, bad || r.bad
+		waits, bad = waits || r.state.Good == nil && !r.absent && !r.bad, bad || r.bad
 	}
 	for _, r := range v.endpoints {
-		waits, bad = waits || r.state.Message == nil && !r.absent && !r.bad, bad || r.bad
-		good = good || r.state.Message != nil
+		waits, bad = waits || r.state.Good == nil && !r.absent && !r.bad, bad || r.bad
+		good = good || r.state.Good != nil
 	}
 	switch {
 	case waits || bad && !good: // what is rejected counts as sent beside what is good
@@ -110,7 +112,7 @@ func (v *view) has(needs Needs) ads.Has {
 func (v *view) some() bool {
 	for _, all := range []map[string]*viewed{v.clusters, v.endpoints} {
 		for _, r := range all {
-			if r.state.Message != nil {
+			if r.state.Good != nil {
 				return true
 			}
 		}
@@ -128,7 +130,7 @@ func (v *view) outage() *Outage {
 
 // snapshot returns what the server says now.
 func (v *view) snapshot() Snapshot {
-	s := Snapshot{Server: v.server, Clusters: make(map[string]State), Endpoints: make(map[string]State)}
+	s := Snapshot{Server: v.server, For: v.needed, Clusters: make(map[string]State), Endpoints: make(map[string]State)}
 	for name, r := range v.clusters {
 		s.Clusters[name] = r.state
 	}
@@ -149,9 +151,9 @@ func (r *viewed) event(change func() (news bool)) {
 }
 
 // Resource implements Watcher.
-func (r *viewed) Resource(m proto.Message, version string) {
+func (r *viewed) Resource(good *Resource, version string) {
 	r.event(func() bool {
-		r.state, r.absent = State{Message: m, Version: version}, false
+		r.state, r.absent = State{Good: good, Version: version}, false
 		r.bad = false
 		return true
 	})

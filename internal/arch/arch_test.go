@@ -18,6 +18,7 @@ const root = "github.com/understudy-lb/understudy"
 // pkg is what go list says of a package.
 type pkg struct {
 	ImportPath string
+	Name       string
 	Standard   bool
 	Imports    []string
 	Deps       []string
@@ -27,7 +28,7 @@ type pkg struct {
 // list returns the packages that match the patterns, without their tests.
 func list(t *testing.T, args ...string) []pkg {
 	t.Helper()
-	command := exec.Command("go", append([]string{"list", "-json=ImportPath,Standard,Imports,Deps,Module"}, args...)...)
+	command := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Standard,Imports,Deps,Module"}, args...)...)
 	command.Dir = "../.."
 	out, err := command.Output()
 	if err != nil {
@@ -99,27 +100,50 @@ var rank = map[string]int{
 	"weightedroundrobin": 4,
 	"weightedtarget":     4,
 
-	"topology": 3,
+	"discovery": 2, // the contract of sources
 
-	"internal/feed": 4,
+	"internal/topology": 3,
 
-	"discovery": 5,
+	"internal/envoy": 4,
 
-	"debug": 6, // imports policies, for what they add to their snapshots
+	"internal/join":     4,
+	"internal/lastgood": 4,
 
-	".": 6,
+	"internal/resolving": 5,
+
+	"discovery/sourcetest": 4, // a test kit, for others as well
+
+	"discovery/failover":   6,
+	"discovery/kubernetes": 6,
+	"discovery/srv":        6,
+
+	"internal/cds":         7,
+	"internal/clusterfile": 7,
+
+	// Sources of clusters.
+	"discovery/eds":  8,
+	"discovery/file": 8,
+
+	"internal/debugpage": 3,
+
+	"debug": 4,
+
+	".": 9,
 
 	// For tests alone, which import it whatever their own rank.
 	"internal/testing":          2,
-	"internal/testing/toldtest": 6, // a source, and channels to it
+	"internal/testing/flat":     6,
+	"internal/testing/given":    6,
+	"internal/testing/settle":   6,
+	"internal/testing/toldtest": 9, // a source, and channels to it
 	// The whole stack, from sources to calls.
-	"internal/testing/sim": 7,
+	"internal/testing/sim": 10,
 
 	// Programs: for people, and imported by nobody.
-	"docs":               7,
-	"examples":           7,
-	"internal/e2e/bench": 7,
-	"internal/edf/bench": 7,
+	"docs":               10,
+	"examples":           10,
+	"internal/e2e/bench": 10,
+	"internal/edf/bench": 10,
 }
 
 func rankOf(t *testing.T, room string) int {
@@ -155,12 +179,34 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
+// What makes a tree of an answer is a function of its input, though it speaks gRPC's types.
+func TestTopologyIsPure(t *testing.T) {
+	for _, p := range list(t, "./internal/topology") {
+		for _, dep := range p.Imports {
+			if slices.Contains(acting, dep) || dep == "time" || dep == "google.golang.org/grpc" || dep == "google.golang.org/grpc/balancer" || dep == "google.golang.org/grpc/grpclog" {
+				t.Errorf("%s imports %s: it has no clock, goroutines, locks, chance, log or channel", p.ImportPath, dep)
+			}
+		}
+	}
+}
+
 func TestTopologyKnowsNoPolicy(t *testing.T) {
-	for _, p := range list(t, "./topology/...") {
+	policies := []string{"drop", "internal/shell", "outlierdetection", "pickfirst", "priority", "weightedroundrobin", "weightedtarget"}
+	for _, p := range list(t, "./internal/topology/...", "./discovery") {
 		for _, dep := range p.Deps {
-			to, ours := room(dep)
-			if ours && to != "hierarchy" && to != "internal/lbconfig" && top(to) != "topology" {
-				t.Errorf("%s depends on %s, want hierarchy and internal/lbconfig only", p.ImportPath, to)
+			if to, ours := room(dep); ours && slices.Contains(policies, to) {
+				t.Errorf("%s depends on %s, want what it needs for an answer only", p.ImportPath, to)
+			}
+		}
+	}
+}
+
+// Whoever writes a source needs the contract, and links nothing that serves one of ours.
+func TestTheContractOfSourcesIsALeaf(t *testing.T) {
+	for _, p := range list(t, "./discovery") {
+		for _, dep := range p.Deps {
+			if to, ours := room(dep); ours && slices.Contains([]string{"internal/join", "internal/topology", "internal/resolving", "internal/live"}, to) {
+				t.Errorf("discovery depends on %s", to)
 			}
 		}
 	}
@@ -189,6 +235,7 @@ var light = []string{
 	root,
 	"cel.dev/expr",
 	"github.com/cncf/xds/go",
+	"github.com/cespare/xxhash/v2",
 	"github.com/envoyproxy/go-control-plane/envoy",
 	"github.com/envoyproxy/protoc-gen-validate",
 	"github.com/fsnotify/fsnotify",
@@ -201,6 +248,17 @@ var light = []string{
 	"google.golang.org/genproto/googleapis/rpc",
 	"google.golang.org/grpc",
 	"google.golang.org/protobuf",
+}
+
+// A client that needs no Envoy does not link its messages, which are a third of a program. Only
+// the sources that speak them do.
+func TestEnvoysMessagesStayWithItsSources(t *testing.T) {
+	patterns := []string{"./internal/join", "./internal/topology", "./discovery", "./discovery/failover", "./discovery/srv", "./debug"}
+	for _, p := range list(t, append([]string{"-deps"}, patterns...)...) {
+		if p.Module != nil && (strings.Contains(p.Module.Path, "envoyproxy") || strings.Contains(p.Module.Path, "cncf/xds")) {
+			t.Errorf("%s is linked, want it with eds and file only", p.ImportPath)
+		}
+	}
 }
 
 // A56: "It does not interact with the XdsClient and contains no xDS-specific code."

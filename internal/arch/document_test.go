@@ -21,8 +21,8 @@ var tables = map[string]struct {
 
 // tested are the directories whose tests these documents name.
 var tested = []string{
-	"discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/internal/cds", "discovery/srv", "internal/core/clusters", "internal/e2e", "internal/feed", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/edf", "internal/weighted",
-	"topology", "weightedroundrobin", "weightedtarget",
+	"discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/cds", "internal/core/clusters", "internal/e2e", "internal/core/join", "internal/join", "internal/lastgood", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/edf", "internal/weighted",
+	"internal/envoy", "internal/topology", "weightedroundrobin", "weightedtarget",
 }
 
 var (
@@ -96,4 +96,23 @@ func commentsOf(t *testing.T, dirs []string, name string) string {
 		}
 	}
 	return comments.String()
+}
+
+// The table of waits names constants where they are, and these name the table.
+func TestWaitsNameTheirConstants(t *testing.T) {
+	links := regexp.MustCompile("\\[`([A-Za-z]+)`(?:, `([A-Za-z]+)`)?\\]\\(\\.\\./([a-z/]+\\.go)\\)").FindAllStringSubmatch(read(t, "docs/waits.md"), -1)
+	if len(links) < 12 {
+		t.Errorf("the table has %d constants", len(links))
+	}
+	for _, link := range links {
+		code := read(t, link[3])
+		for _, name := range link[1:3] {
+			if name != "" && !regexp.MustCompile(`(?m)^(const )?\t?`+name+` +=`).MatchString(code) {
+				t.Errorf("%s has no constant %s", link[3], name)
+			}
+		}
+		if !strings.Contains(code, "docs/waits.md") {
+			t.Errorf("%s does not name docs/waits.md", link[3])
+		}
+	}
 }

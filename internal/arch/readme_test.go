@@ -2,6 +2,9 @@ package arch
 
 import (
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -22,6 +25,65 @@ func TestReadmeShowsTheExampleClient(t *testing.T) {
 	if !strings.Contains(read(t, "README.md"), "```go\npackage main\n"+source+"```\n") {
 		t.Error("the client in README.md is not examples/client/main.go: copy it there, from its package line on")
 	}
+	lines, importing := 0, false
+	for line := range strings.Lines("package main\n" + source) {
+		line = strings.TrimSpace(line)
+		importing = importing || line == "import ("
+		if line != "" && !importing {
+			lines++
+		}
+		importing = importing && line != ")"
+	}
+	if lines > 15 {
+		t.Errorf("the client has %d lines without imports and blank ones, want at most 15", lines)
+	}
+}
+
+// The README is one that people read to its end.
+func TestReadmeIsShort(t *testing.T) {
+	if n := strings.Count(read(t, "README.md"), "\n"); n > 150 {
+		t.Errorf("README.md has %d lines, want at most 150: what few readers need is for docs", n)
+	}
+}
+
+// The links of the README and of the pages lead to files, and headings of pages, that exist.
+func TestLinksLeadSomewhere(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no pages", err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#: ]*)(#[^) ]*)?\)`)
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+			file := filepath.Join(filepath.Dir(page), match[1])
+			if match[1] == "" {
+				file = page
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s links to %s: %v", filepath.Base(page), match[1], err)
+			} else if match[2] != "" && !slices.Contains(anchors(t, file), match[2]) {
+				t.Errorf("%s links to %s%s, and there is no such heading", filepath.Base(page), match[1], match[2])
+			}
+		}
+	}
+}
+
+// anchors returns what leads to the headings of a page.
+func anchors(t *testing.T, page string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := regexp.MustCompile(`[^\pL\pN _-]`)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		all = append(all, "#"+strings.ReplaceAll(left.ReplaceAllString(strings.ToLower(heading[1]), ""), " ", "-"))
+	}
+	return all
 }
 
 // The test command that the README names is the one that the gate runs.

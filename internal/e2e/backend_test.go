@@ -9,10 +9,12 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,7 +88,9 @@ type server struct {
 	// failures is how many of the next calls fail with an error of the server's own.
 	failures atomic.Int64
 	err      error
-	hangs    atomic.Bool // until the call's deadline
+	hangs    atomic.Bool   // until the call's deadline
+	takes    time.Duration // how long a call takes; set before it serves
+	watched  chan struct{} // each time that its health is watched by another
 }
 
 const whoMethod = "/understudy.e2e.v1.E2E/Who"
@@ -99,6 +103,11 @@ func (s *server) who(ctx context.Context, _ any) (any, error) {
 	if s.failures.Add(-1) >= 0 {
 		return nil, s.err
 	}
+	select {
+	case <-time.After(s.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	md, _ := metadata.FromIncomingContext(ctx)
 	return wrapperspb.String(s.name + " " + strings.Join(md[":authority"], ",")), nil
 }
@@ -109,10 +118,16 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &server{name: name, health: health.NewServer(), address: listener.Addr().String()}
+	s := &server{name: name, health: health.NewServer(), address: listener.Addr().String(), watched: make(chan struct{}, 100)}
 	s.grpc = grpc.NewServer(grpc.Creds(creds), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 		MinTime:             5 * time.Second, // as in the README
 		PermitWithoutStream: true,
+	}), grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		select {
+		case s.watched <- struct{}{}:
+		default:
+		}
+		return handle(srv, stream)
 	}))
 	healthgrpc.RegisterHealthServer(s.grpc, s.health)
 	s.grpc.RegisterService(&grpc.ServiceDesc{
@@ -135,7 +150,22 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 // certificate it speaks plain text.
 func startServer(t *testing.T, name string, certificate *tls.Certificate) *server {
 	t.Helper()
-	return startServerOn(t, name, "127.0.0.1:0", certificate)
+	return startServerOn(t, name, ownAddress(t), certificate)
+}
+
+var ownAddresses sync.Map // those of ownAddress
+
+// ownAddress returns an address on which a backend can come back. Its port is below those
+// that systems choose from, so that nothing else is given it while the backend is down. It is
+// not tried: a process that is just being started would hold the listener a moment longer.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	for {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		if _, ours := ownAddresses.LoadOrStore(address, true); !ours {
+			return address
+		}
+	}
 }
 
 func startServerOn(t *testing.T, name, address string, certificate *tls.Certificate) *server {
@@ -157,15 +187,19 @@ func startServerOn(t *testing.T, name, address string, certificate *tls.Certific
 const (
 	nameVariable    = "UNDERSTUDY_E2E_NAME"
 	addressVariable = "UNDERSTUDY_E2E_ADDRESS"
+	takesVariable   = "UNDERSTUDY_E2E_TAKES"
 )
 
 // runBackendProcess is the role "backend": it prints its address and serves until
 // stdin ends.
 func runBackendProcess() error {
-	name := cmp.Or(os.Getenv(nameVariable), "process")
+	name := cmp.Or(os.Getenv(nameVariable), "near")
 	address := cmp.Or(os.Getenv(addressVariable), "127.0.0.1:0")
 	s, listener, err := newServer(name, address, insecure.NewCredentials())
 	if err != nil {
+		return err
+	}
+	if s.takes, err = time.ParseDuration(cmp.Or(os.Getenv(takesVariable), "0s")); err != nil {
 		return err
 	}
 	fmt.Println(s.address)

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	understudy "github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/discovery"
+	_ "github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // A management server that is not there, that comes, and that goes before the backends do:
@@ -25,7 +25,7 @@ func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	address := listener.Addr().String()
 	listener.Close()
 	var log safeBuffer
-	cc := newClient(t, "eds://"+address+"/shop", understudy.With(discovery.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
+	cc := newClient(t, "eds://"+address+"/shop", given.Dial(given.Set("Logger", slog.New(slog.NewTextHandler(&log, nil)))))
 
 	_, err := who(deadline(t, time.Minute), cc)
 	want := `eds: no endpoints of cluster "shop" from dns:///` + address + ": connection refused by " + address

@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
@@ -41,9 +42,9 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, nearListener := serveErrors(t)
 		far, farListener := serveErrors(t)
-		s, cc := newStory(t, discovery.WithOutlierDetection())
+		s, cc := newStory(t, given.Set("OutlierDetection", true))
 		s.more = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
-		s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5"))})
+		s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5")))
 		synctest.Wait()
 		// call makes as many calls as it takes until something is logged, ten a second.
 		call := func(most int) (log string, err error) {

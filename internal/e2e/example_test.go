@@ -1,29 +1,28 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/discovery"
 )
 
 // example is what the README's client is configured with.
 type example struct {
-	serviceConfig string
-	keepalive     keepalive.ClientParameters
-	deadline      time.Duration
+	options  understudy.Options
+	deadline time.Duration
 }
 
-// readExample reads the configuration from the client's source.
+// readExample reads the configuration from the client's source: it dials with what is
+// recommended, and nothing else. The method of these tests may run twice.
 func readExample(t *testing.T) example {
 	t.Helper()
 	source, err := os.ReadFile("../../examples/client/main.go")
@@ -37,29 +36,32 @@ func readExample(t *testing.T) example {
 		}
 		return string(match[1])
 	}
-	seconds := func(pattern string) time.Duration {
-		n, err := strconv.Atoi(find(pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return time.Duration(n) * time.Second
+	find(`understudy\.NewClient\(target, understudy\.(Recommended)\(\), grpc\.WithTransportCredentials\(credentials\.NewTLS\(nil\)\)\)`)
+	n, err := strconv.Atoi(find(`WithTimeout\(context\.Background\(\), (\d+)\*time\.Second\)`))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return example{
-		serviceConfig: find("(?s)const serviceConfig = `(.*?)`"),
-		keepalive: keepalive.ClientParameters{
-			Time:                seconds(`\bTime: +(\d+) \* time\.Second`),
-			Timeout:             seconds(`\bTimeout: +(\d+) \* time\.Second`),
-			PermitWithoutStream: true,
-		},
-		deadline: seconds(`WithTimeout\(context\.Background\(\), (\d+)\*time\.Second\)`),
-	}
+	e := example{understudy.Recommended(), time.Duration(n) * time.Second}
+	e.options.RetryMethods = []string{whoMethod}
+	return e
 }
 
-// dial opens the README's channel over endpoints in a file, a priority each.
-func (e example) dial(t *testing.T, creds credentials.TransportCredentials, addresses ...string) *grpc.ClientConn {
+// dial opens the README's channel to tiers in priority order, by a file.
+func (e example) dial(t *testing.T, creds credentials.TransportCredentials, tiers ...[]string) *grpc.ClientConn {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	writeEndpoints(t, path, addresses...)
-	return newClient(t, "file://"+path+"?authority=shop.example.com", grpc.WithTransportCredentials(creds),
-		understudy.With(discovery.WithServiceConfig(e.serviceConfig)), grpc.WithKeepaliveParams(e.keepalive))
+	var text strings.Builder
+	text.WriteString("cluster_name: e2e\nendpoints:\n")
+	for priority, addresses := range tiers {
+		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: r%d}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, priority, lbEndpoints(addresses))
+	}
+	path, before := tiersFile(t, text.String()), time.Now().Add(-time.Minute)
+	if err := os.Chtimes(path, before, before); err != nil { // of one that is new the source waits for the end
+		t.Fatal(err)
+	}
+	cc, err := understudy.NewClient("file://"+path+"?authority=shop.example.com", e.options, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc
 }

@@ -16,8 +16,7 @@ import (
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // writeEndpoints writes an endpoints file with one locality and one endpoint for each
@@ -60,7 +59,7 @@ func TestNotServingFailsOverAndServingComesBack(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
 	cc := newClient(t, "failover:///passthrough:%2F%2F%2F"+first.address+",passthrough:%2F%2F%2F"+second.address,
-		understudy.With(discovery.WithServiceConfig(`{"healthCheckConfig":{"serviceName":""}}`)))
+		given.Dial(given.Set("ServiceConfig", `{"healthCheckConfig":{"serviceName":""}}`)))
 	ctx := deadline(t, 20*time.Second)
 	awaitName(ctx, t, cc, "first")
 	first.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING)
@@ -91,7 +90,7 @@ func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	first.err, second.err = refuse, refuse
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	writeEndpoints(t, path, first.address)
-	cc := newClient(t, "file://"+path, understudy.With(discovery.WithServiceConfig(`{"methodConfig":[{"name":[{}],"retryPolicy":{
+	cc := newClient(t, "file://"+path, given.Dial(given.Set("ServiceConfig", `{"methodConfig":[{"name":[{}],"retryPolicy":{
 		"maxAttempts":4,"initialBackoff":"0.01s","maxBackoff":"0.1s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`)))
 	ctx := deadline(t, 20*time.Second)
 	first.failures.Store(2)

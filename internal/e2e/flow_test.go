@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,35 +28,44 @@ type call struct {
 	err error
 }
 
-// flow makes 200 calls a second all the while, each with a deadline, and keeps what became
-// of them.
+// flow makes calls all the while, each with a deadline, and keeps what became of them.
 type flow struct {
+	stop  func()       // returns when all calls have ended
+	limit atomic.Int64 // the deadline of calls that begin now, in nanoseconds
 	mu    sync.Mutex
 	calls []call
 	heard chan struct{} // closed and replaced at each call's end
 }
 
+// startFlow makes 200 calls a second.
 func startFlow(t *testing.T, cc *grpc.ClientConn, deadline time.Duration) *flow {
 	t.Helper()
+	return startFlowOf(t, cc, deadline, 5*time.Millisecond)
+}
+
+func startFlowOf(t *testing.T, cc *grpc.ClientConn, deadline, every time.Duration) *flow {
+	t.Helper()
 	f := &flow{heard: make(chan struct{})}
+	f.limit.Store(int64(deadline))
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		ticks := time.NewTicker(5 * time.Millisecond)
+		ticks := time.NewTicker(every)
 		defer ticks.Stop()
 		for {
 			select {
 			case <-ticks.C:
-				running.Go(func() { f.call(cc, deadline) })
+				running.Go(func() { f.call(cc, time.Duration(f.limit.Load())) })
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
-	t.Cleanup(func() {
+	f.stop = func() {
 		cancel()
 		running.Wait()
-	})
+	}
+	t.Cleanup(f.stop)
 	return f
 }
 

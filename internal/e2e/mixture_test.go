@@ -13,10 +13,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
@@ -48,7 +47,7 @@ func (b *backendProcess) port() string { return b.address[strings.LastIndex(b.ad
 
 func startBackendProcess(t *testing.T, name string) *backendProcess {
 	t.Helper()
-	b := &backendProcess{name: name}
+	b := &backendProcess{name: name, address: ownAddress(t)}
 	b.start(t)
 	return b
 }
@@ -108,7 +107,7 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	})
 	parts := []string{"eds://" + manager + "/checkout", "srv://" + dns.Address() + "/checkout.test?refresh=5s", "dns://" + dns.Address() + "/backup.test:" + last.port()}
 	target := "failover:///" + strings.ReplaceAll(strings.Join(parts, ","), "?", "%3F")
-	cc := newClient(t, target, understudy.With(discovery.WithServiceConfig(retries)))
+	cc := newClient(t, target, given.Dial(given.Set("ServiceConfig", retries)))
 	ctx := deadline(t, 150*time.Second)
 	awaitName(ctx, t, cc, "eds")
 	logged.Wait(t, 30*time.Second, "failover:///eds://"+manager, "3 endpoints in 3 priorities") // all have answered
@@ -184,7 +183,7 @@ func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 func TestABackendAddedToANameIsUsed(t *testing.T) {
 	t.Parallel()
 	const refresh = 2 * time.Second
-	first := startServerOn(t, "first", "127.0.0.1:0", nil)
+	first := startServer(t, "first", nil)
 	port := first.address[strings.LastIndex(first.address, ":")+1:]
 	dns := startDNS(t)
 	dns.Set("shop.test", "A", "127.0.0.1")

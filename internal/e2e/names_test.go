@@ -14,10 +14,10 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // its row in the README
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
@@ -77,7 +77,7 @@ func TestNamesOnCertificates(t *testing.T) {
 		// Each part has its own.
 		"failover:///" + at + "no.test:" + port(shop) + "," + at + "shop.test:" + port(shop): "shop.test:" + port(shop),
 	} {
-		cc, err := grpc.NewClient(target, understudy.With(eds.WithInsecure()),
+		cc, err := grpc.NewClient(target, given.Dial(given.Sources(eds.WithInsecure())),
 			grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})))
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestNamesOnCertificates(t *testing.T) {
 		cc.Close()
 	}
 	// A name in the credentials goes before all.
-	cc := newClient(t, "failover:///"+at+"record.test:"+port(shop)+"%3Fauthority=no.test", understudy.With(discovery.WithAuthority("nor.test")),
+	cc := newClient(t, "failover:///"+at+"record.test:"+port(shop)+"%3Fauthority=no.test", given.Dial(given.Set("Authority", "nor.test")),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool(), ServerName: "shop.test"})))
 	if got := calledBy(t, cc); got != "shop.test" {
 		t.Errorf("with a name in the credentials: %s", got)
@@ -136,7 +136,7 @@ func TestReadmeSaysWhoseName(t *testing.T) {
 			t.Errorf("%s: its authority is %s, README.md says %s", target, authority, cells[2])
 		}
 	}
-	if rows != 6 {
-		t.Errorf("found %d targets in README.md, want 6", rows)
+	if rows != 7 {
+		t.Errorf("found %d targets in README.md, want 7", rows)
 	}
 }

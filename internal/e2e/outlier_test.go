@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	understudy "github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/discovery"
+	_ "github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
@@ -73,9 +73,11 @@ func (tr *tier) fail(err error, servers ...*server) {
 }
 
 // lbEndpoints are the tier's in a file.
-func (tr *tier) lbEndpoints() string {
+func (tr *tier) lbEndpoints() string { return lbEndpoints(tr.addresses()) }
+
+func lbEndpoints(addresses []string) string {
 	var text strings.Builder
-	for _, address := range tr.addresses() {
+	for _, address := range addresses {
 		host, port, _ := strings.Cut(address, ":")
 		fmt.Fprintf(&text, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
 	}
@@ -83,9 +85,9 @@ func (tr *tier) lbEndpoints() string {
 }
 
 // dialTiers returns a channel to tiers in priority order, by a file.
-func dialTiers(t *testing.T, opts []discovery.Option, tiers ...*tier) *grpc.ClientConn {
+func dialTiers(t *testing.T, opts []given.Option, tiers ...*tier) *grpc.ClientConn {
 	t.Helper()
-	return dialTiersBy(t, []grpc.DialOption{understudy.With(opts...)}, tiers...)
+	return dialTiersBy(t, []grpc.DialOption{given.Dial(opts...)}, tiers...)
 }
 
 func dialTiersBy(t *testing.T, opts []grpc.DialOption, tiers ...*tier) *grpc.ClientConn {
@@ -98,9 +100,9 @@ func dialTiersBy(t *testing.T, opts []grpc.DialOption, tiers ...*tier) *grpc.Cli
 	return newClient(t, "file://"+tiersFile(t, text.String()), opts...)
 }
 
-func dialFile(t *testing.T, text string, opts ...discovery.Option) *grpc.ClientConn {
+func dialFile(t *testing.T, text string, opts ...given.Option) *grpc.ClientConn {
 	t.Helper()
-	return newClient(t, "file://"+tiersFile(t, text), understudy.With(opts...))
+	return newClient(t, "file://"+tiersFile(t, text), given.Dial(opts...))
 }
 
 func tiersFile(t *testing.T, text string) string {
@@ -151,7 +153,7 @@ func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			near, far := startTier(t, "near", 2), startTier(t, "far", 2)
-			f := startFlow(t, dialTiers(t, []discovery.Option{discovery.WithOutlierDetection()}, near, far), test.deadline)
+			f := startFlow(t, dialTiers(t, []given.Option{given.Set("OutlierDetection", true)}, near, far), test.deadline)
 			f.until(t, "were answered by the first tier", of("near"))
 			test.wrong(near, true)
 			broken, n := time.Now(), f.ended()
@@ -171,7 +173,7 @@ func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
 func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
 	t.Parallel()
 	near := startTier(t, "near", 2)
-	f := startFlow(t, dialTiers(t, []discovery.Option{discovery.WithOutlierDetection()}, near), patience)
+	f := startFlow(t, dialTiers(t, []given.Option{given.Set("OutlierDetection", true)}, near), patience)
 	f.until(t, "were answered", of("near"))
 	near.fail(status.Error(codes.Internal, "broken"), near.servers...)
 	f.until(t, "failed", func(c call) bool { return status.Code(c.err) == codes.Internal })
@@ -229,7 +231,7 @@ func TestHalfOfATierIsLostWithMinReady(t *testing.T) {
 	for _, r := range far.relays {
 		r.Cut() // before anybody connects
 	}
-	f := startFlow(t, dialTiers(t, []discovery.Option{discovery.WithMinReady(0.6, 0)}, near, far), patience)
+	f := startFlow(t, dialTiers(t, []given.Option{given.MinReady(0.6, 0)}, near, far), patience)
 	f.until(t, "were answered by the first tier", of("near"))
 	lost := near.servers[1]
 	lost.grpc.Stop()

@@ -13,57 +13,57 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/discovery/file"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // sourceErrors are what sources hand to gRPC, by what has happened.
 var sourceErrors = map[string]func(*testing.T) []error{
 	"eds: the server is down": func(t *testing.T) []error {
-		return reported(t, "refused", eds.NewBuilder(), "eds://"+nobodyAt(t)+"/c", nil)
+		return reported(t, "refused", given.Builder(eds.Scheme), "eds://"+nobodyAt(t)+"/c", nil)
 	},
 	"eds: the server ends the stream": func(t *testing.T) []error {
-		return reported(t, "go away", eds.NewBuilder(), "eds://"+manager(t, func(*adstest.Stream) error { return errFinal })+"/c", nil)
+		return reported(t, "go away", given.Builder(eds.Scheme), "eds://"+manager(t, func(*adstest.Stream) error { return errFinal })+"/c", nil)
 	},
 	"eds: the resource is rejected": func(t *testing.T) []error {
-		return reported(t, "priority 1 is used", eds.NewBuilder(), "eds://"+manager(t, func(s *adstest.Stream) error {
+		return reported(t, "priority 1 is used", given.Builder(eds.Scheme), "eds://"+manager(t, func(s *adstest.Stream) error {
 			gap := adstest.Cluster("c", "10.0.0.1:1")
 			gap.Endpoints[0].Priority = 1
 			return errors.Join(s.Respond("1", "n", gap), s.Drain())
 		})+"/c", nil)
 	},
 	"eds: the channel refuses the service config": func(t *testing.T) []error {
-		return reported(t, "go away", eds.NewBuilder(), "eds://"+manager(t, func(s *adstest.Stream) error {
+		return reported(t, "go away", given.Builder(eds.Scheme), "eds://"+manager(t, func(s *adstest.Stream) error {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("c", "10.0.0.1:1")), s.Drain())
 		})+"/c", errFinal)
 	},
 	"eds: the target is wrong": func(t *testing.T) []error {
-		return reported(t, "names no cluster", eds.NewBuilder(), "eds://nowhere", nil)
+		return reported(t, "names no cluster", given.Builder(eds.Scheme), "eds://nowhere", nil)
 	},
 	"file: there is none": func(t *testing.T) []error {
-		return reported(t, "no such file", file.NewBuilder(), "file://"+filepath.Join(t.TempDir(), "none.yaml"), nil)
+		return reported(t, "no such file", given.Builder(file.Scheme), "file://"+filepath.Join(t.TempDir(), "none.yaml"), nil)
 	},
 	"file: it is broken": func(t *testing.T) []error {
-		return reported(t, "want a list", file.NewBuilder(), "file://"+endpointsFile(t, "endpoints: 1"), nil)
+		return reported(t, "want a list", given.Builder(file.Scheme), "file://"+endpointsFile(t, "endpoints: 1"), nil)
 	},
 	"file: the channel refuses the service config": func(t *testing.T) []error {
-		return reported(t, "go away", file.NewBuilder(), "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
+		return reported(t, "go away", given.Builder(file.Scheme), "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
 	},
 	"file: the channel refuses the user's service config": func(t *testing.T) []error {
-		b := file.NewBuilder(discovery.WithServiceConfig(`{"methodConfig":[]}`))
+		b := given.Builder(file.Scheme, given.Set("ServiceConfig", `{"methodConfig":[]}`))
 		return reported(t, "go away", b, "file://"+endpointsFile(t, "{cluster_name: c}"), errFinal)
 	},
 	"failover: a part's resolver fails": func(t *testing.T) []error {
-		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{})), "failover:///theirs:a,theirs:b", nil)
+		return reported(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(theirs{}))), "failover:///theirs:a,theirs:b", nil)
 	},
 	"failover: a part's resolver cannot be built": func(t *testing.T) []error {
-		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{errFinal})), "failover:///theirs:a", nil)
+		return reported(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(theirs{errFinal}))), "failover:///theirs:a", nil)
 	},
 	"failover: the channel refuses the service config": func(t *testing.T) []error {
-		return reported(t, "go away", failover.NewBuilder(failover.WithResolvers(theirs{})), "failover:///theirs:a", errFinal)
+		return reported(t, "go away", given.Builder(failover.Scheme, given.Sources(failover.WithResolvers(theirs{}))), "failover:///theirs:a", errFinal)
 	},
 }
 

@@ -24,6 +24,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
@@ -75,7 +77,7 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: addr, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
-func newStory(t *testing.T, options ...discovery.Option) (*story, *grpc.ClientConn) {
+func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) {
 	t.Helper()
 	s := &story{health: health.NewServer()}
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
@@ -86,18 +88,18 @@ func newStory(t *testing.T, options ...discovery.Option) (*story, *grpc.ClientCo
 		}
 		return a
 	}
-	options = append(options, discovery.WithServiceConfig(`{"healthCheckConfig": {"serviceName": ""}}`), discovery.WithFailoverTimeout(8*time.Second),
-		discovery.WithLogger(slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))
+	options = append(options, given.Set("ServiceConfig", `{"healthCheckConfig": {"serviceName": ""}}`), given.Set("FailoverTimeout", 8*time.Second),
+		given.Set("Logger", slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))
 	return s, toldtest.Open(t, "shop", []discovery.Part{{Source: s}}, options, grpc.WithContextDialer(s.dial))
 }
 
 // at returns an endpoint of a priority. The last number of its address says what it does.
-func at(priority uint32, locality, address string) discovery.Endpoint {
-	return discovery.Endpoint{Priority: priority, Locality: locality, Address: address + ":443"}
+func at(priority uint32, locality, address string) flat.Endpoint {
+	return flat.Endpoint{Priority: priority, Locality: locality, Address: address + ":443"}
 }
 
 // refuse is a network in which nobody answers, in two priorities.
-var refuse = []discovery.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
+var refuse = []flat.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
 
 // which of several endpoints failed last is a matter of chance.
 var which = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
@@ -111,7 +113,7 @@ func TestErrorsAndTheLogTellTheWholeStory(t *testing.T) {
 		log   string
 	}{
 		"everything refused": {
-			func(s *story) { s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(refuse...)}) }, 0,
+			func(s *story) { s.Receiver.Update(flat.Answer(refuse...)) }, 0,
 			"no priority can take calls: p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a, us-east/b" to="p1 eu-west" state=CONNECTING after=0s reason="p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints)"
 level=WARN msg="no priority can take calls" target=story:///shop reason="no priority can take calls: p0 us-east/a, us-east/b: connection refused by 10.0.x.1:443 (3 endpoints); p1 eu-west: connection refused by 10.1.0.1:443 (1 endpoint)"
@@ -119,7 +121,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 		},
 		"hung": {
 			func(s *story) {
-				s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.2"), at(1, "eu-west", "10.1.0.2"))})
+				s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.2"), at(1, "eu-west", "10.1.0.2")))
 			}, 15 * time.Second,
 			"no priority can take calls: p0 us-east/a: did not connect within 8 s (1 endpoint, failing for 8 s); p1 eu-west: did not connect within 8 s (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a" to="p1 eu-west" state=CONNECTING after=8s reason="p0 us-east/a: did not connect within 8 s (1 endpoint)"
@@ -128,7 +130,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 		},
 		"NOT_SERVING": {
 			func(s *story) {
-				s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.3"), at(1, "eu-west", "10.1.0.3"))})
+				s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.3"), at(1, "eu-west", "10.1.0.3")))
 			}, 0,
 			"no priority can take calls: p0 us-east/a: the health check says NOT_SERVING (1 endpoint); p1 eu-west: the health check says NOT_SERVING (1 endpoint)",
 			`level=WARN msg=failover target=story:///shop from="p0 us-east/a" to="p1 eu-west" state=CONNECTING after=0s reason="p0 us-east/a: the health check says NOT_SERVING (1 endpoint)"
@@ -136,8 +138,8 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 `,
 		},
 		"empty": {
-			func(s *story) { s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(), Empty: true}) }, 0,
-			`priority policy has empty priority list: story:///shop: cluster "cluster" has no localities`,
+			func(s *story) { s.Receiver.Update(flat.Empty()) }, 0,
+			`priority policy has empty priority list: story:///shop: there are no endpoints`,
 			``,
 		},
 		"control plane gone": {
@@ -168,7 +170,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 				}
 				// Calls that wait for ready have waited, until there is somebody.
 				s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
-				s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(at(0, "us-east/a", "10.0.0.3"))})
+				s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.3")))
 				if err := <-waits; status.Code(err) != codes.Unimplemented {
 					t.Errorf("a call that waits for ready ended with %v, want the server's UNIMPLEMENTED", err)
 				}
@@ -182,12 +184,12 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 func TestErrorsOfHostileNamesAreCutAndEscaped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := newStory(t)
-		var endpoints []discovery.Endpoint
+		var endpoints []flat.Endpoint
 		for i := range 20 {
 			locality := fmt.Sprintf("\x1b[31m\u202e<script>%d %s", i, strings.Repeat("x", 10_000))
 			endpoints = append(endpoints, at(uint32(i), locality, fmt.Sprintf("10.0.%d.1", i)))
 		}
-		s.Receiver.Update(discovery.Answer{Cluster: discovery.Cluster(endpoints...)})
+		s.Receiver.Update(flat.Answer(endpoints...))
 		synctest.Wait()
 		err := cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
 		for _, text := range []string{status.Convert(err).Message(), s.log.take()} {

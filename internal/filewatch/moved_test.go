@@ -30,7 +30,7 @@ func TestAFileThatComesWithItsDirectory(t *testing.T) {
 	write(t, path, "1")
 	for range 2 {
 		noticed(t, w, "the directory or the file")
-		if w.Of("a") == Moved {
+		if w.Of(path) == Moved {
 			t.Fatal("the file counts as moved")
 		}
 		write(t, path, "2")

@@ -136,16 +136,17 @@ func (n *notifier) tell(event fsnotify.Event) {
 		n.mu.Unlock()
 	}
 	dir, name := filepath.Dir(event.Name), filepath.Base(event.Name)
-	n.tellOf(spot{event.Name, itself}, what, "")
-	n.tellOf(spot{dir, name}, what, name)
-	n.tellOf(spot{dir, anyEntry}, what, name)
+	entry := spot{dir, name}
+	n.tellOf(spot{event.Name, itself}, what, spot{})
+	n.tellOf(entry, what, entry)
+	n.tellOf(spot{dir, anyEntry}, what, entry)
 }
 
 func (n *notifier) tellAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for w := range n.watchers {
-		w.tell(Changed, "")
+		w.tell(Changed, spot{})
 	}
 }
 
@@ -207,7 +208,7 @@ func (n *notifier) arm(dir string, now *place) bool {
 	n.mu.Unlock()
 	if n.notify.Add(filepath.Clean(dir)) == nil {
 		if gap {
-			n.tellOf(spot{dir, itself}, Changed, "")
+			n.tellOf(spot{dir, itself}, Changed, spot{})
 		}
 		return true
 	}
@@ -218,7 +219,7 @@ func (n *notifier) arm(dir string, now *place) bool {
 }
 
 // tellOf tells those who are concerned, and of which entry of a directory.
-func (n *notifier) tellOf(s spot, what Notice, entry string) {
+func (n *notifier) tellOf(s spot, what Notice, entry spot) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for w := range n.concerned[s] {

@@ -15,21 +15,20 @@ const (
 	longPause = 2 * time.Second
 )
 
-// Rest tells when a file is complete, as far as that can be seen. The zero value is ready to
-// use. It is not safe for concurrent use.
-type Rest struct {
+// rest tells when a file is complete, as far as that can be seen.
+type rest struct {
 	seen  fs.FileInfo // how the file looked last, nil where there was none
 	since time.Time   // since when it has looked like that
 	whole bool        // it was moved to its place
 	size  int64       // what it had when it was complete last, or was first seen
 }
 
-// Look takes how the file at path looks now, and what was noticed of it. It returns how long the
+// look takes how the file at path looks now, and what was noticed of it. It returns how long the
 // file must stay as it is to be complete, 0 where it is. One that was moved to its place is:
 // whoever does that has written it before. One that is written to where it is has to stand
 // still, for longer where it looks like a part of itself: it has become smaller, or ends in the
 // middle of a line.
-func (r *Rest) Look(path string, info fs.FileInfo, notice Notice) time.Duration {
+func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration {
 	now := time.Now()
 	if r.seen == nil || !os.SameFile(r.seen, info) {
 		r.whole, r.size, r.since = notice == Moved && info.Size() > 0, info.Size(), now
@@ -65,7 +64,11 @@ func isCut(path string, size int64) bool {
 	return err == nil && !bytes.ContainsAny(last, "\n}]")
 }
 
-// Differ returns whether a file has been changed or replaced, as far as that can be seen.
+// Differ reports whether a file has been changed, replaced or removed, or has come, as far as that
+// can be seen. Nil stands for no file.
 func Differ(before, after fs.FileInfo) bool {
+	if before == nil || after == nil {
+		return before != after
+	}
 	return !os.SameFile(before, after) || before.Size() != after.Size() || !before.ModTime().Equal(after.ModTime())
 }

@@ -1,8 +1,9 @@
-// Package filewatch tells when files and directories may have changed. The file: source
-// and "understudy serve" use it.
+// Package filewatch tells when files and directories may have changed, and when a file is to be
+// read. The file: source and "understudy serve" use it.
 package filewatch
 
 import (
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ const (
 	// notifies. It says nothing about mounts and about some file systems, and nothing
 	// once its limit of watches is reached.
 	pollInterval = 500 * time.Millisecond
-	// quiet is how long nothing must change before it is read: files are written
+	// These two are in docs/waits.md. quiet is how long nothing must change before it is read: files are written
 	// piece by piece, and editors and the kubelet do several things in a row.
 	quiet = 50 * time.Millisecond
 	// patience is how long quiet is waited for: a neighbour that is written all the
@@ -51,10 +52,10 @@ type Watcher struct {
 	places places // those that are watched; guarded by the notifier's locks
 
 	mu      sync.Mutex
-	notice  Notice            // since the last Wait
-	entries map[string]Notice // by name, likewise
+	notice  Notice          // since the last Wait
+	entries map[spot]Notice // likewise, of entries of directories
 
-	last map[string]Notice // what entries were when Wait returned last
+	last map[spot]Notice // what entries were when Wait returned last
 }
 
 // Options say how a Watcher watches. A source gets them by discovery.OwnOption.
@@ -69,7 +70,7 @@ func New(paths ...string) *Watcher { return NewWith(Options{}, paths...) }
 
 // NewWith is New with options.
 func NewWith(options Options, paths ...string) *Watcher {
-	w := &Watcher{options: options, paths: paths, ticker: time.NewTicker(pollInterval), told: make(chan struct{}, 1), entries: make(map[string]Notice)}
+	w := &Watcher{options: options, paths: paths, ticker: time.NewTicker(pollInterval), told: make(chan struct{}, 1), entries: make(map[spot]Notice)}
 	if !options.PollOnly {
 		system.join(w)
 		w.follow()
@@ -88,14 +89,14 @@ func (w *Watcher) Close() {
 // maxEntries is how many entries of directories are told apart.
 const maxEntries = 10_000
 
-// tell has Wait return. The entry of a directory with that name is concerned, "" if none is.
-func (w *Watcher) tell(what Notice, entry string) {
+// tell has Wait return. That entry of a directory is concerned, the zero spot if none is.
+func (w *Watcher) tell(what Notice, entry spot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.notice == Looked || what != Changed {
 		w.notice = what
 	}
-	if entry != "" && (what != Changed || w.entries[entry] == Looked) && len(w.entries) < maxEntries {
+	if entry != (spot{}) && (what != Changed || w.entries[entry] == Looked) && len(w.entries) < maxEntries {
 		w.entries[entry] = what
 	}
 	select {
@@ -110,14 +111,25 @@ func (w *Watcher) take() Notice {
 	defer w.mu.Unlock()
 	what := w.notice
 	w.last = w.entries
-	w.notice, w.entries = Looked, make(map[string]Notice)
+	w.notice, w.entries = Looked, make(map[spot]Notice)
 	return what
 }
 
-// Of returns what the last Wait has noticed of the entries of this name in directories that
-// were watched already. What has come with its directory, or by another link, may have been
-// written to before.
-func (w *Watcher) Of(entry string) Notice { return w.last[entry] }
+// Of returns what the last Wait has noticed of the file at path, in a directory that was watched
+// already. What has come with its directory, or by another link, may have been written to before.
+func (w *Watcher) Of(path string) Notice {
+	if len(w.last) == 0 {
+		return Looked
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return Looked
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return Looked
+	}
+	return w.last[spot{dir, filepath.Base(path)}]
+}
 
 // Wait returns when there is reason to look at the paths again, at the latest when soon has
 // something, or with ok false once done is closed.

@@ -3,27 +3,33 @@ package lbconfig
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/internal/options"
 )
 
 // Priority configures understudy_priority (gRFC A56, "LB Policy Configuration").
 type Priority struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
-	Children              map[string]PriorityChild `json:"children"`
-	Priorities            []string                 `json:"priorities"`
-	FailoverTimeout       Duration                 `json:"failoverTimeout"`
-	ChildRetention        Duration                 `json:"childRetention"`
-	RemovedChildRetention Duration                 `json:"removedChildRetention"`
-	FailbackDelay         Duration                 `json:"failbackDelay"`
-	MinReady              float64                  `json:"minReady,omitempty"`
-	MinReadyRecovery      float64                  `json:"minReadyRecovery,omitempty"`
-	WarmStandby           uint32                   `json:"warmStandby,omitempty"`
-	FastFailover          bool                     `json:"fastFailover,omitempty"`
-	FailbackJitter        Duration                 `json:"failbackJitter,omitempty"`
-	MaxFailbackDelay      Duration                 `json:"maxFailbackDelay,omitempty"`
+	Children   map[string]PriorityChild `json:"children"`
+	Priorities []string                 `json:"priorities"`
+	// SourcePriorities says for each of Priorities to which priority of its source it belongs, of
+	// which it is a near group, by a number that does not fall; none for A56.
+	SourcePriorities      []int    `json:"sourcePriorities,omitempty"`
+	FailoverTimeout       Duration `json:"failoverTimeout"`
+	ChildRetention        Duration `json:"childRetention"`
+	RemovedChildRetention Duration `json:"removedChildRetention"`
+	FailbackDelay         Duration `json:"failbackDelay"`
+	MinReady              float64  `json:"minReady,omitempty"`
+	MinReadyRecovery      float64  `json:"minReadyRecovery,omitempty"`
+	WarmStandby           uint32   `json:"warmStandby,omitempty"`
+	FastFailover          bool     `json:"fastFailover,omitempty"`
+	FailbackJitter        Duration `json:"failbackJitter,omitempty"`
+	MaxFailbackDelay      Duration `json:"maxFailbackDelay,omitempty"`
 }
 
 // PriorityChild is one child.
@@ -51,7 +57,7 @@ func (p *Priority) check(string) error {
 	if p.FailoverTimeout == 0 {
 		return errors.New(`failoverTimeout: "0s" given, want a positive duration such as "10s"`)
 	}
-	if err := p.CheckChoice(); err != nil {
+	if err := options.Check(*p, options.ByName); err != nil {
 		return err
 	}
 	if _, ok := p.Children[""]; ok {
@@ -70,37 +76,8 @@ func (p *Priority) check(string) error {
 		}
 		first[name] = i
 	}
-	return nil
-}
-
-// The largest values that make sense.
-const (
-	MostStandbys    = 128
-	LongestFailback = 24 * time.Hour
-)
-
-// CheckChoice says what is wrong with the fields that a program or a target may set, too:
-// the same wherever they come from.
-func (p *Priority) CheckChoice() error {
-	if !(p.MinReady >= 0 && p.MinReady <= 1) {
-		return fmt.Errorf("minReady: %v given, want a number from 0 to 1", p.MinReady)
-	}
-	if p.MinReadyRecovery != 0 && !(p.MinReadyRecovery >= p.MinReady && p.MinReadyRecovery <= 1) {
-		return fmt.Errorf("minReadyRecovery: %v given, want a number from minReady, %v, to 1", p.MinReadyRecovery, p.MinReady)
-	}
-	if p.WarmStandby > MostStandbys {
-		return fmt.Errorf("warmStandby: %d given, want 0 to %d", p.WarmStandby, MostStandbys)
-	}
-	for _, given := range []struct {
-		name string
-		d    Duration
-	}{{"failbackDelay", p.FailbackDelay}, {"failbackJitter", p.FailbackJitter}, {"maxFailbackDelay", p.MaxFailbackDelay}} {
-		if d := time.Duration(given.d); d < 0 || d > LongestFailback {
-			return fmt.Errorf("%s: %v given, want a duration such as 10s, from 0s to %v", given.name, d, LongestFailback)
-		}
-	}
-	if p.MaxFailbackDelay != 0 && p.MaxFailbackDelay < p.FailbackDelay {
-		return fmt.Errorf("maxFailbackDelay: %v given, want 0s, or failbackDelay, %v, and more", time.Duration(p.MaxFailbackDelay), time.Duration(p.FailbackDelay))
+	if n := len(p.SourcePriorities); n > 0 && (n != len(p.Priorities) || !slices.IsSorted(p.SourcePriorities)) {
+		return fmt.Errorf("sourcePriorities: %v given, want none, or for each of the %d priorities a number that does not fall", p.SourcePriorities, len(p.Priorities))
 	}
 	return nil
 }

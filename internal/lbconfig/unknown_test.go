@@ -32,7 +32,7 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 		}
 		got := logged.Take()
 		for _, want := range []string{
-			"[understudy] priority: failoverTimout: unknown field, ignored; there are children, priorities, failoverTimeout, childRetention, removedChildRetention, failbackDelay, minReady, minReadyRecovery, warmStandby, fastFailover, failbackJitter, maxFailbackDelay (said once)\n",
+			"[understudy] priority: failoverTimout: unknown field, ignored; there are children, priorities, sourcePriorities, failoverTimeout, childRetention, removedChildRetention, failbackDelay, minReady, minReadyRecovery, warmStandby, fastFailover, failbackJitter, maxFailbackDelay (said once)\n",
 			`[understudy] priority: children["a"].ignoreReresolution: unknown field, ignored; there are config, ignoreReresolutionRequests (said once)` + "\n",
 		} {
 			if !strings.Contains(got, want) || strings.Count(got, "\n") != 2 || strings.Count(got, "WARNING") != 2 {

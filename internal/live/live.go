@@ -30,6 +30,7 @@ func On() bool { return on.Load() }
 type Source struct {
 	Name       string // "" for the only one of a channel
 	State      string
+	Trying     string    // what it waits for, "" where it has said something else
 	Version    string    // of its answer, "" where it has no name for it
 	Answered   time.Time // when it last answered, zero for never
 	Error      string    // what is wrong with it now
@@ -37,6 +38,7 @@ type Source struct {
 	Confirmed  time.Time // until when what is used on was confirmed, zero where nothing is wrong with it
 	LastError  string    // what was wrong with it last, even if it is over
 	FailedAt   time.Time // when it said that last, zero for never
+	Notes      []string  // what its answer has and what has no effect
 	Endpoints  int
 	Priorities int
 }
@@ -152,7 +154,7 @@ func (c *Channel) Stop() {
 	if c.sources != nil {
 		ask := c.sources
 		c.mu.Unlock()
-		last := ask() // it takes a lock of its own
+		last := slices.Clone(ask()) // it takes a lock of its own, and who has asked before may still read it
 		for i := range last {
 			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
 		}

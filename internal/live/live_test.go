@@ -90,3 +90,20 @@ func TestTheLastEventsAreKept(t *testing.T) {
 	nobody.Retire(nil)
 	nobody.Stop()
 }
+
+// What a page was told of sources stays as it was when they stop.
+func TestAPageKeepsWhatItWasTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := []Source{{Name: "a", Error: "down"}}
+		c := New("a", func() []Source { return told })
+		c.Attach("root", new(int))
+		view := c.view()
+		c.Stop()
+		if view.Sources[0].Error != "down" || c.view().Sources[0].Error != "" {
+			t.Errorf("the page has %+v, and now there is %+v; want the error in the first alone", view.Sources, c.view().Sources)
+		}
+		c.Retire("tree")
+		time.Sleep(time.Hour + time.Second)
+		Channels() // forgets it
+	})
+}

@@ -18,7 +18,8 @@ const hidden = "xxxxx"
 var shown = []string{
 	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
-	"outlierDetection", "pickFirst", "refresh", "removeAfter", "slowStart", "verify", "warmStandby",
+	"addressType", "node", "outlierDetection", "pickFirst", "prefer", "refresh", "region", "removeAfter", "slowStart", "subset",
+	"subsetSeed", "terminating", "verify", "warmStandby", "zone", "zoneCallers", "zoneMinEndpoints",
 }
 
 // shortest is the length of the shortest secret that is looked for.

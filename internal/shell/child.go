@@ -40,7 +40,7 @@ type Child struct {
 }
 
 // timersEach is the number of timers of a child.
-const timersEach = 4
+const timersEach = 6
 
 // Handlers are a policy's answers to what a child does.
 type Handlers struct {
@@ -236,7 +236,7 @@ func (c *Child) ResolveNow() {
 	c.shell.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// StartTimer starts a timer of the child, 0 to 2, and ends an earlier run of it. When
+// StartTimer starts a timer of the child, less than timersEach, and ends an earlier run of it. When
 // the time is over, fired runs in an event, unless the timer was stopped or the child
 // closed.
 func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
@@ -263,6 +263,13 @@ func (c *Child) ResolverError(err error) {
 func (c *Child) ExitIdle() {
 	if latest := c.latest(); latest != nil {
 		latest.ExitIdle()
+	}
+}
+
+// ResetBackoff is described at BackoffResetter.
+func (c *Child) ResetBackoff() {
+	if latest := c.latest(); latest != nil {
+		latest.ResetBackoff()
 	}
 }
 

@@ -211,6 +211,13 @@ func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 // ExitIdle asks the policy to connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
+// ResetBackoff is described at BackoffResetter. A policy of others cannot do it.
+func (i *Instance) ResetBackoff() {
+	if r, ok := i.lb.(BackoffResetter); ok {
+		r.ResetBackoff()
+	}
+}
+
 // Connect asks the policy to connect, and takes in what it reports from inside that.
 // Where it is CONNECTING then, nobody above has to hear that it was IDLE before.
 func (i *Instance) Connect() {

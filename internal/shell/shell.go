@@ -27,9 +27,10 @@ import (
 	"google.golang.org/grpc/grpclog"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/live"
 	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // Logger is the log of all policies.
@@ -73,6 +74,7 @@ type Settler interface {
 type Below interface {
 	ResolverError(err error)
 	ExitIdle()
+	ResetBackoff()
 	Close()
 	look() ChildSnapshot
 }
@@ -108,7 +110,7 @@ type Shell struct {
 	timer     serial.Timer   // runs until wakeAt
 	wakeAt    time.Time
 
-	channel *hierarchy.Channel
+	channel *stateattr.Channel
 	above   *Instance     // what it is in another policy of this kind, nil where none is above
 	ending  bool          // the batch: nothing is done in it after what is published now
 	live    *live.Channel // nil where nobody shows channels
@@ -136,10 +138,10 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		if b.closed {
 			return
 		}
-		b.attach(hierarchy.ChannelOf(ccs.ResolverState))
+		b.attach(stateattr.ChannelOf(ccs.ResolverState))
 		b.stale = b.stale || !b.configured // the first configuration is always published
 		b.configured, b.updating = true, true
-		b.channel = hierarchy.ChannelOf(ccs.ResolverState)
+		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
 	// What children report meanwhile on other stacks, say on that of another child's
@@ -205,6 +207,24 @@ func (s *Shell) ExitIdle() {
 	s.exitIdles.Enqueue(&s.serial, func() {
 		if !s.closed {
 			s.parts.ExitIdle()
+		}
+	})
+}
+
+// BackoffResetter is a policy that can try at once what waits for a backoff.
+type BackoffResetter interface {
+	// ResetBackoff is called as ExitIdle is, and waits as little.
+	ResetBackoff()
+}
+
+// ResetBackoff has all below tried at once that waits for gRPC's backoff, in an event.
+//
+// grpc.ClientConn.ResetConnectBackoff would do the same. It reads a map without a lock while
+// subchannels are made and removed (grpc-go 1.85), and Go ends the process for that.
+func (s *Shell) ResetBackoff() {
+	s.Event(func() {
+		for _, c := range s.parts.Children {
+			c.ResetBackoff()
 		}
 	})
 }

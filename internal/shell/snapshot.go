@@ -8,15 +8,15 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/live"
 	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // Snapshot is what a policy looked like at one moment. It is never modified.
 type Snapshot struct {
 	Policy   string             // its name in errors and logs
-	Channel  *hierarchy.Channel // its channel, as the last update has it
+	Channel  *stateattr.Channel // its channel, as the last update has it
 	State    connectivity.State // as last published
 	Since    time.Time          // when State became so; zero if nothing was published
 	Error    error              // why calls fail, where that is known

@@ -3,8 +3,8 @@ package shell
 import (
 	"time"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // Tree is what a policy and all below it looked like, each at a moment of its own.
@@ -46,7 +46,7 @@ func (s *Shell) begin() {
 }
 
 // attach makes the policy known to whoever shows channels, if it is the top of one.
-func (s *Shell) attach(channel *hierarchy.Channel) {
+func (s *Shell) attach(channel *stateattr.Channel) {
 	if !live.On() || s.live != nil {
 		return
 	}

@@ -1,6 +1,7 @@
 // Package tally sums up what gauges show, over all channels of the process. Two channels
 // to one target have the same labels, and of two values with the same labels a gauge
-// shows one: so each channel reports the sum, and whoever is last reports the same.
+// shows one: so each channel reports the sum, and whoever is last reports the same. It also
+// bounds how many series counters have.
 package tally
 
 import "sync"

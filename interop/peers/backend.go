@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -45,10 +47,12 @@ var service = grpc.ServiceDesc{
 	}}},
 }
 
+const methodName = "/peers.Tier/Name"
+
 // callName returns the name of the tier that answers.
 func callName(ctx context.Context, cc grpc.ClientConnInterface, wait bool) (string, error) {
 	var answer wrapperspb.StringValue
-	err := cc.Invoke(ctx, "/peers.Tier/Name", &emptypb.Empty{}, &answer, grpc.WaitForReady(wait))
+	err := cc.Invoke(ctx, methodName, &emptypb.Empty{}, &answer, grpc.WaitForReady(wait))
 	return answer.GetValue(), err
 }
 
@@ -63,6 +67,7 @@ func serveTier(name string) error {
 		}
 		server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveTime / 2, PermitWithoutStream: true}))
 		server.RegisterService(&service, b)
+		healthgrpc.RegisterHealthServer(server, health.NewServer())
 		go server.Serve(l) //nolint:errcheck // it ends with the process
 		fmt.Println(l.Addr())
 	}

@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 
 	"github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/discovery"
 )
 
 // The names of the tiers.
@@ -44,9 +43,10 @@ type contestant struct {
 
 func contestants() []contestant {
 	return []contestant{
-		{"Understudy, as it comes", ours()},
-		{"Understudy, `outlierDetection`", ours(discovery.WithOutlierDetection())},
-		{"Understudy, `outlierDetection`, `warmStandby`, `fastFailover`", ours(discovery.WithOutlierDetection(), discovery.WithWarmStandby(1), discovery.WithFastFailover())},
+		{"Understudy, as it comes", ours(understudy.Options{})},
+		{"Understudy, `outlierDetection`", ours(understudy.Options{OutlierDetection: understudy.On})},
+		{"Understudy, `outlierDetection`, `warmStandby`, `fastFailover`", ours(understudy.Options{OutlierDetection: understudy.On, WarmStandby: 1, FastFailover: true})},
+		{"Understudy, `Recommended()`, the method named", recommended},
 		{"grpc-go `pick_first`, both tiers in one list", stock("pick_first")},
 		{"grpc-go `round_robin`, both tiers in one list: half of the calls to each", stock("round_robin")},
 		{"grpc-gcp-go multi-endpoint", multiEndpoint},
@@ -55,10 +55,18 @@ func contestants() []contestant {
 }
 
 // ours returns how to dial with options.
-func ours(opts ...discovery.Option) func(*lab) (grpc.ClientConnInterface, func(), error) {
+func ours(given understudy.Options) func(*lab) (grpc.ClientConnInterface, func(), error) {
 	return func(l *lab) (grpc.ClientConnInterface, func(), error) {
-		return closing(grpc.NewClient("file://"+l.file, append(options(), understudy.With(opts...))...))
+		return closing(understudy.NewClient("file://"+l.file, given, options()...))
 	}
+}
+
+// recommended dials with what a user gets who names the method: keepalive with a timeout of
+// its own, retries and health checks, too.
+func recommended(l *lab) (grpc.ClientConnInterface, func(), error) {
+	given := understudy.Recommended()
+	given.RetryMethods = []string{methodName}
+	return closing(understudy.NewClient("file://"+l.file, given, grpc.WithTransportCredentials(insecure.NewCredentials())))
 }
 
 // stock returns how to dial with a policy of grpc-go's, that is given both tiers in one
@@ -167,7 +175,11 @@ func (l *lab) fill(relayed bool) (err error) {
 			fmt.Fprintf(&b, "  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
 		}
 	}
-	return os.WriteFile(l.file, []byte(b.String()), 0o600)
+	if err = os.WriteFile(l.file, []byte(b.String()), 0o600); err != nil {
+		return err
+	}
+	before := time.Now().Add(-time.Minute) // the source waits until one that is new has stood still
+	return os.Chtimes(l.file, before, before)
 }
 
 func (l *lab) close() {

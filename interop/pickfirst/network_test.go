@@ -37,7 +37,9 @@ func (c counting) Build(cc balancer.ClientConn, opts balancer.BuildOptions) bala
 	return c.Builder.Build(cc, opts)
 }
 
-func init() { balancer.Register(counting{pickfirst.NewBuilder(grpcpickfirst.Name)}) }
+func (counting) Name() string { return grpcpickfirst.Name }
+
+func init() { balancer.Register(counting{balancer.Get(pickfirst.Name)}) }
 
 // backend is a server in memory, in a synctest bubble.
 type backend struct {

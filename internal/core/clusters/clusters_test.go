@@ -115,6 +115,24 @@ func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	}
 }
 
+// A cluster that a second, shorter way leads to gives all that is below it, also where only the first
+// of its children was too deep on the long way.
+func TestTooDeepBelowTheFirstChild(t *testing.T) {
+	graph := map[string]Cluster{"first": {Children: []string{"c2", "x"}}, "x": {Children: []string{"y", "leaf"}}, "y": {Children: []string{"deep"}}}
+	for n := 2; n < 14; n++ {
+		graph[fmt.Sprintf("c%d", n)] = Cluster{Children: []string{fmt.Sprintf("c%d", n+1)}}
+	}
+	graph["c14"] = Cluster{Children: []string{"x"}}
+	list, _ := Resolve("first", func(name string) Cluster { return graph[name] })
+	var got []string
+	for _, e := range list {
+		got = append(got, fmt.Sprint(e.Name, " ", e.Err))
+	}
+	if want := "leaf <nil>, deep <nil>"; strings.Join(got, ", ") != want {
+		t.Errorf("the list is %q, want %s", got, want)
+	}
+}
+
 func TestWidth(t *testing.T) {
 	var children []string
 	for i := range 10_000 {

@@ -156,6 +156,7 @@ type counts struct {
 	ejected    int
 	unproven   int
 	connecting int
+	returning  int // connecting, and ejected by calls that ended with their connection
 	connected  int
 	lost       int // connected, and ejected by calls that ended with their connection
 	sound      int // neither ejected nor unproven, and connected or connecting
@@ -263,6 +264,9 @@ func (c *Core[T]) count(e *Endpoint[T], by int) {
 	switch e.connection {
 	case Connecting:
 		c.counts.connecting += by
+		if e.ejected && e.lost {
+			c.counts.returning += by
+		}
 	case Connected:
 		c.counts.connected += by
 		if e.ejected && e.lost {

@@ -16,7 +16,8 @@ import (
 // tiers:
 //
 //	Usable    an endpoint is sound, or the tier was not emptied
-//	Emptied   none is sound, and some are connected
+//	Emptied   none is sound, and some are connected, or connect again after they were
+//	          ejected by calls that ended with their connection
 //	HalfOpen  from the next interval on, or at once where the connected ones were all
 //	          ejected by calls that ended with their connection: a few calls are to show
 //	          whether they answer
@@ -96,7 +97,7 @@ func (c *Core[T]) settle() {
 	switch {
 	case !c.config.ReportEmptied || n.ejected+n.unproven == 0 || n.sound > 0:
 		c.phase = Usable
-	case n.connected == 0: // It stays what it was.
+	case n.connected+n.returning == 0: // It stays what it was.
 	case c.phase == Usable:
 		c.phase = Emptied
 		for _, e := range c.doubted {

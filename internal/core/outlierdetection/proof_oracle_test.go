@@ -50,9 +50,10 @@ func (o *proofOracle) sound(d *doubtful) bool {
 }
 
 // settle finds out what the tier is: "not emptied while an endpoint that is neither ejected
-// nor unproven connects and has not failed", or is connected.
+// nor unproven connects and has not failed", or is connected; where nothing is connected,
+// emptied only while one connects again that was "ejected by calls that ended with its connection".
 func (o *proofOracle) settle() {
-	var sound, doubted, connected, lost int
+	var sound, doubted, connected, lost, returning int
 	for _, d := range o.of {
 		if o.sound(d) {
 			sound++
@@ -60,9 +61,13 @@ func (o *proofOracle) settle() {
 		if d.ejected || d.unproven {
 			doubted++
 		}
+		byLoss := d.ejected && d.byLoss && d.gone
+		if d.connection == "connecting" && byLoss {
+			returning++
+		}
 		if d.connection == "connected" {
 			connected++
-			if d.ejected && d.byLoss && d.gone {
+			if byLoss {
 				lost++
 			}
 		}
@@ -70,7 +75,7 @@ func (o *proofOracle) settle() {
 	switch {
 	case sound > 0 || doubted == 0:
 		o.phase = "usable"
-	case connected > 0 && o.phase == "usable":
+	case connected+returning > 0 && o.phase == "usable":
 		o.phase = "emptied"
 		for _, d := range o.of {
 			if d.ejected || d.unproven {

@@ -89,6 +89,9 @@ const (
 	// Backoff asks to report IDLE for address Index after a backoff: the one after Count
 	// earlier attempts that failed. So long its subchannel is not to be connected.
 	Backoff
+	// Renew gives address Index another subchannel, which is to connect, and shuts the one
+	// before down: gRPC keeps backoffs in subchannels.
+	Renew
 )
 
 // Action is something to do. Actions are to be carried out in order, and before

@@ -87,6 +87,8 @@ func (t *target) act(actions []core.Action) {
 			t.log = append(t.log, "connect "+name)
 		case core.Shutdown:
 			t.shutdown(name)
+		case core.Renew:
+			t.log = append(t.log, "renew "+name)
 		case core.StartTimer:
 			t.noTimer()
 			if len(t.names) == 1 {
@@ -135,6 +137,12 @@ func (t *target) ResolverError(err error) {
 func (t *target) ExitIdle() {
 	if !t.closed {
 		t.act(t.core.ExitIdle())
+	}
+}
+
+func (t *target) ResetBackoff() {
+	if !t.closed {
+		t.act(t.core.ResetBackoff())
 	}
 }
 

@@ -27,7 +27,7 @@ func (e event) String() string {
 
 func drawEvent(t *rapid.T) event {
 	e := event{op: rapid.SampledFrom([]string{"network", "network", "network", "network", "network",
-		"update", "advance", "exit-idle", "health", "resolver-error"}).Draw(t, "op")}
+		"update", "advance", "exit-idle", "reset-backoff", "health", "resolver-error"}).Draw(t, "op")}
 	address := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 	switch e.op {
 	case "update":
@@ -90,6 +90,8 @@ func (n *network) apply(e event) []string {
 		n.Advance(e.wait)
 	case "exit-idle":
 		n.ExitIdle()
+	case "reset-backoff":
+		n.ResetBackoff()
 	case "resolver-error":
 		n.ResolverError(fmt.Errorf("nxdomain"))
 	}
@@ -98,6 +100,9 @@ func (n *network) apply(e event) []string {
 		verb, address, _ := strings.Cut(d, " ")
 		switch verb {
 		case "connect":
+			n.asked[address] = true
+		case "renew":
+			delete(n.states, address)
 			n.asked[address] = true
 		case "shutdown":
 			delete(n.states, address)

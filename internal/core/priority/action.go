@@ -49,6 +49,8 @@ const (
 	StopFailback
 	StartSteady
 	StopSteady
+	StartHeadStart
+	StopHeadStart
 
 	// Publish asks to publish the state and picker that the child last reported,
 	// or CONNECTING and a picker that queues if it has not reported yet.

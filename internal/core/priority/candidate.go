@@ -20,8 +20,8 @@ func (c *Core) reorder(before []string) {
 	for _, name := range above {
 		put := was == none || !slices.Contains(before[:was], name)
 		candidates[name] = put || c.candidates[name]
-		if child, ok := c.children[name]; ok && put && child.good() {
-			child.atOnce = true
+		if child, ok := c.children[name]; ok && put {
+			child.atOnce, child.late = child.atOnce || child.good(), false
 		}
 	}
 	c.candidates = candidates
@@ -36,11 +36,35 @@ func (c *Core) reorder(before []string) {
 // standsAside returns whether a priority is a candidate that takes no calls yet: it is not READY,
 // and the one in use, a lower one, is or is reconnecting.
 func (c *Core) standsAside(priority int) bool {
-	if !c.config.FastFailover && c.config.FailbackDelay+c.config.FailbackJitter == 0 || c.currentPriority <= priority {
+	child := c.tier(priority)
+	candidate := c.asides() && c.candidates[c.config.Priorities[priority]] || child != nil && child.late
+	if !candidate || c.currentPriority <= priority {
 		return false
 	}
 	inUse := c.tier(c.currentPriority)
-	return c.candidates[c.config.Priorities[priority]] && (inUse.connectivityState() == Ready || inUse.seenReady && inUse.hasTime())
+	return inUse.connectivityState() == Ready || inUse.seenReady && inUse.hasTime()
+}
+
+// comesLate returns whether calls would leave the priority in use, which answers, to wait for one above
+// it that connects, and for which no update is the reason. In A56 that cannot be. Here it can: the one
+// above may have been behind a poor one that had time left.
+func (c *Core) comesLate(priority int) bool {
+	if c.ofUpdate || c.currentPriority <= priority || c.stateOf(priority) != Connecting {
+		return false
+	}
+	child, inUse := c.tier(priority), c.tier(c.currentPriority)
+	return !child.late && !child.poor() && (inUse.good() || inUse.small())
+}
+
+// asides returns whether candidates stand aside, whenever they were made.
+func (c *Core) asides() bool {
+	return c.config.FastFailover || c.config.FailbackDelay+c.config.FailbackJitter > 0
+}
+
+// noCandidate notes that a child is READY, or in use.
+func (c *Core) noCandidate(child *child) {
+	delete(c.candidates, child.name)
+	child.late = false
 }
 
 // asideOf returns the choice where candidates stand aside: for the priority in use and for one

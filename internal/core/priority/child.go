@@ -14,7 +14,7 @@ type child struct {
 	tier     Tier // what it said of its endpoints with that
 	below    bool // too little of it is READY
 	atMark   bool // enough of it would be, if what is unproven counted
-	lost     bool // it was poor at its last READY report, and is IDLE or connecting since
+	lost     bool // it was poor at its last READY report, or emptied since, and is IDLE or connecting
 	// wellUntil is when it was last good or small, in reports of all children.
 	wellUntil int
 	// seenReady: reported READY more recently than TRANSIENT_FAILURE.
@@ -24,6 +24,7 @@ type child struct {
 	seenReadyOrIdle bool
 	// standby: it was made while another one was READY that could take the calls.
 	standby bool
+	late    bool // it is a candidate although calls would wait for it; see comesLate
 	single  bool // it can hold one connection only
 
 	// refused: it returned an error from its last update, and has reported nothing
@@ -49,6 +50,8 @@ type child struct {
 	served bool  // it has been good since it came into use
 	flaps  int   // how often it has failed since it was last steady
 	steady timer // running while it is in use after such a failure
+
+	headStart timer // of the first of several near groups, running while it is waited for
 }
 
 // connectivityState is the pseudo-code's connectivity_state().
@@ -73,16 +76,18 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	child.tier = tier
 	child.woken = false
 	c.weigh(child)
+	c.race(child)
 	if !child.good() {
 		c.failWhileWaiting(child)
 	}
-	child.lost = lost && (state == Connecting || state == Idle)
+	emptied := state == Connecting && child.seenReady && tier.Condition != Usable // which may be heard of late
+	child.lost = (lost || emptied) && (state == Connecting || state == Idle)
 	switch state {
 	case Ready, Idle:
 		child.seenReadyOrIdle = true
 		if state == Ready {
 			child.seenReady = true
-			delete(c.candidates, child.name)
+			c.noCandidate(child)
 		}
 		c.stopFailover(child)
 	case TransientFailure:
@@ -121,6 +126,7 @@ func (c *Core) createChild(name string) *child {
 	child := &child{name: name, reported: Connecting, single: slices.Contains(c.config.Single, name)}
 	c.do(Create, name)
 	c.startFailover(child)
+	c.race(child)
 	return child
 }
 
@@ -136,6 +142,7 @@ func (c *Core) destroy(child *child) {
 	c.maybeReactivate(child)
 	c.stopFailback(child)
 	c.stopSteady(child)
+	c.stopHeadStart(child)
 	delete(c.children, child.name)
 	c.do(Destroy, child.name)
 }

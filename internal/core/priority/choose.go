@@ -17,6 +17,11 @@ func (c *Core) choosePriority() {
 	if made {
 		return
 	}
+	if c.comesLate(chosen) {
+		c.tier(chosen).late = true
+		c.choosePriority()
+		return
+	}
 	row, priority := c.orderOfLastResorts(chosen)
 	if row != rowA56 && c.lookBelow(chosen, row, priority) {
 		return
@@ -29,7 +34,7 @@ func (c *Core) choosePriority() {
 // its order and with its names, and with the failback delay and Config.FastFailover. It stops
 // where it has made a child.
 func (c *Core) choiceOfA56() (chosen int, made bool) {
-	aside, lazy := none, false // the first that stands aside; whether one of them has time to connect
+	aside, lazy := none, false // the first that stands aside; whether one of them, or one that is passed, has time to connect
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
@@ -47,7 +52,7 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		if c.failbackDelayed(priority, child) {
 			continue
 		}
-		if c.standsAside(priority) && child.connectivityState() != Ready {
+		if c.standsAside(priority) && child.connectivityState() != Ready && !child.poor() {
 			c.wake(child)
 			lazy = lazy || child.hasTime()
 			if aside == none && child.hasTime() && !c.passes(priority) {
@@ -57,6 +62,7 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		}
 		if !child.poor() && c.passes(priority) {
 			c.wake(child)
+			lazy = lazy || c.candidates[childName] // as while it stood aside
 			continue
 		}
 		// If the child is READY or IDLE, use it. If its failover timer is pending, use it.
@@ -88,7 +94,7 @@ func (c *Core) makeChild(name string) *child {
 func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	c.noteFlaps(priority)
 	c.currentPriority = priority
-	delete(c.candidates, c.config.Priorities[priority])
+	c.noCandidate(c.children[c.config.Priorities[priority]])
 	// Deactivate lower priorities if needed.
 	if deactivateLowerPriorities {
 		for p := c.lastStandby(priority) + 1; p < len(c.config.Priorities); p++ {

@@ -43,8 +43,8 @@ func (ch *child) failing() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition != Usable
 }
 
-// poor says that the child is small or failing, or was when it lost its last connection, and
-// has not failed since.
+// poor says that the child is small or failing, or was when it lost its last connection, or has
+// been emptied while it connects again, and has not failed since.
 func (ch *child) poor() bool {
 	return ch.small() || ch.failing() || ch.lost && ch.hasTime()
 }

@@ -24,6 +24,10 @@ type Config struct {
 	// Priorities are the names of children, each at most once, the highest priority
 	// first (A56, "LB Policy Configuration").
 	Priorities []string
+	// Of says for each of Priorities to which priority of its source it belongs, by a number that
+	// does not fall. Those of one number are near groups of it: see groups.go. nil is A56, where
+	// each is its own.
+	Of []int
 	// FailoverTimeout is how long a child is waited for while it connects.
 	FailoverTimeout time.Duration
 	// ChildRetention is how long a child that was deactivated in favour of a higher
@@ -75,6 +79,7 @@ type Core struct {
 	reports   int      // how many there were, of all children
 	stale     bool     // what is published is not what published now has
 	updating  bool     // between BeginUpdate and EndUpdate
+	ofUpdate  bool     // the choice being made is that of an update
 }
 
 const none = -1
@@ -128,6 +133,7 @@ func (c *Core) BeginUpdate(config Config) []Action {
 	}
 	for _, name := range c.names() {
 		c.weigh(c.children[name])
+		c.race(c.children[name])
 		c.children[name].single = slices.Contains(config.Single, name)
 	}
 	c.reorder(before)
@@ -148,7 +154,7 @@ func (c *Core) BeginUpdate(config Config) []Action {
 // EndUpdate ends an update with the choice of a priority, which is published even
 // if it is the same as before.
 func (c *Core) EndUpdate() []Action {
-	c.updating = false
+	c.updating, c.ofUpdate = false, true
 	c.stale = true
 	return c.choose()
 }
@@ -231,6 +237,7 @@ func (c *Core) SteadyTimerFired(name string) []Action {
 func (c *Core) choose() []Action {
 	if !c.updating && c.waitingFor == nil {
 		c.choosePriority()
+		c.ofUpdate = c.ofUpdate && c.waitingFor != nil // which goes on in Updated
 	}
 	return c.take()
 }

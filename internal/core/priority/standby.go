@@ -5,23 +5,33 @@ import "slices"
 // lastStandby returns the lowest priority that is a standby while the given one is in
 // use, or the given one where there is none.
 func (c *Core) lastStandby(inUse int) int {
-	return min(inUse+c.config.WarmStandby, len(c.config.Priorities)-1)
+	last, numbers := inUse, 0 // below that of the one in use
+	for p := inUse + 1; p < len(c.config.Priorities); p++ {
+		if c.number(p) != c.number(p-1) {
+			numbers++
+		}
+		if numbers > c.config.WarmStandby || c.config.WarmStandby == 0 && !c.late(inUse) {
+			break
+		}
+		last = p
+	}
+	return last
 }
 
 // keepStandbys keeps the next Config.WarmStandby priorities from being destroyed once the
-// one in use is READY. One that is IDLE is told to connect, but not for a priority in use
+// one in use is READY, and near groups while their first is late. One that is IDLE is told to connect, but not for a priority in use
 // that is IDLE itself: there are no calls.
 //
 // A standby's failover timer runs from when it was made, and means what it means in A56:
 // when the standby is needed, and its timer has fired, it has failed.
 func (c *Core) keepStandbys(inUse int) {
 	state := c.stateOf(inUse)
-	for _, childName := range c.standbys(inUse) {
+	for i, childName := range c.standbys(inUse) {
 		child, ok := c.children[childName]
 		if !ok {
 			continue
 		}
-		if state == Ready {
+		if state == Ready || c.hastens(inUse, inUse+1+i) {
 			c.maybeReactivate(child)
 		}
 		if state != Idle && child.deactivation != running {
@@ -30,8 +40,7 @@ func (c *Core) keepStandbys(inUse int) {
 	}
 }
 
-// askForStandbys asks for the event in which standbys are made that do not exist, if the
-// priority in use is READY.
+// askForStandbys asks for the event in which standbys are made that do not exist.
 func (c *Core) askForStandbys(inUse int) {
 	if c.missingStandby(inUse) != "" && !c.standbyAsked {
 		c.standbyAsked = true
@@ -53,13 +62,10 @@ func (c *Core) StandbyDue() []Action {
 }
 
 // missingStandby returns the name of the highest standby that does not exist and is to
-// be made, "" for none.
+// be made, "" for none: the priority in use is READY, or its number is late.
 func (c *Core) missingStandby(inUse int) string {
-	if c.stateOf(inUse) != Ready {
-		return ""
-	}
-	for _, childName := range c.standbys(inUse) {
-		if _, ok := c.children[childName]; !ok {
+	for i, childName := range c.standbys(inUse) {
+		if _, ok := c.children[childName]; !ok && (c.stateOf(inUse) == Ready || c.hastens(inUse, inUse+1+i)) {
 			return childName
 		}
 	}
@@ -72,7 +78,11 @@ func (c *Core) stateOf(priority int) State {
 
 // Standby returns whether the child is connected although it is not needed yet.
 func (c *Core) Standby(name string) bool {
-	return !c.updating && c.currentPriority != none && c.stateOf(c.currentPriority) == Ready && slices.Contains(c.standbys(c.currentPriority), name)
+	if c.updating || c.currentPriority == none {
+		return false
+	}
+	i := slices.Index(c.standbys(c.currentPriority), name)
+	return i >= 0 && (c.stateOf(c.currentPriority) == Ready || c.hastens(c.currentPriority, c.currentPriority+1+i))
 }
 
 // standbys returns the names of the priorities that are standbys while the given one is

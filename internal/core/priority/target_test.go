@@ -159,10 +159,10 @@ func (t *target) act(actions []core.Action) {
 			t.write("destroy %s", a.Child)
 		case core.ExitIdle:
 			t.write("exit-idle %s", a.Child)
-		case core.StartFailover, core.StartDeactivation, core.StartFailback, core.StartSteady:
+		case core.StartFailover, core.StartDeactivation, core.StartFailback, core.StartSteady, core.StartHeadStart:
 			after := a.After + time.Duration(scenario.Random*float64(a.Jitter))
 			t.timers = append(t.timers, &fakeTimer{a.Kind, a.Child, t.now + after})
-		case core.StopFailover, core.StopDeactivation, core.StopFailback, core.StopSteady:
+		case core.StopFailover, core.StopDeactivation, core.StopFailback, core.StopSteady, core.StopHeadStart:
 			i := slices.IndexFunc(t.timers, func(tm *fakeTimer) bool {
 				return tm.child == a.Child && tm.kind == a.Kind-1 // each Stop follows its Start
 			})
@@ -215,6 +215,7 @@ func (t *target) Advance(d time.Duration) {
 			core.StartDeactivation: t.core.DeactivationTimerFired,
 			core.StartFailback:     t.core.FailbackTimerFired,
 			core.StartSteady:       t.core.SteadyTimerFired,
+			core.StartHeadStart:    t.core.HeadStartTimerFired,
 		}[tm.kind]
 		t.act(fired(tm.child))
 		t.settle()

@@ -210,8 +210,8 @@ func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 // Parts returns which part of the weight is READY, and which is READY and unproven, of that
 // of all endpoints which are READY or have failed. One that is connecting, for the first time
 // or again, counts neither way until it has connected or failed: otherwise too little of a
-// policy would be READY each time that it comes up, grows, or has to connect again. One
-// must be READY.
+// policy would be READY each time that it comes up, grows, or has to connect again. One that was
+// unproven still counts as failed: that its connection ended proves nothing. One must be READY.
 func (c *Core[T]) Parts() (ready, unproven float64) {
 	var good, doubtful, failed uint64
 	for _, child := range c.order {
@@ -220,7 +220,7 @@ func (c *Core[T]) Parts() (ready, unproven float64) {
 			doubtful += uint64(child.weight)
 		case child.state == Ready:
 			good += uint64(child.weight)
-		case child.failed:
+		case child.failed, child.unproven:
 			failed += uint64(child.weight)
 		}
 	}

@@ -61,7 +61,7 @@ func TestAFailureIsPublishedOnce(t *testing.T) {
 	}
 }
 
-// An unproven endpoint counts as failed, and apart. That this changes is published.
+// An unproven endpoint counts as failed, and apart while it is READY. That this changes is published.
 func TestUnprovenPart(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)
@@ -87,6 +87,10 @@ func TestUnprovenPart(t *testing.T) {
 	core.Unproven(children[1], true)
 	want(0.625, 0.375)
 	core.Reported(children[2], TransientFailure, time.Time{})
+	want(0.125, 0.375)
+	core.Reported(children[1], Connecting, time.Time{})
+	want(0.125, 0)
+	core.Reported(children[1], Ready, time.Time{})
 	want(0.125, 0.375)
 	core.Unproven(children[1], false)
 	want(0.5, 0)

@@ -11,8 +11,12 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy"
 )
 
 // backendVerb makes this program a tier of backends.
@@ -30,10 +34,12 @@ var service = grpc.ServiceDesc{
 	}}},
 }
 
+const methodName = "/bench.Tier/Name"
+
 // callName returns the name of the tier that answers.
 func callName(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	var answer wrapperspb.StringValue
-	err := cc.Invoke(ctx, "/bench.Tier/Name", &emptypb.Empty{}, &answer, grpc.WaitForReady(true))
+	err := cc.Invoke(ctx, methodName, &emptypb.Empty{}, &answer, grpc.WaitForReady(true))
 	return answer.GetValue(), err
 }
 
@@ -45,8 +51,9 @@ func serveTier(name, port string, ips []string) error {
 		return err
 	}
 	for _, l := range listeners {
-		server := grpc.NewServer()
+		server := grpc.NewServer(understudy.Recommended().ServerKeepalive())
 		server.RegisterService(&service, name)
+		healthgrpc.RegisterHealthServer(server, health.NewServer())
 		go server.Serve(l) //nolint:errcheck // it ends with the process
 	}
 	fmt.Println(port)

@@ -27,22 +27,38 @@ type contestant struct {
 // baseline is the one that the others are compared with.
 const baseline = "grpc-go round_robin"
 
+// bare is what the others have, too: a standby and outlier detection would be work that they do not do.
+var bare = understudy.Options{}
+
 // standby makes a channel have connections to both tiers all the time, as round_robin has.
-const standby = "?warmStandby=1&fastFailover=true"
+var standby = understudy.Options{WarmStandby: 1, FastFailover: true}
+
+// recommended are the options of a user who names the method.
+func recommended() understudy.Options {
+	options := understudy.Recommended()
+	options.RetryMethods = []string{methodName}
+	return options
+}
 
 func contestants() []contestant {
 	return []contestant{
 		{"file:", 2, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-			return grpc.NewClient("file://"+l.file, append(opts, understudy.With())...)
+			return understudy.NewClient("file://"+l.file, bare, opts...)
 		}},
 		{"failover:", 2, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-			return grpc.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port), append(opts, understudy.With())...)
+			return understudy.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port), bare, opts...)
 		}},
 		{"file: with a standby", 4, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-			return grpc.NewClient("file://"+l.file+standby, append(opts, understudy.With())...)
+			return understudy.NewClient("file://"+l.file, standby, opts...)
 		}},
 		{"failover: with a standby", 4, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-			return grpc.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port)+standby, append(opts, understudy.With())...)
+			return understudy.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port), standby, opts...)
+		}},
+		{"file: as recommended", 4, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+			return understudy.NewClient("file://"+l.file, recommended(), opts...)
+		}},
+		{"failover: as recommended", 4, func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+			return understudy.NewClient("failover:///"+l.dnsTarget("first", l.first.port)+","+l.dnsTarget("second", l.second.port), recommended(), opts...)
 		}},
 		{"grpc-go pick_first", 1, stock("pick_first", fixed)},
 		{"grpc-go pick_first, DNS", 1, stock("pick_first", looksUp)},

@@ -48,6 +48,9 @@ func exitOn(err error) {
 // compare runs all contestants, one after the other in each round, and prints the table.
 func compare(only string, channels, rounds int, during func(func())) error {
 	all := slices.DeleteFunc(contestants(), func(c contestant) bool { return !strings.Contains(c.name, only) })
+	if len(all) == 0 {
+		return fmt.Errorf("no contestant's name contains %q", only)
+	}
 	results := make([][]result, len(all))
 	for range rounds {
 		for i, c := range all {

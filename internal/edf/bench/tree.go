@@ -5,19 +5,17 @@ import (
 	"fmt"
 	"runtime"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	_ "github.com/understudy-lb/understudy" // registers the policies of the tree
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/internal/topology"
 	"github.com/understudy-lb/understudy/internal/weighted"
-	"github.com/understudy-lb/understudy/topology"
 )
 
 // tree is the product: the policies of the tree that topology generates for one
@@ -72,35 +70,24 @@ func (t *tree) update(state balancer.ClientConnState) {
 	must(err)
 }
 
-// clusterOf returns the cluster of as many endpoints as there are weights.
-func clusterOf(weights []uint32) *endpointv3.ClusterLoadAssignment {
-	locality := &endpointv3.LocalityLbEndpoints{
-		Locality:            &corev3.Locality{Region: "us-east"},
-		LoadBalancingWeight: wrapperspb.UInt32(1),
-	}
-	for i, w := range weights {
-		locality.LbEndpoints = append(locality.LbEndpoints, &endpointv3.LbEndpoint{
-			LoadBalancingWeight: wrapperspb.UInt32(w),
-			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
-				Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-					Address:       fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255),
-					PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 443},
-				}}},
-			}},
+// answerOf returns the answer of as many endpoints as there are weights.
+func answerOf(weights []uint32) *discovery.Answer {
+	locality := discovery.Locality{Region: "us-east", Weight: 1}
+	for i, weight := range weights {
+		locality.Endpoints = append(locality.Endpoints, discovery.Endpoint{
+			Addresses: []string{fmt.Sprintf("10.%d.%d.%d:443", i>>16, i>>8&255, i&255)},
+			Weight:    weight,
 		})
 	}
-	return &endpointv3.ClusterLoadAssignment{
-		ClusterName: "bench",
-		Endpoints:   []*endpointv3.LocalityLbEndpoints{locality},
-	}
+	return &discovery.Answer{Service: "bench", Priorities: []discovery.Priority{{Localities: []discovery.Locality{locality}}}}
 }
 
-// stateOf returns the cluster as a resolver and gRPC's channel give it to the tree.
-func (t *tree) stateOf(cluster *endpointv3.ClusterLoadAssignment) balancer.ClientConnState {
-	generated, err := t.translator.Translate(cluster)
+// stateOf returns the answer as a resolver and gRPC's channel give it to the tree.
+func (t *tree) stateOf(answer *discovery.Answer) balancer.ClientConnState {
+	generated, err := t.translator.Translate(answer)
 	must(err)
 	var policy lbconfig.Policy
-	must(json.Unmarshal(generated.Config, &policy))
+	must(json.Unmarshal(generated.Config(), &policy))
 	state := balancer.ClientConnState{BalancerConfig: policy.Config}
 	state.ResolverState.Endpoints = generated.Endpoints
 	state.ResolverState = hierarchy.Seal(state.ResolverState)
@@ -124,7 +111,7 @@ func (t *tree) bringUp(state balancer.ClientConnState) {
 // generatedTree picks as a channel does that follows one of this project's resolvers.
 func generatedTree(weights []uint32) contestant {
 	t := newTree()
-	t.bringUp(t.stateOf(clusterOf(weights)))
+	t.bringUp(t.stateOf(answerOf(weights)))
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
@@ -132,7 +119,7 @@ func generatedTree(weights []uint32) contestant {
 // ends, which are counted as well as their beginnings.
 func watchedTree(weights []uint32) contestant {
 	t := newTree()
-	t.bringUp(t.stateOf(clusterOf(weights)))
+	t.bringUp(t.stateOf(answerOf(weights)))
 	stop := t.policy.(shell.Watchable).Watch()
 	counts := func() bool {
 		result, err := t.cc.State().Picker.Pick(balancer.PickInfo{})

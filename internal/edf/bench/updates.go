@@ -50,9 +50,9 @@ make the tree's configuration and endpoints of a cluster, and to parse the confi
 `)
 	for n := 1000; n <= min(most, 10_000); n *= 10 {
 		weights := distributions[1].weights(n)
-		cluster := clusterOf(weights)
+		cluster := answerOf(weights)
 		slices.Reverse(weights)
-		turned := clusterOf(weights)
+		turned := answerOf(weights)
 
 		up := func() *tree {
 			t := newTree()

@@ -8,6 +8,7 @@
 //	update a b [health]        gives it a list, maybe empty; health: READY waits for it
 //	resolver-error text
 //	exit-idle
+//	reset-backoff
 //	report a STATE [error]     the subchannel of a reports
 //	health a STATE [error]     the health listener of a reports
 //	advance 250ms              time passes
@@ -30,12 +31,13 @@ import (
 )
 
 // Target is a pick_first policy that logs what it does, one line each: "connect a",
-// "shutdown a", "watch a" (its health), "resolve", "publish READY a",
+// "shutdown a", "renew a", "watch a" (its health), "resolve", "publish READY a",
 // "publish TRANSIENT_FAILURE: error" and "publish IDLE" or "publish CONNECTING".
 type Target interface {
 	Update(addresses []string, health bool)
 	ResolverError(err error)
 	ExitIdle()
+	ResetBackoff()
 	Report(address string, state core.State, err error)
 	Health(address string, state core.State, err error)
 	Advance(d time.Duration)
@@ -96,6 +98,8 @@ func drive(target Target, cmd string, words []string) error {
 		target.ResolverError(errors.New(strings.Join(words, " ")))
 	case "exit-idle":
 		target.ExitIdle()
+	case "reset-backoff":
+		target.ResetBackoff()
 	case "report", "health":
 		return report(target, cmd, words)
 	case "advance":

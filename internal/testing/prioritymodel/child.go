@@ -30,15 +30,17 @@ type child struct {
 	removed     bool          // deactivated because it is not configured
 	readyLongAt time.Duration // when it has been READY for the failback delay
 	woken       bool
-	wasPoor     bool // at its last READY report, and it has not failed since
+	wasPoor     bool // at its last READY report or while it connected since, and it has not failed since
 	lastWell    int  // the report, of all children, up to which it was good or small
 
 	readySinceFailure bool // READY more recently than TRANSIENT_FAILURE
 
 	early    bool          // made while another one could take the calls
+	late     bool          // it stands aside although neither option says so
 	waits    bool          // to take over
 	failures int           // since it was last steady
 	steadyAt time.Duration // when it has been in use for long enough to be so
+	lateAt   time.Duration // when the others of its group are started
 
 	failoverBefore time.Duration // failoverAt when it was deactivated: p-reactivated
 	ignored        bool          // its requests for re-resolution, as last updated
@@ -49,10 +51,13 @@ type child struct {
 // created."
 func (m *Model) CreateChild(name string) *child {
 	m.created++
-	return &child{
+	c := &child{
 		m: m, name: name, number: m.created, reported: unreported,
 		failoverAt: m.now + m.config.FailoverTimeout, given: m.config.FailoverTimeout, destroyAt: never, steadyAt: never,
+		lateAt: never,
 	}
+	c.hurry()
+	return c
 }
 
 // connectivityState is the pseudo-code's connectivity_state(). "If the timer fires
@@ -94,6 +99,8 @@ func (c *child) track(r Report) {
 	case c.ready():
 		c.wasPoor = c.poor()
 	}
+	// "or says so while it connects": its calls may be heard of after its connections.
+	c.wasPoor = c.wasPoor || c.readySinceFailure && r.State == Connecting && r.Condition != ""
 	if !c.expired || c.refusal != "" || r.State != Connecting {
 		c.revision++
 	}
@@ -114,6 +121,7 @@ func (c *child) track(r Report) {
 		c.lastError = r.Err
 	}
 	c.reported, c.refusal, c.woken = r, "", false
+	c.hurry()
 	c.mark()
 	c.rate(good)
 }

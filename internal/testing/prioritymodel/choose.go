@@ -2,6 +2,7 @@ package prioritymodel
 
 import (
 	"fmt"
+	"slices"
 )
 
 // SetCurrentPriority is the pseudo-code's.
@@ -10,9 +11,8 @@ func (m *Model) SetCurrentPriority(priority int, deactivateLowerPriorities bool)
 	m.currentPriority = priority
 	m.noCandidate(m.config.Priorities[priority])
 	if deactivateLowerPriorities || m.Rows["p-deactivate-lower"] {
-		for p := priority + 1 + m.config.WarmStandby; p < len(m.config.Priorities); p++ {
-			childName := m.config.Priorities[p]
-			if child, ok := m.children[childName]; ok {
+		for _, childName := range m.config.Priorities[priority+1:] {
+			if child, ok := m.children[childName]; ok && !slices.Contains(m.standbys(), childName) {
 				child.Deactivate(m.config.ChildRetention)
 			}
 		}

@@ -116,5 +116,8 @@ func (c *child) due() time.Duration {
 	if c.reported.State == Ready && c.readyLongAt > c.m.now {
 		due = min(due, c.readyLongAt)
 	}
+	if c.lateAt > c.m.now {
+		due = min(due, c.lateAt)
+	}
 	return due
 }

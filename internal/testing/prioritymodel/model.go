@@ -55,6 +55,7 @@ type Config struct {
 	// Children are the children that are configured.
 	Children   map[string]Child
 	Priorities []string
+	Of         []int // the source's priority that each belongs to, nil for its own
 
 	FailoverTimeout, ChildRetention, RemovedChildRetention, FailbackDelay time.Duration
 

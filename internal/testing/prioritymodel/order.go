@@ -17,7 +17,7 @@ func (c *child) failing() bool { return c.ready() && c.reported.Condition != "" 
 func (c *child) ready() bool { return c.connectivityState() == Ready }
 
 // poor is "small or failing, or IDLE or connecting again since it was (at its last READY
-// report), until it is good or has failed".
+// report), or emptied while it connects, until it is good or has failed".
 func (c *child) poor() bool {
 	again := c.connectivityState() == Idle || c.connectivityState() == Connecting
 	return c.small() || c.failing() || again && c.wasPoor
@@ -108,6 +108,10 @@ func (m *Model) ChoosePriority() {
 			m.create(m.config.Priorities[chosen], t.passed)
 			continue
 		}
+		if !missing && t.late(chosen) {
+			m.children[m.config.Priorities[chosen]].late = true
+			continue
+		}
 		if !missing && poor > chosen { // row 1
 			state := m.children[m.config.Priorities[chosen]].connectivityState()
 			m.SetCurrentPriority(chosen, state == Ready || state == Idle)
@@ -143,7 +147,7 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 			t.tiers[priority] = nil
 			continue
 		}
-		if t.candidate(priority) && !child.ready() {
+		if t.candidate(priority) && !child.ready() && !child.poor() {
 			child.tell()
 			passed := t.notWaitedFor(child, priority, t.passed)
 			t.passed = t.passed || passed
@@ -157,6 +161,7 @@ func (t *choice) choiceOfA56() (chosen int, missing bool) {
 		if t.notWaitedFor(child, priority, t.passed) {
 			child.tell()
 			t.passed = true
+			stood = stood || slices.Contains(t.candidates, childName)
 			continue
 		}
 		if child.connectivityState() == Ready || child.connectivityState() == Idle {

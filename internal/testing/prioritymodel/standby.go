@@ -5,10 +5,21 @@ import (
 	"time"
 )
 
-// standbys are "the next n priorities". A56 has none.
+// standbys are "the next n priorities", "of the source, not its near groups", and the rest of the
+// one in use, which comes before them; or else the rest of it, where its first group is late. A56
+// has none.
 func (m *Model) standbys() []string {
-	below := m.config.Priorities[m.currentPriority+1:]
-	return below[:min(m.config.WarmStandby, len(below))]
+	next := map[int]bool{} // the source's priorities below the one in use
+	last := m.currentPriority
+	for p := last + 1; p < len(m.config.Priorities); p++ {
+		if m.of(p) != m.of(m.currentPriority) {
+			next[m.of(p)] = true
+		}
+		if m.config.WarmStandby > 0 && len(next) <= m.config.WarmStandby || len(next) == 0 && m.late() {
+			last = p
+		}
+	}
+	return m.config.Priorities[m.currentPriority+1 : last+1]
 }
 
 // keepStandbys is what becomes of standbys that exist: they "are exempt from
@@ -19,7 +30,7 @@ func (m *Model) keepStandbys(inUse *child) {
 		if standby == nil {
 			continue
 		}
-		if inUse.connectivityState() == Ready {
+		if inUse.connectivityState() == Ready || m.early(inUse, name) {
 			standby.MaybeReactivate()
 		}
 		if inUse.connectivityState() != Idle && !standby.deactivated() {
@@ -32,11 +43,11 @@ func (m *Model) keepStandbys(inUse *child) {
 // one: "standbys start once the tier in use is READY".
 func (m *Model) startStandby() bool {
 	inUse := m.children[m.inUse]
-	if inUse == nil || inUse.connectivityState() != Ready {
+	if inUse == nil {
 		return false
 	}
 	for _, name := range m.standbys() {
-		if m.children[name] == nil {
+		if m.children[name] == nil && (inUse.connectivityState() == Ready || m.early(inUse, name)) {
 			m.create(name, true)
 			return true
 		}
@@ -157,8 +168,11 @@ func (m *Model) reorder(before []string) {
 			}
 		default:
 			m.candidates = append(m.candidates, name)
-			if c := m.children[name]; c != nil && c.good() {
-				c.readyLongAt = m.now
+			if c := m.children[name]; c != nil {
+				c.late = false
+				if c.good() {
+					c.readyLongAt = m.now
+				}
 			}
 		}
 	}
@@ -167,12 +181,28 @@ func (m *Model) reorder(before []string) {
 // candidate is "what an update puts above a tier that is READY and stays", or is reconnecting,
 // with `fastFailover` or a failback delay, until it is READY, or has been in use.
 func (t *choice) candidate(priority int) bool {
-	delayed := t.config.FailbackDelay > 0 || t.config.FailbackJitter > 0
-	if !t.config.FastFailover && !delayed || t.before <= priority || !slices.Contains(t.candidates, t.config.Priorities[priority]) {
+	name := t.config.Priorities[priority]
+	is := t.always() && slices.Contains(t.candidates, name) || t.children[name].late
+	if !is || t.before <= priority {
 		return false
 	}
 	inUse := t.children[t.config.Priorities[t.before]]
 	return inUse.ready() || inUse.reconnecting()
+}
+
+// always is with `fastFailover` or a failback delay.
+func (t *choice) always() bool {
+	return t.config.FastFailover || t.config.FailbackDelay > 0 || t.config.FailbackJitter > 0
+}
+
+// late is "they do not leave a priority that answers for one above it that is CONNECTING at any other
+// time" than that of an update.
+func (t *choice) late(chosen int) bool {
+	if t.force || t.before <= chosen || len(t.Rows) > 0 { // with rows it is another's
+		return false
+	}
+	child, inUse := t.children[t.config.Priorities[chosen]], t.children[t.config.Priorities[t.before]]
+	return child.connectivityState() == Connecting && !child.late && !child.poor() && (inUse.good() || inUse.small())
 }
 
 // rather returns the first candidate in place of a choice that is neither READY nor in use: if
@@ -191,4 +221,5 @@ func (t *choice) rather(candidate, chosen int) int {
 // noCandidate notes that a child is READY, or in use.
 func (m *Model) noCandidate(name string) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(other string) bool { return other == name })
+	m.children[name].late = false
 }

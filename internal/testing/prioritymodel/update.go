@@ -25,6 +25,7 @@ func (m *Model) BeginUpdate(config Config) {
 		c.mark()
 		c.waits = c.waits && c.good()
 		c.rate(good)
+		c.hurry()
 	}
 	m.reorder(before)
 	if m.Rows["p-refused-at-once"] {

@@ -79,6 +79,7 @@ func (o *Oracle) Update(u Update) {
 	config := model.Config{
 		Children:              map[string]model.Child{},
 		Priorities:            u.Config.Priorities,
+		Of:                    u.Config.Of,
 		FailoverTimeout:       u.Config.FailoverTimeout,
 		ChildRetention:        u.Config.ChildRetention,
 		RemovedChildRetention: u.Config.RemovedChildRetention,

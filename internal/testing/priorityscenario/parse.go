@@ -70,6 +70,18 @@ func DefaultConfig(priorities ...string) core.Config {
 	}
 }
 
+// durationsOf returns the durations of a configuration by their names.
+func durationsOf(c *core.Config) map[string]*time.Duration {
+	return map[string]*time.Duration{
+		"timeout":   &c.FailoverTimeout,
+		"retention": &c.ChildRetention,
+		"removed":   &c.RemovedChildRetention,
+		"failback":  &c.FailbackDelay,
+		"jitter":    &c.FailbackJitter,
+		"max":       &c.MaxFailbackDelay,
+	}
+}
+
 func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 	var priorities []string
 	for _, arg := range args {
@@ -78,14 +90,7 @@ func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 		}
 	}
 	u := Update{Config: DefaultConfig(priorities...)}
-	durations := map[string]*time.Duration{
-		"timeout":   &u.Config.FailoverTimeout,
-		"retention": &u.Config.ChildRetention,
-		"removed":   &u.Config.RemovedChildRetention,
-		"failback":  &u.Config.FailbackDelay,
-		"jitter":    &u.Config.FailbackJitter,
-		"max":       &u.Config.MaxFailbackDelay,
-	}
+	durations := durationsOf(&u.Config)
 	for _, arg := range args {
 		switch duration := durations[arg.Key]; {
 		case len(arg.Vals) == 0:
@@ -93,22 +98,27 @@ func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 			u.Config.Children = arg.Vals
 		case arg.Key == "single":
 			u.Config.Single = arg.Vals
+		case arg.Key == "of":
+			var err error
+			if u.Config.Of, err = numbers(arg.Vals); err != nil {
+				return u, err
+			}
 		case arg.Key == "ignore":
 			u.Ignore = arg.Vals
 		case arg.Key == "fast":
 			u.Config.FastFailover = arg.Vals[0] == "yes"
 		case arg.Key == "minready" || arg.Key == "recovery" || arg.Key == "warm":
-			n, err := strconv.Atoi(arg.Vals[0])
+			n, err := numbers(arg.Vals[:1])
 			if err != nil {
 				return u, err
 			}
 			switch arg.Key {
 			case "minready":
-				u.Config.MinReady = float64(n) / 100
+				u.Config.MinReady = float64(n[0]) / 100
 			case "recovery":
-				u.Config.MinReadyRecovery = float64(n) / 100
+				u.Config.MinReadyRecovery = float64(n[0]) / 100
 			case "warm":
-				u.Config.WarmStandby = n
+				u.Config.WarmStandby = n[0]
 			}
 		case duration == nil:
 			return u, fmt.Errorf("unknown option %q", arg.Key)
@@ -120,6 +130,17 @@ func parseUpdate(args []datadriven.CmdArg) (Update, error) {
 		}
 	}
 	return u, nil
+}
+
+func numbers(texts []string) (list []int, err error) {
+	for _, text := range texts {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+	}
+	return list, nil
 }
 
 func parseReport(words []string) (Report, error) {

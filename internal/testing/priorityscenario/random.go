@@ -92,6 +92,7 @@ func drawUpdate(t *rapid.T) Step {
 	u.Config.MinReadyRecovery = rapid.SampledFrom([]float64{0, 0.8}).Draw(t, "recovery")
 	u.Config.WarmStandby = rapid.SampledFrom([]int{0, 0, 1, 1, 2, 5}).Draw(t, "warm")
 	u.Config.FastFailover = rapid.Bool().Draw(t, "fast")
+	u.Config.Of = drawGroups(t, len(u.Config.Priorities))
 	u.Config.Single = order[:rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "single")]
 	u.Config.FailbackJitter = rapid.SampledFrom([]time.Duration{0, 0, 7 * time.Second}).Draw(t, "jitter")
 	u.Config.MaxFailbackDelay = rapid.SampledFrom([]time.Duration{0, 70 * time.Second, 12 * time.Second}).Draw(t, "max")
@@ -106,6 +107,19 @@ func drawUpdate(t *rapid.T) Step {
 		Script: drawScript(t),
 		Do:     func(target Target) { target.Update(u) },
 	}
+}
+
+// drawGroups draws which priorities are near groups of one.
+func drawGroups(t *rapid.T, priorities int) (of []int) {
+	if rapid.Bool().Draw(t, "no groups") {
+		return nil
+	}
+	n := 0
+	for range priorities {
+		n += rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "next group")
+		of = append(of, n)
+	}
+	return of
 }
 
 // drawScript draws what children do from inside their updates: any number of reports,

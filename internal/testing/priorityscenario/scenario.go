@@ -22,7 +22,7 @@
 // timeout=10s, retention=15m, removed=15m and failback=0s for the durations, and
 // minready=60 and recovery=80 for the two marks, in percent, warm=1 for the number of
 // standbys, fast=yes for the failover that does not wait, single=(p0) for those that can hold
-// one connection only, and jitter=20s and max=2m for the failback. Whenever the policy draws a random number it is Random.
+// one connection only, of=(0,0,1) for the source's priorities that they are near groups of, and jitter=20s and max=2m for the failback. Whenever the policy draws a random number it is Random.
 //
 // The lines under a directive are endpoints for update, `10.0.0.1:80 p0 locality`,
 // and what children do from inside the updates that the directive causes:

@@ -73,7 +73,8 @@ func (t Truth) serving() []string {
 func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c != w.channel {
+	if c != w.channel { // it is about to be closed
+		c.settle(false)
 		return false
 	}
 	c.mu.Lock()
@@ -169,18 +170,23 @@ func (t Truth) same(other Truth) bool {
 	})
 }
 
+// weighted returns the endpoints that take calls, by locality with their weights. That of a
+// locality which is alone says nothing.
 func (t Tier) weighted() []string {
 	var all []string
-	for _, l := range t {
+	serving := slices.DeleteFunc(slices.Clone(t), func(l Locality) bool { return len(Tier{l}.Serving()) == 0 })
+	for _, l := range serving {
+		if len(serving) == 1 {
+			l.Weight = 1
+		}
 		var endpoints []string
 		for _, e := range l.Endpoints {
 			if !e.Draining {
 				endpoints = append(endpoints, fmt.Sprintf("%s*%d", e.Address, e.Weight))
 			}
 		}
-		if slices.Sort(endpoints); len(endpoints) > 0 {
-			all = append(all, fmt.Sprintf("%d%v", l.Weight, endpoints))
-		}
+		slices.Sort(endpoints)
+		all = append(all, fmt.Sprintf("%d%v", l.Weight, endpoints))
 	}
 	slices.Sort(all)
 	return all

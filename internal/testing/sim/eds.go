@@ -14,6 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // The clusters of an eds: world. A channel to the second keeps the stream, which both
@@ -67,12 +68,12 @@ func (s *edsSource) Target() string {
 	return target
 }
 
-func (s *edsSource) Options() []discovery.Option {
+func (s *edsSource) Options() []given.Option {
 	network := &adsclient.Network{Dial: s.w.network.Dial}
-	return []discovery.Option{
-		eds.WithInsecure(),
-		failover.WithResolvers(&s.w.dns),
-		discovery.OwnOption(func(o *adsclient.Options) { o.Network = network }),
+	return []given.Option{
+		given.Sources(eds.WithInsecure()),
+		given.Sources(failover.WithResolvers(&s.w.dns)),
+		given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })),
 	}
 }
 

@@ -6,82 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
-
-// ending is how an attempt of a call ended.
-type ending struct {
-	sent   time.Time
-	at     time.Time
-	failed bool
-}
-
-// history is how many of the last attempts are kept for each endpoint: more than come within
-// the longest interval.
-const history = 2000
-
-// attemptEnded is told of each attempt that was sent, when it has ended. Outlier detection
-// was told shortly before.
-func (w *World) attemptEnded(to string, sent time.Time, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	c := w.conditions[to]
-	if c == nil {
-		return
-	}
-	c.underWay--
-	if status.Code(err) == codes.Canceled {
-		return // a client that has had enough says nothing of the backend
-	}
-	if len(c.ended) >= history {
-		c.ended = slices.Clone(c.ended[history/2:])
-	}
-	c.ended = append(c.ended, ending{sent, time.Now(), err != nil})
-	if err != nil {
-		c.failed, c.proven = time.Now(), time.Time{}
-		return
-	}
-	if c.answered = time.Now(); c.proven.IsZero() {
-		c.proven = c.answered
-	}
-}
-
-// within returns how many attempts at most may have failed, and how many have succeeded for
-// sure, after a time. Those under way may be about to fail: they are told of later. What ended
-// at one of the two moments themselves may be on either side.
-func (c *condition) within(d time.Duration) (failed, succeeded, all int) {
-	begin := time.Now().Add(-d)
-	failed, all = c.underWay, c.underWay
-	for _, e := range c.ended {
-		switch inside := e.at.After(begin) && e.at.Before(time.Now()); {
-		case e.at.Before(begin):
-			continue
-		case e.failed:
-			failed++
-		case inside:
-			succeeded++
-		}
-		all++
-	}
-	return failed, succeeded, all
-}
-
-// row returns how many attempts in a row may have failed last. One that succeeds ends a row if
-// it was sent after the row's first had failed.
-func (c *condition) row() int {
-	n, first := 0, time.Time{}
-	for _, e := range c.ended {
-		switch {
-		case e.failed && n == 0:
-			n, first = 1, e.at
-		case e.failed:
-			n++
-		case e.sent.After(first) && e.at.Before(time.Now()):
-			n = 0
-		}
-	}
-	return n + c.underWay
-}
 
 // ejectedLine is about an endpoint whose calls fail, which its priority's outlier detection
 // must be for. An update under way may not have reached the policy yet.
@@ -218,7 +143,13 @@ func (w *World) emptiedLine(m []string) string {
 	emptied := func(tier Tier) bool {
 		return tier.detection().ejects() && !slices.ContainsFunc(tier.Serving(), func(address string) bool {
 			c := w.conditions[address]
-			return c.ejected.IsZero() && !w.shared(address) && c.connects() && time.Since(c.since) > w.settings.patience(1)
+			if c.out && !w.answers(address) {
+				return false // ejected when two priorities had it, and nothing can have shown that it is back
+			}
+			if time.Since(c.reset) < 2*time.Second && w.network.Connected(address).IsZero() {
+				return false // the attempt to connect again has failed, too
+			}
+			return c.ejected.IsZero() && !w.shared(address) && c.connects() && time.Since(c.since) > w.settings.patience(1) && c.answered.After(c.since)
 		})
 	}
 	if m[2] == "calls to all of its endpoints fail" && !slices.ContainsFunc(slices.Concat(w.known, w.before), emptied) {

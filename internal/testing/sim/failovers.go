@@ -44,7 +44,8 @@ func (w *World) failoverLine(m []string) string {
 	if down := number(m[3]) < number(m[5]); down != (what == "failover") {
 		return "the direction is wrong"
 	}
-	if wrong, about := c.children[to].explainsBack(why); what == "failback" && about {
+	// A move up may be to one that is no better than the last resort.
+	if wrong, about := c.children[to].explainsBack(why); what != "failover" && about && strings.HasPrefix(why, "p"+m[5]+" ") {
 		return wrong
 	}
 	if left := c.children[from]; left != nil && !left.now() {

@@ -128,11 +128,17 @@ func (w *World) endConnections(tier []string) {
 	}
 	several := len(tier) > 1
 	end := func() {
-		if several && w.settings.fast { // which leaves one that has lost all of its connections
-			w.mu.Lock()
-			w.judge.resets++
-			w.mu.Unlock()
+		w.mu.Lock()
+		small := w.belowSmall(tier)
+		if small {
+			w.judge.away = time.Now().Add(time.Second + 10*w.link.Delay)
 		}
+		// While an endpoint connects again too little of its tier may be READY, beside one that fails;
+		// fast failover leaves a tier that has lost all of its connections.
+		if w.settings.minReady > 0 || several && w.settings.fast {
+			w.judge.resets++
+		}
+		w.mu.Unlock()
 		for _, address := range tier {
 			w.Log.Event("connections to %s end", address)
 			w.backends[address].GoAway()
@@ -145,6 +151,23 @@ func (w *World) endConnections(tier []string) {
 	w.inBurst(end)
 }
 
+// belowSmall says whether a priority loses its last connections with these, while an endpoint of a
+// higher one answers, of which too little may be READY: then calls go there meanwhile, since
+// nobody need wait beside one that answers. The lock is held.
+func (w *World) belowSmall(endpoints []string) bool {
+	for i, tier := range w.known {
+		if !slices.Contains(tier.Serving(), endpoints[0]) {
+			continue
+		}
+		stays := func(address string) bool {
+			return !slices.Contains(endpoints, address) && w.answers(address)
+		}
+		works := func(address string) bool { return w.conditions[address].works() }
+		return w.settings.minReady > 0 && slices.ContainsFunc(w.known[:i].serving(), works) && !slices.ContainsFunc(tier.Serving(), stays)
+	}
+	return false
+}
+
 // resetInUse resets connections with calls under way.
 func (w *World) resetInUse(tier []string) {
 	if w.rand.IntN(3) == 0 {
@@ -153,6 +176,9 @@ func (w *World) resetInUse(tier []string) {
 	w.inBurst(func() {
 		w.mu.Lock()
 		w.judge.resets++
+		for _, address := range tier {
+			w.conditions[address].reset = time.Now()
+		}
 		w.mu.Unlock()
 		for _, address := range tier {
 			w.Log.Event("connections to %s are reset", address)

@@ -13,6 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/internal/filewatch"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // file is a source of a file: target. It is a real file, but its times are those of
@@ -46,10 +47,10 @@ func (f *file) Target() string {
 // Fixed says whether clusters have places.
 func (f *file) Fixed() bool { return f.list != nil }
 
-func (f *file) Options() []discovery.Option {
-	return []discovery.Option{
-		failover.WithResolvers(&f.w.dns),
-		discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true }),
+func (f *file) Options() []given.Option {
+	return []given.Option{
+		given.Sources(failover.WithResolvers(&f.w.dns)),
+		given.Sources(discovery.OwnOption(func(o *filewatch.Options) { o.PollOnly = true })),
 	}
 }
 

@@ -15,9 +15,8 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 
-	"github.com/understudy-lb/understudy"
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // recommended is what docs/options.md recommends.
@@ -95,7 +94,7 @@ func flap(t *testing.T, query string) (n int, back time.Duration) {
 	said := &changes{}
 	cc, err := grpc.NewClient("failover:///tier1:%2F%2F%2Fx,tier2:%2F%2F%2Fx"+query,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(network.Dial),
-		understudy.With(failover.WithResolvers(resolvers...), discovery.WithLogger(slog.New(said))))
+		given.Dial(given.Sources(failover.WithResolvers(resolvers...)), given.Set("Logger", slog.New(said))))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
 	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // FleetConfig is how large a fleet is.
@@ -154,7 +155,7 @@ func beginFleet(config FleetConfig) (f *fleet, stop func(), err error) {
 func (f *fleet) start() error {
 	for range f.config.Clients {
 		own := &adsclient.Network{Dial: f.network.Dial} // of one client, which shares no stream
-		builders := discovery.Registered(eds.WithInsecure(), discovery.OwnOption(func(o *adsclient.Options) { o.Network = own }))
+		builders := given.Builders(given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = own })))
 		cc, err := grpc.NewClient("eds://"+controlAddress+"/"+cluster,
 			grpc.WithResolvers(builders...),
 			grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // hosts is a source of a failover: target. Each part is a DNS name, which is looked up by an
@@ -43,8 +43,8 @@ func (h *hosts) Target() string {
 }
 
 // Options returns the one that has the names looked up in the world.
-func (h *hosts) Options() []discovery.Option {
-	return []discovery.Option{failover.WithResolvers(h.dns)}
+func (h *hosts) Options() []given.Option {
+	return []given.Option{given.Sources(failover.WithResolvers(h.dns))}
 }
 
 // Sees returns the addresses of each name alone.

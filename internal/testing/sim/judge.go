@@ -28,12 +28,13 @@ type judge struct {
 	of    map[string]*tierState // by endpoint
 	made  int                   // calls
 
-	changed moment // when something last happened, or was noticed
-	inUse   string // the priority that has the calls, by its endpoints
-	other   string // another one, that had the last calls
-	row     int    // how many
-	moves   int    // since something happened
-	resets  int    // likewise
+	changed moment    // when something last happened, or was noticed
+	inUse   string    // the priority that has the calls, by its endpoints
+	other   string    // another one, that had the last calls
+	row     int       // how many
+	moves   int       // since something happened
+	resets  int       // likewise
+	away    time.Time // until then calls may be elsewhere, because the priority in use connects again
 	to      []string
 }
 
@@ -54,24 +55,6 @@ type tierState struct {
 	noticed   moment               // when that was so of each that connects; zero before
 	slow, few tokens               // what trials may take
 	blamed    int                  // calls
-}
-
-// tokens are calls that may go to a priority that fails, to see whether it still does. They
-// come with calls and with time. A few may come at once, for calls are made at once.
-type tokens struct {
-	n    float64
-	last moment
-}
-
-const mostTokens = 3
-
-func (t *tokens) grow(now moment, perCall float64, per time.Duration) {
-	now = moment{latest(now.at, t.last.at), max(now.made, t.last.made)} // calls do not end in the order in which they begin
-	t.n += float64(now.made-t.last.made) * perCall
-	if per > 0 {
-		t.n += float64(now.at.Sub(t.last.at)) / float64(per)
-	}
-	t.n, t.last = min(t.n, mostTokens), now
 }
 
 func latest(a, b time.Time) time.Time {
@@ -102,7 +85,7 @@ func (j *judge) told(truth Truth) {
 			s = &tierState{key: key, endpoints: endpoints, created: time.Now()}
 			s.turn(j.now())
 			for _, address := range endpoints {
-				j.w.conditions[address].proven = time.Time{} // another priority may have proven it
+				j.w.conditions[address].forget() // another priority may have proven it
 			}
 		}
 		tiers[key] = s
@@ -122,7 +105,8 @@ func (j *judge) told(truth Truth) {
 // turned notes that an endpoint is not what it was.
 func (j *judge) turned(address string) {
 	c := j.w.conditions[address]
-	c.turned, c.proven = time.Now(), time.Time{}
+	c.turned = time.Now()
+	c.forget()
 	if s := j.of[address]; s != nil {
 		if s.blamed > 0 {
 			j.w.Log.Event("%d calls were wrong to go to %s", s.blamed, s.key)
@@ -140,7 +124,9 @@ func (s *tierState) turn(now moment) {
 
 // sent notes where an attempt goes.
 func (j *judge) sent(address string) {
-	j.to = append(j.to, address)
+	if time.Now().After(j.away) {
+		j.to = append(j.to, address)
+	}
 	if len(j.to) > 100 {
 		j.to = j.to[50:]
 	}
@@ -164,7 +150,7 @@ func (j *judge) sent(address string) {
 }
 
 // mostMoves is how often the calls may move: each priority may be left and come back by timers
-// that run, and so it may for each endpoint that connects later, and each reset.
+// that run, and so it may for each endpoint that connects later, and each time that connections end.
 func (j *judge) mostMoves() int {
 	pairs := len(j.tiers) + j.resets
 	for address := range j.of {
@@ -204,19 +190,6 @@ func (s *tierState) fails(w *World, address string, now moment) bool {
 	return true
 }
 
-// trial says whether a call to a priority that fails may be one that is to show whether it
-// still does: one in ten, and one in a hundred and one an interval.
-func (s *tierState) trial(now moment) bool {
-	s.slow.grow(now, 0.1, 0)
-	s.few.grow(now, 0.01, byTarget.interval)
-	if s.slow.n < 1 || s.few.n < 1 {
-		return false
-	}
-	s.slow.n--
-	s.few.n--
-	return true
-}
-
 func (s *tierState) works(w *World) bool {
 	return slices.ContainsFunc(s.endpoints, func(address string) bool {
 		c := *w.conditions[address]
@@ -246,7 +219,7 @@ func (j *judge) answering(since time.Time) (address, why string) {
 			c := j.w.conditions[address]
 			switch {
 			case j.of[address] == nil:
-			case !c.works() || since.Sub(c.turned) < longEnough || since.Sub(r.since.at) < 0:
+			case !c.works() || since.Sub(c.turned) < longEnough || since.Sub(r.since.at) < 0 || j.cutShort(c, since):
 			case j.proven(r, c, address, since):
 				return address, "has been connected and answered all the time"
 			case since.Sub(j.changed.at) > j.patience(r) && j.made-j.changed.made > j.calls(r):
@@ -257,16 +230,22 @@ func (j *judge) answering(since time.Time) (address, why string) {
 	return "", ""
 }
 
+// cutShort says whether calls to an endpoint may all end with its connections, which are reset before
+// it answers.
+func (j *judge) cutShort(c *condition, at time.Time) bool {
+	return j.w.pair != nil && at.Sub(c.reset) < 3*j.w.pair.takes
+}
+
 // proven says whether the channel must have known at a time that an endpoint of a priority answers: it has been
-// connected, and has answered at least an interval ago, and since then; or no endpoint of the
-// priority has failed a call that did not answer one later.
+// connected, and has answered at least an interval ago, and since then, in an interval in which no call
+// failed; or no endpoint of the priority has failed a call that did not answer one later.
 func (j *judge) proven(r *tierState, c *condition, address string, at time.Time) bool {
 	begin := j.w.network.Connected(address)
 	if begin.IsZero() || at.Sub(begin) < 2*time.Second {
 		return false
 	}
 	if !c.proven.IsZero() {
-		return at.Sub(c.proven) > byTarget.interval+2*time.Second
+		return !c.shown.IsZero() && at.Sub(c.shown) > byTarget.interval+2*time.Second
 	}
 	return !slices.ContainsFunc(r.endpoints, func(other string) bool {
 		c := j.w.conditions[other]

@@ -37,8 +37,12 @@ var lines = []line{
 	{regexp.MustCompile(`^failover: sim:///p(\d): its resolver answered without addresses(; .*)?$`), (*World).emptyLine},
 	{regexp.MustCompile(`^(.*); the endpoints that were confirmed (\S+) ago are used$`), (*World).keptLine},
 	{regexp.MustCompile(`^(.*); the endpoints from before stay in use$`), (*World).sourceLine},
+	{regexp.MustCompile(`^\w+: (?:.*: )?no answer yet: waiting for .*$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000 (failed|ended): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000: renewed, to forget clusters that nobody watches$`), (*World).renewedLine},
+	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000 brought nothing for (\S+) while endpoints failed: opening a second one$`), (*World).quietLine},
+	{regexp.MustCompile(`^eds: stream to dns:///10\.9\.0\.\d:18000: it brought nothing while endpoints failed, and another stream was answered$`), (*World).quietLine},
+	{regexp.MustCompile(`^eds: second stream to dns:///10\.9\.0\.\d:18000: (.*); the first stays$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: rejected version "(\d+)" from dns:///10\.9\.0\.\d:18000: (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: dns:///10\.9\.0\.\d:18000 did not send (endpoints of )?cluster "(\w+)" within 15s$`), (*World).sourceLine},
 	{regexp.MustCompile(`: outlier_detection of the cluster has no effect with pickFirst$`), (*World).uselessLine},
@@ -46,8 +50,11 @@ var lines = []line{
 	{regexp.MustCompile(`^(eds: (sim\w*: eds: )?no endpoints of cluster|file: open|file: /|failover: sim:///p\d: )(.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^eds: cluster "sim\w*": (back to )?management server (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^srv: _grpc\._tcp\.sim: the records say that there is no such service$`), (*World).goneLine},
-	{regexp.MustCompile(`^\w+: .*cluster "\S+" has no localities: no call can be made$`), (*World).emptyClusterLine},
+	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no call can be made$`), (*World).goneLine},
+	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|no endpoint can take calls: .*|there are no endpoints): no call can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
+	// All channels of a world have the same options, also those that a part alone needs.
+	{regexp.MustCompile(`^\w+: an option of package \w+, which the program gives in Sources, has no effect: `), func(*World, []string) string { return "" }},
 	{regexp.MustCompile(`^(srv|failover): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: (?:child "(.*)"|p(\d+) (.*)) refused its update and (?:stays \w+|counts as failed): .*$`), (*World).rejectedLine},
 	{regexp.MustCompile(`^outlier_detection: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate)$`), (*World).ejectedLine},
@@ -84,6 +91,9 @@ func (w *World) toldLine(m []string) string {
 	return ""
 }
 
+// settling is how long a file may be taken for one that is being written, and as long a silence.
+const settling = 5 * time.Second
+
 // keptLine is about what was kept while there was no channel.
 func (w *World) keptLine(m []string) string {
 	age, err := time.ParseDuration(m[2])
@@ -91,13 +101,20 @@ func (w *World) keptLine(m []string) string {
 		return err.Error()
 	}
 	w.mu.Lock()
-	last := w.lastTold
+	last, changed := w.lastTold, w.changedAt
 	w.mu.Unlock()
+	if strings.Contains(m[1], "nothing was heard") && time.Since(changed) < settling {
+		return "" // it may be a file that is being written, for all that a new channel knows
+	}
 	if n := part[*names](w); n != nil && n.everEmpty() {
 		return "" // a name without addresses confirms nothing, while others do
 	}
 	// A channel that is opened while another one closes may hear before that what this one
-	// knows: until then nothing else has confirmed it.
+	// knows: until then nothing else has confirmed it. Where no channel was told anything while all
+	// parts of the source were well, nothing is known of when each was.
+	if last.IsZero() {
+		return w.sourceLine(m)
+	}
 	if _, opened := w.opened(); time.Since(opened) > 0 && age > time.Since(last)+w.source.Lag()+time.Second {
 		return fmt.Sprintf("the channel was told %v ago", time.Since(last))
 	}
@@ -118,6 +135,19 @@ func (w *World) sourceLine([]string) string {
 func (w *World) renewedLine([]string) string {
 	if s := part[*edsSource](w); s.passers <= 100 {
 		return fmt.Sprintf("only %d channels have passed by", s.passers)
+	}
+	return ""
+}
+
+// quietLine is about a stream that was quiet for 30 s, which is no fault, when endpoints failed.
+func (w *World) quietLine(m []string) string {
+	if len(m) > 1 {
+		if quiet, err := time.ParseDuration(m[1]); err != nil || quiet < 30*time.Second {
+			return "a stream that was heard less than 30 s ago is no reason for another"
+		}
+	}
+	if part[*edsSource](w) == nil {
+		return "there is no source that has a stream"
 	}
 	return ""
 }
@@ -145,7 +175,7 @@ func (w *World) goneLine([]string) string {
 	return ""
 }
 
-// emptyClusterLine is about a part for which no priority is left.
+// emptyClusterLine is about a part in which no endpoint takes calls.
 func (w *World) emptyClusterLine([]string) string {
 	m, _ := w.source.(*mixed)
 	w.mu.Lock()
@@ -155,11 +185,12 @@ func (w *World) emptyClusterLine([]string) string {
 		before = w.history // what is kept may be older
 	}
 	for _, t := range append(slices.Clone(before), w.truth) {
-		if m == nil && len(w.source.Sees(t)) == 0 || m != nil && m.lacks(t) {
+		drained := slices.ContainsFunc(t, func(tier Tier) bool { return len(tier.Serving()) == 0 }) // it may be a cluster of its own
+		if drained || m == nil && len(w.source.Sees(t).serving()) == 0 || m != nil && m.lacks(t) {
 			return ""
 		}
 	}
-	return "there are enough priorities: " + w.truth.String()
+	return "endpoints can take calls: " + w.truth.String()
 }
 
 // rejectedLine is about a child that has nothing to work with.

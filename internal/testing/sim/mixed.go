@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // mixed is a failover: target over several sources, each of which has its own of the
@@ -59,8 +59,8 @@ func (m *mixed) Target() string {
 	return "failover:///" + list(m.parts[:m.nested]) + "," + url.PathEscape("failover:///"+list(m.parts[m.nested:]))
 }
 
-func (m *mixed) Options() []discovery.Option {
-	var all []discovery.Option
+func (m *mixed) Options() []given.Option {
+	var all []given.Option
 	for _, p := range m.parts {
 		all = append(all, p.Options()...)
 	}
@@ -86,10 +86,10 @@ func (m *mixed) redetect(r *rand.Rand) {
 	}
 }
 
-// lacks says whether a part sees nothing of truth.
+// lacks says whether a part sees nothing in truth that takes calls.
 func (m *mixed) lacks(truth Truth) bool {
 	for i, own := range m.split(truth) {
-		if len(m.parts[i].Sees(own)) == 0 {
+		if len(m.parts[i].Sees(own).serving()) == 0 {
 			return true
 		}
 	}

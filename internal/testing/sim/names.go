@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // names is a source of a failover: target. Each part is a name, and this is what the
@@ -72,8 +72,8 @@ func (n *names) Target() string {
 	return "failover:///" + strings.Join(parts, ",")
 }
 
-func (n *names) Options() []discovery.Option {
-	return []discovery.Option{failover.WithResolvers(n)}
+func (n *names) Options() []given.Option {
+	return []given.Option{given.Sources(failover.WithResolvers(n))}
 }
 
 // Sees returns truth without localities and weights, which names do not have, and with

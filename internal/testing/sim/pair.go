@@ -136,7 +136,7 @@ func (w *World) sustain(all []*struck) {
 	for time.Since(begin) < length || w.pair.seldom && w.madeNow()-calls < most {
 		next := time.Now().Add(time.Minute)
 		for _, s := range all {
-			if s.again != nil && s.next.Before(next) {
+			if s.again != nil && len(s.tier) > 0 && s.next.Before(next) {
 				next = s.next
 			}
 		}
@@ -214,8 +214,9 @@ func (w *World) checkInUse() {
 	defer w.mu.Unlock()
 	right := w.right(w.known)
 	kept := func(address string) bool { return !w.connects(address) && !w.network.Connected(address).IsZero() }
-	if len(right) == 0 || slices.ContainsFunc(w.known.serving(), kept) {
-		return // a connection that was there before new ones were refused is used
+	cut := func(address string) bool { return w.judge.cutShort(w.conditions[address], time.Now()) }
+	if len(right) == 0 || slices.ContainsFunc(w.known.serving(), kept) || slices.ContainsFunc(w.known.serving(), cut) {
+		return // a connection that was there before new ones were refused is used; one that is reset all the time never answers
 	}
 	w.calls.Checks++
 	var endpoints []string

@@ -162,9 +162,10 @@ func (s settings) rest() time.Duration {
 	return max(s.failback, s.longestFailback) + s.jitter + s.slowStart
 }
 
-// choosePickFirst sets pickFirst, which does not go together with outlierDetection=true.
+// choosePickFirst sets pickFirst, which does not go together with outlierDetection=true, nor
+// with slowStart.
 func (s *settings) choosePickFirst() {
-	s.pickFirst = true
+	s.pickFirst, s.slowStart = true, 0
 	if s.detects == "true" {
 		s.detects = ""
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -45,11 +46,20 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
+// longestLife is how long a world may take by the clock on the wall: one of a day takes some seconds, one that
+// waits for what never comes takes all the time there is.
+const longestLife = 10 * time.Minute
+
 // live lets one world live, and returns whether it kept the rules.
 func live(t *testing.T, seed uint64, pair string) bool {
 	name := strings.TrimSpace(fmt.Sprint("seed ", seed, " ", pair))
 	return t.Run(name, func(t *testing.T) {
 		dir := t.TempDir()
+		hung := time.AfterFunc(longestLife, func() {
+			debug.SetTraceback("all")
+			panic(fmt.Sprintf("%s has not ended after %v", name, longestLife))
+		})
+		defer hung.Stop()
 		synctest.Test(t, func(t *testing.T) {
 			log, calls, err := Run(seed, Config{Length: *length, EventEach: *eventEach, CallEach: *callEach, Kind: *kind, Dir: dir, PickFirst: *pickFirst, Pair: pair})
 			if err != nil {

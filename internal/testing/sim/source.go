@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // Source is where a channel of the world learns its endpoints from.
@@ -14,7 +14,7 @@ type Source interface {
 	// Target returns what the channel is made with.
 	Target() string
 	// Options returns those that the source needs. It is called once.
-	Options() []discovery.Option
+	Options() []given.Option
 	// Sees returns what the source can tell of truth.
 	Sees(truth Truth) Truth
 	// Publish makes truth known, or does so once the source works again. It returns at

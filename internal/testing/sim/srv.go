@@ -13,6 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	_ "github.com/understudy-lb/understudy/discovery/srv" // which nothing else here names
 	"github.com/understudy-lb/understudy/internal/dnslookup"
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // service is the name whose SRV records a srv: target asks for.
@@ -35,8 +36,8 @@ func newRecords(r *rand.Rand, truth Truth) *records {
 // Target returns one with the interval of its questions.
 func (s *records) Target() string { return fmt.Sprintf("srv:///%s?refresh=%s", service, s.refresh) }
 
-func (s *records) Options() []discovery.Option {
-	return []discovery.Option{discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = s })}
+func (s *records) Options() []given.Option {
+	return []given.Option{given.Sources(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = s }))}
 }
 
 // Sees returns truth without localities, without what drains, and without priorities in

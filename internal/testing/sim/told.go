@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc/experimental/balancer/weight"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
 
-	"github.com/understudy-lb/understudy/hierarchy"
+	"github.com/understudy-lb/understudy/internal/awaiting"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
 // teller is a builder of the product, whose resolvers are overheard.
@@ -41,6 +43,9 @@ type toldConn struct {
 
 // ParseServiceConfig parses the config with the taps in it.
 func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
+	if strings.Contains(text, awaiting.Config) { // which has no policy to tap
+		return c.ClientConn.ParseServiceConfig(text)
+	}
 	t := c.channel.tap(text)
 	result := c.ClientConn.ParseServiceConfig(t.text)
 	c.mu.Lock()
@@ -52,6 +57,9 @@ func (c *toldConn) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 
 // UpdateState tells the channel.
 func (c *toldConn) UpdateState(state resolver.State) error {
+	if awaiting.Is(state) { // it has nothing else
+		return c.ClientConn.UpdateState(state)
+	}
 	c.mu.Lock()
 	t := c.trees[state.ServiceConfig]
 	c.mu.Unlock()

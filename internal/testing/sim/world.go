@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/discovery"
 	_ "github.com/understudy-lb/understudy/discovery/file" // which nothing else here names
+	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
 // What the channel of a world is made with. The rules reckon with these.
@@ -44,6 +44,11 @@ type condition struct {
 	turned time.Time
 	// proven is when a call to it succeeded, the first one since one failed.
 	proven time.Time
+	// shown is when one did after that, in a later interval: what comes in the interval in which a priority
+	// was emptied does not count.
+	shown time.Time
+	// reset is when its connections were last reset with calls under way.
+	reset time.Time
 	// failed and answered are when a call to it failed last, and when one did not.
 	failed, answered time.Time
 	// ended is how attempts of calls ended that went there, the last one last, and underWay is
@@ -56,6 +61,9 @@ type condition struct {
 	// out is whether it has ever said so since then, of whichever priority.
 	out bool
 }
+
+// forget forgets what calls have shown of the endpoint.
+func (c *condition) forget() { c.proven, c.shown = time.Time{}, time.Time{} }
 
 // look is what of a condition a call can tell.
 type look struct {
@@ -197,8 +205,8 @@ func newWorld(seed uint64, config Config) (*World, error) {
 		return w, err
 	}
 	w.shown = resolver.Target{URL: *u}.String()
-	w.changedAt, w.lastTold = time.Now(), time.Now()
-	w.builders = discovery.Registered(append(w.source.Options(), discovery.WithServiceConfig(serviceConfig))...)
+	w.changedAt = time.Now()
+	w.builders = given.Builders(append(w.source.Options(), given.Set("ServiceConfig", serviceConfig))...)
 	w.Log.Event("seed %d; target %s; %v", seed, w.target, w.truth)
 	if s := part[*edsSource](w); s != nil {
 		if err := s.open(neighbour); err != nil {

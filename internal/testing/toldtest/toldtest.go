@@ -12,25 +12,27 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
 // Source is a source that says what its Receiver is told. It has one while a channel is
 // open.
-type Source struct{ Receiver discovery.Receiver }
+type Source struct{ Receiver *discovery.Receiver }
+
+// Check implements discovery.Source.
+func (*Source) Check(bool) error { return nil }
 
 // Start implements discovery.Source.
-func (s *Source) Start(r discovery.Receiver) (discovery.Watch, error) {
-	s.Receiver = r
-	return s, nil
+func (s *Source) Start(r *discovery.Receiver) (discovery.Started, error) {
+	s.Receiver = settle.Receiver(r)
+	return discovery.Started{}, nil
 }
 
-// Close implements discovery.Watch.
-func (s *Source) Close() {}
-
 // Open opens a channel to story:///name, which has the parts, until the test ends.
-func Open(t *testing.T, name string, parts []discovery.Part, options []discovery.Option, dial ...grpc.DialOption) *grpc.ClientConn {
+func Open(t *testing.T, name string, parts []discovery.Part, options []given.Option, dial ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	builder := discovery.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) { return parts, nil }, options...)
+	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) { return parts, nil }, options...)
 	dial = append([]grpc.DialOption{grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials())}, dial...)
 	cc, err := grpc.NewClient("story:///"+name, dial...)
 	if err != nil {

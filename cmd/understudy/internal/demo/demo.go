@@ -14,12 +14,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
-	_ "google.golang.org/grpc/health" // client-side health checks
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
-	"github.com/understudy-lb/understudy/discovery"
 )
 
 // ErrNotOK is returned by Run where a phase is not as it should be.
@@ -41,27 +38,11 @@ type Options struct {
 	Out, Progress io.Writer
 }
 
-// serviceConfig is what the README recommends: calls that a dying backend took
-// along are tried again, and backends that say they do not serve get none.
-const serviceConfig = `{
-	"methodConfig": [{
-		"name": [{}],
-		"retryPolicy": {
-			"maxAttempts": 4,
-			"initialBackoff": "0.02s",
-			"maxBackoff": "0.5s",
-			"backoffMultiplier": 2,
-			"retryableStatusCodes": ["UNAVAILABLE"]
-		}
-	}],
-	"healthCheckConfig": {"serviceName": ""}
-}`
-
 // Run runs the demo, in about half a minute. It stops all processes that it
 // started, also when ctx ends before it does.
 func Run(ctx context.Context, opts Options) error {
 	started := time.Now()
-	return withCluster(ctx, opts, nil, func(c *cluster, cc *grpc.ClientConn) error {
+	return withCluster(ctx, opts, func(*understudy.Options) {}, func(c *cluster, cc *grpc.ClientConn) error {
 		calls := startTraffic(cc)
 		defer calls.close()
 		report, err := playAll(ctx, c, calls, opts.Progress)
@@ -83,7 +64,7 @@ func Run(ctx context.Context, opts Options) error {
 
 // withCluster starts backends, their source and a channel, and stops them once do has
 // returned.
-func withCluster(ctx context.Context, opts Options, options []discovery.Option, do func(*cluster, *grpc.ClientConn) error) error {
+func withCluster(ctx context.Context, opts Options, change func(*understudy.Options), do func(*cluster, *grpc.ClientConn) error) error {
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
 		return err
@@ -100,7 +81,7 @@ func withCluster(ctx context.Context, opts Options, options []discovery.Option, 
 		return err
 	}
 	defer stop()
-	cc, err := dial(target, options...)
+	cc, err := dial(target, change)
 	if err != nil {
 		return err
 	}
@@ -121,13 +102,16 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 	return fmt.Sprintf("eds://%s/%s", server.Addr(), clusterName), server.Stop, nil
 }
 
-// dial opens the one channel of the demo.
-func dial(target string, more ...discovery.Option) (*grpc.ClientConn, error) {
-	return grpc.NewClient(target,
-		understudy.With(append(more, discovery.WithServiceConfig(serviceConfig), discovery.WithOutlierDetection())...),
+// dial opens the one channel of the demo: what is recommended, but for what makes a demo long.
+func dial(target string, change func(*understudy.Options)) (*grpc.ClientConn, error) {
+	options := understudy.Recommended()
+	options.RetryMethods = []string{whoAmI}
+	// Calls come back at once, and a backend that comes back is found within a second.
+	options.FailbackDelay, options.FailbackJitter, options.MaxFailbackDelay = 0, 0, 0
+	options.Keepalive.Timeout = 2 * time.Second
+	change(&options)
+	return understudy.NewClient(target, options,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // loopback
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second, PermitWithoutStream: true}),
-		// A backend that comes back is found within a second, so that the demo is short.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,

@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy"
 )
 
 // The calls while the demo holds. Their deadline is how a backend that hangs is found out.
@@ -24,8 +24,8 @@ const (
 // Hold keeps backends, calls and the page with its controls running until ctx ends. It
 // stops all processes that it started.
 func Hold(ctx context.Context, opts Options) error {
-	logged := discovery.WithLogger(slog.New(slog.NewTextHandler(opts.Progress, nil)))
-	return withCluster(ctx, opts, []discovery.Option{logged}, func(c *cluster, cc *grpc.ClientConn) error {
+	logged := func(o *understudy.Options) { o.Logger = slog.New(slog.NewTextHandler(opts.Progress, nil)) }
+	return withCluster(ctx, opts, logged, func(c *cluster, cc *grpc.ClientConn) error {
 		defer keepCalling(ctx, cc)()
 		st := &stage{cluster: c}
 		defer st.end()

@@ -201,6 +201,9 @@ func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 	if lost := len(counted) - answered; float64(lost) > p.mayFail*float64(len(counted)) {
 		r.problem("%d of %d calls failed after the phase had settled: %v", lost, len(counted), last)
 	}
+	if p.mayFail == 0 && 1000*r.Failed > len(all) {
+		r.problem("%d of %d calls failed, although each is tried again: %v", r.Failed, len(all), r.lastError)
+	}
 	for i, expected := range c.expected() {
 		s := c.spots[i]
 		e := EndpointResult{Address: s.address, Locality: s.locality, Priority: s.priority, Expected: expected}
@@ -222,7 +225,7 @@ func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 }
 
 // failover notes the time from the failure to the first answer of the priority that
-// stepped in. Where it has to be clean, no call may fail after that answer.
+// stepped in. Where it has to be clean, no call may fail that begins after that answer.
 func (r *PhaseResult) failover(c *cluster, calls []call, failed time.Time, clean bool) {
 	inUse := c.priority()
 	first := slices.IndexFunc(calls, func(call call) bool {
@@ -235,8 +238,8 @@ func (r *PhaseResult) failover(c *cluster, calls []call, failed time.Time, clean
 	ms := float64(calls[first].end.Sub(failed).Microseconds()) / 1000
 	r.FailoverMS = &ms
 	for _, call := range calls[first:] {
-		if clean && call.err != nil {
-			r.problem("a call failed after the first answer of priority %d: %v", inUse, call.err)
+		if clean && call.err != nil && call.begin.After(calls[first].end) {
+			r.problem("a call failed that began after the first answer of priority %d: %v", inUse, call.err)
 			return
 		}
 	}

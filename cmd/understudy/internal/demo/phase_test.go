@@ -50,7 +50,7 @@ func calls(at time.Time, counts ...any) []call {
 	var all []call
 	for i := 0; i < len(counts); i += 2 {
 		for range counts[i+1].(int) {
-			c := call{end: at, address: counts[i].(string)}
+			c := call{begin: at, end: at, address: counts[i].(string)}
 			if c.address == "" {
 				c.err = errors.New("lost")
 			}
@@ -65,15 +65,17 @@ func TestEvaluateFindsWhatIsWrong(t *testing.T) {
 	for name, test := range map[string]struct {
 		counted []call
 		want    string // in the problems; "" for none
+		before  []call
 	}{
-		"as it should be":   {calls(now, "a1", 50, "a2", 25, "b", 25), ""},
-		"within two points": {calls(now, "a1", 485, "a2", 260, "b", 255), ""},
-		"off by three":      {calls(now, "a1", 47, "a2", 28, "b", 25), "a1 got 47.0 % of the calls, expected 50.0 %"},
-		"a failed call":     {calls(now, "a1", 50, "a2", 25, "b", 25, "", 1), "1 of 101 calls failed after the phase had settled: lost"},
-		"wrong priority":    {calls(now, "w", 100), "priority 1 is in use, expected 0"},
-		"nobody answered":   {nil, "priority -1 is in use, expected 0"},
+		"lost on the way":   {calls(now, "a1", 500, "a2", 250, "b", 250), "2 of 1002 calls failed, although each is tried again: lost", calls(now, "", 2)},
+		"as it should be":   {calls(now, "a1", 50, "a2", 25, "b", 25), "", nil},
+		"within two points": {calls(now, "a1", 485, "a2", 260, "b", 255), "", nil},
+		"off by three":      {calls(now, "a1", 47, "a2", 28, "b", 25), "a1 got 47.0 % of the calls, expected 50.0 %", nil},
+		"a failed call":     {calls(now, "a1", 50, "a2", 25, "b", 25, "", 1), "1 of 101 calls failed after the phase had settled: lost", nil},
+		"wrong priority":    {calls(now, "w", 100), "priority 1 is in use, expected 0", nil},
+		"nobody answered":   {nil, "priority -1 is in use, expected 0", nil},
 	} {
-		r := phase{name: "steady"}.evaluate(testCluster(), test.counted, test.counted)
+		r := phase{name: "steady"}.evaluate(testCluster(), append(test.before, test.counted...), test.counted)
 		problems := strings.Join(r.Problems, "; ")
 		if test.want == "" && problems != "" || !strings.Contains(problems, test.want) {
 			t.Errorf("%s: problems %q, want %q", name, problems, test.want)
@@ -91,9 +93,16 @@ func TestFailoverIsTimedFromTheLastKill(t *testing.T) {
 	if r.FailoverMS == nil || *r.FailoverMS != 5 || len(r.Problems) != 0 {
 		t.Errorf("failover %v, problems %q; want 5 ms and none", r.FailoverMS, r.Problems)
 	}
+	under := calls(killed.Add(6*time.Millisecond), "", 1)
+	under[0].begin = killed
+	r = PhaseResult{}
+	r.failover(c, append(history, under...), killed, true)
+	if len(r.Problems) != 0 {
+		t.Errorf("problems %q with a call that began before the first answer, want none", r.Problems)
+	}
 	r = PhaseResult{}
 	r.failover(c, append(history, calls(killed.Add(6*time.Millisecond), "", 1)...), killed, true)
-	if !strings.Contains(strings.Join(r.Problems, ""), "a call failed after the first answer of priority 1") {
+	if !strings.Contains(strings.Join(r.Problems, ""), "a call failed that began after the first answer of priority 1") {
 		t.Errorf("problems %q, want the failed call", r.Problems)
 	}
 	r = PhaseResult{}

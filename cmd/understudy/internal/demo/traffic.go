@@ -11,9 +11,9 @@ import (
 
 // call is one finished call.
 type call struct {
-	end     time.Time
-	address string // of the backend that answered
-	err     error
+	begin, end time.Time
+	address    string // of the backend that answered
+	err        error
 }
 
 // traffic sends unary calls all the while, and keeps what became of them.
@@ -49,13 +49,14 @@ func (t *traffic) send(ctx context.Context) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
+		begin := time.Now()
 		callCtx, cancel := context.WithTimeout(ctx, 15*time.Second)
 		address, err := callWhoAmI(callCtx, t.cc)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		t.record(call{end: time.Now(), address: address, err: err})
+		t.record(call{begin: begin, end: time.Now(), address: address, err: err})
 		select {
 		case <-ctx.Done():
 			return

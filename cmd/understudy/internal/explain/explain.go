@@ -1,4 +1,4 @@
-// Package explain says what the policies make of an endpoints file: which endpoint
+// Package explain says what the policies make of an endpoints file, or of what a target leads to: which endpoint
 // gets which share of the calls, and what becomes of it when something is down.
 package explain
 
@@ -12,10 +12,11 @@ import (
 	"strings"
 
 	_ "github.com/understudy-lb/understudy" // the policies that trees are made of
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
-	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/discovery/file"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
+	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // ErrNoEndpoint is returned by Run, after it has printed the result, where no endpoint
@@ -39,7 +40,7 @@ const (
 
 // Options say what to explain.
 type Options struct {
-	// File is the path of the endpoints file, or "-" for In.
+	// File is the path of the endpoints file, or "-" for In, or a target.
 	File string
 	// Cluster is the one to explain of those in the file, "" for all.
 	Cluster string
@@ -48,6 +49,8 @@ type Options struct {
 	Down []string
 	// Options are those of a channel, NAME=VALUE as in the query of a target.
 	Options []string
+	// Kubeconfig says how to reach Kubernetes, where the target needs it.
+	Kubeconfig kubeconfig.Options
 	// JSON prints the result as JSON, and no table.
 	JSON bool
 	// In is standard input, Out where the result goes.
@@ -55,18 +58,10 @@ type Options struct {
 	Out io.Writer
 }
 
-// Run explains a file. Its errors are of the input, but for ErrNoEndpoint, an
+// Run explains a file or a target. Its errors are of the input, but for ErrNoEndpoint, ErrNoAnswer, an
 // *OutputError, and ctx's.
 func Run(ctx context.Context, opts Options) error {
-	doc, err := load(opts)
-	if err != nil {
-		return err
-	}
-	settings, err := parseOptions(opts.Options)
-	if err != nil {
-		return err
-	}
-	subjects, err := subjectsOf(doc, opts)
+	subjects, list, settings, err := find(ctx, opts)
 	if err != nil {
 		return err
 	}
@@ -82,7 +77,7 @@ func Run(ctx context.Context, opts Options) error {
 			return err
 		}
 	}
-	if err := write(subjects, doc.Clusters != nil && opts.Cluster == "", opts); err != nil {
+	if err := write(subjects, list, opts); err != nil {
 		return &OutputError{err}
 	}
 	for _, s := range subjects {
@@ -91,6 +86,25 @@ func Run(ctx context.Context, opts Options) error {
 		}
 	}
 	return nil
+}
+
+// find returns what is to be explained, whether as a list, and what the options say of the policies.
+func find(ctx context.Context, opts Options) (subjects []*subject, list bool, settings topology.Settings, err error) {
+	if isTarget(opts.File) {
+		if opts.Cluster != "" {
+			return nil, false, settings, fmt.Errorf("--cluster %.100q: a target has none; want a file with a list of clusters", opts.Cluster)
+		}
+		s, settings, err := followed(ctx, opts)
+		return []*subject{s}, false, settings, err
+	}
+	doc, err := load(opts)
+	if err == nil {
+		settings, err = parseOptions(opts.Options)
+	}
+	if err == nil {
+		subjects, err = subjectsOf(doc, opts)
+	}
+	return subjects, err == nil && doc.Clusters != nil && opts.Cluster == "", settings, err
 }
 
 // parseOptions returns what options of a channel say of the policies.
@@ -103,18 +117,18 @@ func parseOptions(given []string) (topology.Settings, error) {
 		}
 		values.Add(name, value)
 	}
-	settings, err := discovery.ParseSettings(values)
+	settings, err := options.ParseSettings(values)
 	if err != nil {
 		return topology.Settings{}, fmt.Errorf("--option: %w", err)
 	}
-	return settings, nil
+	return topology.Settings(settings), nil
 }
 
-func load(opts Options) (*file.Document, error) {
+func load(opts Options) (*clusterfile.Document, error) {
 	if opts.File == stdin {
-		return file.LoadDocumentFrom(opts.In, stdinName)
+		return clusterfile.LoadFrom(opts.In, stdinName)
 	}
-	return file.LoadDocument(opts.File)
+	return clusterfile.Load(opts.File)
 }
 
 // write writes the results, all at once: as a list, or the only one.

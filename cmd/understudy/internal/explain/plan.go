@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -9,30 +10,33 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/protobuf/proto"
 
-	"github.com/understudy-lb/understudy/discovery/file"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // plan is a tree over the parts of a cluster, and what people call its priorities.
 type plan struct {
 	tree     topology.Tree
+	config   json.RawMessage   // of the tree's policies
 	names    map[string]string // of children; nil: those of the tree
 	failures map[string]string // why children have no endpoints
 	clusters []string          // by priority
 	first    []int             // the first priority of each part
+	notes    []string          // on what has no effect
 }
 
 // planOf returns the plan over parts, with or without drops.
-func planOf(parts []file.Part, settings topology.Settings, drops bool) (plan, error) {
+func planOf(parts []clusterfile.Part, settings topology.Settings, drops bool) (plan, error) {
 	p := plan{names: make(map[string]string), failures: make(map[string]string)}
 	var trees []topology.Tree
 	for i, part := range parts {
-		tree, err := treeOf(i, part, len(parts) > 1, drops)
+		tree, notes, err := treeOf(i, part, settings, len(parts) > 1, drops)
 		if err != nil {
 			return plan{}, err
 		}
+		p.notes = append(p.notes, notes...)
 		if part.OutlierDetection != nil {
 			tree = tree.WithOutlierDetection(part.OutlierDetection)
 		}
@@ -50,11 +54,13 @@ func planOf(parts []file.Part, settings topology.Settings, drops bool) (plan, er
 		trees = append(trees, tree)
 	}
 	p.tree = topology.Join(settings, trees...)
+	p.config = p.tree.Config()
 	return p, nil
 }
 
-// treeOf returns the tree of part i, whose addresses have the part among their attributes.
-func treeOf(i int, part file.Part, several, drops bool) (tree topology.Tree, err error) {
+// treeOf returns the tree of part i, whose addresses have the part among their attributes, and
+// notes on what has no effect.
+func treeOf(i int, part clusterfile.Part, settings topology.Settings, several, drops bool) (tree topology.Tree, notes []string, err error) {
 	name := ""
 	if several {
 		name = fmt.Sprint("part", i)
@@ -66,14 +72,22 @@ func treeOf(i int, part file.Part, several, drops bool) (tree topology.Tree, err
 		}
 		tree = topology.Targets([]topology.Part{target})
 	} else {
-		cluster := part.Endpoints
-		if !drops {
-			cluster = proto.CloneOf(cluster)
-			cluster.Policy = nil
+		answer, unused, err := envoy.Read(part.Endpoints)
+		if err != nil {
+			return tree, nil, err
 		}
-		translator := topology.Translator{Name: name}
-		if tree, err = translator.Translate(cluster); err != nil {
-			return tree, err
+		if answer.Why != "" {
+			notes = append(notes, answer.Why+": no call can be made")
+		}
+		for _, note := range unused {
+			notes = append(notes, note.Text)
+		}
+		if !drops {
+			answer.Drops = nil
+		}
+		translator := topology.Translator{Name: name, Near: settings.Near()}
+		if tree, err = translator.Translate(&answer); err != nil {
+			return tree, nil, err
 		}
 	}
 	for j, e := range tree.Endpoints {
@@ -82,7 +96,7 @@ func treeOf(i int, part file.Part, several, drops bool) (tree topology.Tree, err
 			tree.Endpoints[j].Addresses[k] = withPart(e.Addresses[k], i)
 		}
 	}
-	return tree, nil
+	return tree, notes, nil
 }
 
 // partAddress is an address of one part: another part may have the same.
@@ -107,7 +121,7 @@ func partAddressOf(address resolver.Address) partAddress {
 
 // stand returns the one address that stands for endpoints which only a channel finds out,
 // and says what it stands for. It is "" where there are none.
-func stand(part file.Part) (address, of string) {
+func stand(part clusterfile.Part) (address, of string) {
 	switch {
 	case part.Host != "":
 		return part.Host, ofName
@@ -133,13 +147,13 @@ func isName(address string) bool {
 }
 
 // add notes the endpoints and drops of part i, whose priorities begin with first.
-func (r *Result) add(i int, part file.Part, first int, several bool) {
+func (r *Result) add(i int, part clusterfile.Part, first int, several bool) {
 	cluster := ""
 	if several {
 		cluster = part.Cluster
 	}
 	if address, of := stand(part); address != "" {
-		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: of, Locality: topology.LocalityName(nil), LocalityWeight: 1, Priority: uint32(first), Weight: 1, part: i})
+		r.Endpoints = append(r.Endpoints, Endpoint{Cluster: cluster, Address: address, StandsFor: of, Locality: topology.Nowhere, LocalityWeight: 1, Priority: uint32(first), Weight: 1, part: i})
 	}
 	for _, e := range endpointsOf(part.Endpoints) {
 		e.Cluster, e.part = cluster, i
@@ -149,14 +163,14 @@ func (r *Result) add(i int, part file.Part, first int, several bool) {
 		}
 		r.Endpoints = append(r.Endpoints, e)
 	}
-	for _, d := range topology.Drops(part.Endpoints) {
+	for _, d := range envoy.Drops(part.Endpoints) {
 		r.Drops = append(r.Drops, Drop{d.Category, d.RequestsPerMillion, cluster})
 	}
 }
 
 // endpointsOf returns the endpoints of a cluster.
 func endpointsOf(cluster *endpointv3.ClusterLoadAssignment) (list []Endpoint) {
-	for locality := range topology.Localities(cluster) {
+	for locality := range envoy.Localities(cluster) {
 		for endpoint := range locality.Endpoints() {
 			addresses := endpoint.Addresses()
 			if len(addresses) == 0 { // it gets no traffic

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
 )
 
 // Results are what explain prints with -o json of a file with a list of clusters.
@@ -71,14 +71,12 @@ type Drop struct {
 
 // newResult returns what is known of a cluster before any call is made. No list in it is
 // nil, so that JSON has [] for an empty one.
-func newResult(cluster string, parts []file.Part, notes []string, p plan) *Result {
+func newResult(cluster string, parts []clusterfile.Part, notes []string, p plan) *Result {
 	r := &Result{Cluster: cluster, Endpoints: []Endpoint{}, Tiers: []Tier{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: notes}
 	for i, part := range parts {
 		r.add(i, part, p.first[i], len(parts) > 1)
 	}
-	for _, note := range p.tree.Notes {
-		r.Notes = append(r.Notes, note.Text)
-	}
+	r.Notes = append(r.Notes, p.notes...)
 	for _, part := range parts {
 		if part.Err != nil {
 			r.Notes = append(r.Notes, part.Err.Error())

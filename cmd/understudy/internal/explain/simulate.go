@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // simulation is a tree of policies over a channel without a network.
@@ -26,11 +26,11 @@ type simulation struct {
 // reach.
 func start(p plan, down func(partAddress) bool) (*simulation, error) {
 	var policy lbconfig.Policy
-	if err := policy.UnmarshalJSON(p.tree.Config); err != nil {
+	if err := policy.UnmarshalJSON(p.config); err != nil {
 		return nil, err
 	}
 	c := &channel{down: down}
-	state := hierarchy.SetChannel(resolver.State{Endpoints: p.tree.Endpoints}, &hierarchy.Channel{Names: p.names, Failures: p.failures, Empty: p.tree.Empty})
+	state := stateattr.SetChannel(resolver.State{Endpoints: p.tree.Endpoints}, &stateattr.Channel{Names: p.names, Failures: p.failures, Empty: p.tree.Why})
 	return &simulation{
 		channel: c,
 		root:    policy.Builder.Build(c, balancer.BuildOptions{}),

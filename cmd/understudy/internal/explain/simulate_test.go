@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/serial"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // slow is a policy that publishes in an event of its serializer, which takes until
@@ -48,7 +48,7 @@ func (*slow) Close() {}
 func TestSettleWaitsForPolicies(t *testing.T) {
 	policy := &slow{release: make(chan struct{})}
 	balancer.Register(policy)
-	s, err := start(plan{tree: topology.Tree{Config: []byte(`[{"explain_test_slow": {}}]`)}}, nil)
+	s, err := start(plan{config: []byte(`[{"explain_test_slow": {}}]`)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,17 +95,21 @@ func TestSettlesCompletely(t *testing.T) {
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := file.Load(path)
+	doc, err := clusterfile.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	down := func(a partAddress) bool { return !strings.HasPrefix(a.dial, "10.0.13.") }
 	for range 50 {
-		tree, err := new(topology.Translator).Translate(cluster)
+		answer, err := doc.Answer()
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := start(plan{tree: tree}, down)
+		tree, err := new(topology.Translator).Translate(&answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := start(plan{tree: tree, config: tree.Config()}, down)
 		if err != nil {
 			t.Fatal(err)
 		}

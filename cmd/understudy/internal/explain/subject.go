@@ -5,14 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/understudy-lb/understudy/discovery/file"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
+	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // subject is a cluster that is explained.
 type subject struct {
 	name   string
-	parts  []file.Part
+	parts  []clusterfile.Part
 	notes  []string
 	plan   plan
 	result *Result
@@ -20,13 +21,13 @@ type subject struct {
 
 // subjectsOf returns what is to be explained: the one cluster of the file, the one that was
 // asked for, or all in the list.
-func subjectsOf(doc *file.Document, opts Options) ([]*subject, error) {
+func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	if doc.Clusters == nil {
 		name := doc.Endpoints.GetClusterName()
 		if opts.Cluster != "" && opts.Cluster != name {
 			return nil, fmt.Errorf("--cluster %.100q: %s holds the endpoints of cluster %q", opts.Cluster, opts.File, name)
 		}
-		return []*subject{{name: name, parts: []file.Part{{Cluster: name, Endpoints: doc.Endpoints}}}}, nil
+		return []*subject{{name: name, parts: []clusterfile.Part{{Cluster: name, Endpoints: doc.Endpoints}}}}, nil
 	}
 	var subjects []*subject
 	for _, c := range doc.Clusters {
@@ -62,6 +63,9 @@ func takeDown(subjects []*subject, settings topology.Settings, opts Options) (er
 		}
 		if !found {
 			where := "the file"
+			if isTarget(opts.File) {
+				where = "the target"
+			}
 			if opts.Cluster != "" {
 				where = fmt.Sprintf("cluster %.100q", opts.Cluster)
 			}
@@ -91,11 +95,11 @@ func (s *subject) has(name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.parts, func(p file.Part) bool {
+	return slices.ContainsFunc(s.parts, func(p clusterfile.Part) bool {
 		if s.isAggregate() && name == "cluster:"+p.Cluster {
 			return true
 		}
-		for locality := range topology.Localities(p.Endpoints) {
+		for locality := range envoy.Localities(p.Endpoints) {
 			if isLocality(name, locality.Name) {
 				return true
 			}

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/discovery/file"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
 // Tier is what becomes of one priority, while those above it are down and nothing else is.
@@ -42,8 +42,11 @@ type tiers struct {
 	owner    map[partAddress]*Endpoint
 }
 
-// addTiers notes what becomes of each priority.
-func (r *Result) addTiers(ctx context.Context, parts []file.Part, settings topology.Settings) error {
+// addTiers notes what becomes of each priority, where these are not split.
+func (r *Result) addTiers(ctx context.Context, parts []clusterfile.Part, settings topology.Settings) error {
+	if settings.Near().Prefer != "" {
+		return nil // the numbers of near groups are not those of the file
+	}
 	p, err := planOf(parts, settings, false) // what is dropped goes nowhere
 	if err != nil {
 		return err
@@ -98,11 +101,15 @@ func (t *tiers) measure(ctx context.Context, priority uint32) (Tier, error) {
 
 // heaviest returns the endpoints of a priority that may get calls, the heaviest first.
 func (t *tiers) heaviest(priority uint32) []*Endpoint {
-	sums := make(map[string]uint64) // of the weights of a locality's endpoints
+	sums := make(map[string]uint64)         // of the weights of a locality's endpoints
+	connected := make(map[partAddress]bool) // a subset may leave some out
+	for _, e := range t.plan.tree.Endpoints {
+		connected[partAddressOf(e.Addresses[0])] = true
+	}
 	var all []*Endpoint
 	for i := range t.result.Endpoints {
 		e := &t.result.Endpoints[i]
-		if e.Priority == priority && e.LocalityWeight > 0 && e.Health == "" {
+		if e.Priority == priority && e.LocalityWeight > 0 && e.Health == "" && connected[partAddress{e.part, e.Address}] {
 			all = append(all, e)
 			sums[e.Locality] += uint64(e.Weight)
 		}

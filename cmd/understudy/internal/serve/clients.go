@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -94,9 +95,9 @@ func (c *clients) open(ctx context.Context, incremental bool, end context.Cancel
 	return s
 }
 
-// closed notes that a stream has ended.
+// closed notes that a stream has ended. A request of it may still be on its way to request.
 func (c *clients) closed(s *client) {
-	defer c.turn(len(s.lacks))()
+	defer c.turn(c.wanted(s))()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.streams, s)
@@ -104,11 +105,21 @@ func (c *clients) closed(s *client) {
 	c.log.Info("client disconnected", "client", s.address, "node", s.node)
 }
 
-// request notes a request. An error says that it is one too many.
+// wanted returns of how many clusters the stream asks for the endpoints.
+func (c *clients) wanted(s *client) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(s.lacks)
+}
+
+// request notes a request. An error says that it is one too many, or too late.
 func (c *clients) request(s *client, r request) (remark, error) {
 	defer c.turn(len(r.names) + len(r.dropped))()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.streams[s] {
+		return remark{}, io.EOF
+	}
 	first := !s.types[r.typeURL]
 	if first && len(s.types) == c.limits.Types {
 		return remark{}, c.end(s, tooMuch("max-types", len(s.types)+1, "types on a stream", c.limits.Types))

@@ -10,9 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
@@ -25,45 +24,26 @@ type files struct {
 	paths []string
 	log   *slog.Logger
 
-	loaded map[string]content // by path of the file
-	rests  map[string]*filewatch.Rest
-	begun  bool // all files were looked at once
+	loaded map[string]content         // by path of the file
+	looks  map[string]*filewatch.File // likewise
+	begun  bool                       // all files were looked at once
 
-	// notice returns what was noticed of the files of a name since they were read last.
-	notice func(name string) filewatch.Notice
+	// notice returns what was noticed of the file at a path since it was read last.
+	notice func(path string) filewatch.Notice
 	held   map[string]fs.FileInfo // by path: the directory that last held a file of endpoints
 }
 
 // content is what was found in a file.
 type content struct {
-	stamp    stamp
 	clusters map[origin]*given // nil if the file is not good
 	err      error
-
-	unfinished bool // it is not known yet, because the file is being written
 }
 
-// stamp tells whether a file has changed since it was loaded.
-type stamp struct {
-	info fs.FileInfo
-	at   time.Time // before it was loaded
-}
-
-// coarse is more than the step of any file system's clock: two changes within one
-// step cannot be told apart.
-const coarse = 2 * time.Second
-
-// same reports whether info is of the file that was loaded.
-func (s stamp) same(info fs.FileInfo) bool {
-	return s.info != nil && os.SameFile(s.info, info) && s.info.Size() == info.Size() &&
-		s.info.ModTime().Equal(info.ModTime()) && s.at.Sub(info.ModTime()) > coarse
-}
-
-func newFiles(paths []string, log *slog.Logger) (*files, error) {
-	if len(paths) == 0 {
-		return nil, errors.New("nothing to serve: want files of endpoints, or directories of them, as in: understudy serve endpoints/")
+func newFiles(paths []string, log *slog.Logger, others bool) (*files, error) {
+	if len(paths) == 0 && !others {
+		return nil, errors.New("nothing to serve: want files of endpoints, or directories of them, as in: understudy serve endpoints/; or --from NAME=TARGET")
 	}
-	f := &files{log: log, loaded: make(map[string]content), rests: make(map[string]*filewatch.Rest), notice: func(string) filewatch.Notice { return filewatch.Looked }, held: make(map[string]fs.FileInfo)}
+	f := &files{log: log, loaded: make(map[string]content), looks: make(map[string]*filewatch.File), notice: func(string) filewatch.Notice { return filewatch.Looked }, held: make(map[string]fs.FileInfo)}
 	for _, path := range paths {
 		f.paths = append(f.paths, filepath.Clean(path))
 	}
@@ -93,9 +73,8 @@ func (f *files) exist() error {
 
 // forget has all files read again, changed or not. Until then it is known what is in them.
 func (f *files) forget() {
-	for path, c := range f.loaded {
-		c.stamp = stamp{}
-		f.loaded[path] = c
+	for _, file := range f.looks {
+		file.Again()
 	}
 }
 
@@ -112,19 +91,19 @@ func (f *files) read(known []origin) (found map[origin]*given, problems map[stri
 			f.unknown(found, known, func(file string) bool { return within(file, path) })
 		}
 		for _, file := range list {
-			c := f.load(file)
+			c, isKnown := f.load(file)
 			read[file] = true
 			if c.err != nil {
 				problems[file] = c.err
 			}
-			if c.err != nil || c.unfinished {
+			if c.err != nil || !isKnown {
 				f.unknown(found, known, func(other string) bool { return other == file })
 			}
 			maps.Copy(found, c.clusters)
 		}
 	}
 	maps.DeleteFunc(f.loaded, func(path string, _ content) bool { return !read[path] })
-	maps.DeleteFunc(f.rests, func(path string, _ *filewatch.Rest) bool { return !read[path] })
+	maps.DeleteFunc(f.looks, func(path string, _ *filewatch.File) bool { return !read[path] })
 	f.begun = true
 	return found, problems
 }
@@ -171,36 +150,32 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 	return nil, nil
 }
 
-// load returns what is in the file, which it reads if it may have changed.
-func (f *files) load(path string) content {
-	before := f.loaded[path]
-	info, err := os.Stat(path)
-	if err == nil && before.stamp.same(info) {
-		return before
+// load returns what is in the file, and whether that is known: one that has just come may be
+// unfinished. When the server starts each is read as it is, because nothing else is known of it.
+func (f *files) load(path string) (c content, known bool) {
+	look := f.looks[path]
+	if look == nil {
+		look = filewatch.NewFile(path)
+		f.looks[path] = look
 	}
-	if err == nil && info.Mode().IsRegular() && !f.complete(path, info) {
-		before.stamp, before.unfinished = stamp{}, before.clusters == nil
-		return before
+	state := look.Look(f.notice(path))
+	if state == filewatch.Unfinished {
+		if err := look.Restless(); err != nil {
+			f.log.Warn("not read yet", "error", err.Error())
+		}
 	}
-	c := content{stamp: stamp{info, time.Now()}}
-	doc, problem := file.LoadDocument(path)
-	if c.err = problem; problem == nil {
+	if c, known = f.loaded[path]; state != filewatch.Due && f.begun {
+		return c, known
+	}
+	doc, err := clusterfile.Load(path)
+	if _, wrong := errors.AsType[*clusterfile.Error](err); err != nil && !wrong {
+		look.Again() // whatever the reason, it may be over soon
+	} else if !look.Read() && f.begun {
+		return c, known
+	}
+	if c = (content{err: err}); err == nil {
 		c.clusters = clustersOf(path, doc)
 	}
-	if _, wrong := errors.AsType[*file.Error](c.err); err != nil || c.err != nil && !wrong {
-		c.stamp = stamp{} // it could not be read: whatever the reason, it may be over soon
-	}
 	f.loaded[path] = c
-	return c
-}
-
-// complete reports whether a file may be read: it is not being written. When the server starts
-// each is read as it is, because nothing else is known of it.
-func (f *files) complete(path string, info fs.FileInfo) bool {
-	r := f.rests[path]
-	if r == nil {
-		r = new(filewatch.Rest)
-		f.rests[path] = r
-	}
-	return r.Look(path, info, f.notice(filepath.Base(path))) == 0 || !f.begun
+	return c, true
 }

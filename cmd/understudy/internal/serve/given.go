@@ -7,7 +7,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/understudy-lb/understudy/discovery/file"
+	"github.com/understudy-lb/understudy/internal/clusterfile"
 )
 
 // given is a cluster that a file gives: its endpoints, or where they come from, or both.
@@ -73,7 +73,7 @@ func (o origin) path() string {
 }
 
 // clustersOf returns what a document gives, by origin.
-func clustersOf(path string, doc *file.Document) map[origin]*given {
+func clustersOf(path string, doc *clusterfile.Document) map[origin]*given {
 	if doc.Clusters == nil {
 		return map[origin]*given{origin(path): {endpoints: doc.Endpoints}}
 	}

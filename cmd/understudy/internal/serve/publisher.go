@@ -18,6 +18,7 @@ import (
 // goroutine at a time.
 type publisher struct {
 	files     *files
+	follows   *follows
 	clusters  *clusters
 	resources *resources
 	clients   *clients
@@ -33,12 +34,12 @@ type publisher struct {
 // newPublisher takes what is in the files at first. It refuses to where nothing is
 // found and nothing is known from before, and with strict where anything is wrong.
 func newPublisher(o Options) (*publisher, error) {
-	files, err := newFiles(o.Paths, o.Log)
-	if err != nil {
-		return nil, err
-	}
 	if o.RemovalDelay < 0 {
 		return nil, fmt.Errorf("removal delay %v: want 0 or more", o.RemovalDelay)
+	}
+	files, err := newFiles(o.Paths, o.Log, len(o.From) > 0)
+	if err != nil {
+		return nil, err
 	}
 	p := &publisher{
 		files:     files,
@@ -49,11 +50,23 @@ func newPublisher(o Options) (*publisher, error) {
 		asked:     make(chan time.Time, 1),
 		said:      make(map[string]string),
 	}
-	if err := p.restore(o.Cache); err != nil {
+	if p.follows, err = startFollows(o, p.wake); err != nil {
 		return nil, err
 	}
-	if err := files.exist(); err != nil && len(p.clusters.served) == 0 {
-		return nil, fmt.Errorf("nothing to serve: %w", err)
+	if err := p.begin(o); err != nil {
+		p.follows.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin takes what is kept, and what is in the files.
+func (p *publisher) begin(o Options) error {
+	if err := p.restore(o.Cache); err != nil {
+		return err
+	}
+	if err := p.files.exist(); err != nil && len(p.clusters.served) == 0 && len(o.From) == 0 {
+		return fmt.Errorf("nothing to serve: %w", err)
 	}
 	problems := p.reload()
 	if o.Strict {
@@ -62,16 +75,16 @@ func newPublisher(o Options) (*publisher, error) {
 			all = errors.Join(all, problems[path])
 		}
 		if all != nil {
-			return nil, all
+			return all
 		}
-		if len(p.clusters.served) == 0 {
-			return nil, p.nothing()
+		if len(p.clusters.served) == 0 && len(o.From) == 0 {
+			return p.nothing()
 		}
 	}
-	if len(p.clusters.served) == 0 {
+	if len(p.clusters.served) == 0 && len(o.Paths) > 0 {
 		p.log.Warn("nothing to serve yet", "error", p.nothing().Error())
 	}
-	return p, nil
+	return nil
 }
 
 // restore serves what is kept in the directory, if there is one, until the files say
@@ -86,7 +99,8 @@ func (p *publisher) restore(directory string) error {
 	}
 	p.store = store
 	var names []string
-	for _, entry := range store.load(p.files.covers) {
+	targets := p.follows.origins()
+	for _, entry := range store.load(func(o origin) bool { return targets[o] || p.files.covers(o.path()) }) {
 		names = append(names, entry.given.name())
 		p.clusters.restore(entry.File, entry.given, entry.Lost)
 		p.log.Info("cluster restored from the cache", "cluster", entry.given.name(), "file", entry.File.path())
@@ -103,6 +117,11 @@ func (p *publisher) nothing() error {
 // ask has all files looked at soon, changed or not.
 func (p *publisher) ask() {
 	p.forget.Store(true)
+	p.wake()
+}
+
+// wake has the files looked at soon, those that have changed, and what targets lead to served.
+func (p *publisher) wake() {
 	select {
 	case p.asked <- time.Now():
 	default: // they are about to be
@@ -130,8 +149,9 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 // reload serves what is in the files now, and returns what is wrong, by path.
 func (p *publisher) reload() map[string]error {
 	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
+	wrong, unknown := p.follows.into(found, p.clusters.gave)
 	changes := p.clusters.update(time.Now(), found)
-	partly := p.unknown(problems) // and not where another file has the cluster: that is known
+	partly := unknown || p.unknown(problems) // and not where another file has the cluster: that is known
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]
 		problem := fmt.Errorf("%s: cluster %q is that of %s already", o.path(), found[o].name(), other.path())
@@ -141,7 +161,7 @@ func (p *publisher) reload() map[string]error {
 		problems[o.path()] = problem
 	}
 	p.publish(slices.Concat(changes.added, changes.changed), changes.removed, partly)
-	p.gauges.looked(time.Now(), len(p.clusters.served), len(problems))
+	p.gauges.looked(time.Now(), len(p.clusters.served), len(problems)+wrong)
 	p.report(changes)
 	p.complain(problems)
 	return problems

@@ -1,5 +1,5 @@
 // Package serve is a management server for xDS clients: it serves the endpoints in
-// files, by Envoy's v3 aggregated discovery service, to package discovery/eds, to
+// files, and those that targets lead to, by Envoy's v3 aggregated discovery service, to package discovery/eds, to
 // gRPC's own xds: targets and, with RoundRobin, to Envoy.
 //
 // Each cluster becomes three resources of one name, or two where its endpoints come from
@@ -24,6 +24,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/internal/filewatch"
 	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
@@ -34,6 +35,9 @@ const (
 	// DefaultRemovalDelay is how long the command serves a cluster whose file is gone.
 	DefaultRemovalDelay = 10 * time.Second
 
+	// DefaultMaxConnectionAge is how old the connection of a client of the command may become.
+	DefaultMaxConnectionAge = 30 * time.Minute
+
 	// RoundRobin is the policy that every xDS client has.
 	RoundRobin = "round_robin"
 )
@@ -41,8 +45,14 @@ const (
 // Options say what to serve, and to whom.
 type Options struct {
 	// Paths are files of endpoints, and directories of which every file with the
-	// extension .yaml, .yml or .json is one, hidden files aside. At least one.
+	// extension .yaml, .yml or .json is one, hidden files aside. At least one, or From.
 	Paths []string
+	// From are targets to follow, each NAME=TARGET, or a target that is served by its
+	// authority. They are any of this project, with their parameters and parts; those about
+	// policies have no effect.
+	From []string
+	// Kubeconfig says how to reach Kubernetes, where a target needs it.
+	Kubeconfig kubeconfig.Options
 	// Listen is the address to serve, host:port. Port 0 takes a free one; see
 	// Server.Addr. Default: DefaultListen.
 	Listen string
@@ -51,6 +61,10 @@ type Options struct {
 	// RemovalDelay is how long a cluster is served on that no file gives any more. 0
 	// is not at all; the command's default is DefaultRemovalDelay.
 	RemovalDelay time.Duration
+	// MaxConnectionAge is how old the connection of a client may become, give or take a tenth. Then
+	// the client connects again, perhaps to a replica that started later; nothing that it knows is
+	// lost. 1 s and more; 0 is for no limit; the command's default is DefaultMaxConnectionAge.
+	MaxConnectionAge time.Duration
 	// Cache, if not empty, is a directory in which the last good form of each
 	// cluster survives a restart.
 	Cache string
@@ -111,6 +125,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	default:
 		return nil, fmt.Errorf("policy %q: want %s or %s", o.Policy, weightedroundrobin.Name, RoundRobin)
 	}
+	if o.MaxConnectionAge != 0 && o.MaxConnectionAge < time.Second {
+		return nil, fmt.Errorf("max connection age %v: want 1s or more, or 0 for no limit", o.MaxConnectionAge)
+	}
 	var err error
 	if o.Limits, err = o.Limits.complete(); err != nil {
 		return nil, err
@@ -126,7 +143,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
-	go s.run(ctx, o.Limits, creds)
+	go s.run(ctx, o, creds)
 	return s, nil
 }
 
@@ -163,6 +180,9 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 func (s *Server) close() {
 	s.watcher.Close()
 	s.metrics.close()
+	if s.publisher != nil {
+		s.publisher.follows.close()
+	}
 }
 
 // Addr is the address that is served.
@@ -196,16 +216,16 @@ func (s *Server) Wait() error {
 	return s.err
 }
 
-func (s *Server) run(ctx context.Context, limits Limits, creds credentials.TransportCredentials) {
+func (s *Server) run(ctx context.Context, o Options, creds credentials.TransportCredentials) {
 	defer close(s.done)
 	defer s.cancel()
-	server := grpc.NewServer(append(limits.serverOptions(&s.publisher.clients.large),
+	server := grpc.NewServer(append(o.Limits.serverOptions(&s.publisher.clients.large),
 		grpc.Creds(creds),
 		// Clients that find out about dead servers by pings are welcome: those of
 		// discovery/eds and gRPC's own ping every 5 minutes, or as often as they are
 		// told, but for a second that a ping may come early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopPatience}),
 		grpc.ChainStreamInterceptor(endWith(ctx, s.publisher.resources.gate)),
 	)...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, &ads{clients: s.publisher.clients, gate: s.publisher.resources.gate})
@@ -234,6 +254,7 @@ func (s *Server) run(ctx context.Context, limits Limits, creds credentials.Trans
 	}
 	s.cancel()
 	s.metrics.close()
+	s.publisher.follows.close()
 	background.Wait()
 	s.watcher.Close()
 	s.log.Info("stopped")

@@ -20,8 +20,8 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/understudy-lb/understudy/discovery/file"
-	"github.com/understudy-lb/understudy/topology"
+	"github.com/understudy-lb/understudy/internal/cds"
+	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
 // store keeps the clusters that are served in a directory, for the next process: one
@@ -45,7 +45,7 @@ type entry struct {
 }
 
 const (
-	maxEntry   = 64 << 20 // bytes: more than file.MaxSize, since JSON is longer
+	maxEntry   = 64 << 20 // bytes: more than clusterfile.MaxSize, since JSON is longer
 	maxStore   = 1 << 30  // bytes of all entries
 	maxEntries = 10_000
 	// Entries are written under another name first.
@@ -60,7 +60,7 @@ func openStore(directory string, log *slog.Logger) (*store, error) {
 }
 
 // load returns the entries of wanted files. What is no entry is logged, and left.
-func (s *store) load(wanted func(file string) bool) []entry {
+func (s *store) load(wanted func(origin) bool) []entry {
 	list, err := os.ReadDir(s.directory)
 	if err != nil {
 		s.log.Error("cache cannot be read", "error", err.Error())
@@ -83,7 +83,7 @@ func (s *store) load(wanted func(file string) bool) []entry {
 			s.log.Error("cache entry ignored", "error", fmt.Sprintf("%s: %v", path, err))
 			continue
 		}
-		if wanted(e.File.path()) {
+		if wanted(e.File) {
 			kept := served{cluster: e.given, file: e.File}
 			if e.Lost {
 				kept.lost = time.Now()
@@ -138,17 +138,17 @@ func parseEntry(data []byte) (entry, error) {
 	if e.given.name() == "" {
 		return entry{}, errors.New("the cluster has no name")
 	}
-	if err := file.ValidateCluster(&clusterv3.Cluster{Name: e.given.name(), ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}); err != nil {
+	if _, err := cds.Read(&clusterv3.Cluster{Name: e.given.name(), ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}); err != nil {
 		return entry{}, err // of the name
 	}
 	if e.Config {
-		if err := file.ValidateCluster(e.given.config); err != nil {
+		if _, err := cds.Read(e.given.config); err != nil {
 			return entry{}, err
 		}
 		e.given = givenBy(e.given.config)
 		return e, nil
 	}
-	return e, topology.Validate(e.given.endpoints)
+	return e, envoy.Validate(e.given.endpoints)
 }
 
 // keep makes the directory hold these clusters, until ctx ends. What fails is tried again

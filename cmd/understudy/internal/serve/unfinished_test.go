@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 	known, fresh := filepath.Join(dir, "known.yaml"), filepath.Join(dir, "fresh.yaml")
 	write(t, known, endpoints("1", "2", "3"))
 	synctest.Test(t, func(t *testing.T) {
-		f, err := newFiles([]string{dir}, slog.New(slog.DiscardHandler))
+		f, err := newFiles([]string{dir}, slog.New(slog.DiscardHandler), false)
 		must(t, err)
 		var origins []origin
 		expect := func(what string, want map[string]int) {
@@ -54,5 +55,32 @@ func TestAFileThatIsWrittenSlowly(t *testing.T) {
 		expect("after a second", map[string]int{"known": 3, "fresh": 2})
 		time.Sleep(time.Second)
 		expect("after two, since one has become smaller", map[string]int{"known": 2, "fresh": 2})
+	})
+}
+
+// A file that is written to all the time is not read, and that is said once an hour.
+func TestAFileThatIsWrittenToAllTheTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	write(t, path, endpoints("1"))
+	synctest.Test(t, func(t *testing.T) {
+		log := newLogs()
+		f, err := newFiles([]string{path}, slog.New(slog.NewJSONHandler(log, nil)), false)
+		must(t, err)
+		f.read(nil)
+		for i := range 7200 * 3 {
+			must(t, os.WriteFile(path, []byte(endpoints("1", "2")+strings.Repeat("\n", i%2)), 0o600))
+			if found, problems := f.read(nil); len(problems) > 0 || found[origin(path)].count() != 1 {
+				t.Fatalf("%v and problems %v, want what it held", found, problems)
+			}
+			time.Sleep(time.Second / 3)
+		}
+		for _, line := range log.lines {
+			if line["msg"] != "not read yet" || !strings.Contains(line["error"].(string), "has been written to for 10s") {
+				t.Errorf("the log says %v", line)
+			}
+		}
+		if n := len(log.lines); n != 2 {
+			t.Errorf("%d lines in two hours, want 2", n)
+		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/debugpage"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/shell"
 )
@@ -21,15 +21,15 @@ type Event struct {
 	Target  string `json:"target,omitempty"`
 	Text    string `json:"text"`
 	// State, InUse, Why, Sources and Tree are those of a channel, with the kind "status".
-	State   string         `json:"state,omitempty"`
-	InUse   string         `json:"in_use,omitempty"`
-	Why     []string       `json:"why,omitempty"`
-	Sources []debug.Source `json:"sources,omitempty"`
-	Tree    *debug.Policy  `json:"tree,omitempty"`
+	State   string             `json:"state,omitempty"`
+	InUse   string             `json:"in_use,omitempty"`
+	Why     []string           `json:"why,omitempty"`
+	Sources []debugpage.Source `json:"sources,omitempty"`
+	Tree    *debugpage.Policy  `json:"tree,omitempty"`
 	// Calls are those that were made, with the kind "calls".
 	Calls *Tally `json:"calls,omitempty"`
 
-	shown *debug.Channel // what a status is about
+	shown *debugpage.Channel // what a status is about
 }
 
 // The kinds of events.
@@ -61,7 +61,7 @@ type followed struct {
 }
 
 // look takes the next page, or why there is none, and returns what happened.
-func (f *follower) look(now time.Time, page *debug.Page, err error) (events []Event) {
+func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events []Event) {
 	v := f.view
 	v.now = now
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *follower) look(now time.Time, page *debug.Page, err error) (events []Ev
 }
 
 // compare returns what is different in a page.
-func (f *follower) compare(page *debug.Page) (events []Event) {
+func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	known := f.channels
 	f.channels = make(map[uint64]*followed)
 	for _, c := range page.Channels {
@@ -123,7 +123,7 @@ func (f *follower) compare(page *debug.Page) (events []Event) {
 }
 
 // stale names the sources that fail, whose endpoints from before stay in use.
-func stale(c *debug.Channel) (names string) {
+func stale(c *debugpage.Channel) (names string) {
 	for _, s := range c.Sources {
 		if s.Stale() {
 			names += "\n" + s.Name
@@ -132,7 +132,7 @@ func stale(c *debug.Channel) (names string) {
 	return names
 }
 
-func statusOf(c *debug.Channel, now time.Time) Event {
+func statusOf(c *debugpage.Channel, now time.Time) Event {
 	e := Event{
 		Time: now, Kind: kindStatus, Channel: c.ID, Target: clean(c.Target), Text: clean(c.Said()),
 		State: clean(c.State), InUse: clean(c.InUse), Tree: c.Tree, shown: c,

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
 // A page that never answers is one that could not be reached, however short the watch.
@@ -35,9 +35,9 @@ type hanging struct {
 	answers int
 }
 
-func (h *hanging) fetch(ctx context.Context) (*debug.Page, error) {
+func (h *hanging) fetch(ctx context.Context) (*debugpage.Page, error) {
 	if h.answers--; h.answers >= 0 {
-		return &debug.Page{}, nil
+		return &debugpage.Page{}, nil
 	}
 	<-ctx.Done()
 	return nil, ctx.Err()

@@ -15,7 +15,7 @@ import (
 	"unicode"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
-	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
 // pageOf returns a page that a handler answers for.
@@ -129,17 +129,17 @@ func TestTheWorstPageIsBounded(t *testing.T) {
 func TestHostileNamesAreCutAndEscaped(t *testing.T) {
 	evil := "<b>\x1b]0;title\a\x1b[2J\x1b[31m\u202e\u2066\x9b\x00\r\n" + strings.Repeat("é漢", 5000)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	endpoint := &debug.Child{Name: evil, Title: evil, State: evil, Error: evil, Ejected: evil, Since: &now}
-	below := &debug.Policy{Policy: evil, Notes: []string{evil}, Children: []*debug.Child{endpoint}, Folded: map[string]int{evil: -5}}
-	branch := &debug.Child{Name: evil, Title: evil, State: evil, Why: evil, Below: below, Share: 1e300}
-	channel := &debug.Channel{
+	endpoint := &debugpage.Child{Name: evil, Title: evil, State: evil, Error: evil, Ejected: evil, Since: &now}
+	below := &debugpage.Policy{Policy: evil, Notes: []string{evil}, Children: []*debugpage.Child{endpoint}, Folded: map[string]int{evil: -5}}
+	branch := &debugpage.Child{Name: evil, Title: evil, State: evil, Why: evil, Below: below, Share: 1e300}
+	channel := &debugpage.Channel{
 		ID: 1, Target: evil, State: evil, InUse: evil, Why: []string{evil, evil}, Since: &now, InUseSince: &now,
-		Sources: []debug.Source{{Name: evil, State: evil, Error: evil, Answered: &now}}, Events: []debug.Event{{Time: now, Text: evil}},
-		Tree: &debug.Policy{Policy: "priority", Error: evil, Children: []*debug.Child{branch, branch, {Name: evil}}, BusySince: &now},
+		Sources: []debugpage.Source{{Name: evil, State: evil, Error: evil, Answered: &now}}, Events: []debugpage.Event{{Time: now, Text: evil}},
+		Tree: &debugpage.Policy{Policy: "priority", Error: evil, Children: []*debugpage.Child{branch, branch, {Name: evil}}, BusySince: &now},
 	}
 	steers := func(r rune) bool { return r != '\n' && unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	for _, columns := range []int{1, 5, 20, 60, 80, 200} {
-		page := &debug.Page{Time: now, Channels: []*debug.Channel{channel}}
+		page := &debugpage.Page{Time: now, Channels: []*debugpage.Channel{channel}}
 		v := &view{page: page, source: evil, lost: errors.New(evil), now: now}
 		for _, l := range v.render(columns, 100) {
 			text := l.paint(columns, table.Painter(false))
@@ -149,7 +149,7 @@ func TestHostileNamesAreCutAndEscaped(t *testing.T) {
 		}
 	}
 	f := follower{view: &view{source: "http://x/"}}
-	events := f.look(now, &debug.Page{Time: now, Channels: []*debug.Channel{channel}}, nil)
+	events := f.look(now, &debugpage.Page{Time: now, Channels: []*debugpage.Channel{channel}}, nil)
 	events = append(events, f.look(now, nil, errors.New(evil))...)
 	for _, show := range []func(io.Writer) reporter{func(w io.Writer) reporter { return lines{w} }, func(w io.Writer) reporter { return objects{w} }} {
 		var out bytes.Buffer

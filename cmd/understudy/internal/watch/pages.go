@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
 // A server may be anybody's. What it sends is read up to these bounds: memory for a page
@@ -28,7 +28,7 @@ const (
 // pages are where the page comes from.
 type pages interface {
 	// fetch returns the page as it is now.
-	fetch(context.Context) (*debug.Page, error)
+	fetch(context.Context) (*debugpage.Page, error)
 	// pause is how long to wait after a page that took so long.
 	pause(took time.Duration) time.Duration
 }
@@ -39,7 +39,7 @@ type notThePage struct{ error }
 // own is the page about this process.
 type own struct{ handler http.Handler }
 
-func (o own) fetch(ctx context.Context) (*debug.Page, error) {
+func (o own) fetch(ctx context.Context) (*debugpage.Page, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/?format=json", nil)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func shown(u *url.URL) string {
 	return shown.String()
 }
 
-func (r *remote) fetch(ctx context.Context) (*debug.Page, error) {
+func (r *remote) fetch(ctx context.Context) (*debugpage.Page, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (r *remote) pause(took time.Duration) time.Duration { return max(time.Secon
 
 // parse reads a page. Each value that it would make stands behind a bracket or a comma,
 // so these are counted first.
-func parse(body []byte) (*debug.Page, error) {
+func parse(body []byte) (*debugpage.Page, error) {
 	if len(body) > largestPage {
 		return nil, notThePage{fmt.Errorf("the page has more than %d bytes", largestPage)}
 	}
@@ -143,7 +143,7 @@ func parse(body []byte) (*debug.Page, error) {
 	if parts > mostParts {
 		return nil, notThePage{fmt.Errorf("the page has %d values, want at most %d", parts, mostParts)}
 	}
-	var page debug.Page
+	var page debugpage.Page
 	if err := json.Unmarshal(body, &page); err != nil {
 		return nil, notThePage{fmt.Errorf("the page is no JSON of debug.Handler: %w", err)}
 	}
@@ -155,7 +155,7 @@ func parse(body []byte) (*debug.Page, error) {
 }
 
 // repair takes out what a page of debug.Handler never has, and the rest relies on.
-func repair(page *debug.Page) {
+func repair(page *debugpage.Page) {
 	kept := page.Channels[:0]
 	for _, c := range page.Channels {
 		if c != nil {
@@ -166,7 +166,7 @@ func repair(page *debug.Page) {
 	page.Channels = kept
 }
 
-func repairPolicy(p *debug.Policy, depth int) {
+func repairPolicy(p *debugpage.Policy, depth int) {
 	if p == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
+	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
 // Whatever the scheme, the channel has our tree.
@@ -55,7 +56,7 @@ func TestOptionsOfATarget(t *testing.T) {
 		{"a:1", []string{"minReady=0.5"}, "a:1?minReady=0.5"},
 		{"a:1?x=1", []string{"authority=a&b", "y=2"}, "a:1?x=1&authority=a%26b&y=2"},
 	} {
-		if got, err := withOptions(test.target, test.options); got != test.want || err != nil {
+		if got, err := resolving.WithOptions(test.target, test.options); got != test.want || err != nil {
 			t.Errorf("%s with %q is %s, %v, want %s", test.target, test.options, got, err, test.want)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/debugpage"
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // picture is a channel as lines.
 type picture struct {
-	page    *debug.Page
+	page    *debugpage.Page
 	columns int
 	detail  detail
 	lines   []line
@@ -35,7 +35,7 @@ func (p *picture) text(t tone, indent, text string, most int) {
 	}
 }
 
-func (p *picture) channel(c *debug.Channel) {
+func (p *picture) channel(c *debugpage.Channel) {
 	p.headline(c)
 	if c.Tree != nil && p.detail.priorities {
 		p.lines = append(p.lines, nil)
@@ -62,13 +62,13 @@ func (p *picture) channel(c *debug.Channel) {
 }
 
 // tree adds the policies of a channel.
-func (p *picture) tree(c *debug.Channel) {
+func (p *picture) tree(c *debugpage.Channel) {
 	if c.Tree != nil && p.detail.priorities {
 		p.policy(c.Tree, "  ", append(slices.Clone(c.Why), c.InUse+": "+c.WhyInUse))
 	}
 }
 
-func (p *picture) source(s debug.Source) {
+func (p *picture) source(s debugpage.Source) {
 	text := "Source"
 	if s.Name != "" {
 		text += " " + s.Name
@@ -94,7 +94,7 @@ func (p *picture) source(s debug.Source) {
 }
 
 // policy adds what is below a policy. said are the reasons that were given already.
-func (p *picture) policy(policy *debug.Policy, indent string, said []string) {
+func (p *picture) policy(policy *debugpage.Policy, indent string, said []string) {
 	if len(indent) > 2*deepest {
 		return
 	}
@@ -123,7 +123,7 @@ func (p *picture) policy(policy *debug.Policy, indent string, said []string) {
 }
 
 // branch adds a priority or a locality.
-func (p *picture) branch(child *debug.Child, indent string, said []string) {
+func (p *picture) branch(child *debugpage.Child, indent string, said []string) {
 	below := child.Below
 	for depth := 0; below != nil && len(below.Children) == 1 && below.Children[0].Below != nil && depth < deepest; depth++ {
 		below = below.Children[0].Below // one locality is named by its priority
@@ -140,7 +140,7 @@ func (p *picture) branch(child *debug.Child, indent string, said []string) {
 }
 
 // endpoints adds those that are shown, and counts the others.
-func (p *picture) endpoints(policy *debug.Policy, indent string) {
+func (p *picture) endpoints(policy *debugpage.Policy, indent string) {
 	shown := policy.Children
 	rest := make(map[string]int)
 	for state, n := range policy.Folded {
@@ -166,7 +166,7 @@ func (p *picture) endpoints(policy *debug.Policy, indent string) {
 }
 
 // row adds a line of a child: its name, state, share, and what else there is to say.
-func (p *picture) row(child *debug.Child, indent, about string) {
+func (p *picture) row(child *debugpage.Child, indent, about string) {
 	state, since := stateCells, child.Since
 	if p.columns < roomy {
 		state, since = len("TRANSIENT FAILURE "), nil
@@ -198,7 +198,7 @@ func (p *picture) row(child *debug.Child, indent, about string) {
 }
 
 // about returns what there is to say about an endpoint.
-func about(child *debug.Child) string {
+func about(child *debugpage.Child) string {
 	var parts []string
 	if child.Ejected != "" {
 		parts = append(parts, child.Ejected)
@@ -219,7 +219,7 @@ func about(child *debug.Child) string {
 }
 
 // inShort is about, for a narrow terminal: what calls become comes first.
-func inShort(child *debug.Child) string {
+func inShort(child *debugpage.Child) string {
 	var parts []string
 	switch c := child.Calls; {
 	case c.Failed > 0:
@@ -236,7 +236,7 @@ func inShort(child *debug.Child) string {
 	return strings.Join(parts, ", ")
 }
 
-func title(child *debug.Child) string {
+func title(child *debugpage.Child) string {
 	switch {
 	case child.Title != "":
 		return child.Title
@@ -246,6 +246,6 @@ func title(child *debug.Child) string {
 	return child.Name
 }
 
-func branches(p *debug.Policy) bool {
-	return slices.ContainsFunc(p.Children, func(c *debug.Child) bool { return c.Below != nil })
+func branches(p *debugpage.Policy) bool {
+	return slices.ContainsFunc(p.Children, func(c *debugpage.Child) bool { return c.Below != nil })
 }

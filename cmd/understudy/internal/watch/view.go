@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/debugpage"
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
@@ -13,11 +13,11 @@ const narrowest = 20 // columns; a narrower terminal shows the left part
 
 // view is what there is to show at one moment.
 type view struct {
-	page   *debug.Page // the last, nil before the first
-	lost   error       // why there is no newer one, nil while there is
-	since  time.Time   // of lost
-	source string      // the URL of the page, "" where the channel is our own
-	calls  *tally      // nil where no calls are made
+	page   *debugpage.Page // the last, nil before the first
+	lost   error           // why there is no newer one, nil while there is
+	since  time.Time       // of lost
+	source string          // the URL of the page, "" where the channel is our own
+	calls  *tally          // nil where no calls are made
 	now    time.Time
 }
 
@@ -97,7 +97,7 @@ func (v *view) lostText() string {
 }
 
 // headline returns what becomes of a channel's calls, and why.
-func (p *picture) headline(c *debug.Channel) {
+func (p *picture) headline(c *debugpage.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
 	name := line(nil).add(strong, cut(c.Label(), max(narrowest, p.columns-state.cells()-2)))
 	p.lines = append(p.lines, append(name.fill(p.columns-state.cells()), state...))

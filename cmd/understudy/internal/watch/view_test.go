@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
-	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -22,10 +22,10 @@ func before(d time.Duration) *time.Time {
 }
 
 // endpoints returns so many, of which the first bad ones have failed.
-func endpoints(network string, n, bad int, share float64) *debug.Policy {
-	p := &debug.Policy{Policy: "weighted_round_robin", State: "READY"}
+func endpoints(network string, n, bad int, share float64) *debugpage.Policy {
+	p := &debugpage.Policy{Policy: "weighted_round_robin", State: "READY"}
 	for i := range n {
-		child := &debug.Child{Name: fmt.Sprintf("%s.%d:443", network, i+1), State: "READY", Since: before(5 * time.Minute), Calls: &debug.Calls{Started: 1200, Failed: 3, InFlight: 2}}
+		child := &debugpage.Child{Name: fmt.Sprintf("%s.%d:443", network, i+1), State: "READY", Since: before(5 * time.Minute), Calls: &debugpage.Calls{Started: 1200, Failed: 3, InFlight: 2}}
 		if i < bad {
 			child.State, child.Error, child.Since = "TRANSIENT_FAILURE", "connection refused by "+child.Name, before(12*time.Second)
 		} else {
@@ -41,26 +41,26 @@ func endpoints(network string, n, bad int, share float64) *debug.Policy {
 }
 
 // failedOver is a page of a channel that uses its second priority.
-func failedOver() *debug.Page {
-	locality := func(name string, below *debug.Policy, state string, share float64) *debug.Child {
-		return &debug.Child{Name: name, State: state, Weight: 1, Share: share, Since: before(12 * time.Second), Below: below}
+func failedOver() *debugpage.Page {
+	locality := func(name string, below *debugpage.Policy, state string, share float64) *debugpage.Child {
+		return &debugpage.Child{Name: name, State: state, Weight: 1, Share: share, Since: before(12 * time.Second), Below: below}
 	}
-	down := &debug.Policy{Policy: "weighted_target", Children: []*debug.Child{
+	down := &debugpage.Policy{Policy: "weighted_target", Children: []*debugpage.Child{
 		locality("us-east/a", endpoints("10.0.0", 2, 2, 0), "TRANSIENT_FAILURE", 0),
 		locality("us-east/b", endpoints("10.0.1", 1, 1, 0), "TRANSIENT_FAILURE", 0),
 	}}
-	used := &debug.Policy{Policy: "weighted_target", Children: []*debug.Child{locality("eu-west", endpoints("10.1.0", 4, 0, 1), "READY", 1)}}
+	used := &debugpage.Policy{Policy: "weighted_target", Children: []*debugpage.Child{locality("eu-west", endpoints("10.1.0", 4, 0, 1), "READY", 1)}}
 	used.Children[0].Below.Children[3].Ejected = "ejected"
-	tree := &debug.Policy{Policy: "priority", State: "READY", Notes: []string{"drops 5 % as throttle"}, Children: []*debug.Child{
+	tree := &debugpage.Policy{Policy: "priority", State: "READY", Notes: []string{"drops 5 % as throttle"}, Children: []*debugpage.Child{
 		{Name: "a", Title: "p0 us-east/a, us-east/b", State: "TRANSIENT_FAILURE", Since: before(12 * time.Second), Why: "connection refused by 10.0.1.1:443", Below: down},
 		{Name: "b", Title: "p1 eu-west", State: "READY", Since: before(11 * time.Second), InUse: true, Share: 1, Below: used},
 		{Name: "p2 ap-south", State: "IDLE", Why: "not needed yet, so not connected"},
 	}}
-	return &debug.Page{Time: noon, Channels: []*debug.Channel{{
+	return &debugpage.Page{Time: noon, Channels: []*debugpage.Channel{{
 		ID: 1, Target: "file:///etc/shop.yaml", State: "READY", Since: before(11 * time.Second), InUse: "p1 eu-west", InUseSince: before(11 * time.Second),
 		Why:     []string{"p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443"},
-		Sources: []debug.Source{{State: "answered", Version: "1f3a9c20", Answered: before(time.Hour), Endpoints: 8, Priorities: 3}}, Tree: tree,
-		Events: []debug.Event{
+		Sources: []debugpage.Source{{State: "answered", Version: "1f3a9c20", Answered: before(time.Hour), Endpoints: 8, Priorities: 3}}, Tree: tree,
+		Events: []debugpage.Event{
 			{Time: *before(11 * time.Second), Text: "p1 eu-west is READY"},
 			{Time: *before(12 * time.Second), Text: "failover from p0 us-east/a, us-east/b to p1 eu-west, which is CONNECTING, after 1 ms: p0 us-east/a, us-east/b: connection refused by 10.0.1.1:443 (3 endpoints)"},
 			{Time: *before(time.Hour), Text: "update: 8 endpoints in 3 priorities"},
@@ -85,8 +85,8 @@ func TestView(t *testing.T) {
 	idle := failedOver()
 	wrong := failedOver()
 	wrong.Channels[0].Sources = append(wrong.Channels[0].Sources,
-		debug.Source{Name: "a.example.com:443", State: "failed", Error: "no such host", LastError: "no such host", LastErrorAt: before(time.Minute)},
-		debug.Source{Name: "b.example.com:443", State: "answered", Answered: before(time.Minute), LastError: "no such host", LastErrorAt: before(time.Hour), Endpoints: 1, Priorities: 1})
+		debugpage.Source{Name: "a.example.com:443", State: "failed", Error: "no such host", LastError: "no such host", LastErrorAt: before(time.Minute)},
+		debugpage.Source{Name: "b.example.com:443", State: "answered", Answered: before(time.Minute), LastError: "no such host", LastErrorAt: before(time.Hour), Endpoints: 1, Priorities: 1})
 	idle.Channels[0].Idle, idle.Channels[0].State = true, "IDLE"
 	stale := failedOver()
 	s := &stale.Channels[0].Sources[0]
@@ -103,7 +103,7 @@ func TestView(t *testing.T) {
 		"many.txt":  {view{page: many}, 80, 40},
 		"lost.txt":  {view{page: failedOver(), source: "https://shop.example.com/debug/understudy/", lost: errors.New("connection refused by 10.0.0.9:443"), since: *before(3 * time.Second)}, 80, 40},
 		"never.txt": {view{source: "http://127.0.0.1:1/", lost: errors.New("connection refused by 127.0.0.1:1"), since: *before(3 * time.Second)}, 80, 40},
-		"none.txt":  {view{page: &debug.Page{}}, 80, 40},
+		"none.txt":  {view{page: &debugpage.Page{}}, 80, 40},
 		"idle.txt":  {view{page: idle}, 80, 9},
 		"stale.txt": {view{page: stale}, 80, 40},
 		"wrong.txt": {view{page: wrong}, 80, 40},
@@ -121,7 +121,7 @@ func TestView(t *testing.T) {
 func TestLines(t *testing.T) {
 	var plain, encoded bytes.Buffer
 	f := follower{view: &view{}}
-	look := func(page *debug.Page, err error) {
+	look := func(page *debugpage.Page, err error) {
 		t.Helper()
 		now := noon
 		if page != nil {
@@ -143,12 +143,12 @@ func TestLines(t *testing.T) {
 	c := back.Channels[0]
 	c.InUse, c.Why = "p0 us-east/a, us-east/b", nil
 	c.Tree.Children = c.Tree.Children[1:2]
-	c.Events = append([]debug.Event{{Time: noon.Add(time.Minute), Text: "failback from p1 eu-west to p0 us-east/a, us-east/b"}}, c.Events...)
+	c.Events = append([]debugpage.Event{{Time: noon.Add(time.Minute), Text: "failback from p1 eu-west to p0 us-east/a, us-east/b"}}, c.Events...)
 	look(back, nil)
 	stale := failedOver()
 	c = stale.Channels[0]
 	*c, stale.Time = *back.Channels[0], noon.Add(90*time.Second)
-	c.Sources = []debug.Source{{State: "answered", Version: "7", Answered: before(time.Hour), Error: "shop.yaml: no such file or directory", ErrorSince: &noon, Confirmed: &noon, Endpoints: 8, Priorities: 3}}
+	c.Sources = []debugpage.Source{{State: "answered", Version: "7", Answered: before(time.Hour), Error: "shop.yaml: no such file or directory", ErrorSince: &noon, Confirmed: &noon, Endpoints: 8, Priorities: 3}}
 	look(stale, nil)
 	look(stale, nil) // nothing new
 	look(nil, errors.New("connection refused by 127.0.0.1:80"))
@@ -156,7 +156,7 @@ func TestLines(t *testing.T) {
 	anew := failedOver()
 	anew.Started, anew.Channels[0].Tree = noon, nil
 	look(anew, nil)
-	look(&debug.Page{Time: noon, Started: noon}, nil)
+	look(&debugpage.Page{Time: noon, Started: noon}, nil)
 	golden(t, "lines.txt", plain.Bytes())
 	golden(t, "events.json", encoded.Bytes())
 	for _, l := range strings.Split(plain.String(), "\n") {
@@ -175,7 +175,7 @@ func TestTheDocumentListsEveryField(t *testing.T) {
 	if view, err := os.ReadFile("testdata/80.txt"); err != nil || !strings.Contains(string(document), "```\n"+string(view)+"```\n") {
 		t.Errorf("docs/watch.md does not show testdata/80.txt (%v)", err)
 	}
-	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Why: []string{"w"}, Sources: []debug.Source{{}}, Tree: &debug.Policy{}, Calls: &Tally{Held: 1, LastError: "e"}})
+	encoded, err := json.Marshal(Event{Channel: 1, Target: "t", State: "s", InUse: "p", Why: []string{"w"}, Sources: []debugpage.Source{{}}, Tree: &debugpage.Policy{}, Calls: &Tally{Held: 1, LastError: "e"}})
 	if err != nil {
 		t.Fatal(err)
 	}

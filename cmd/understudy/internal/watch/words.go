@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/understudy-lb/understudy/debug"
+	"github.com/understudy-lb/understudy/internal/debugpage"
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // countStates counts the endpoints below a policy by their states.
-func countStates(p *debug.Policy, counts map[string]int, depth int) {
+func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 	if p == nil || depth > deepest {
 		return
 	}

@@ -1,0 +1,191 @@
+package understudy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/pings"
+	"github.com/understudy-lb/understudy/internal/secret"
+)
+
+// NewClient returns a channel to a target with these options: grpc.NewClient with what
+// Options.DialOptions returns, and dialOptions, such as the credentials, which must be given.
+//
+//	failover:///us-east.example.com:443,eu-west.example.com:443
+//	us-east.example.com:443,eu-west.example.com:443    (the same)
+//	file:///etc/endpoints.yaml
+//	eds://xds.example.com:18000/payments
+//	srv:///payments.example.com
+//
+// It fails on what cannot become right by itself: a target, a parameter, an option, a service
+// config with a mistake, an eds target without a management server. A file, a bootstrap or a
+// server that cannot be read now is no error: calls wait, or fail with the reason.
+//
+// dialOptions go before what Options says of the same thing: grpc.WithKeepaliveParams before
+// Keepalive, grpc.WithConnectParams before MaxConnectBackoff, and a resolver that
+// grpc.WithResolvers gives before ours of the same scheme. grpc.WithDefaultServiceConfig has
+// no effect, because gRPC drops it when a resolver sends a service config: use
+// Options.ServiceConfig.
+func NewClient(target string, opts Options, dialOptions ...grpc.DialOption) (*grpc.ClientConn, error) {
+	url, err := check(target, opts, false)
+	if err != nil {
+		return nil, err
+	}
+	return grpc.NewClient(url, slices.Concat(opts.overridable(), dialOptions, opts.resolvers())...)
+}
+
+// Validate returns what is wrong with a target and options, as far as it can be known without
+// a network: the errors of NewClient, and those in files, with line and column. It is for
+// programs that check before they begin, and for CI.
+func Validate(target string, opts Options) error {
+	_, err := check(target, opts, true)
+	return err
+}
+
+// DialOptions returns the options for a program that must call grpc.NewClient by itself. They
+// come first among its dial options, of which a keepalive goes before ours. A mistake fails
+// the channel's calls with an error that says so.
+func (o Options) DialOptions() []grpc.DialOption {
+	return append(o.overridable(), o.resolvers()...)
+}
+
+// ServerKeepalive returns what a server needs to allow the pings of clients with these
+// options. A server without it ends their connections.
+func (o Options) ServerKeepalive() grpc.ServerOption {
+	return grpc.KeepaliveEnforcementPolicy(o.enforcement())
+}
+
+// enforcement is half of the clients' time, because a ping may come early, such as after one
+// that was late.
+func (o Options) enforcement() keepalive.EnforcementPolicy {
+	return keepalive.EnforcementPolicy{MinTime: o.Keepalive.Time / 2, PermitWithoutStream: o.Keepalive.PermitWithoutStream}
+}
+
+// overridable are the dial options of which gRPC takes the last.
+func (o Options) overridable() []grpc.DialOption {
+	var all []grpc.DialOption
+	if o.Keepalive != (keepalive.ClientParameters{}) {
+		all = append(all, grpc.WithKeepaliveParams(o.Keepalive), grpc.WithStatsHandler(pings.New(o.Logger)))
+	}
+	if o.MaxConnectBackoff > 0 {
+		params := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 20 * time.Second}
+		params.Backoff.MaxDelay = o.MaxConnectBackoff
+		all = append(all, grpc.WithConnectParams(params))
+	}
+	return all
+}
+
+// resolvers are the dial option of which gRPC takes the first for each scheme.
+func (o Options) resolvers() []grpc.DialOption {
+	var all []resolver.Builder
+	for _, b := range options.Builders(o.program()) {
+		all = append(all, b)
+	}
+	return []grpc.DialOption{grpc.WithResolvers(all...)}
+}
+
+// program returns what resolvers need of the options.
+func (o Options) program() options.Program {
+	config, err := o.serviceConfig()
+	if err == nil {
+		err = o.check()
+	}
+	p := options.Program{Authority: o.Authority, ServiceConfig: config, Logger: o.Logger, InUse: o.teller(), Err: err}
+	options.Copy(&p, o)
+	p.ResetBackoff = o.MaxConnectBackoff > 0
+	p.OutlierDetection, p.NoOutlierDetection = o.OutlierDetection == On, o.OutlierDetection == Off
+	for _, source := range o.Sources {
+		p.Sources = append(p.Sources, source)
+	}
+	return p
+}
+
+// check says what is wrong with the options, but for the service config.
+func (o Options) check() error {
+	switch {
+	case o.Keepalive != (keepalive.ClientParameters{}) && o.Keepalive.Time < 10*time.Second:
+		return fmt.Errorf("Keepalive.Time: %v given, want 10s and more, or the zero value for none: gRPC takes nothing shorter", o.Keepalive.Time)
+	case o.RetryThrottling != (RetryThrottling{}) && !(o.RetryThrottling.MaxTokens > 0 && o.RetryThrottling.MaxTokens <= 1000 && o.RetryThrottling.TokenRatio > 0):
+		return fmt.Errorf("RetryThrottling: %+v given, want MaxTokens of more than 0 to 1000, and a TokenRatio of more than 0", o.RetryThrottling)
+	case o.OutlierDetection < AsClusterSays || o.OutlierDetection > Off:
+		return fmt.Errorf("OutlierDetection: %d given, want AsClusterSays, On or Off", o.OutlierDetection)
+	}
+	return options.Check(o, options.ByField)
+}
+
+// check returns the target as gRPC is given it, or what is wrong with it or the options.
+func check(target string, opts Options, read bool) (string, error) {
+	builders := options.Builders(opts.program())
+	whole, u, err := complete(target, builders)
+	if err == nil {
+		i := slices.IndexFunc(builders, func(b options.Builder) bool { return b.Scheme() == u.Scheme })
+		err = builders[i].Check(resolver.Target{URL: *u}, read)
+	}
+	if err == nil {
+		config, _ := opts.serviceConfig()
+		err = checkServiceConfig(config)
+	}
+	if err != nil {
+		return "", fmt.Errorf("understudy: %w", err)
+	}
+	return whole, nil
+}
+
+// complete returns a target of one of the schemes, with the scheme where it had none.
+func complete(target string, builders []options.Builder) (string, *url.URL, error) {
+	var schemes []string
+	for _, b := range builders {
+		schemes = append(schemes, b.Scheme())
+	}
+	if listed, ok := list(target); ok {
+		target = "failover:///" + listed
+	}
+	shown := strconv.Quote(secret.Text(target))
+	u, err := url.Parse(target)
+	switch {
+	case err != nil:
+		return "", nil, fmt.Errorf("target %s does not parse; want host:port,host:port…, or one of the schemes %s", shown, strings.Join(schemes, ", "))
+	case slices.Contains(schemes, u.Scheme):
+		return target, u, nil
+	case u.Scheme == "":
+		return "", nil, fmt.Errorf("target %s has no scheme; want host:port,host:port…, or one of the schemes %s", shown, strings.Join(schemes, ", "))
+	case u.Scheme == "xds":
+		return "", nil, errors.New("target " + shown + " is for grpc-go's xDS stack, which configures load balancing itself; write eds://server:port/cluster, or call grpc.NewClient")
+	case u.Scheme == "kubernetes":
+		return "", nil, errors.New("target " + shown + ` needs a source that is not imported; write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`)
+	case resolver.Get(u.Scheme) != nil:
+		return "", nil, fmt.Errorf("target %s is for a resolver of gRPC's alone; write failover:///%s", shown, strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(secret.Text(target)))
+	}
+	return "", nil, fmt.Errorf("target %s has the scheme %q, which no source has; want one of %s", shown, u.Scheme, strings.Join(schemes, ", "))
+}
+
+// list reports whether a target is a list of hosts and ports, and returns it as a part of a URL.
+func list(target string) (string, bool) {
+	hosts, query, asks := strings.Cut(target, "?")
+	for entry := range strings.SplitSeq(hosts, ",") {
+		host, port, err := net.SplitHostPort(entry)
+		if err != nil || host == "" || strings.ContainsAny(host, "/@#") {
+			return "", false
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return "", false
+		}
+	}
+	hosts = strings.ReplaceAll(hosts, "%", "%25")
+	if asks {
+		hosts += "?" + query
+	}
+	return hosts, true
+}

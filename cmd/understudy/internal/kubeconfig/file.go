@@ -1,0 +1,152 @@
+package kubeconfig
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+// maxFile bounds each file that is read, and what a plugin prints.
+const maxFile = 1 << 20
+
+// config is what files of kubectl say, as far as it is of use here. The first to say something wins.
+type config struct {
+	Current  string         `yaml:"current-context"`
+	Contexts []namedContext `yaml:"contexts"`
+	Clusters []namedCluster `yaml:"clusters"`
+	Users    []namedUser    `yaml:"users"`
+}
+
+type namedContext struct {
+	Name    string `yaml:"name"`
+	Context struct {
+		Cluster string `yaml:"cluster"`
+		User    string `yaml:"user"`
+	} `yaml:"context"`
+}
+
+type namedCluster struct {
+	Name    string  `yaml:"name"`
+	Cluster cluster `yaml:"cluster"`
+	file    string
+}
+
+type cluster struct {
+	Server     string `yaml:"server"`
+	CAFile     string `yaml:"certificate-authority"`
+	CAData     string `yaml:"certificate-authority-data"`
+	ServerName string `yaml:"tls-server-name"`
+	Unverified bool   `yaml:"insecure-skip-tls-verify"`
+	Proxy      string `yaml:"proxy-url"`
+}
+
+type namedUser struct {
+	Name string `yaml:"name"`
+	User user   `yaml:"user"`
+	file string
+}
+
+type user struct {
+	CertificateFile string  `yaml:"client-certificate"`
+	CertificateData string  `yaml:"client-certificate-data"`
+	KeyFile         string  `yaml:"client-key"`
+	KeyData         string  `yaml:"client-key-data"`
+	Token           string  `yaml:"token"`
+	TokenFile       string  `yaml:"tokenFile"`
+	Exec            *plugin `yaml:"exec"`
+
+	Username string `yaml:"username"`
+	Provider any    `yaml:"auth-provider"`
+}
+
+// load reads files. One that does not exist is left out, unless there is no other.
+func load(paths []string) (*config, error) {
+	var all *config
+	var missing error
+	for _, path := range paths {
+		data, err := read(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = cmp.Or(missing, err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var c config
+		if err := yaml.Unmarshal(data, &c); err != nil {
+			return nil, fmt.Errorf("%s: %s", path, printable.Line(err.Error(), 300))
+		}
+		for i := range c.Clusters {
+			c.Clusters[i].file = path
+		}
+		for i := range c.Users {
+			c.Users[i].file = path
+		}
+		if all == nil {
+			all = new(config)
+		}
+		all.Current = cmp.Or(all.Current, c.Current)
+		all.Contexts = append(all.Contexts, c.Contexts...)
+		all.Clusters = append(all.Clusters, c.Clusters...)
+		all.Users = append(all.Users, c.Users...)
+	}
+	if all == nil {
+		return nil, missing
+	}
+	return all, nil
+}
+
+// read returns the content of a file.
+func read(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, fmt.Errorf("%s: want a regular file of at most %d bytes", path, maxFile)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+// content returns what stands in the file at base as data, in base64, or in another file, whose path
+// is relative to that one's directory. It is nil where there is neither.
+func content(base, field, data, file string) ([]byte, error) {
+	if data != "" {
+		decoded, err := base64.StdEncoding.DecodeString(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s-data is not base64", base, field)
+		}
+		return decoded, nil
+	}
+	if file == "" {
+		return nil, nil
+	}
+	text, err := read(beside(base, file))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", base, field, err)
+	}
+	return bytes.TrimSpace(text), nil
+}
+
+// beside returns the path of a file that one at base names.
+func beside(base, file string) string {
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(filepath.Dir(base), file)
+}

@@ -1,0 +1,164 @@
+package kubeconfig
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+const (
+	// pluginTime is how long a plugin may take.
+	pluginTime = 30 * time.Second
+	// early is how long before they expire credentials are asked for again, though not within atLeast:
+	// a plugin may have another clock.
+	early   = 10 * time.Second
+	atLeast = time.Second
+)
+
+// plugin is a program that prints credentials (client.authentication.k8s.io).
+type plugin struct {
+	APIVersion string   `yaml:"apiVersion"`
+	Command    string   `yaml:"command"`
+	Args       []string `yaml:"args"`
+	Env        []struct {
+		Name  string `yaml:"name"`
+		Value string `yaml:"value"`
+	} `yaml:"env"`
+	Interactive string `yaml:"interactiveMode"`
+	ClusterInfo bool   `yaml:"provideClusterInfo"`
+
+	info string // what the program is told of the cluster
+
+	mu      sync.Mutex
+	has     *credentials
+	expires time.Time // zero for never
+	ran     time.Time
+}
+
+// checked returns the plugin, which a file at that path names.
+func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
+	switch {
+	case p.APIVersion != "client.authentication.k8s.io/v1" && p.APIVersion != "client.authentication.k8s.io/v1beta1":
+		return nil, fmt.Errorf("exec has apiVersion %s, want client.authentication.k8s.io/v1 or v1beta1", printable.Quote(p.APIVersion))
+	case p.Command == "":
+		return nil, errors.New("exec has no command")
+	case p.Interactive == "Always":
+		return nil, errors.New("exec has interactiveMode Always, and there is nobody to ask; want another")
+	}
+	if strings.ContainsRune(p.Command, os.PathSeparator) {
+		p.Command = beside(path, p.Command)
+	}
+	spec := map[string]any{"interactive": false}
+	if p.ClusterInfo {
+		spec["cluster"] = map[string]any{"server": c.Server, "tls-server-name": c.ServerName, "insecure-skip-tls-verify": c.Unverified, "certificate-authority-data": ca, "proxy-url": c.Proxy}
+	}
+	info, err := json.Marshal(map[string]any{"apiVersion": p.APIVersion, "kind": "ExecCredential", "spec": spec})
+	p.info = string(info)
+	return p, err
+}
+
+// credentials returns those that the program printed last, as long as they hold.
+func (p *plugin) credentials(ctx context.Context) (credentials, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.has == nil || !p.expires.IsZero() && time.Until(p.expires) < early && time.Since(p.ran) >= atLeast {
+		has, expires, err := p.run(ctx)
+		if err != nil {
+			return credentials{}, fmt.Errorf("kubeconfig: %s: %w", p.Command, err)
+		}
+		p.has, p.expires, p.ran = has, expires, time.Now()
+	}
+	return *p.has, nil
+}
+
+func (p *plugin) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.has = nil
+}
+
+// run runs the program.
+func (p *plugin) run(ctx context.Context) (*credentials, time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, pluginTime)
+	defer cancel()
+	command := exec.CommandContext(ctx, p.Command, p.Args...)
+	command.WaitDelay = time.Second
+	command.Env = append(os.Environ(), "KUBERNETES_EXEC_INFO="+p.info)
+	for _, e := range p.Env {
+		command.Env = append(command.Env, e.Name+"="+e.Value)
+	}
+	output, complaint := &bounded{most: maxFile}, &bounded{most: 4 << 10}
+	command.Stdout, command.Stderr = output, complaint
+	if err := command.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("no answer within %v", pluginTime)
+		}
+		if text := strings.TrimSpace(complaint.kept.String()); text != "" {
+			err = fmt.Errorf("%w: %s", err, printable.Line(text[strings.LastIndexByte(text, '\n')+1:], 200))
+		}
+		return nil, time.Time{}, err
+	}
+	if output.over {
+		return nil, time.Time{}, fmt.Errorf("it prints more than %d bytes", maxFile)
+	}
+	return p.parse(output.kept.Bytes())
+}
+
+// parse reads what the program printed. No error shows any of it.
+func (p *plugin) parse(text []byte) (*credentials, time.Time, error) {
+	var printed struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Status     struct {
+			Token       string    `json:"token"`
+			Certificate string    `json:"clientCertificateData"`
+			Key         string    `json:"clientKeyData"`
+			Expires     time.Time `json:"expirationTimestamp"`
+		} `json:"status"`
+	}
+	err := json.Unmarshal(text, &printed)
+	if err != nil || printed.Kind != "ExecCredential" || printed.APIVersion != p.APIVersion {
+		return nil, time.Time{}, fmt.Errorf("it prints no ExecCredential of %s in JSON", p.APIVersion)
+	}
+	s := printed.Status
+	c := &credentials{token: s.Token}
+	if s.Certificate != "" || s.Key != "" {
+		pair, err := tls.X509KeyPair([]byte(s.Certificate), []byte(s.Key))
+		if err != nil {
+			return nil, time.Time{}, errors.New("its clientCertificateData and clientKeyData are no pair in PEM")
+		}
+		c.certificate = &pair
+	}
+	if c.token == "" && c.certificate == nil {
+		return nil, time.Time{}, errors.New("it prints neither a token nor a certificate")
+	}
+	return c, s.Expires, nil
+}
+
+// bounded keeps the beginning of what is written.
+type bounded struct {
+	kept bytes.Buffer
+	most int
+	over bool
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(text []byte) (int, error) {
+	if left := b.most - b.kept.Len(); len(text) > left {
+		b.over = true
+		b.kept.Write(text[:left])
+	} else {
+		b.kept.Write(text)
+	}
+	return len(text), nil
+}

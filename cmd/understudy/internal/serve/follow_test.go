@@ -1,0 +1,133 @@
+package serve
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+)
+
+// both returns a target of two files, as a part of a URL.
+func both(dir string) string {
+	return "failover:///file:%2F%2F" + filepath.Join(dir, "east.yaml") + ",file:%2F%2F" + filepath.Join(dir, "west.yaml")
+}
+
+// served waits until the cluster shop is served with so many endpoints. Its parts come one by one.
+func (l *logs) served(t *testing.T, endpoints float64) {
+	t.Helper()
+	for line := l.wait(t, "cluster served"); line["cluster"] != "shop" || line["endpoints"] != endpoints; {
+		line = l.wait(t, "cluster served")
+	}
+}
+
+// A cluster is what a target leads to, with all its parts, as they change.
+func TestFrom(t *testing.T) {
+	dir := directory(t, t.TempDir(), "east.yaml", "west.yaml")
+	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3")+"policy: {dropOverloads: [{category: load, dropPercentage: {numerator: 1}}]}\n")
+	s, l := start(t, Options{From: []string{"shop=" + both(dir)}, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
+	if notes, _ := l.wait(t, "not all of the target is served")["notes"].(string); !strings.Contains(notes, "west.yaml: its drops have no effect") {
+		t.Errorf("the log says %q, want that the drops of the second part have no effect", notes)
+	}
+	l.served(t, 3)
+	next := ask(t, open(t, s, nil), "shop")
+	if got := next(); got != 3 {
+		t.Errorf("%d endpoints at first, want 3", got)
+	}
+	write(t, filepath.Join(dir, "east.yaml"), endpoints("1", "4"))
+	if got := next(); got != 4 {
+		t.Errorf("%d endpoints after an edit, want 4", got)
+	}
+	write(t, filepath.Join(dir, "east.yaml"), endpoints("0"))
+	if problem, _ := l.wait(t, "target fails, what it led to before is still served")["error"].(string); !strings.Contains(problem, "east.yaml:3:") {
+		t.Errorf("the log says %q, want the place", problem)
+	}
+	expect(t, s, "with a broken part", map[string]int{"a": 1, "shop": 4})
+	write(t, filepath.Join(dir, "east.yaml"), endpoints("1"))
+	if got := next(); got != 3 {
+		t.Errorf("%d endpoints once it is mended, want 3", got)
+	}
+	l.wait(t, "target is well again")
+}
+
+// Nobody hears that a cluster is not there before its target has led to anything.
+func TestFromATargetWithoutAnAnswer(t *testing.T) {
+	dir := t.TempDir()
+	s, l := start(t, Options{From: []string{"shop=" + both(dir)}, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
+	stream := open(t, s, nil)
+	send(t, stream, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.ClusterType, ResourceNames: []string{"shop"}, Node: &corev3.Node{Id: "me"}})
+	if problem, _ := l.wait(t, "target fails, nothing of it is served")["error"].(string); !strings.Contains(problem, "no such file") {
+		t.Errorf("the log says %q, want why", problem)
+	}
+	expect(t, s, "beside it", map[string]int{"a": 1})
+	write(t, filepath.Join(dir, "west.yaml"), endpoints("1"))
+	if got := len(receive(t, stream).GetResources()); got != 1 {
+		t.Errorf("%d clusters, want the one that is there now", got)
+	}
+	expect(t, s, "with a part that is there", map[string]int{"a": 1, "shop": 1})
+}
+
+func TestFromIsKeptOverARestart(t *testing.T) {
+	dir := directory(t, t.TempDir(), "east.yaml", "west.yaml")
+	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3"))
+	o := Options{From: []string{"shop=" + both(dir)}, Cache: t.TempDir()}
+	s, l := start(t, o)
+	l.served(t, 3)
+	s.Stop()
+	rename(t, dir, dir+".away")
+	s, l = start(t, o)
+	for l.wait(t, "cluster restored from the cache")["cluster"] != "shop" {
+	}
+	expect(t, s, "while the target fails", map[string]int{"shop": 3})
+	s.Stop()
+	s, _ = start(t, Options{From: []string{"other=" + both(dir)}, Cache: o.Cache, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
+	expect(t, s, "under another name", map[string]int{"a": 1})
+}
+
+// A file and a target that give one cluster are told apart: the first keeps it.
+func TestFromANameThatAFileHas(t *testing.T) {
+	dir := directory(t, t.TempDir(), "shop.yaml")
+	s, l := start(t, Options{From: []string{"shop=127.0.0.1:5,127.0.0.1:6"}, Paths: []string{dir}})
+	if problem, _ := l.wait(t, "rejected, and not served")["error"].(string); !strings.Contains(problem, `cluster "shop" is that of `) {
+		t.Errorf("the log says %q, want whose the cluster is", problem)
+	}
+	expect(t, s, "with two of one name", map[string]int{"shop": decoded(t, first(t, s, resourcev3.EndpointType, "shop"))["shop"]})
+}
+
+func TestFromRefusesMistakes(t *testing.T) {
+	for _, test := range []struct{ from, want string }{
+		{"shop=nosuch:///a", `no resolver is registered for scheme "nosuch"`},
+		{"shop=file:///a?nosuch=1", `unknown parameter "nosuch"`},
+		{"file:///a?nosuch=1", `unknown parameter "nosuch"`},
+		{"=127.0.0.1:5", "has no name; want NAME=TARGET"},
+		{"xdstp:=127.0.0.1:5", "want host:port"},
+		{"", "target has no parts"},
+	} {
+		_, err := Start(context.Background(), Options{Listen: "127.0.0.1:0", From: []string{test.from}})
+		if err == nil || !strings.Contains(err.Error(), "--from: ") || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("--from %q: %v, want %q", test.from, err, test.want)
+		}
+	}
+	_, err := Start(context.Background(), Options{Listen: "127.0.0.1:0", From: []string{"a=127.0.0.1:5", "a=127.0.0.1:6"}})
+	if err == nil || !strings.Contains(err.Error(), `cluster "a" is given twice`) {
+		t.Errorf("one name twice: %v", err)
+	}
+}
+
+func TestNamesOfFollowedClusters(t *testing.T) {
+	for from, want := range map[string]string{
+		"shop=127.0.0.1:5":                           "shop 127.0.0.1:5",
+		"us.example.com:443,eu.example.com:443":      "us.example.com:443 us.example.com:443,eu.example.com:443",
+		"srv:///shop.example.com?refresh=9s":         "shop.example.com srv:///shop.example.com?refresh=9s",
+		"kubernetes:///web.shop:grpc":                "web.shop kubernetes:///web.shop:grpc",
+		"web=kubernetes:///web.shop:grpc?refresh=9s": "web kubernetes:///web.shop:grpc?refresh=9s",
+	} {
+		name, target, err := splitFrom(from)
+		if got := name + " " + target; err != nil || got != want {
+			t.Errorf("--from %s is %q, %v, want %q", from, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package serve
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+)
+
+// A request of a stream that ends meanwhile, or has ended, holds nothing.
+func TestARequestOfAStreamThatEnds(t *testing.T) {
+	c := newClients(slog.New(slog.DiscardHandler), defaultLimits)
+	asks := request{typeURL: resourcev3.EndpointType, names: []string{"a"}}
+	for range 100 { // the race detector looks at it
+		s := c.open(context.Background(), false, func(error) {})
+		var requests sync.WaitGroup
+		requests.Go(func() { _, _ = c.request(s, asks) })
+		c.closed(s)
+		requests.Wait()
+		if _, err := c.request(s, asks); err != io.EOF {
+			t.Fatalf("a request after the end of its stream: %v, want %v", err, io.EOF)
+		}
+	}
+	if len(c.streams) > 0 || len(c.connections) > 0 || c.held > 0 {
+		t.Errorf("%d streams, %d connections and %d bytes are held, want none", len(c.streams), len(c.connections), c.held)
+	}
+}

@@ -1,0 +1,146 @@
+package understudy_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy"
+)
+
+// gRPC takes the last keepalive and the last backoff: the caller's.
+func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
+	options := understudy.Options{
+		Keepalive:         keepalive.ClientParameters{Time: 10 * time.Second, PermitWithoutStream: true},
+		MaxConnectBackoff: time.Second,
+	}
+	seldom := []grpc.DialOption{
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: time.Hour, PermitWithoutStream: true}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: time.Hour, Multiplier: 1, MaxDelay: time.Hour}}),
+	}
+	for name, test := range map[string]struct {
+		more        []grpc.DialOption
+		refused     int // lines of the log
+		least, most int // attempts
+	}{
+		"ours": {nil, 1, 400, 1000}, "the caller's": {seldom, 0, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &records{}
+				o := options
+				o.Logger = slog.New(r)
+				m := newMemory(t) // servers allow a ping in 5 minutes
+				m.set(true, "b0")
+				m.with("failover:///tier:///a1", o, test.more...)
+				m.with("failover:///tier:///b1", o, test.more...)
+				time.Sleep(10 * time.Minute)
+				lines := slices.DeleteFunc(r.messages(true), func(line string) bool { return !strings.Contains(line, "keepalive") })
+				if len(lines) != test.refused {
+					t.Errorf("logged %q, want %d lines", lines, test.refused)
+				}
+				if n := m.attempts("b0"); n < test.least || n > test.most {
+					t.Errorf("%d attempts to connect in 10 minutes, want %d to %d", n, test.least, test.most)
+				}
+			})
+		})
+	}
+}
+
+// mine is a resolver for a scheme of ours.
+type mine struct{ built int }
+
+func (*mine) Scheme() string { return "failover" }
+func (m *mine) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	m.built++
+	return tier{}, cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: "a0"}}})
+}
+
+// gRPC takes the first resolver of a scheme: the caller's.
+func TestTheCallersResolverHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, r := newMemory(t), &mine{}
+		m.with("failover:///x:1", understudy.Options{}, grpc.WithResolvers(r))
+		if r.built != 1 {
+			t.Errorf("the caller's resolver was built %d times, want once", r.built)
+		}
+	})
+}
+
+// slow answers after 10 s.
+func slow(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	select {
+	case <-time.After(10 * time.Second):
+		return handler(ctx, request)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// gRPC drops the default service config when a resolver sends one, as ours do; that of Options
+// holds.
+func TestTheServiceConfigIsThatOfOptions(t *testing.T) {
+	const timeout = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
+	for name, test := range map[string]struct {
+		options understudy.Options
+		more    []grpc.DialOption
+		code    codes.Code
+	}{
+		"Options.ServiceConfig":         {understudy.Options{ServiceConfig: timeout}, nil, codes.DeadlineExceeded},
+		"grpc.WithDefaultServiceConfig": {understudy.Options{}, []grpc.DialOption{grpc.WithDefaultServiceConfig(timeout)}, codes.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(t, grpc.UnaryInterceptor(slow))
+				cc := m.with("failover:///tier:///a1", test.options, test.more...)
+				_, err := healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
+				if status.Code(err) != test.code {
+					t.Errorf("the call ends with %v, want %v", err, test.code)
+				}
+			})
+		})
+	}
+}
+
+// A call is tried again where its method, or the whole service, is named.
+func TestRetryMethods(t *testing.T) {
+	for name, want := range map[string]int{
+		"":                                    1,
+		healthpb.Health_Check_FullMethodName:  4,
+		"/grpc.health.v1.Health/":             4,
+		healthpb.Health_List_FullMethodName:   1,
+		"/grpc.health.v1.Health2/":            1,
+		"/grpc.health.v1.Health/CheckAnother": 1,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				m := newMemory(t, grpc.UnaryInterceptor(func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+					attempts++
+					return nil, status.Error(codes.Unavailable, "not now")
+				}))
+				o := understudy.Recommended()
+				if name != "" {
+					o.RetryMethods = []string{name}
+				}
+				cc := m.with("failover:///tier:///a1", o)
+				_, err := healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+				if status.Code(err) != codes.Unavailable || attempts != want {
+					t.Errorf("%v after %d attempts, want %d", err, attempts, want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,37 @@
+package discovery_test
+
+import (
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/options"
+)
+
+// A program that links a source, and nothing that makes resolvers of sources, learns what to
+// import.
+func TestASourceAlone(t *testing.T) {
+	discovery.Register("alone", func(*discovery.Target) ([]discovery.Part, error) {
+		return []discovery.Part{{Source: &scripted{}}}, nil
+	})
+	makes := options.Make
+	options.Make = nil
+	defer func() { options.Make = makes }()
+	_, err := resolver.Get("alone").Build(target("alone:///x"), &channel{}, resolver.BuildOptions{})
+	const want = "alone: nothing makes a resolver of this source; import github.com/understudy-lb/understudy, for its name or as _"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	options.Make = makes
+	cc, err := grpc.NewClient("alone:///x", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cc.Connect()
+	if err := cc.Close(); err != nil {
+		t.Error(err)
+	}
+}

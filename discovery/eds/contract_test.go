@@ -1,0 +1,38 @@
+package eds
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/sourcetest"
+	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// The management server is in memory.
+func TestTheContractOfSources(t *testing.T) {
+	for about, lost := range map[string]bool{"well": false, "lost": true} {
+		t.Run(about, func(t *testing.T) {
+			sourcetest.Run(t, func(t *testing.T) discovery.Source {
+				listener := bufconn.Listen(1 << 16)
+				server := adstest.Serve(listener, constant)
+				t.Cleanup(server.Stop)
+				insecurely := &channelCredentials{insecure.NewCredentials(), insecureIdentity}
+				s := source{hosts: []string{"192.0.2.1:1"}, cluster: "c", options: options{maxResponse: defaultMaxResponse, credentials: insecurely}}
+				s.network = &adsclient.Network{Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+					if lost {
+						return nil, errors.New("connection refused")
+					}
+					return listener.DialContext(ctx)
+				}}
+				return s
+			})
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package eds
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+)
+
+// backendAt starts a server in the site's network and returns how to stop it.
+func (s *site) backendAt(address string) (stop func()) {
+	l := bufconn.Listen(1 << 20)
+	b := grpc.NewServer()
+	healthpb.RegisterHealthServer(b, health.NewServer())
+	go func() { _ = b.Serve(l) }() // it ends with Stop
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.servers[address], s.stops[address] = l, b.Stop
+	return func() { s.stop(address) }
+}
+
+// cables are the connections to management servers.
+type cables struct {
+	*site
+	mu   sync.Mutex
+	cuts []func(bool)
+}
+
+func (c *cables) dial(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := c.site.dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	conn, cut := adstest.Cable(conn)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cuts = append(c.cuts, cut)
+	return conn, nil
+}
+
+// cut cuts all connections.
+func (c *cables) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cut := range c.cuts {
+		cut(false)
+	}
+}
+
+// A management server is gone without a word, and another is there in its place; then the endpoints
+// move. Their failure has the new server asked 30 to 40 s after the old one was heard last.
+func TestAServerThatIsGoneWhenItsEndpointsMove(t *testing.T) {
+	for about, target := range map[string]string{"endpoints": "/a", "a cluster": "/a?cds=true", "an aggregate": "/all?cds=true"} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &cables{site: newSite(t)}
+				defer c.end()
+				old := adstest.NewCatalogue(adstest.Aggregate("all", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.1:80"))
+				c.start(server, old.Serve)
+				stopOld := c.stops[server]
+				defer stopOld()
+				stop := c.backendAt("10.1.0.1:80")
+				network := &adsclient.Network{Dial: c.dial}
+				resolvers := given.Builder(Scheme, given.Sources(WithInsecure(), discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
+				conn, err := grpc.NewClient("eds://"+server+target, grpc.WithResolvers(resolvers), grpc.WithContextDialer(c.site.dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				call := func() {
+					t.Helper()
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+					defer cancel()
+					if _, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				call()
+				time.Sleep(5 * time.Second)
+				c.cut()
+				c.start(server, adstest.NewCatalogue(adstest.Aggregate("all", "a"), adstest.EDS("a"), adstest.Cluster("a", "10.1.0.2:80")).Serve)
+				c.backendAt("10.1.0.2:80")
+				stop()
+				synctest.Wait() // else the call is one that the connection takes along
+				began := time.Now()
+				call()
+				if took := time.Since(began); took > 36*time.Second {
+					t.Errorf("the new endpoints were used after %v, want 25 s and 10 s more at most", took)
+				}
+			})
+		})
+	}
+}

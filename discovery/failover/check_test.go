@@ -1,0 +1,18 @@
+package failover
+
+import (
+	"net/url"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/testing/given"
+)
+
+// check returns what is wrong with a target, without a network or a file.
+func check(target string, opts ...given.Option) error {
+	u, err := url.Parse(target)
+	if err != nil {
+		return err
+	}
+	return given.Builder(Scheme, opts...).Check(resolver.Target{URL: *u}, false)
+}

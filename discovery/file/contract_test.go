@@ -1,0 +1,28 @@
+package file
+
+import (
+	"testing"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/sourcetest"
+	"github.com/understudy-lb/understudy/internal/filewatch"
+)
+
+// The file is polled, since a bubble hears nothing of the system.
+func TestTheContractOfSources(t *testing.T) {
+	for about, content := range map[string]string{
+		"endpoints": onePort(1),
+		"broken":    "endpoints: [",
+		"missing":   "",
+	} {
+		t.Run(about, func(t *testing.T) {
+			path := newPath(t)
+			if content != "" {
+				write(t, path, content)
+			}
+			sourcetest.Run(t, func(*testing.T) discovery.Source {
+				return &source{path: path, options: filewatch.Options{PollOnly: true}}
+			})
+		})
+	}
+}

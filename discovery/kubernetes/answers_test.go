@@ -1,0 +1,137 @@
+package kubernetes
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// reply is how the server answers one request: with the body, and after a time the end. A body of
+// status 200 stays open where that time is 0.
+type reply struct {
+	code  int
+	retry string // Retry-After
+	body  string
+	lasts time.Duration
+}
+
+// script answers requests in their order, and the last reply again and again.
+type script struct {
+	replies []reply
+
+	mu       sync.Mutex
+	began    time.Time
+	requests []string        // what each asked for: a version, "all", or "list"
+	times    []time.Duration // since the first
+}
+
+func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := r.URL.Query()
+	kind := q.Get("resourceVersion")
+	switch {
+	case !q.Has("watch"):
+		kind = "list"
+	case kind == "":
+		kind = "all"
+	}
+	if s.began.IsZero() {
+		s.began = time.Now()
+	}
+	next := s.replies[min(len(s.requests), len(s.replies)-1)]
+	s.requests, s.times = append(s.requests, kind), append(s.times, time.Since(s.began))
+	reader, writer := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(writer, next.body)
+		if next.code == http.StatusOK && next.lasts == 0 {
+			<-r.Context().Done()
+		}
+		time.AfterFunc(next.lasts, func() { _ = writer.Close() })
+	}()
+	return &http.Response{StatusCode: next.code, Header: http.Header{"Retry-After": {next.retry}}, Body: reader}, nil
+}
+
+// seen returns what was asked for.
+func (s *script) seen() (requests string, times []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.requests, " "), s.times
+}
+
+// What the server answers in place of slices decides what it is asked for next, and how soon. What is
+// known stays in use.
+func TestAnswersInPlaceOfSlices(t *testing.T) {
+	const all = `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"3"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"port":80}]}}
+{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
+	known, well := reply{200, "", all, time.Minute}, reply{200, "", all, 0}
+	const gone = `{"kind":"Status","code":410,"message":"too old resource version"}`
+	for what, test := range map[string]struct {
+		replies []reply
+		want    string
+		last    time.Duration // the last request comes so long after the end of the one before, at least
+	}{
+		"gone, as a status":          {[]reply{known, {410, "", gone, 0}, well}, "all 7 all", 0},
+		"gone, as an event":          {[]reply{known, {200, "", `{"type":"ERROR","object":` + gone + `}`, time.Second}, well}, "all 7 all", 0},
+		"too large":                  {[]reply{known, {504, "", `{"code":504,"message":"Too large resource version: 7, current: 5"}`, 0}, well}, "all 7 all", 0},
+		"too large, by its cause":    {[]reply{known, {504, "", `{"code":504,"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}`, 0}, well}, "all 7 all", 0},
+		"restored, and silent":       {[]reply{known, {200, "", "", 5 * time.Minute}, well}, "all 7 all", 0},
+		"ended early":                {[]reply{known, {200, "", "", 5 * time.Second}, well}, "all 7 7", 0},
+		"an error of its own":        {[]reply{known, {500, "", "boom", 0}, well}, "all 7 7", time.Second},
+		"busy":                       {[]reply{known, {429, "7", "", 0}, well}, "all 7 7", 7 * time.Second},
+		"busy for a day, it says":    {[]reply{known, {429, "86400", "", 0}, well}, "all 7 7", 2 * time.Minute},
+		"busy at the beginning":      {[]reply{{429, "7", "", 0}, well}, "all all", 7 * time.Second},
+		"busy, and does not say how": {[]reply{{429, "soon", "", 0}, well}, "all all", time.Second},
+		"old, and cannot begin so":   {[]reply{{422, "", "", 0}, {200, "", `{"metadata":{"resourceVersion":"5"},"items":[]}`, time.Millisecond}, well}, "all list 5", 0},
+		"unauthorized":               {[]reply{known, {401, "", "", 0}, well}, "all 7 7", time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var told []string
+				note := func(format string, args ...any) {
+					mu.Lock()
+					defer mu.Unlock()
+					told = append(told, fmt.Sprintf(format, args...))
+				}
+				r := new(discovery.Receiver).With(discovery.Hooks{
+					Update:      func(a discovery.Answer) error { note("%s", flat(a)); return nil },
+					Fail:        func(err error) { note("failed: %v", err) },
+					Confirm:     func() {},
+					Unconfirmed: func(error, time.Time) {},
+				})
+				s := &script{replies: test.replies}
+				started, err := source{query{namespace: "shop", services: "web"}, server{host: "http://x", transport: s}}.Start(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, reply := range test.replies {
+					time.Sleep(reply.lasts)
+				}
+				time.Sleep(4 * time.Minute) // a silent watch is taken for dead after 5 and more
+				synctest.Wait()
+				got, times := s.seen()
+				started.Close()
+				if got != test.want {
+					t.Fatalf("it asked for %s, want %s", got, test.want)
+				}
+				n := len(times) - 1
+				if after := times[n] - times[n-1]; after < test.last || after > test.last+test.replies[n-1].lasts+3*time.Second {
+					t.Errorf("the last request came %v after the one before, want %v and no more than a backoff later", after, test.last)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if strings.HasPrefix(test.want, "all 7") && (told[0] != "0/10.0.0.1:80=healthy" || strings.Contains(strings.Join(told, ""), "failed")) {
+					t.Errorf("it told %q, want what it knew, and no failure", told)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,170 @@
+package kubernetes
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/testcert"
+)
+
+// pod is what a pod has, and its API server: it takes one token, and answers with one slice.
+type pod struct {
+	*httptest.Server
+	files   string      // of its service account
+	token   chan string // the one that is taken; whoever takes it out puts it back
+	asked   chan *http.Request
+	updates chan string
+	errors  chan error
+}
+
+func newPod(t *testing.T) *pod {
+	p := &pod{token: make(chan string, 1), asked: make(chan *http.Request, 100), updates: make(chan string, 100), errors: make(chan error, 100)}
+	p.token <- "one"
+	p.Server = httptest.NewTLSServer(http.HandlerFunc(p.serve))
+	t.Cleanup(func() { p.CloseClientConnections(); p.Close() })
+	p.files = t.TempDir()
+	p.write(t, "token", "one\n")
+	p.write(t, "namespace", "shop")
+	p.write(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})))
+	u, err := url.Parse(p.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(u.Host)
+	t.Setenv("KUBERNETES_SERVICE_HOST", host)
+	t.Setenv("KUBERNETES_SERVICE_PORT", port)
+	return p
+}
+
+func (p *pod) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(p.files, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve ends each watch once it has begun.
+func (p *pod) serve(w http.ResponseWriter, r *http.Request) {
+	p.asked <- r
+	token := <-p.token
+	p.token <- token
+	if r.Header.Get("Authorization") != "Bearer "+token {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if r.URL.Query().Get("resourceVersion") == "" {
+		_, _ = fmt.Fprintln(w, `{"type":"ADDED","object":{"metadata":{"name":"a"},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"]}],"ports":[{"port":80}]}}
+{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+	}
+}
+
+// start starts a source that has nothing but its pod.
+func (p *pod) start(t *testing.T) {
+	r := new(discovery.Receiver).With(discovery.Hooks{
+		Update:      func(a discovery.Answer) error { p.updates <- flat(a); return nil },
+		Fail:        func(err error) { p.errors <- err },
+		Confirm:     func() {},
+		Unconfirmed: func(err error, _ time.Time) { p.errors <- err },
+	})
+	s := source{query{services: "web"}, server{account: p.files}}
+	if err := s.Check(false); err != nil {
+		t.Fatal(err)
+	}
+	started, err := s.Start(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(started.Close)
+}
+
+// await returns the next of what comes.
+func await[T any](t *testing.T, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s: nothing comes", what)
+		panic("unreachable")
+	}
+}
+
+// In a cluster the host, the roots, the token and the namespace are the pod's. A token that is taken no
+// longer is read again at once.
+func TestInACluster(t *testing.T) {
+	p := newPod(t)
+	p.start(t)
+	if got := await(t, p.updates, "an update"); got != "0/10.0.0.1:80=healthy" {
+		t.Errorf("the update is %s", got)
+	}
+	if r := await(t, p.asked, "a request"); !strings.HasPrefix(r.URL.Path, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices") {
+		t.Errorf("it asks for %s, want the namespace of the pod", r.URL.Path)
+	}
+	p.write(t, "token", "two")
+	<-p.token
+	p.token <- "two"
+	for {
+		r := await(t, p.asked, "a request with the new token")
+		if r.Header.Get("Authorization") == "Bearer two" {
+			break
+		}
+	}
+	select {
+	case err := <-p.errors:
+		t.Errorf("a token that was replaced is an error: %v", err)
+	default:
+	}
+}
+
+func TestInAClusterThatTakesNoToken(t *testing.T) {
+	p := newPod(t)
+	<-p.token
+	p.token <- "another"
+	p.start(t)
+	if err := await(t, p.errors, "an error"); !strings.Contains(err.Error(), "401 Unauthorized") {
+		t.Errorf("the error is %v, want 401", err)
+	}
+	if n := len(p.asked); n < 2 {
+		t.Errorf("it asked %d times before it said so, want another time: the token may have been replaced", n)
+	}
+}
+
+func TestInAClusterWithAnotherCA(t *testing.T) {
+	for text, want := range map[string]string{"": "ca.crt holds no certificate", "nonsense": "ca.crt holds no certificate"} {
+		p := newPod(t)
+		p.write(t, "ca.crt", text)
+		p.start(t)
+		if err := await(t, p.errors, "an error"); !strings.Contains(err.Error(), want) {
+			t.Errorf("with the roots %q the error is %v, want %s", text, err, want)
+		}
+	}
+	p := newPod(t)
+	root, err := os.ReadFile(testcert.New(t).File())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write(t, "ca.crt", string(root))
+	p.start(t)
+	if err := await(t, p.errors, "an error"); !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("with other roots the error is %v", err)
+	}
+}
+
+func TestInAClusterWithoutANamespace(t *testing.T) {
+	p := newPod(t)
+	p.write(t, "namespace", "No/Namespace")
+	p.start(t)
+	if err := await(t, p.errors, "an error"); !strings.Contains(err.Error(), "the target gives no namespace, and the pod has none") {
+		t.Errorf("the error is %v", err)
+	}
+}

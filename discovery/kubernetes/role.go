@@ -1,0 +1,50 @@
+package kubernetes
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+// Role returns the manifests, in YAML, of a Role that holds what a target of this package needs, and of a
+// RoleBinding that gives it to a service account: NAME in the namespace of the target, or
+// NAMESPACE:NAME. The target names its namespace. It is an error if either does not parse.
+func Role(target, account string) (string, error) {
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme != Scheme && u.Scheme != "k8s" {
+		return "", fmt.Errorf("target %s: want %s", printable.Quote(target), form)
+	}
+	q, _, err := parse(resolver.Target{URL: *u})
+	if err != nil {
+		return "", err
+	}
+	if q.namespace == "" {
+		return "", fmt.Errorf("target %s names no namespace; want %s", printable.Quote(target), form)
+	}
+	namespace, name, found := strings.Cut(account, ":")
+	if !found {
+		namespace, name = q.namespace, account
+	}
+	if !label.MatchString(namespace) || !label.MatchString(name) {
+		return "", fmt.Errorf("service account %s: want NAME or NAMESPACE:NAME", printable.Quote(account))
+	}
+	return fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: understudy, namespace: %[1]s}
+rules:
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [list, watch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: understudy-%[3]s, namespace: %[1]s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: understudy}
+subjects:
+- {kind: ServiceAccount, name: %[3]s, namespace: %[2]s}
+`, q.namespace, namespace, name), nil
+}

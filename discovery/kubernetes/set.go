@@ -1,0 +1,352 @@
+package kubernetes
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+// This file is pure: slices by name in, an answer out.
+
+const (
+	serviceLabel  = "kubernetes.io/service-name"
+	priorityLabel = "understudy.dev/priority"
+	weightLabel   = "understudy.dev/weight"
+
+	maxEndpoints = 1000 // of a slice (discovery/v1)
+	maxPorts     = 100  // of a slice
+	maxSlices    = 10_000
+	maxPriority  = 127
+	maxWeight    = 1000
+	maxNotes     = 20
+)
+
+// slice is the part of an EndpointSlice (discovery.k8s.io/v1) that counts.
+type slice struct {
+	Metadata struct {
+		Name            string            `json:"name"`
+		ResourceVersion string            `json:"resourceVersion"`
+		Labels          map[string]string `json:"labels"`
+		Annotations     map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	AddressType string     `json:"addressType"`
+	Endpoints   []endpoint `json:"endpoints"`
+	Ports       []port     `json:"ports"`
+}
+
+type endpoint struct {
+	Addresses  []string `json:"addresses"`
+	Conditions struct {
+		Ready       *bool `json:"ready"`
+		Serving     *bool `json:"serving"`
+		Terminating *bool `json:"terminating"`
+	} `json:"conditions"`
+	TargetRef struct {
+		UID string `json:"uid"`
+	} `json:"targetRef"`
+	NodeName string `json:"nodeName"`
+	Zone     string `json:"zone"`
+	Hints    struct {
+		ForZones []named `json:"forZones"`
+		ForNodes []named `json:"forNodes"`
+	} `json:"hints"`
+}
+
+type named struct {
+	Name string `json:"name"`
+}
+
+type port struct {
+	Name        string `json:"name"`
+	Port        int    `json:"port"`
+	Protocol    string `json:"protocol"`
+	AppProtocol string `json:"appProtocol"`
+}
+
+// rank is what the conditions make of an endpoint; the better one is the higher.
+type rank int
+
+const (
+	gone     rank = iota // terminating, and does not serve
+	waiting              // not ready
+	draining             // serving and terminating
+	ready
+)
+
+// rank reads the conditions: ready nil is true, serving nil is true, terminating nil is false.
+func (e *endpoint) rank() rank {
+	is := func(b *bool, otherwise bool) bool {
+		if b == nil {
+			return otherwise
+		}
+		return *b
+	}
+	c := e.Conditions
+	ending := is(c.Terminating, false)
+	switch {
+	case is(c.Ready, true):
+		return ready
+	case ending && is(c.Serving, true):
+		return draining
+	case ending:
+		return gone
+	}
+	return waiting
+}
+
+// item is an address of an endpoint, with what its slice says.
+type item struct {
+	rank
+	priority, weight int
+	address, family  string
+	id               string // of the pod and the port
+	of               *endpoint
+}
+
+// better orders items: the better condition, the first priority, the greater weight.
+func better(a, b item) int {
+	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.priority, b.priority), cmp.Compare(b.weight, a.weight),
+		cmp.Compare(a.id, b.id))
+}
+
+// set makes one answer of slices.
+type set struct {
+	query
+	items  []item
+	notes  map[string]bool
+	listed map[string]bool // ports of all slices
+	seen   map[string]bool // Services that have slices
+	failed error           // why a slice has no port
+	mute   bool            // something has endpoints, and no port
+}
+
+// note notes what has no effect.
+func (s *set) note(format string, args ...any) {
+	if len(s.notes) < maxNotes {
+		s.notes[printable.Text(fmt.Sprintf(format, args...))] = true
+	}
+}
+
+// answer makes an answer of the slices there are, and of those that were deleted a moment ago: these
+// count where no other slice knows the endpoint.
+func answer(q query, there, left map[string]*slice) (discovery.Answer, error) {
+	s := &set{query: q, notes: map[string]bool{}, listed: map[string]bool{}, seen: map[string]bool{}}
+	if len(there)+len(left) == 0 {
+		return discovery.Answer{}, discovery.Mistake(fmt.Errorf("no EndpointSlice of %s: there is no such Service, or it has the type ExternalName, or no selector", s))
+	}
+	s.read(there)
+	known := make(map[string]bool)
+	for _, i := range s.items {
+		known[i.id], known[i.address] = true, true
+	}
+	live := len(s.items)
+	s.read(left)
+	s.items = append(s.items[:live:live], slices.DeleteFunc(s.items[live:], func(i item) bool { return known[i.id] || known[i.address] })...)
+	for service := range strings.SplitSeq(q.services, ",") {
+		if !s.seen[service] {
+			s.note("Service %s has no EndpointSlice", service)
+		}
+	}
+	if len(s.items) == 0 && s.mute {
+		return discovery.Answer{}, discovery.Mistake(s.failed)
+	}
+	if n, err := strconv.Atoi(q.port); err == nil && len(s.listed) > 0 && !s.lists(n) {
+		s.note("port %d is none of the pods' (%s); a target has the pod's port, not the Service's", n, s.ports())
+	}
+	return s.build(), nil
+}
+
+// String returns the Services, as a target has them.
+func (q query) String() string {
+	if q.namespace == "" {
+		return q.services
+	}
+	return q.services + "." + q.namespace
+}
+
+// read reads slices in the order of their names.
+func (s *set) read(all map[string]*slice) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		sl := all[name]
+		s.seen[sl.Metadata.Labels[serviceLabel]] = true
+		if sl.AddressType != "IPv4" && sl.AddressType != "IPv6" {
+			s.note("slice %s has the address type %q, want IPv4 or IPv6", name, sl.AddressType)
+			continue
+		}
+		if s.family != "" && sl.AddressType != s.family || len(sl.Endpoints) == 0 {
+			continue
+		}
+		number, err := s.portOf(sl)
+		if err != nil {
+			s.mute, s.failed = true, fmt.Errorf("slice %s of %s: %w", name, s, err)
+			s.note("slice %s: %v", name, err)
+			continue
+		}
+		priority := s.number(sl, priorityLabel, 0, maxPriority, 0)
+		weight := s.number(sl, weightLabel, 1, maxWeight, 1)
+		for i := range sl.Endpoints {
+			s.add(sl, &sl.Endpoints[i], number, priority, weight)
+		}
+	}
+}
+
+// add adds an endpoint of a slice. Only its first address has a meaning.
+func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
+	if len(e.Addresses) == 0 {
+		return
+	}
+	ip, err := netip.ParseAddr(e.Addresses[0])
+	if err != nil || ip.Is4() != (sl.AddressType == "IPv4") || ip.Zone() != "" {
+		s.note("slice %s has the address %q, want one of %s", sl.Metadata.Name, e.Addresses[0], sl.AddressType)
+		return
+	}
+	i := item{e.rank(), priority, weight, netip.AddrPortFrom(ip, uint16(number)).String(), sl.AddressType, "", e} //nolint:gosec // portOf keeps it below 65536
+	if i.id = i.address; e.TargetRef.UID != "" {
+		i.id = e.TargetRef.UID + " " + strconv.Itoa(number)
+	}
+	s.items = append(s.items, i)
+}
+
+// number reads a label.
+func (s *set) number(sl *slice, name string, least, most, otherwise int) int {
+	text, given := sl.Metadata.Labels[name]
+	if !given {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		s.note("slice %s has the label %s=%q, want a number from %d to %d", sl.Metadata.Name, name, text, least, most)
+		return otherwise
+	}
+	return n
+}
+
+// portOf returns the port of the endpoints of a slice.
+func (s *set) portOf(sl *slice) (int, error) {
+	ports := slices.DeleteFunc(slices.Clone(sl.Ports), func(p port) bool {
+		return p.Protocol != "" && p.Protocol != "TCP" || p.Port < 1 || p.Port > 65535
+	})
+	for _, p := range ports {
+		s.listed[fmt.Sprintf("%s:%d", p.Name, p.Port)] = true
+	}
+	if n, err := strconv.Atoi(s.port); err == nil {
+		return n, nil
+	}
+	one := func(is func(port) bool) int {
+		i := slices.IndexFunc(ports, is)
+		if i < 0 || s.port == "" && slices.ContainsFunc(ports[i+1:], is) {
+			return 0
+		}
+		return ports[i].Port
+	}
+	found := 0
+	if s.port != "" {
+		found = one(func(p port) bool { return p.Name == s.port })
+	} else {
+		found = cmp.Or(one(func(port) bool { return true }), one(func(p port) bool { return p.Name == "grpc" }),
+			one(func(p port) bool { return p.AppProtocol == "grpc" || p.AppProtocol == "kubernetes.io/h2c" }))
+	}
+	switch {
+	case found != 0:
+		return found, nil
+	case len(ports) == 0:
+		return 0, fmt.Errorf("it lists no TCP port; want the number of one in the target")
+	case s.port == "":
+		return 0, fmt.Errorf("the target gives no port; want one of %s", s.ports())
+	}
+	return 0, fmt.Errorf("no port has the name %q, want one of %s", s.port, s.ports())
+}
+
+func (s *set) ports() string {
+	return printable.Text(strings.Join(slices.Sorted(maps.Keys(s.listed)), ", "))
+}
+
+// lists reports whether a slice lists this number.
+func (s *set) lists(n int) bool {
+	for p := range s.listed {
+		if strings.HasSuffix(p, ":"+strconv.Itoa(n)) {
+			return true
+		}
+	}
+	return false
+}
+
+// build merges the items: of one address, and of one pod and family, the better one holds.
+func (s *set) build() discovery.Answer {
+	slices.SortStableFunc(s.items, better)
+	taken, pods := make(map[string]bool), make(map[string][]item)
+	var order []string
+	anyReady := false
+	for _, i := range s.items {
+		if taken[i.address] || slices.ContainsFunc(pods[i.id], func(o item) bool { return o.family == i.family }) {
+			continue
+		}
+		taken[i.address] = true
+		anyReady = anyReady || i.rank == ready
+		if pods[i.id] == nil {
+			order = append(order, i.id)
+		}
+		pods[i.id] = append(pods[i.id], i)
+	}
+	byPriority := make(map[int]map[string][]discovery.Endpoint)
+	for _, id := range order {
+		best := pods[id][0]
+		if best.rank == gone || best.rank == draining && (anyReady || s.never) {
+			continue
+		}
+		if byPriority[best.priority] == nil {
+			byPriority[best.priority] = make(map[string][]discovery.Endpoint)
+		}
+		zones := byPriority[best.priority]
+		zones[best.of.Zone] = append(zones[best.of.Zone], made(pods[id]))
+	}
+	return s.sorted(byPriority)
+}
+
+// made makes the endpoint of a pod.
+func made(of []item) discovery.Endpoint {
+	best := of[0]
+	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.of.NodeName} //nolint:gosec // at most maxWeight
+	if best.rank == waiting {
+		e.Health = discovery.Unhealthy
+	}
+	of = slices.Clone(of)
+	slices.SortFunc(of, func(a, b item) int { return cmp.Compare(a.family, b.family) })
+	for _, i := range of {
+		e.Addresses = append(e.Addresses, i.address)
+	}
+	e.ForZones, e.ForNodes = names(best.of.Hints.ForZones), names(best.of.Hints.ForNodes)
+	return e
+}
+
+func names(of []named) (all []string) {
+	for _, n := range of {
+		all = append(all, n.Name)
+	}
+	return all
+}
+
+// sorted makes the answer, in an order that does not depend on the slices.
+func (s *set) sorted(byPriority map[int]map[string][]discovery.Endpoint) discovery.Answer {
+	a := discovery.Answer{Service: s.String(), Empty: true, Notes: slices.Sorted(maps.Keys(s.notes))}
+	for _, p := range slices.Sorted(maps.Keys(byPriority)) {
+		var priority discovery.Priority
+		for _, zone := range slices.Sorted(maps.Keys(byPriority[p])) {
+			all := byPriority[p][zone]
+			slices.SortFunc(all, func(a, b discovery.Endpoint) int { return cmp.Compare(a.Addresses[0], b.Addresses[0]) })
+			priority.Localities = append(priority.Localities, discovery.Locality{Zone: zone, Endpoints: all})
+		}
+		a.Priorities = append(a.Priorities, priority)
+	}
+	if len(a.Priorities) == 0 {
+		a.Why = "Service " + s.String() + " has no pods that serve"
+	}
+	return a
+}

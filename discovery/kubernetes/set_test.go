@@ -1,0 +1,90 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// ports and slicesOf write slices: name, then the endpoints as JSON.
+const grpcPort = `"ports":[{"name":"grpc","port":80}]`
+
+func parsed(t *testing.T, name, rest string) *slice {
+	t.Helper()
+	sl := new(slice)
+	text := fmt.Sprintf(`{"metadata":{"name":%q,"resourceVersion":"1","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4",%s}`, name, rest)
+	if err := json.Unmarshal([]byte(text), sl); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return sl
+}
+
+// flat writes an answer as text.
+func flat(a discovery.Answer) string {
+	var b strings.Builder
+	for i, p := range a.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				fmt.Fprintf(&b, "%d%s/%s=%v ", i, l.Zone, strings.Join(e.Addresses, "+"), e.Health)
+			}
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestTheSet(t *testing.T) {
+	one := func(rest string) string { return `"endpoints":[` + rest + `],` + grpcPort }
+	for _, c := range []struct {
+		about  string
+		port   string
+		slices []string // their fields after addressType
+		left   []string
+		want   string // the answer, or a part of the error
+	}{
+		{"nil conditions are ready", "", []string{one(`{"addresses":["10.0.0.1"]}`)}, nil, "0/10.0.0.1:80=healthy"},
+		{"a union over slices", "", []string{one(`{"addresses":["10.0.0.1"],"zone":"a"}`), one(`{"addresses":["10.0.0.2"],"zone":"b"}`)}, nil,
+			"0a/10.0.0.1:80=healthy 0b/10.0.0.2:80=healthy"},
+		{"one that moves is one", "", []string{one(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"},"conditions":{"ready":false}}`), one(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"u"}}`)}, nil,
+			"0/10.0.0.1:80=healthy"},
+		{"an address used again", "", []string{one(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"a"},"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.1"],"targetRef":{"uid":"b"}}`)}, nil,
+			"0/10.0.0.1:80=healthy"},
+		{"one that terminates leaves", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.2"]}`)}, nil,
+			"0/10.0.0.2:80=healthy"},
+		{"one that terminates serves where none is ready", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.2"],"conditions":{"ready":false}}`)}, nil,
+			"0/10.0.0.1:80=healthy 0/10.0.0.2:80=unhealthy"},
+		{"ready wins over terminating", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":true,"serving":false,"terminating":true}}`)}, nil, "0/10.0.0.1:80=healthy"},
+		{"the placeholder", "", []string{`"endpoints":[]`}, nil, ""},
+		{"each slice's own number", "grpc", []string{one(`{"addresses":["10.0.0.1"]}`), `"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"grpc","port":81}]`}, nil,
+			"0/10.0.0.1:80=healthy 0/10.0.0.2:81=healthy"},
+		{"grpc of several", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"http","port":8080},{"name":"grpc","port":81}]`}, nil, "0/10.0.0.2:81=healthy"},
+		{"none of several", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}],"ports":[{"name":"a","port":1},{"name":"b","port":2}]`}, nil, "want one of a:1, b:2"},
+		{"headless, with a number", "7", []string{`"endpoints":[{"addresses":["10.0.0.2"]}]`}, nil, "0/10.0.0.2:7=healthy"},
+		{"headless, without", "", []string{`"endpoints":[{"addresses":["10.0.0.2"]}]`}, nil, "want the number of one"},
+		{"no slice at all", "", nil, nil, "ExternalName"},
+		{"a slice that was deleted", "", nil, []string{one(`{"addresses":["10.0.0.1"]}`)}, "0/10.0.0.1:80=healthy"},
+		{"what is known holds over what was deleted", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false}}`)}, []string{one(`{"addresses":["10.0.0.1"]}`)}, "0/10.0.0.1:80=unhealthy"},
+		{"an address that is none", "", []string{one(`{"addresses":["x"]},{"addresses":["10.0.0.1"]},{"addresses":[]}`)}, nil, "0/10.0.0.1:80=healthy"},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			there, left := map[string]*slice{}, map[string]*slice{}
+			for i, rest := range c.slices {
+				there[fmt.Sprint("s", i)] = parsed(t, fmt.Sprint("s", i), rest)
+			}
+			for i, rest := range c.left {
+				left[fmt.Sprint("l", i)] = parsed(t, fmt.Sprint("l", i), rest)
+			}
+			a, err := answer(query{namespace: "shop", services: "web", port: c.port}, there, left)
+			switch {
+			case err != nil:
+				if c.want == "" || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("the error is %q, want %q", err, c.want)
+				}
+			case flat(a) != c.want || !a.Empty:
+				t.Errorf("the answer is %q, want %q", flat(a), c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package kubernetes
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/printable"
+	_ "github.com/understudy-lb/understudy/internal/resolving"
+)
+
+// Scheme is the scheme of the targets of this package. k8s is another name for it.
+const Scheme = "kubernetes"
+
+func init() {
+	discovery.Register(Scheme, parts)
+	discovery.Register("k8s", parts)
+}
+
+const form = "kubernetes:///service.namespace:port"
+
+// linger is how long a watch outlives its last user.
+const linger = 30 * time.Second
+
+// WithTransport makes targets of this package ask the API server at host, such as
+// https://10.0.0.1:6443, through rt, in place of the one of the cluster that the program runs in. rt adds
+// the credentials. It must be comparable, such as a pointer, and safe for concurrent use.
+// Channels with the same host and rt share their watches.
+func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
+	return discovery.OwnOption(func(s *server) { s.host, s.transport = host, rt })
+}
+
+// query is what a target asks for, comparable.
+type query struct {
+	namespace string // "" for that of the pod
+	services  string // sorted, with commas
+	port      string // name or number, "" for the only one
+	never     bool   // terminating=never
+	family    string // IPv4 or IPv6, "" for both
+}
+
+// parts reads a target.
+func parts(t *discovery.Target) ([]discovery.Part, error) {
+	q, authority, err := parse(t.Target)
+	if err != nil {
+		return nil, err
+	}
+	switch given := t.Parameter("terminating"); given {
+	case "", "ifNone":
+	case "never":
+		q.never = true
+	default:
+		return nil, fmt.Errorf("terminating: %s given, want ifNone or never", printable.Quote(given))
+	}
+	switch given := t.Parameter("addressType"); given {
+	case "", "both":
+	case "IPv4", "IPv6":
+		q.family = given
+	default:
+		return nil, fmt.Errorf("addressType: %s given, want IPv4, IPv6 or both", printable.Quote(given))
+	}
+	s := source{q, discovery.OwnOptions(t, server{})}
+	return []discovery.Part{{Source: discovery.Shared(s, linger, s), Authority: authority}}, nil
+}
+
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// parse reads a target, and makes the authority.
+func parse(target resolver.Target) (query, string, error) {
+	u := target.URL
+	bad := func(why string) (query, string, error) {
+		return query{}, "", fmt.Errorf("target %s %s; want %s", printable.Quote(u.Redacted()), why, form)
+	}
+	if u.Opaque != "" || u.User != nil || u.Fragment != "" {
+		return bad("lacks the slashes, or holds a user or a fragment")
+	}
+	var q query
+	text := strings.TrimPrefix(u.Path, "/")
+	switch {
+	case text == "":
+		text = u.Host
+	case u.Host != "":
+		if q.namespace = u.Host; !label.MatchString(q.namespace) {
+			return bad("has the namespace " + printable.Quote(u.Host))
+		}
+	}
+	names, port, hasPort := strings.Cut(text, ":")
+	if q.port = port; hasPort && !portOK(port) {
+		return bad(fmt.Sprintf("has the port %s, want a name or a number from 1 to 65535", printable.Quote(port)))
+	}
+	var services []string
+	for given := range strings.SplitSeq(names, ",") {
+		name, rest, _ := strings.Cut(given, ".")
+		namespace, domain, long := strings.Cut(rest, ".")
+		switch {
+		case !label.MatchString(name):
+			return bad(fmt.Sprintf("has %s for a Service", printable.Quote(name)))
+		case long && domain != "svc" && !strings.HasPrefix(domain, "svc."):
+			return bad("has a name that goes on after the namespace, and not with svc")
+		case rest != "" && !label.MatchString(namespace), q.namespace != "" && namespace != "" && namespace != q.namespace:
+			return bad(fmt.Sprintf("has the namespace %s, want one for all Services", printable.Quote(namespace)))
+		case namespace != "":
+			q.namespace = namespace
+		}
+		services = append(services, name)
+	}
+	authority := services[0]
+	if q.namespace != "" {
+		authority += "." + q.namespace
+	}
+	slices.Sort(services)
+	if services = slices.Compact(services); len(services) > 16 {
+		return bad("names more than 16 Services")
+	}
+	q.services = strings.Join(services, ",")
+	return q, authority, nil
+}
+
+// portOK reports whether a port of a target is a name or a number.
+func portOK(p string) bool {
+	n, err := strconv.Atoi(p)
+	return err == nil && n > 0 && n < 65536 || err != nil && label.MatchString(p)
+}

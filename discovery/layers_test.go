@@ -1,0 +1,67 @@
+package discovery_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+)
+
+// Where the target gives one of two options that conflict, and the program the other, the
+// target's holds, and the log says so once.
+func TestTheTargetSwitchesOffTheProgramsOption(t *testing.T) {
+	for _, test := range []struct {
+		target    string
+		opt       given.Option
+		want, not string // in the service config
+		note      string
+	}{
+		{"x:///y?pickFirst=true", given.Set("OutlierDetection", true), `understudy_pick_first`, emptied, "pickFirst, which the target gives, switches off outlierDetection, which the program gives"},
+		{"x:///y?outlierDetection=true", given.Set("PickFirst", true), emptied, `understudy_pick_first`, "outlierDetection, which the target gives, switches off pickFirst,"},
+		{"x:///y?pickFirst=true", given.Set("SlowStart", time.Minute), `understudy_pick_first`, "slowStart", "pickFirst, which the target gives, switches off slowStart,"},
+		{"x:///y?failbackDelay=1m", given.Set("MaxFailbackDelay", 30*time.Second), `"failbackDelay":"60s"`, "maxFailbackDelay", "failbackDelay, which the target gives, switches off maxFailbackDelay,"},
+		{"x:///y?minReady=0.9", given.MinReady(0.6, 0.8), `"minReady":0.9}`, "minReadyRecovery", "minReady, which the target gives, switches off minReadyRecovery,"},
+	} {
+		s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
+		b, before := one(s, test.opt), logged.Count(test.note)
+		for range 2 {
+			cc := &channel{}
+			r, err := b.Build(target(test.target), cc, resolver.BuildOptions{})
+			if err != nil {
+				t.Fatalf("%s: %v", test.target, err)
+			}
+			if config := cc.config(); !strings.Contains(config, test.want) || strings.Contains(config, test.not) {
+				t.Errorf("%s: config %s\nwant %s and no %s", test.target, config, test.want, test.not)
+			}
+			r.Close()
+		}
+		if n := logged.Count(test.note) - before; n != 1 {
+			t.Errorf("%s: %q is logged %d times, want once", test.target, test.note, n)
+		}
+	}
+}
+
+// An option of a source that no part is of is not ignored silently.
+func TestAnOptionOfAnotherSourceIsLogged(t *testing.T) {
+	type other struct{}
+	build := func(opts ...given.Option) int {
+		before := logged.Count("an option of package discovery_test, which the program gives in Sources, has no effect")
+		r, err := one(&scripted{}, opts...).Build(target("x:///y"), &channel{}, resolver.BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		return logged.Count("an option of package discovery_test, which the program gives in Sources, has no effect") - before
+	}
+	unused := discovery.OwnOption(func(*other) {})
+	if n := build(given.Sources(unused, unused)); n != 1 {
+		t.Errorf("logged %d times, want once", n)
+	}
+	if n := build(); n != 0 {
+		t.Errorf("logged %d times without such an option", n)
+	}
+}

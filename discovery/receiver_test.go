@@ -1,0 +1,117 @@
+package discovery_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+)
+
+// everything calls all methods of a receiver that tell something.
+func everything(r *discovery.Receiver, text string) {
+	r.Trying(text)
+	r.Fail(errors.New(text))
+	r.Unconfirmed(errors.New(text), time.Now())
+	r.Rejected(errors.New(text))
+	_ = r.Update(flat.Answer(flat.Endpoint{Address: "10.9.9.9:1"}))
+	r.Confirm()
+	r.Parts([]discovery.Part{{Name: "late", Source: &scripted{inStart: func(*scripted) { panic("a part is started after Close") }}}})
+	_ = r.Remembered()
+}
+
+// After Close nothing that the source says has an effect, and nothing of it is logged or kept.
+func TestAReceiverAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cc := &scripted{}, &channel{}
+		b := one(s)
+		r := build(t, b, cc)
+		answer := flat.Answer(flat.Endpoint{Address: "10.0.0.1:1"})
+		answer.Names = map[string]discovery.Name{"a": {}}
+		_ = s.Update(answer)
+		r.Close()
+		cc.take()
+		const text = "said after Close"
+		everything(s.Receiver, text)
+		if err := s.Update(discovery.Answer{}); err != nil {
+			t.Errorf("an answer that breaks the rules is an error after Close: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if got := cc.take(); got != "" || logged.Count(text) > 0 {
+			t.Errorf("the channel saw %q, and the log has it %d times", got, logged.Count(text))
+		}
+		r = build(t, b, cc)
+		defer r.Close()
+		s.Fail(errors.New("down"))
+		r.Close()
+		if names := s.Remembered(); names != nil {
+			t.Errorf("after Close %v are remembered", names)
+		}
+		if got, want := cc.take(), `state 10.0.0.1:1["child0" "/"]`; got != want {
+			t.Errorf("kept is %q, want %q", got, want)
+		}
+	})
+}
+
+// A source that could not be started is not closed, and neither is the field where there is none.
+func TestWhatCouldNotBeStartedIsNotClosed(t *testing.T) {
+	bad, good := &scripted{refuses: "no registry in the environment"}, &scripted{}
+	r := build(t, of([]discovery.Part{{Name: "bad", Source: bad}, {Name: "none", Source: failing{}}, {Name: "good", Source: good}}), &channel{})
+	r.Close()
+	if bad.closed != 0 || good.closed != 1 {
+		t.Errorf("closed %d times where Start failed, want never, and %d times where not, want once", bad.closed, good.closed)
+	}
+	if _, err := one(bad).Build(target("x:///y"), &channel{}, resolver.BuildOptions{}); err == nil || bad.closed != 0 {
+		t.Errorf("alone: error %v, closed %d times", err, bad.closed)
+	}
+}
+
+// checked is a source with something wrong on this machine.
+type checked struct{ scripted }
+
+func (*checked) Check(read bool) error {
+	return fmt.Errorf("no registry in the environment (read %v)", read)
+}
+
+// What a source checks is asked whatever it is wrapped in.
+func TestCheckIsAskedThroughOthers(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		b := one(discovery.Refreshed(&checked{}, discovery.Refresh{Every: time.Minute, RemoveAfter: 2}))
+		err := b.Check(target("x:///y"), read)
+		if want := fmt.Sprintf("x: no registry in the environment (read %v)", read); fmt.Sprint(err) != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// A receiver of one's own: what is set is called in place of the first one's.
+func TestAReceiverWithHooks(t *testing.T) {
+	everything(new(discovery.Receiver), "to nobody")
+	new(discovery.Receiver).With(discovery.Hooks{Fail: func(err error) {
+		if err == nil {
+			t.Error("a failure without a reason is passed on as nil")
+		}
+	}}).Fail(nil)
+	var told []string
+	tell := func(who string) discovery.Hooks {
+		return discovery.Hooks{
+			Fail:   func(err error) { told = append(told, who+" "+err.Error()) },
+			Trying: func(text string) { told = append(told, who+" "+text) },
+		}
+	}
+	first := new(discovery.Receiver).With(tell("first"))
+	second := first.With(discovery.Hooks{Fail: tell("second").Fail})
+	for _, r := range []*discovery.Receiver{second, first} {
+		r.Fail(errors.New("failed"))
+		r.Trying("trying")
+	}
+	if got, want := strings.Join(told, ", "), "second failed, first trying, first failed, first trying"; got != want {
+		t.Errorf("told: %s\nwant: %s", got, want)
+	}
+}

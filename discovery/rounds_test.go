@@ -1,0 +1,176 @@
+package discovery_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// steered is a source that notes what is asked of it.
+type steered struct {
+	mu        sync.Mutex
+	receivers []*discovery.Receiver // of each start
+	closes    func()                // called inside the next start
+	busy      chan struct{}         // if there is one, a question takes until it is closed
+	open      int
+	asked     int
+	updates   int   // that were taken
+	refused   error // what the channel says of them
+}
+
+func (*steered) Check(bool) error { return nil }
+
+func (s *steered) Start(r *discovery.Receiver) (discovery.Started, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.receivers = append(s.receivers, r)
+	s.open++
+	if s.closes != nil {
+		s.closes()
+	}
+	return discovery.Started{Close: func() { s.note(func() { s.open-- }) }, ResolveNow: s.ask}, nil
+}
+
+func (s *steered) ask() {
+	s.note(func() { s.asked++ })
+	if s.busy != nil {
+		<-s.busy
+	}
+}
+
+func (s *steered) note(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// take takes an update for the channel.
+func (s *steered) take(discovery.Answer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.updates++
+	return s.refused
+}
+
+// last returns the receiver of the last start.
+func (s *steered) last() *discovery.Receiver {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.receivers[len(s.receivers)-1]
+}
+
+// saw is what happened so far.
+func (s *steered) saw() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("started %d times, %d open, asked %d times, %d updates", len(s.receivers), s.open, s.asked, s.updates)
+}
+
+// rounds starts a source that is refreshed every 5 minutes, which gRPC's DNS resolver would allow.
+func rounds(t *testing.T, s *steered) discovery.Started {
+	t.Helper()
+	r := new(discovery.Receiver).With(discovery.Hooks{Update: s.take, Fail: func(error) {}})
+	started, err := discovery.Refreshed(s, discovery.Refresh{Every: 5 * time.Minute, RemoveAfter: 2}).Start(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return started
+}
+
+func plain(address string) discovery.Answer {
+	return discovery.Answer{Resolved: stateOf(address).Endpoints}
+}
+
+func wantSaw(t *testing.T, s *steered, want string) {
+	t.Helper()
+	if got := s.saw(); got != want {
+		t.Errorf("it was %s; want %s", got, want)
+	}
+}
+
+// gRPC's resolvers wait longer and longer after a failure, also after an answer that the channel
+// refuses, so one that failed is started again and not asked.
+func TestRefreshStartsAgainAfterAFailure(t *testing.T) {
+	for _, refused := range []error{nil, errors.New("refused")} {
+		synctest.Test(t, func(t *testing.T) {
+			s, updates := &steered{refused: refused}, 0
+			started := rounds(t, s)
+			if refused == nil {
+				s.last().Fail(errors.New("down"))
+			} else if err := s.last().Update(plain("a:1")); err == nil {
+				t.Error("the source does not hear that its answer was refused")
+			} else {
+				updates = 1
+			}
+			time.Sleep(6 * time.Minute)
+			wantSaw(t, s, fmt.Sprintf("started 2 times, 1 open, asked 0 times, %d updates", updates))
+			s.note(func() { s.refused = nil })
+			_ = s.last().Update(plain("a:1"))
+			time.Sleep(6 * time.Minute)
+			wantSaw(t, s, fmt.Sprintf("started 2 times, 1 open, asked 1 times, %d updates", updates+1))
+			started.Close()
+			started.ResolveNow()
+			_ = s.last().Update(plain("b:1"))
+			wantSaw(t, s, fmt.Sprintf("started 2 times, 0 open, asked 1 times, %d updates", updates+1))
+		})
+	}
+}
+
+// What a source says after it was closed for a new round neither counts nor moves the next question.
+func TestRefreshForgetsOldRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(steered)
+		started := rounds(t, s)
+		old := s.last()
+		old.Fail(errors.New("down"))
+		time.Sleep(6 * time.Minute)
+		_ = s.last().Update(plain("a:1"))
+		for range 4 {
+			time.Sleep(2 * time.Minute)
+			_ = old.Update(plain("b:1"))
+			old.Fail(errors.New("down"))
+			old.Confirm()
+		}
+		wantSaw(t, s, "started 2 times, 1 open, asked 1 times, 1 updates")
+		started.Close()
+	})
+}
+
+// A source that is closed while it is started again is closed once it is, and never asked.
+func TestRefreshIsClosedInARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(steered)
+		started := rounds(t, s)
+		s.last().Fail(errors.New("down"))
+		s.note(func() { s.closes = started.Close })
+		time.Sleep(6 * time.Minute)
+		started.ResolveNow()
+		_ = s.last().Update(plain("a:1"))
+		time.Sleep(time.Hour)
+		wantSaw(t, s, "started 2 times, 0 open, asked 0 times, 0 updates")
+	})
+}
+
+// The interval is over while the source is being asked, and the channel closes: nothing is asked or
+// started after that.
+func TestAnIntervalThatIsOverAsTheChannelCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &steered{busy: make(chan struct{})}
+		started := rounds(t, s)
+		s.last().Fail(errors.New("no"))
+		time.Sleep(4 * time.Minute)
+		go started.ResolveNow()
+		time.Sleep(2 * time.Minute)
+		started.Close()
+		close(s.busy)
+		time.Sleep(time.Hour)
+		if got, want := s.saw(), "started 1 times, 0 open, asked 1 times, 0 updates"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}

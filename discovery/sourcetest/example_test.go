@@ -1,0 +1,53 @@
+package sourcetest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/sourcetest"
+)
+
+// fixed is a source that knows its endpoints.
+type fixed []string
+
+// Check implements discovery.Source.
+func (f fixed) Check(bool) error { return nil }
+
+// Start implements discovery.Source.
+func (f fixed) Start(r *discovery.Receiver) (discovery.Started, error) {
+	var near discovery.Locality
+	for _, address := range f {
+		near.Endpoints = append(near.Endpoints, discovery.Endpoint{Addresses: []string{address}})
+	}
+	r.Trying("looking around")
+	err := r.Update(discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{near}}}})
+	if err != nil {
+		r.Fail(discovery.Mistake(err)) // looking again will not help
+	}
+	return discovery.Started{}, nil
+}
+
+// A test of a source of one's own holds it against the contract:
+func TestFixed(t *testing.T) {
+	sourcetest.Run(t, func(*testing.T) discovery.Source { return fixed{"10.0.0.1:443", "10.0.0.2:443"} })
+}
+
+// What a source says is recorded.
+func Example() {
+	for _, source := range []fixed{{"10.0.0.1:443", "10.0.0.2:443"}, {"10.0.0.1"}} {
+		receiver, take := sourcetest.Record()
+		if _, err := source.Start(receiver); err != nil {
+			fmt.Println(err)
+		}
+		for _, told := range take() {
+			fmt.Println(told)
+		}
+	}
+	// Output:
+	// trying: looking around
+	// answer 10.0.0.1:443 10.0.0.2:443
+	// trying: looking around
+	// answer 10.0.0.1
+	// fail: endpoint 0 of locality "/" in priority 0: address "10.0.0.1" given, want host:port, or unix:/path
+}

@@ -1,0 +1,177 @@
+package sourcetest
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// keeper records what a source says, and holds it against the rules.
+type keeper struct {
+	record
+	t       failer
+	refusal error  // of each answer
+	inside  func() // called from inside each call, nil for nothing
+
+	guard    sync.Mutex
+	answers  []given
+	listed   bool // there was a list of parts
+	failures []string
+	minute   time.Time // since when answers are counted that are refused
+	many     int       // how many there were since
+}
+
+// given is an answer as it was handed over, and a copy of it.
+type given struct{ answer, copy discovery.Answer }
+
+// listen returns a receiver that records, and judges.
+func (k *keeper) listen() *discovery.Receiver {
+	to := k.receiver()
+	return to.With(discovery.Hooks{
+		Update: func(a discovery.Answer) error { return k.judge(to, a) },
+		Parts: func(parts []discovery.Part) {
+			k.guard.Lock()
+			k.listed = true
+			k.guard.Unlock()
+			to.Parts(parts)
+			k.call()
+		},
+		Fail: func(err error) {
+			k.fail(err)
+			to.Fail(err)
+			k.call()
+		},
+		Confirm: func() {
+			if !k.answered() {
+				k.t.Errorf("Confirm is called before there was an answer")
+			}
+			to.Confirm()
+		},
+		Unconfirmed: func(err error, since time.Time) {
+			if since.After(time.Now()) {
+				k.t.Errorf("Unconfirmed says that the answer was confirmed until %v from now", time.Until(since))
+			}
+			to.Unconfirmed(err, since)
+		},
+	})
+}
+
+func (k *keeper) call() {
+	if k.inside != nil {
+		k.inside()
+	}
+}
+
+// judge takes an answer.
+func (k *keeper) judge(to *discovery.Receiver, a discovery.Answer) error {
+	if err := to.Update(a); err != nil {
+		k.t.Errorf("an answer breaks the rules: %v", err)
+		return err
+	}
+	k.guard.Lock()
+	if len(k.answers) < 1000 {
+		k.answers = append(k.answers, given{a, clone(a)})
+	}
+	k.guard.Unlock()
+	k.call()
+	if k.refusal != nil && k.repeatsTooOften() {
+		time.Sleep(quiet) // or the clock would stand still
+	}
+	return k.refusal
+}
+
+// repeatsTooOften notes an answer that is refused. It reports whether answers come without a pause.
+func (k *keeper) repeatsTooOften() bool {
+	const most = 100 // a minute
+	k.guard.Lock()
+	defer k.guard.Unlock()
+	if time.Since(k.minute) > time.Minute {
+		k.minute, k.many = time.Now(), 0
+	}
+	if k.many++; k.many == most {
+		k.t.Errorf("%d answers come within a minute while the channel takes none, want a pause between them", most)
+	}
+	return k.many >= most
+}
+
+// fail looks at the text of a failure.
+func (k *keeper) fail(err error) {
+	text := err.Error()
+	if text == "" || strings.ContainsAny(text, "\r\n") {
+		k.t.Errorf("a failure says %q, want one line", text)
+	}
+	k.guard.Lock()
+	defer k.guard.Unlock()
+	for _, before := range k.failures {
+		if before != text && shape(before) == shape(text) {
+			k.t.Errorf("a failure says %q, and before %q; want the same text for the same trouble, without ids, ports and times", text, before)
+		}
+	}
+	if !slices.Contains(k.failures, text) && len(k.failures) < 100 {
+		k.failures = append(k.failures, text)
+	}
+}
+
+var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+
+// shape returns a text without its numbers.
+func shape(text string) string { return numbers.ReplaceAllString(text, "#") }
+
+// failedBefore reports whether the source had no answer, and failed so before.
+func (k *keeper) failedBefore(err error) bool {
+	k.guard.Lock()
+	defer k.guard.Unlock()
+	return len(k.answers) == 0 && !k.listed && slices.Contains(k.failures, err.Error())
+}
+
+// answered reports whether there was an answer, or a list of parts.
+func (k *keeper) answered() bool {
+	k.guard.Lock()
+	defer k.guard.Unlock()
+	return len(k.answers) > 0 || k.listed
+}
+
+// check looks at all answers once all is over.
+func (k *keeper) check(t failer) {
+	t.Helper()
+	k.guard.Lock()
+	defer k.guard.Unlock()
+	for _, g := range k.answers {
+		if !reflect.DeepEqual(g.answer.Priorities, g.copy.Priorities) || !slices.Equal(g.answer.Notes, g.copy.Notes) || !slices.Equal(g.answer.Drops, g.copy.Drops) {
+			t.Errorf("an answer was changed after it was handed over, from %v to %v", addresses(&g.copy), addresses(&g.answer))
+		}
+	}
+	known := make(map[string]discovery.Answer)
+	for _, g := range k.answers {
+		first, there := known[g.copy.Identity]
+		if there && g.copy.Identity != "" && !reflect.DeepEqual(first.Priorities, g.copy.Priorities) {
+			t.Errorf("two answers have the identity %q: %v and %v", g.copy.Identity, addresses(&first), addresses(&g.copy))
+			return
+		}
+		known[g.copy.Identity] = g.copy
+	}
+}
+
+// clone returns a copy that shares nothing that an answer of priorities points to.
+func clone(a discovery.Answer) discovery.Answer {
+	a.Priorities = slices.Clone(a.Priorities)
+	for i := range a.Priorities {
+		p := &a.Priorities[i]
+		p.Localities = slices.Clone(p.Localities)
+		for j := range p.Localities {
+			l := &p.Localities[j]
+			l.Endpoints = slices.Clone(l.Endpoints)
+			for n := range l.Endpoints {
+				e := &l.Endpoints[n]
+				e.Addresses, e.ForZones, e.ForNodes = slices.Clone(e.Addresses), slices.Clone(e.ForZones), slices.Clone(e.ForNodes)
+			}
+		}
+	}
+	a.Notes, a.Drops = slices.Clone(a.Notes), slices.Clone(a.Drops)
+	return a
+}

@@ -1,0 +1,127 @@
+package sourcetest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// Told is one thing that a source told a receiver: one of the fields is set.
+type Told struct {
+	Answer    *discovery.Answer
+	Parts     []discovery.Part
+	Failure   error
+	Rejected  error
+	Confirmed bool
+	Doubt     error     // of Unconfirmed, "over" where that was nil
+	Since     time.Time // beside Doubt
+	Trying    string
+}
+
+// String returns it in a line, such as "answer 10.0.0.1:443" or "fail: no such host".
+func (t Told) String() string {
+	switch {
+	case t.Answer != nil:
+		return strings.TrimSpace("answer " + strings.Join(addresses(t.Answer), " "))
+	case t.Parts != nil:
+		var names []string
+		for _, p := range t.Parts {
+			names = append(names, p.Name)
+		}
+		return "parts " + strings.Join(names, " ")
+	case t.Failure != nil:
+		return "fail: " + t.Failure.Error()
+	case t.Rejected != nil:
+		return "rejected: " + t.Rejected.Error()
+	case t.Confirmed:
+		return "confirm"
+	case t.Doubt != nil:
+		return "unconfirmed: " + t.Doubt.Error()
+	}
+	return "trying: " + t.Trying
+}
+
+// addresses returns the first address of each endpoint, with the health of those that cannot take
+// calls.
+func addresses(a *discovery.Answer) (all []string) {
+	for _, p := range a.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				text := "-"
+				if len(e.Addresses) > 0 {
+					text = e.Addresses[0]
+				}
+				if e.Health == discovery.Draining || e.Health == discovery.Unhealthy {
+					text += fmt.Sprintf("(%v)", e.Health)
+				}
+				all = append(all, text)
+			}
+		}
+	}
+	for _, e := range a.Resolved {
+		for _, address := range e.Addresses {
+			all = append(all, address.Addr)
+		}
+	}
+	return all
+}
+
+// Record returns a receiver that takes answers as a channel does, and keeps what comes; and a
+// function that returns what came since it was called last. Both may be used from any goroutine.
+func Record() (r *discovery.Receiver, take func() []Told) {
+	keep := &record{}
+	return keep.receiver(), keep.take
+}
+
+// record keeps what comes to a receiver.
+type record struct {
+	mu   sync.Mutex
+	told []Told
+}
+
+func (r *record) add(t Told) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told = append(r.told, t)
+}
+
+func (r *record) take() []Told {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told := r.told
+	r.told = nil
+	return told
+}
+
+func (r *record) receiver() *discovery.Receiver {
+	return new(discovery.Receiver).With(discovery.Hooks{
+		Update: func(a discovery.Answer) error {
+			r.add(Told{Answer: &a})
+			return rules(&a)
+		},
+		Parts:    func(parts []discovery.Part) { r.add(Told{Parts: parts}) },
+		Fail:     func(err error) { r.add(Told{Failure: err}) },
+		Rejected: func(err error) { r.add(Told{Rejected: err}) },
+		Confirm:  func() { r.add(Told{Confirmed: true}) },
+		Unconfirmed: func(err error, since time.Time) {
+			if err == nil {
+				err = errOver
+			}
+			r.add(Told{Doubt: err, Since: since})
+		},
+		Trying: func(text string) { r.add(Told{Trying: text}) },
+	})
+}
+
+// rules says which rule an answer breaks.
+func rules(a *discovery.Answer) error {
+	if err := topology.CheckSome(a); err != nil {
+		return err
+	}
+	_, err := new(topology.Translator).Translate(a)
+	return err
+}

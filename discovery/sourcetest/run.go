@@ -1,0 +1,269 @@
+// Package sourcetest tests sources of endpoints: it checks the contract of package discovery, and
+// records what a source says. It is for tests, those of other modules as well.
+package sourcetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+var errOver = errors.New("over")
+
+// Run checks that a source keeps the contract of discovery.Source, discovery.Started and
+// discovery.Receiver: each part of it in a subtest, in a bubble of testing/synctest, on a source
+// that the function returns there. The time of a bubble costs nothing, so what the source needs, such as
+// a registry, has to be a fake in the same bubble: a real socket would hold its clock. Run makes
+// the source say something for about an hour.
+//
+// It checks that
+//   - Check, Start and what Started has return at once, and Start fails only for what Check says;
+//   - within a minute the source says something: an answer, a failure, or what it is trying;
+//   - answers keep the rules of their fields, stay as they were handed over, and are the same
+//     where their Identity is;
+//   - the same failure has the same text, in one line;
+//   - an answer that is not taken is not repeated without a pause;
+//   - a second channel has what the first one has, and keeps it when that is closed;
+//   - Close may be called from inside the receiver, ends the source, and Start works again.
+func Run(t *testing.T, source func(*testing.T) discovery.Source) {
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { checks[name](t, source(t)) })
+		})
+	}
+}
+
+// names are those of the checks.
+var names = []string{"Check", "life", "refusal", "two channels", "Close inside", "again"}
+
+// checks are what Run runs, in a bubble.
+var checks = map[string]func(failer, discovery.Source){
+	"Check":        checkCheck,
+	"life":         checkLife,
+	"refusal":      checkRefusal,
+	"two channels": checkTwo,
+	"Close inside": checkCloseInside,
+	"again":        checkAgain,
+}
+
+// failer is the part of *testing.T that checks need.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// The times of a bubble.
+const (
+	patience = time.Minute // until a source says something
+	quiet    = time.Hour   // in which nothing may come after Close
+)
+
+// atOnce calls f, which must not wait.
+func atOnce(t failer, what string, f func()) {
+	t.Helper()
+	began := time.Now()
+	f()
+	if took := time.Since(began); took > 0 {
+		t.Errorf("%s takes %v, want it to return at once", what, took)
+	}
+}
+
+// checkCheck calls Check from several goroutines.
+func checkCheck(t failer, s discovery.Source) {
+	for _, read := range []bool{false, true} {
+		var texts [2]string
+		atOnce(t, fmt.Sprintf("Check(%v)", read), func() {
+			var both sync.WaitGroup
+			for i := range texts {
+				both.Go(func() { texts[i] = fmt.Sprint(s.Check(read)) })
+			}
+			both.Wait()
+		})
+		if texts[0] != texts[1] {
+			t.Errorf("Check(%v) says %q and then %q", read, texts[0], texts[1])
+		}
+	}
+}
+
+// begin starts a source, and returns what it said in the first minute. It returns nil where
+// Start fails.
+func begin(t failer, s discovery.Source, r *keeper) (started *discovery.Started, first []Told) {
+	t.Helper()
+	var of discovery.Started
+	var err error
+	atOnce(t, "Start", func() { of, err = s.Start(r.listen()) })
+	if err != nil {
+		if check := s.Check(false); check == nil {
+			t.Errorf("Start fails with %q, for which Check(false) returns nothing; what only a server knows goes to Fail", err)
+		}
+		return nil, nil
+	}
+	time.Sleep(patience)
+	synctest.Wait()
+	if first = r.take(); len(first) == 0 {
+		t.Errorf("within %v nothing is said: no answer, no failure, and not what is tried", patience)
+	}
+	return &of, first
+}
+
+// end closes what was started, after which it must fall silent.
+func end(t failer, r *keeper, started *discovery.Started) {
+	t.Helper()
+	if started.Close != nil {
+		atOnce(t, "Close", started.Close)
+	}
+	silent(t, r)
+}
+
+// silent checks that nothing is said after Close, but for what was under way.
+func silent(t failer, r *keeper) {
+	t.Helper()
+	time.Sleep(patience)
+	synctest.Wait()
+	r.take()
+	time.Sleep(quiet)
+	synctest.Wait()
+	if told := r.take(); len(told) > 0 {
+		t.Errorf("%d things are said more than %v after Close, the first is: %v", len(told), patience, told[0])
+	}
+	r.check(t)
+}
+
+// checkLife lets a source live for a while, and tells it that connections fail.
+func checkLife(t failer, s discovery.Source) {
+	r := &keeper{t: t}
+	started, _ := begin(t, s, r)
+	if started == nil {
+		return
+	}
+	for range 3 {
+		if started.ResolveNow != nil {
+			atOnce(t, "ResolveNow", started.ResolveNow)
+		}
+		if started.EndpointsFailed != nil {
+			atOnce(t, "EndpointsFailed", started.EndpointsFailed)
+		}
+		time.Sleep(10 * time.Minute)
+	}
+	if started.Confirmed != nil {
+		atOnce(t, "Confirmed", func() {
+			if at := started.Confirmed(); at.After(time.Now()) {
+				t.Errorf("Confirmed is %v from now", time.Until(at))
+			}
+		})
+	}
+	end(t, r, started)
+}
+
+// checkRefusal takes no answer.
+func checkRefusal(t failer, s discovery.Source) {
+	r := &keeper{t: t, refusal: errors.New("the channel does not take it")}
+	if started, _ := begin(t, s, r); started != nil {
+		time.Sleep(10 * time.Minute)
+		end(t, r, started)
+	}
+}
+
+// checkTwo starts a source twice.
+func checkTwo(t failer, s discovery.Source) {
+	a, b := &keeper{t: t}, &keeper{t: t}
+	first, _ := begin(t, s, a)
+	second, _ := begin(t, s, b)
+	if first == nil || second == nil {
+		return
+	}
+	if !a.answered() || !b.answered() {
+		time.Sleep(10 * patience) // a failure may be over
+	}
+	if a.answered() != b.answered() {
+		t.Errorf("of two channels one has an answer: the first %v, the second %v", a.answered(), b.answered())
+	}
+	b.take()
+	if first.Close != nil {
+		first.Close()
+	}
+	synctest.Wait()
+	for _, told := range b.take() {
+		if told.Failure != nil && !b.failedBefore(told.Failure) {
+			t.Errorf("once the first channel is closed the second one fails: %v", told.Failure)
+		}
+	}
+	end(t, b, second)
+}
+
+// checkCloseInside closes a source from inside a call of its receiver.
+func checkCloseInside(t failer, s discovery.Source) {
+	r := &keeper{t: t}
+	var mu sync.Mutex
+	var toClose func()
+	r.inside = func() {
+		mu.Lock()
+		shut := toClose
+		toClose = nil
+		mu.Unlock()
+		if shut == nil {
+			return // it is not started yet, or closed
+		}
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			shut()
+		}()
+		select {
+		case <-closed:
+		case <-time.After(patience):
+			t.Errorf("Close does not return while the receiver is called: it waits for that call")
+		}
+	}
+	started, err := s.Start(r.listen())
+	if err != nil {
+		return
+	}
+	mu.Lock()
+	if toClose = started.Close; toClose == nil {
+		toClose = func() {}
+	}
+	mu.Unlock()
+	time.Sleep(patience)
+	if started.ResolveNow != nil {
+		mu.Lock()
+		open := toClose != nil
+		mu.Unlock()
+		if open {
+			started.ResolveNow()
+		}
+	}
+	time.Sleep(patience)
+	mu.Lock()
+	shut := toClose
+	mu.Unlock()
+	if shut != nil { // it said all from inside Start
+		shut()
+	}
+	silent(t, r)
+}
+
+// checkAgain starts a source again, as a channel does that was idle.
+func checkAgain(t failer, s discovery.Source) {
+	var answered [2]bool
+	for i := range answered {
+		r := &keeper{t: t}
+		started, _ := begin(t, s, r)
+		if started == nil {
+			return
+		}
+		if !r.answered() {
+			time.Sleep(10 * patience) // a failure may be over
+		}
+		answered[i] = r.answered()
+		end(t, r, started)
+	}
+	if answered[0] != answered[1] {
+		t.Errorf("it has an answer when it is first started: %v; and when it is started again: %v", answered[0], answered[1])
+	}
+}

@@ -1,0 +1,37 @@
+package sourcetest_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/sourcetest"
+)
+
+// polled returns a source that is polled, and fails now and then.
+func polled(*testing.T) discovery.Source {
+	var n atomic.Int32
+	return discovery.Poll(time.Minute, func(context.Context) (discovery.Answer, error) {
+		if n.Add(1)%3 == 0 {
+			return discovery.Answer{}, errors.New("the registry does not answer")
+		}
+		return discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{{
+			Endpoints: []discovery.Endpoint{{Addresses: []string{"10.0.0.1:1"}}},
+		}}}}}, nil
+	})
+}
+
+func TestSourcesOfThePackage(t *testing.T) {
+	for name, source := range map[string]func(t *testing.T) discovery.Source{
+		"polled": polled,
+		"shared": func(t *testing.T) discovery.Source { return discovery.Shared(t.Name(), 0, polled(t)) },
+		"lingering": func(t *testing.T) discovery.Source {
+			return discovery.Shared(t.Name(), 10*time.Second, polled(t))
+		},
+	} {
+		t.Run(name, func(t *testing.T) { sourcetest.Run(t, source) })
+	}
+}

@@ -1,0 +1,31 @@
+package discovery_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/sourcetest"
+)
+
+// The sources over a resolver keep the contract, refreshed or not, whether it finds something or
+// fails.
+func TestTheContractOfSourcesOverResolvers(t *testing.T) {
+	for about, answers := range map[string][]string{
+		"well":     {"a:1"},
+		"broken":   {"!no such host"},
+		"restless": {"a:1", "!time-out", "b:1", "a:1"},
+	} {
+		for _, every := range []time.Duration{0, time.Second, time.Minute} {
+			t.Run(about+" "+every.String(), func(t *testing.T) {
+				sourcetest.Run(t, func(*testing.T) discovery.Source {
+					z := &zone{answers: answers, began: time.Now(), took: 300 * time.Millisecond}
+					inner := discovery.FromResolver(z, target("zone:///z"), &channel{}, resolver.BuildOptions{})
+					return discovery.Refreshed(inner, discovery.Refresh{Every: every, RemoveAfter: 2})
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package understudy_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/understudy-lb/understudy"
+)
+
+// records is a handler of a program's log that keeps what is logged.
+type records struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
+func (r *records) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r *records) WithGroup(string) slog.Handler            { return r }
+
+func (r *records) Handle(_ context.Context, record slog.Record) error {
+	line := record.Message
+	record.Attrs(func(a slog.Attr) bool {
+		line += " " + a.String()
+		return true
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, line)
+	return nil
+}
+
+// messages returns what was logged: the message of each record, or all of it.
+func (r *records) messages(whole bool) (messages []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, line := range r.lines {
+		message, _, _ := strings.Cut(line, " target=")
+		if whole {
+			message = line
+		}
+		messages = append(messages, message)
+	}
+	return messages
+}
+
+// calls makes a call each so often, and returns how many failed, and where the others went.
+func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed int, tiers map[byte]int) {
+	tiers = map[byte]int{}
+	for range length / every {
+		if to, err := m.answers(cc); err != nil {
+			failed++
+		} else {
+			tiers[to[0]]++
+		}
+		time.Sleep(every)
+	}
+	return failed, tiers
+}
+
+// One endpoint a tier, and servers that end each connection after eight seconds: no call goes to
+// the second tier, and none fails.
+func TestRecommendedWithOneEndpointATier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &records{}
+		o := understudy.Recommended()
+		o.Logger = slog.New(r)
+		m := newMemory(t, o.ServerKeepalive(), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 8 * time.Second}))
+		cc := m.with("failover:///tier:///a1,tier:///b1", o)
+		failed, tiers := m.calls(cc, 50*time.Millisecond, 10*time.Minute)
+		if failed > 0 || tiers['b'] > 0 || m.attempts("a0") < 60 {
+			t.Errorf("%d calls failed, others went to %v, with %d connections to the first tier; want all there, with one each 8 s", failed, tiers, m.attempts("a0"))
+		}
+		if lines := r.messages(true); len(lines) > 0 {
+			t.Errorf("logged %q", lines)
+		}
+	})
+}
+
+// outages lets servers fail for a while: one of a tier, then all.
+func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) {
+	for _, down := range [][]string{nil, {"a0"}, nil, {"a0", "a1"}, nil} {
+		m.set(true, down...)
+		n, _ := m.calls(cc, every, 5*time.Minute)
+		failed += n
+		m.set(false, down...)
+	}
+	return failed
+}
+
+// Where what is recommended has nothing to gain, it loses nothing either: as many calls succeed as
+// with gRFC A56's options, or more, and the log says the same.
+func TestRecommendedDoesNoHarm(t *testing.T) {
+	for name, world := range map[string]struct {
+		target string
+		every  time.Duration
+	}{
+		"a single tier":    {"failover:///tier:///a2", 50 * time.Millisecond},
+		"a call in 10 s":   {"failover:///tier:///a2,tier:///b2", 10 * time.Second},
+		"a single backend": {"failover:///tier:///a1", time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failed, logged := map[bool]int{}, map[bool][]string{}
+			for _, recommended := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					r := &records{}
+					o := understudy.Options{}
+					if recommended {
+						o = understudy.Recommended()
+					}
+					o.Logger = slog.New(r)
+					m := newMemory(t, understudy.Recommended().ServerKeepalive())
+					failed[recommended] = m.outages(m.with(world.target, o), world.every)
+					logged[recommended] = r.messages(false)
+				})
+			}
+			const backoff = 12 * time.Second // the longest, and a fifth: either may be lucky
+			if most := failed[false] + int((backoff+world.every-1)/world.every); failed[true] > most {
+				t.Errorf("%d calls failed, want at most %d", failed[true], most)
+			}
+			if !slices.Equal(logged[true], logged[false]) {
+				t.Errorf("logged %q, want %q", logged[true], logged[false])
+			}
+		})
+	}
+}
+
+// Servers with gRPC's default enforcement end connections that are pinged, and gRPC pings less.
+// The log says so once, with the cure; where servers are told what clients do, nothing is to say.
+func TestServersThatRefuseKeepalivePings(t *testing.T) {
+	o := understudy.Recommended()
+	for name, test := range map[string]struct {
+		server []grpc.ServerOption
+		want   int
+	}{
+		"gRPC's default":  {nil, 1},
+		"ServerKeepalive": {[]grpc.ServerOption{o.ServerKeepalive()}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &records{}
+				o := o
+				o.Logger = slog.New(r)
+				m := newMemory(t, test.server...)
+				m.with("failover:///tier:///a2,tier:///b2", o)
+				time.Sleep(30 * time.Minute)
+				lines := slices.DeleteFunc(r.messages(true), func(line string) bool { return !strings.Contains(line, "keepalive") })
+				if len(lines) != test.want {
+					t.Errorf("logged %q, want %d lines", lines, test.want)
+				}
+				if test.want > 0 && len(lines) > 0 && !strings.Contains(lines[0], "let the servers allow the pings (understudy.Options.ServerKeepalive)") {
+					t.Errorf("logged %q, want the cure", lines[0])
+				}
+			})
+		})
+	}
+}

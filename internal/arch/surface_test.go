@@ -1,0 +1,245 @@
+package arch
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write testdata/surface.txt")
+
+// largest is how many lines the public surface may have: 80 for what there was, and 5 for sources
+// that are shared and the test kit of sources. Zones and Kubernetes may bring it to 100.
+const largest = 88
+
+// The golden file lists what users can name, a line for each function, type, method, variable
+// and constant; those of one type are an enumeration, and have one line. Fields do not count.
+// To write it again:
+//
+//	go test ./internal/arch -run TestTheSurface -update
+func TestTheSurfaceIsKnownAndSmall(t *testing.T) {
+	const golden = "testdata/surface.txt"
+	got := surface(t)
+	if n := len(got); n > largest {
+		t.Errorf("the public surface has %d lines, want at most %d", n, largest)
+	}
+	text := strings.Join(got, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range got {
+		if !slices.Contains(strings.Split(string(want), "\n"), line) {
+			t.Errorf("new in the public surface: %s", line)
+		}
+	}
+	for line := range strings.Lines(string(want)) {
+		if line = strings.TrimSuffix(line, "\n"); !slices.Contains(got, line) {
+			t.Errorf("gone from the public surface: %s", line)
+		}
+	}
+	if t.Failed() {
+		t.Log("where it is meant, run this test with -update")
+	}
+}
+
+// Whoever meets a package finds out from an example how it is used.
+func TestEveryPublicPackageHasAnExample(t *testing.T) {
+	for _, dir := range public(t) {
+		tests, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files []*ast.File
+		for _, path := range tests {
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, file)
+		}
+		if len(doc.Examples(files...)) == 0 {
+			t.Errorf("package %s has no example", dir)
+		}
+	}
+}
+
+// public returns the directories of the packages that users can import.
+func public(t *testing.T) (dirs []string) {
+	t.Helper()
+	for _, p := range list(t, "./...") {
+		dir, _ := room(p.ImportPath)
+		if p.Name != "main" && dir != "internal" && !strings.HasPrefix(dir, "internal/") && !strings.Contains(dir, "/internal") {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// What users can name is made of what they can name.
+func TestPublicTypesAreNotInternal(t *testing.T) {
+	for dir, p := range documented(t) {
+		internal := make(map[string]bool) // by name in a file
+		for _, path := range p.Imports {
+			if strings.HasPrefix(path, root+"/internal/") {
+				internal[filepath.Base(path)] = true
+			}
+		}
+		var decls []ast.Decl
+		functions := p.Funcs
+		for _, t := range p.Types {
+			decls, functions = append(decls, t.Decl), append(append(functions, t.Funcs...), t.Methods...)
+		}
+		for _, f := range functions {
+			decls = append(decls, f.Decl)
+		}
+		for _, decl := range decls {
+			ast.Inspect(decl, func(n ast.Node) bool {
+				s, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if from, ok := s.X.(*ast.Ident); ok && internal[from.Name] {
+					t.Errorf("%s.%s has %s.%s in it, which is internal", dir, nameOf(decl), from.Name, s.Sel.Name)
+				}
+				return false
+			})
+		}
+	}
+}
+
+func nameOf(decl ast.Decl) string {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		return d.Name.Name
+	case *ast.GenDecl:
+		return d.Specs[0].(*ast.TypeSpec).Name.Name
+	}
+	return ""
+}
+
+// surface returns the lines of all public packages.
+func surface(t *testing.T) (lines []string) {
+	t.Helper()
+	for dir, p := range documented(t) {
+		for _, line := range namesOf(p) {
+			lines = append(lines, fmt.Sprintf("%s: %s", dir, line))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// documented returns what is exported by the public packages, by their directories.
+func documented(t *testing.T) map[string]*doc.Package {
+	t.Helper()
+	packages := make(map[string]*doc.Package)
+	for _, dir := range public(t) {
+		positions := token.NewFileSet()
+		paths, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var files []*ast.File
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(positions, path, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, file)
+		}
+		if packages[dir], err = doc.NewFromFiles(positions, files, root+"/"+dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return packages
+}
+
+// namesOf returns the exported names of a package.
+func namesOf(p *doc.Package) (names []string) {
+	values := func(kind string, all []*doc.Value) {
+		for _, v := range all {
+			for _, name := range v.Names {
+				if ast.IsExported(name) {
+					names = append(names, kind+" "+name)
+				}
+			}
+		}
+	}
+	functions := func(all []*doc.Func) {
+		for _, f := range all {
+			name := "func " + f.Name
+			if f.Recv != "" {
+				name = "method " + strings.TrimPrefix(f.Recv, "*") + "." + f.Name
+			}
+			names = append(names, name)
+		}
+	}
+	values("const", p.Consts)
+	values("var", p.Vars)
+	functions(p.Funcs)
+	for _, t := range p.Types {
+		names = append(names, "type "+t.Name)
+		if len(t.Consts) > 0 {
+			names = append(names, "const of the type "+t.Name)
+		}
+		values("var", t.Vars)
+		functions(t.Funcs)
+		functions(t.Methods)
+		for _, method := range methodsOf(t) {
+			names = append(names, "method "+t.Name+"."+method)
+		}
+	}
+	return names
+}
+
+// methodsOf returns those that an interface lists.
+func methodsOf(t *doc.Type) (names []string) {
+	for _, spec := range t.Decl.Specs {
+		of, ok := spec.(*ast.TypeSpec).Type.(*ast.InterfaceType)
+		if !ok {
+			continue
+		}
+		for _, field := range of.Methods.List {
+			for _, name := range field.Names {
+				if name.IsExported() {
+					names = append(names, name.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// go doc shows the fields of what sources are made of: they are declared where they are named.
+func TestTheContractIsDeclaredInItsPackage(t *testing.T) {
+	fields := make(map[string]int)
+	for _, typ := range documented(t)["discovery"].Types {
+		if spec := typ.Decl.Specs[0].(*ast.TypeSpec); spec.Assign == token.NoPos {
+			if s, ok := spec.Type.(*ast.StructType); ok {
+				fields[typ.Name] = s.Fields.NumFields()
+			}
+		}
+	}
+	for _, name := range []string{"Answer", "Priority", "Locality", "Endpoint", "Drop", "Name", "Part", "Started", "Hooks", "Refresh"} {
+		if fields[name] == 0 {
+			t.Errorf("go doc shows no field of discovery.%s", name)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// Package awaiting is the policy of a channel whose sources have said nothing yet. Calls wait
+// there as they do on a channel without a policy. One whose deadline comes meanwhile ends with
+// what it waited for, in place of a bare "context deadline exceeded".
+package awaiting
+
+import (
+	"errors"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+)
+
+const name = "understudy_awaiting"
+
+// Config is the loadBalancingConfig that names the policy.
+const Config = `[{"` + name + `":{}}]`
+
+func init() { balancer.Register(builder{}) }
+
+// key is that of the text in the attributes of a state.
+type key struct{}
+
+// Set returns a state whose calls wait, and say that it is for the text.
+func Set(s resolver.State, text string) resolver.State {
+	s.Attributes = s.Attributes.WithValue(key{}, text)
+	return s
+}
+
+// Is reports whether a state is one of those.
+func Is(s resolver.State) bool {
+	_, ok := s.Attributes.Value(key{}).(string)
+	return ok
+}
+
+type builder struct{}
+
+// Name implements balancer.Builder.
+func (builder) Name() string { return name }
+
+// Build implements balancer.Builder.
+func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
+	return &policy{cc: cc, over: make(chan struct{})}
+}
+
+// policy has no children and no connections.
+type policy struct {
+	cc   balancer.ClientConn
+	over chan struct{} // closed when the last picker is replaced
+}
+
+// show replaces the picker.
+func (p *policy) show(state connectivity.State, picker func(over <-chan struct{}) balancer.Picker) {
+	before := p.over
+	p.over = make(chan struct{})
+	p.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: picker(p.over)})
+	close(before)
+}
+
+// UpdateClientConnState implements balancer.Balancer.
+func (p *policy) UpdateClientConnState(s balancer.ClientConnState) error {
+	text, _ := s.ResolverState.Attributes.Value(key{}).(string)
+	p.show(connectivity.Connecting, func(over <-chan struct{}) balancer.Picker { return waiter{text, over} })
+	return nil
+}
+
+// ResolverError implements balancer.Balancer: all sources have failed.
+func (p *policy) ResolverError(err error) {
+	p.show(connectivity.TransientFailure, func(<-chan struct{}) balancer.Picker {
+		return base.NewErrPicker(errors.New(err.Error()))
+	})
+}
+
+// UpdateSubConnState implements balancer.Balancer.
+func (*policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
+
+// ExitIdle implements balancer.Balancer.
+func (*policy) ExitIdle() {}
+
+// Close implements balancer.Balancer.
+func (p *policy) Close() { close(p.over) }
+
+// waiter is a picker with which calls wait. gRPC asks it on the goroutine of the call.
+type waiter struct {
+	text string
+	over <-chan struct{}
+}
+
+// Pick implements balancer.Picker. The call is over when its context is, so the status is the one
+// that it has anyway.
+func (w waiter) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	select {
+	case <-w.over:
+		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
+	case <-info.Ctx.Done():
+		err := info.Ctx.Err()
+		return balancer.PickResult{}, status.Errorf(status.FromContextError(err).Code(), "%v while waiting for endpoints: %s", err, w.text)
+	}
+}

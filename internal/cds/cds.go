@@ -1,0 +1,339 @@
+// Package cds reads the fields of Envoy's v3 Cluster that say where its endpoints come
+// from, and no others. docs/xds.md has a table of what is read.
+package cds
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	typev3 "github.com/cncf/xds/go/xds/type/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	aggregatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
+	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
+	wrrlocalityv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/wrr_locality/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// Kind is where the endpoints of a cluster come from.
+type Kind int
+
+const (
+	// Static endpoints are in the cluster, as Assignment.
+	Static Kind = iota
+	// StrictDNS endpoints are in the cluster, too. One that is a name stands for all
+	// addresses of the name.
+	StrictDNS
+	// LogicalDNS endpoints are the addresses of the one name Host (gRFC A37).
+	LogicalDNS
+	// EDS endpoints are those of Service, by EDS.
+	EDS
+	// Aggregate clusters have the endpoints of Children, in order (gRFC A37).
+	Aggregate
+)
+
+// Cluster is what Read has read.
+type Cluster struct {
+	Name       string
+	Kind       Kind
+	Assignment *endpointv3.ClusterLoadAssignment // with the cluster's name where it had none
+	answer     discovery.Answer                  // the assignment
+	unused     []envoy.Problem                   // what has no effect in the assignment
+	Host       string                            // host:port
+	Service    string
+	Children   []string
+	// OutlierDetection is nil where the cluster says nothing of it, and in an aggregate.
+	OutlierDetection *topology.OutlierDetection
+	// Notes say which of its fields have no effect.
+	Notes []envoy.Problem
+}
+
+// Read returns what a cluster says. Its error is a *envoy.Invalid, with the places in
+// the cluster. The cluster is not modified.
+func Read(c *clusterv3.Cluster) (*Cluster, error) {
+	r := reader{from: c, read: &Cluster{Name: c.GetName()}}
+	r.checkName("name", c.GetName())
+	r.readKind()
+	if len(r.problems) == 0 && r.read.Kind != Aggregate { // that of an aggregate does not count (A75)
+		r.checkPolicy()
+	}
+	r.readOutlierDetection()
+	if len(r.problems) > 0 {
+		return nil, &envoy.Invalid{Problems: r.problems}
+	}
+	r.read.Notes = r.notes()
+	return r.read, nil
+}
+
+type reader struct {
+	from     *clusterv3.Cluster
+	read     *Cluster
+	problems []envoy.Problem
+
+	outlierNotes []envoy.Problem
+}
+
+func (r *reader) add(path, format string, args ...any) {
+	r.problems = append(r.problems, envoy.Problem{Path: path, Text: fmt.Sprintf(format, args...)})
+}
+
+// checkName looks at a cluster's name.
+func (r *reader) checkName(path, name string) {
+	if problem := NameProblem(name); problem != "" {
+		r.add(path, "%s", problem)
+	}
+}
+
+// NameProblem says what is wrong with a cluster's name, "" if nothing is.
+func NameProblem(name string) string {
+	switch {
+	case name == "":
+		return "a cluster has no name"
+	case strings.HasPrefix(name, "xdstp:"):
+		return fmt.Sprintf("%.100q is a name of xdstp:, which is not supported", name)
+	}
+	return ""
+}
+
+// kinds are the types that are known, by Envoy's names.
+const kinds = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
+
+func (r *reader) readKind() {
+	if custom := r.from.GetClusterType(); custom != nil {
+		r.readAggregate(custom)
+		return
+	}
+	switch kind := r.from.GetType(); kind {
+	case clusterv3.Cluster_STATIC:
+		r.read.Kind = Static
+		r.readAssignment()
+	case clusterv3.Cluster_STRICT_DNS:
+		r.read.Kind = StrictDNS
+		r.readAssignment()
+	case clusterv3.Cluster_LOGICAL_DNS:
+		r.read.Kind = LogicalDNS
+		r.readHost()
+	case clusterv3.Cluster_EDS:
+		r.read.Kind = EDS
+		r.readService()
+	default:
+		r.add("type", "type %v is not supported, %s", kind, kinds)
+	}
+}
+
+// aggregateName is what Envoy calls the extension; gRPC goes by it (A37).
+const aggregateName = "envoy.clusters.aggregate"
+
+func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
+	if name := custom.GetName(); name != aggregateName {
+		r.add("cluster_type.name", "cluster_type %.100q is not supported, %s", name, kinds)
+		return
+	}
+	r.read.Kind = Aggregate
+	var config aggregatev3.ClusterConfig
+	if err := custom.GetTypedConfig().UnmarshalTo(&config); err != nil {
+		r.add("cluster_type.typed_config", "want a %s: %v", config.ProtoReflect().Descriptor().FullName(), err)
+		return
+	}
+	if len(config.GetClusters()) == 0 {
+		r.add("cluster_type.typed_config", "the aggregate cluster names no clusters")
+	}
+	for _, name := range config.GetClusters() {
+		if r.checkName("cluster_type.typed_config", name); len(r.problems) > 0 {
+			return
+		}
+	}
+	r.read.Children = config.GetClusters()
+}
+
+func (r *reader) readService() {
+	config := r.from.GetEdsClusterConfig()
+	switch source := config.GetEdsConfig().GetConfigSourceSpecifier().(type) {
+	case nil, *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:
+	default:
+		r.add("eds_cluster_config.eds_config", "endpoints by %s are not supported, want ads or self", strings.TrimPrefix(fmt.Sprintf("%T", source), "*corev3.ConfigSource_"))
+	}
+	if r.read.Service = config.GetServiceName(); r.read.Service == "" {
+		r.read.Service = r.read.Name
+		return
+	}
+	r.checkName("eds_cluster_config.service_name", r.read.Service)
+}
+
+func (r *reader) readAssignment() {
+	given := r.from.GetLoadAssignment()
+	if given == nil {
+		r.add("load_assignment", "load_assignment is missing")
+		return
+	}
+	r.read.Assignment = named(given, r.read.Name)
+	var err error
+	r.read.answer, r.read.unused, err = envoy.Read(r.read.Assignment)
+	r.addWithin("load_assignment", err)
+}
+
+// named returns an assignment with the cluster's name, where it has none of its own.
+func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
+	if given.GetClusterName() != "" {
+		return given
+	}
+	return &endpointv3.ClusterLoadAssignment{
+		ClusterName:    name,
+		Endpoints:      given.GetEndpoints(),
+		NamedEndpoints: given.GetNamedEndpoints(),
+		Policy:         given.GetPolicy(),
+	}
+}
+
+// readOutlierDetection reads what the cluster says of it. An aggregate has no endpoints of
+// its own, and what it says counts for those of no other cluster (A50, A75); it is held
+// to the rules all the same.
+func (r *reader) readOutlierDetection() {
+	given := r.from.GetOutlierDetection()
+	if given == nil {
+		return
+	}
+	read, notes, err := envoy.ReadOutlierDetection(given)
+	r.addWithin("outlier_detection", err)
+	if r.read.Kind != Aggregate {
+		r.read.OutlierDetection, r.outlierNotes = read, notes
+	}
+}
+
+// addWithin adds the problems of a part of the cluster.
+func (r *reader) addWithin(prefix string, err error) {
+	var invalid *envoy.Invalid
+	if errors.As(err, &invalid) {
+		for _, p := range invalid.Problems {
+			r.add(within(prefix, p.Path), "%s", p.Text)
+		}
+	}
+}
+
+func within(prefix, path string) string {
+	if path == "" {
+		return prefix
+	}
+	return prefix + "." + path
+}
+
+// readHost reads the one name of a LOGICAL_DNS cluster.
+func (r *reader) readHost() {
+	const path = "load_assignment"
+	localities := r.from.GetLoadAssignment().GetEndpoints()
+	if len(localities) != 1 {
+		r.add(path, "a LOGICAL_DNS cluster has %d localities, want one", len(localities))
+		return
+	}
+	if n := len(localities[0].GetLbEndpoints()); n != 1 {
+		r.add(path+".endpoints[0]", "a LOGICAL_DNS cluster has %d endpoints, want one", n)
+		return
+	}
+	const at = path + ".endpoints[0].lb_endpoints[0].endpoint.address"
+	socket := localities[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress()
+	switch {
+	case socket == nil:
+		r.add(at, "the endpoint of a LOGICAL_DNS cluster has no socket_address")
+	case socket.GetResolverName() != "":
+		r.add(at+".socket_address.resolver_name", "resolver_name is not supported")
+	case socket.GetAddress() == "" || strings.ContainsAny(socket.GetAddress(), "/?#%, "):
+		r.add(at+".socket_address.address", "address %.100q is no host name", socket.GetAddress())
+	case socket.GetPortValue() == 0 || socket.GetPortValue() > 65535:
+		r.add(at+".socket_address", "port_value is %d, want 1 to 65535", socket.GetPortValue())
+	default:
+		r.read.Host = net.JoinHostPort(socket.GetAddress(), strconv.Itoa(int(socket.GetPortValue())))
+	}
+}
+
+// quiet lists the fields of a cluster that need no note. Some are read. The others are
+// about how Envoy connects, so nobody expects an effect here.
+var quiet = []protoreflect.Name{
+	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
+	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
+	"http2_protocol_options", "protocol_selection", "wait_for_warm_on_init", "track_cluster_stats",
+	"outlier_detection",
+}
+
+// notes returns the fields that somebody may have expected an effect of.
+func (r *reader) notes() []envoy.Problem {
+	var found []envoy.Problem
+	switch {
+	case r.read.OutlierDetection != nil:
+		for _, p := range r.outlierNotes {
+			p.Path = within("outlier_detection", p.Path)
+			found = append(found, p)
+		}
+	case r.from.GetOutlierDetection() != nil:
+		found = append(found, envoy.Problem{Path: "outlier_detection", Text: "outlier_detection has no effect in an aggregate, want it in the clusters that it names"})
+	}
+	r.from.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if name := field.Name(); !slices.Contains(quiet, name) {
+			found = append(found, envoy.Problem{Path: string(name), Text: string(name) + " has no effect"})
+		}
+		return true
+	})
+	slices.SortFunc(found, func(a, b envoy.Problem) int {
+		if a.Path < b.Path {
+			return -1
+		}
+		return 1
+	})
+	return found[:min(len(found), envoy.MaxProblems)]
+}
+
+// ours is the name of the policy that every cluster gets (A34).
+const ours = "understudy_weighted_round_robin"
+
+// checkPolicy checks the cluster's policy. There is one, which follows the weights. It
+// stands for ROUND_ROBIN, and for its equivalents in a list of policies (gRFC A52).
+func (r *reader) checkPolicy() {
+	const want = "want ROUND_ROBIN, which is by weight"
+	list := r.from.GetLoadBalancingPolicy()
+	if list == nil {
+		if p := r.from.GetLbPolicy(); p != clusterv3.Cluster_ROUND_ROBIN {
+			r.add("lb_policy", "lb_policy %v is not supported, %s", p, want)
+		}
+		return
+	}
+	var given []string
+	for _, p := range list.GetPolicies() {
+		config := p.GetTypedExtensionConfig().GetTypedConfig()
+		if roundRobin(config) {
+			return
+		}
+		given = append(given, config.GetTypeUrl()[strings.LastIndexByte(config.GetTypeUrl(), '/')+1:])
+	}
+	r.add("load_balancing_policy", "none of the policies is supported (%.300s), %s", strings.Join(given, ", "), want)
+}
+
+// roundRobin returns whether a policy sends each endpoint its share.
+func roundRobin(config *anypb.Any) bool {
+	var locality wrrlocalityv3.WrrLocality
+	var other typev3.TypedStruct
+	switch {
+	case config.MessageIs(&roundrobinv3.RoundRobin{}):
+		return true
+	case config.MessageIs(&locality):
+		if config.UnmarshalTo(&locality) != nil {
+			return false
+		}
+		for _, p := range locality.GetEndpointPickingPolicy().GetPolicies() {
+			if inner := p.GetTypedExtensionConfig().GetTypedConfig(); !inner.MessageIs(&locality) && roundRobin(inner) {
+				return true
+			}
+		}
+	case config.MessageIs(&other):
+		return config.UnmarshalTo(&other) == nil && strings.HasSuffix(other.GetTypeUrl(), "/"+ours)
+	}
+	return false
+}

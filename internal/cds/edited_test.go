@@ -1,0 +1,164 @@
+package cds
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/settle"
+)
+
+// edits is a source whose cluster of names is edited.
+type edits struct {
+	*discovery.Receiver
+	weight int
+}
+
+func (*edits) Check(bool) error { return nil }
+
+func (e *edits) Start(r *discovery.Receiver) (discovery.Started, error) {
+	e.Receiver = settle.Receiver(r)
+	return discovery.Started{}, nil
+}
+
+// edit changes the weight in the cluster, and returns its names, which are looked up anew.
+func (e *edits) edit(t *testing.T, names int) []*spoken {
+	t.Helper()
+	e.weight++
+	name := unsaid(names)
+	e.Parts([]discovery.Part{{Name: "x", Source: strictOf(t, e.weight, name)}})
+	return name
+}
+
+// A name that cannot be looked up while its cluster is edited has the addresses that are in
+// use, however long ago it was looked up: by default that is done once. Once the channel was
+// idle, it has them for an hour since the edit.
+func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
+	for _, awake := range []time.Duration{30 * time.Minute, 2 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			e := &edits{}
+			b := over(e)
+			c := open(t, b)
+			name := e.edit(t, 2)
+			_ = name[0].say("10.0.0.1:1")
+			_ = name[1].say("10.0.0.2:1")
+			time.Sleep(awake)
+			for _, want := range []string{"10.0.0.3:1 10.0.0.2:1", "10.0.0.3:1 10.0.0.2:1", "10.0.0.3:1"} {
+				name = e.edit(t, 2)
+				_ = name[0].say("10.0.0.3:1")
+				name[1].Fail(errDown)
+				time.Sleep(time.Minute)
+				c.expect(t, want)
+				c.close()
+				time.Sleep(50 * time.Minute)
+				c = open(t, b)
+			}
+			c.close()
+		})
+	}
+}
+
+// It has them as well where it could not be looked up for long before.
+func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &edits{}
+		c := open(t, over(e))
+		defer c.close()
+		name := e.edit(t, 2)
+		_ = name[0].say("10.0.0.1:1")
+		_ = name[1].say("10.0.0.2:1")
+		name[1].Fail(errDown)
+		for range 5 {
+			time.Sleep(30 * time.Minute)
+			_ = name[0].say("10.0.0.1:1")
+		}
+		c.expect(t, "10.0.0.1:1 10.0.0.2:1")
+		name = e.edit(t, 2)
+		_ = name[0].say("10.0.0.3:1")
+		name[1].Fail(errDown)
+		time.Sleep(time.Minute)
+		c.expect(t, "10.0.0.3:1 10.0.0.2:1")
+	})
+}
+
+// An edit confirms nothing: where the answer in use was kept from before idleness, its names
+// are filled in for an hour since before that.
+func TestEditOfAnAnswerThatWasKeptDoesNotConfirmIt(t *testing.T) {
+	down := func(name []*spoken) { name[1].Fail(errDown); name[0].Fail(errDown) }
+	lost := func(name []*spoken) { name[1].Fail(errDown); _ = name[0].say("10.0.0.1:1") }
+	for _, awake := range []time.Duration{0, 2 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			e := &edits{}
+			b := over(e)
+			c := open(t, b)
+			name := e.edit(t, 2)
+			_ = name[0].say("10.0.0.1:1")
+			_ = name[1].say("10.0.0.2:1")
+			c.close()
+			time.Sleep(50 * time.Minute)
+			c = open(t, b)
+			down(e.edit(t, 2))
+			c.expect(t, "10.0.0.1:1 10.0.0.2:1")
+			time.Sleep(awake)
+			lost(e.edit(t, 2))
+			c.expect(t, "10.0.0.1:1 10.0.0.2:1")
+			c.close()
+			time.Sleep(11 * time.Minute)
+			c = open(t, b)
+			lost(e.edit(t, 2))
+			c.expect(t, "10.0.0.1:1")
+			c.close()
+		})
+	}
+}
+
+// An edit while DNS is down forgets no answer: the source before it was at work until then.
+func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &edits{}
+		b := over(e)
+		c := open(t, b)
+		before := e.edit(t, 1)
+		_ = before[0].say("10.0.0.1:1")
+		time.Sleep(2 * time.Hour)
+		after := e.edit(t, 1)
+		before[0].Fail(errDown)
+		time.Sleep(time.Second)
+		after[0].Fail(errDown)
+		c.close()
+		time.Sleep(time.Minute)
+		c = open(t, b)
+		e.edit(t, 1)[0].Fail(errDown)
+		c.expect(t, "10.0.0.1:1")
+		c.close()
+	})
+}
+
+// A cluster is edited twice while another part of the list has not answered, so that the first
+// edit is not in use yet. What was found then counts, where the name cannot be looked up later.
+func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &edits{}
+		c := open(t, over(e))
+		defer c.close()
+		name := e.edit(t, 1)
+		_ = name[0].say("10.0.0.1:1")
+		c.expect(t, "10.0.0.1:1")
+		slow := unsaid(1)
+		list := func(weight, names int) []*spoken {
+			name := unsaid(names)
+			e.Parts([]discovery.Part{{Name: "x", Source: strictOf(t, weight, name)}, {Name: "slow", Source: slow[0]}})
+			return name
+		}
+		name = list(2, 2) // the name b is new
+		_ = name[0].say("10.0.0.1:1")
+		_ = name[1].say("10.0.0.2:1")
+		time.Sleep(time.Second)
+		name = list(3, 2)
+		_ = name[0].say("10.0.0.1:1")
+		name[1].Fail(errDown)
+		time.Sleep(time.Minute)
+		c.expect(t, "10.0.0.1:1 10.0.0.2:1")
+	})
+}

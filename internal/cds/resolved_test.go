@@ -1,0 +1,80 @@
+package cds
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+)
+
+// Whatever addresses names turn out to have, the cluster keeps the rules: no address is in
+// it twice.
+func TestResolvedClusterKeepsTheRules(t *testing.T) {
+	for about, test := range map[string]struct{ endpoints, want string }{
+		"another address beside a name": {
+			`{"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}},"additionalAddresses":[{"address":{"socketAddress":{"address":"10.0.0.9","portValue":1}}}]}}`,
+			"10.0.0.1:1 10.0.0.9:1 [2001:db8::1]:1",
+		},
+		"another address that the name has, too": {
+			`{"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}},"additionalAddresses":[{"address":{"socketAddress":{"address":"2001:db8::1","portValue":1}}}]}}`,
+			"10.0.0.1:1 [2001:db8::1]:1",
+		},
+		"another address of one before": {
+			`{"endpoint":{"address":{"socketAddress":{"address":"10.0.0.8","portValue":1}},"additionalAddresses":[{"address":{"socketAddress":{"address":"10.0.0.1","portValue":1}}}]}},
+			 {"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}}}}`,
+			"10.0.0.8:1 10.0.0.1:1 [2001:db8::1]:1",
+		},
+		"an address in another form": {
+			`{"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}}}},
+			 {"endpoint":{"address":{"socketAddress":{"address":"2001:db8:0::1","portValue":1}}}}`,
+			"10.0.0.1:1 [2001:db8::1]:1",
+		},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, a := &told{}, &spoken{}
+				s := &strict{hosts: []string{"a.test:1"}}
+				s.sources = append(s.sources, a)
+				s.cluster = listed(t, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[`+test.endpoints+`]}]}}`)
+				w, err := s.Start(flat.Receiver(r))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer w.Close()
+				if err := a.say("10.0.0.1:1", "[2001:db8::1]:1"); err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				expect(t, r, test.want)
+			})
+		})
+	}
+}
+
+// unable is a name that cannot even begin to be looked up.
+type unable struct{}
+
+func (unable) Check(bool) error { return nil }
+
+func (unable) Start(*discovery.Receiver) (discovery.Started, error) {
+	return discovery.Started{}, errors.New("no such resolver")
+}
+
+// A name that cannot be looked up at all takes nothing from the others.
+func TestANameThatDoesNotStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, names := &told{}, unsaid(2)
+		s := strictOf(t, 1, names)
+		s.sources[0] = unable{}
+		w, err := s.Start(flat.Receiver(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		if err := names[1].say("10.0.0.2:1"); err != nil {
+			t.Error(err)
+		}
+		expect(t, r, "10.0.0.2:1")
+	})
+}

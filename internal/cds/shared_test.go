@@ -1,0 +1,106 @@
+package cds
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+)
+
+// sharing runs channels that share what is kept, each over a cluster of so many names of its own.
+func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)) {
+	synctest.Test(t, func(t *testing.T) {
+		var name []*spoken
+		b := given.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) {
+			name = unsaid(names)
+			return []discovery.Part{{Source: strictOf(t, 1, name)}}, nil
+		})
+		f(t, func() *channel {
+			c := open(t, b)
+			c.name = name
+			return c
+		})
+	})
+}
+
+// A channel that opens does not take out what another still has, however long ago that was
+// looked up.
+func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
+	sharing(t, 1, func(t *testing.T, open func() *channel) {
+		one := open()
+		_ = one.name[0].say("10.0.0.1:1")
+		time.Sleep(2 * time.Hour)
+		two := open()
+		time.Sleep(time.Second)
+		one.name[0].Fail(errDown) // it was asked, since a connection failed
+		time.Sleep(time.Second)
+		two.name[0].Fail(errDown)
+		two.expect(t, "10.0.0.1:1")
+		two.close()
+		one.close()
+		time.Sleep(time.Minute)
+		three := open()
+		three.name[0].Fail(errDown)
+		three.expect(t, "10.0.0.1:1")
+		three.close()
+	})
+}
+
+// expectRemembered expects that a channel that cannot look b up has what b had.
+func expectRemembered(t *testing.T, c *channel) {
+	t.Helper()
+	_ = c.name[0].say("10.0.0.3:1")
+	c.name[1].Fail(errDown)
+	c.expect(t, "10.0.0.3:1 10.0.0.2:1")
+	c.close()
+}
+
+// Of two channels, the one that closes last may be the one that could not look a name up for
+// long. What the other knew of it stays.
+func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
+	sharing(t, 2, func(t *testing.T, open func() *channel) {
+		one := open()
+		_ = one.name[0].say("10.0.0.1:1")
+		_ = one.name[1].say("10.0.0.2:1")
+		one.name[1].Fail(errDown)
+		time.Sleep(2 * time.Hour)
+		two := open()
+		_ = two.name[0].say("10.0.0.1:1")
+		_ = two.name[1].say("10.0.0.2:1")
+		time.Sleep(time.Second)
+		two.close()
+		one.close()
+		time.Sleep(time.Minute)
+		expectRemembered(t, open())
+	})
+}
+
+// What a channel knows of a name stays known where another, which could not look it up, has
+// answered without it.
+func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
+	sharing(t, 2, func(t *testing.T, open func() *channel) {
+		one := open()
+		_ = one.name[0].say("10.0.0.1:1")
+		_ = one.name[1].say("10.0.0.2:1")
+		time.Sleep(2 * time.Hour)
+		two := open()
+		_ = two.name[0].say("10.0.0.1:1")
+		two.name[1].Fail(errDown)
+		time.Sleep(10 * time.Second)
+		two.close()
+		one.close()
+		time.Sleep(time.Minute)
+		expectRemembered(t, open())
+	})
+}
+
+// A STATIC cluster says by its form that it has no endpoints.
+func TestStaticClusterWithoutEndpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, over(static{listed(t, `{"loadAssignment":{}}`), nil}))
+		c.expect(t, "")
+		c.close()
+	})
+}

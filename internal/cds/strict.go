@@ -1,0 +1,389 @@
+package cds
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/grpclog"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/backoff"
+	"github.com/understudy-lb/understudy/internal/core/names"
+	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/join"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+var (
+	logger         = grpclog.Component("understudy")
+	errNoAddresses = errors.New("its resolver answered without addresses")
+)
+
+// strict is a source of a STRICT_DNS cluster: every name stands for all its addresses,
+// each of which has the weight that the cluster gives the name.
+type strict struct {
+	cluster *Cluster
+	explain func(*envoy.Invalid) error
+	hosts   []string // host:port of the names
+	sources []discovery.Source
+}
+
+// strict returns the source of a STRICT_DNS cluster.
+func (m *Maker) strict(c *Cluster, explain func(*envoy.Invalid) error) discovery.Source {
+	s := &strict{cluster: c, explain: explain}
+	seen := make(map[string]bool)
+	for _, p := range c.answer.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				if host := hostOf(e); host != "" && !seen[host] {
+					seen[host] = true
+					s.hosts, s.sources = append(s.hosts, host), append(s.sources, m.dns(host))
+				}
+			}
+		}
+	}
+	if len(s.hosts) == 0 {
+		return static{c, explain}
+	}
+	return s
+}
+
+// Size returns about how many bytes it takes.
+func (s *strict) Size() int {
+	const name = 500
+	return name*len(s.hosts) + topology.Size(&s.cluster.answer)
+}
+
+// hostOf returns the host:port of an endpoint that is a name, "" for an address.
+func hostOf(e discovery.Endpoint) string {
+	if len(e.Addresses) == 0 {
+		return ""
+	}
+	address := e.Addresses[0]
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || strings.HasPrefix(address, "unix:") {
+		return ""
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return ""
+	}
+	return address
+}
+
+// Start implements discovery.Source.
+func (s *strict) Start(r *discovery.Receiver) (discovery.Started, error) {
+	r.Trying("looking up " + printable.Count(len(s.hosts), "name", "names"))
+	w := &strictWatch{strict: s, receiver: r, set: names.New(s.recall(r.Remembered()), len(s.addresses()) > 0)}
+	for i, source := range s.sources {
+		p := &part{w, i}
+		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
+		if err != nil { // the other names go on
+			p.fail(err)
+			started = discovery.Started{}
+		}
+		w.names = append(w.names, started)
+	}
+	w.events.Do(func() {
+		w.started = true
+		w.hold.Start(&w.events, names.Hold, func() {
+			if w.set.Late() {
+				_ = w.changed()
+			}
+		})
+		_ = w.changed()
+	})
+	return discovery.Started{Close: w.close, ResolveNow: w.resolveNow}, nil
+}
+
+// Check implements discovery.Source.
+func (s *strict) Check(read bool) error {
+	for _, source := range s.sources {
+		if err := source.Check(read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strictWatch acts for the core, of one channel.
+type strictWatch struct {
+	*strict
+	receiver *discovery.Receiver
+	names    []discovery.Started
+	closed   atomic.Bool
+
+	events  serial.Serializer // guards what follows
+	set     *names.Set
+	started bool
+	again   bool // the last answer was not taken, or the names were asked for
+	hold    serial.Timer
+	pacing
+	logged string // what is wrong, as was logged last
+}
+
+// close ends the look-ups. Nothing is passed on from here on.
+func (w *strictWatch) close() {
+	w.closed.Store(true)
+	w.events.Run(func() {
+		w.hold.Stop()
+		w.soon.Stop()
+	})
+	for _, name := range w.names {
+		if name.Close != nil {
+			name.Close()
+		}
+	}
+}
+
+// resolveNow has all names looked up again. What is found is passed on even if it is the same:
+// the channel may have refused it.
+func (w *strictWatch) resolveNow() {
+	w.events.Run(func() { w.again = true })
+	for _, name := range w.names {
+		if name.ResolveNow != nil {
+			name.ResolveNow()
+		}
+	}
+}
+
+// part receives the answers about one name.
+type part struct {
+	*strictWatch
+	index int
+}
+
+// update takes an answer, and returns why the channel did not take it, as far as that is known at
+// once. An answer without an address counts as a failure: it is what gRPC's resolver says of a
+// name that does not exist.
+func (p *part) update(a discovery.Answer) error {
+	addresses := addressesIn(a.Resolved)
+	if len(addresses) == 0 {
+		p.fail(errNoAddresses)
+		return errNoAddresses
+	}
+	var verdict atomic.Pointer[error]
+	p.events.Run(func() {
+		if p.set.Found(p.index, addresses) || p.again {
+			err := p.changed()
+			verdict.Store(&err)
+		}
+	})
+	if err := verdict.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// fail takes a failure. The last answer stays in use.
+func (p *part) fail(err error) {
+	err = join.Stable(err)
+	p.events.Run(func() {
+		if p.set.Failed(p.index, err, time.Now()) || p.again {
+			_ = p.changed()
+		}
+	})
+}
+
+// ready reports whether there is something to pass on.
+func (w *strictWatch) ready() bool { return w.started && !w.closed.Load() && w.set.Ready() }
+
+// tell passes the answers on.
+func (w *strictWatch) tell() error {
+	w.begin()
+	flaws := w.set.Flaws(func(i int) string { return w.hosts[i] })
+	known := make(map[string]discovery.Name, len(w.hosts))
+	for i, n := range w.set.Names() {
+		known[w.hosts[i]] = discovery.Name{Addresses: n.Addresses, Until: n.Until}
+	}
+	answer, some := w.resolved(known)
+	if w.set.Fails(some) {
+		w.receiver.Fail(errors.New(flaws))
+		return nil
+	}
+	w.log(flaws)
+	answer.Names = known
+	err := w.receiver.Update(answer)
+	w.again = err != nil
+	return err
+}
+
+// log says once what is wrong with some of the names.
+func (w *strictWatch) log(flaws string) {
+	if flaws != "" && flaws != w.logged {
+		logger.Warningf("cluster %q: %s; the other names go on", w.cluster.Name, printable.Text(flaws))
+	}
+	w.logged = flaws
+}
+
+// recall returns what was remembered of the names.
+func (s *strict) recall(known map[string]discovery.Name) []names.Name {
+	list := make([]names.Name, len(s.hosts))
+	for i, host := range s.hosts {
+		list[i] = names.Name{Addresses: known[host].Addresses, Held: names.Held{Until: known[host].Until}}
+	}
+	return list
+}
+
+// addressesIn returns the addresses of endpoints.
+func addressesIn(endpoints []resolver.Endpoint) []string {
+	var addresses []string
+	for _, e := range endpoints {
+		for _, a := range e.Addresses {
+			addresses = append(addresses, a.Addr)
+		}
+	}
+	return addresses
+}
+
+// resolved returns the cluster with addresses in place of names, and whether there is one.
+// An address that two names have counts for the first. Additional addresses beside a name
+// belong to the first of its addresses.
+func (s *strict) resolved(names map[string]discovery.Name) (answer discovery.Answer, some bool) {
+	answer = s.cluster.answerWith(s.explain)
+	answer.Identity, answer.Empty = "", false
+	taken := s.addresses()
+	answer.Priorities = slices.Clone(answer.Priorities)
+	for i, p := range answer.Priorities {
+		localities := slices.Clone(p.Localities)
+		for j, l := range localities {
+			var list []discovery.Endpoint
+			for _, e := range l.Endpoints {
+				host := hostOf(e)
+				if host == "" {
+					list, some = append(list, e), true
+					continue
+				}
+				for _, address := range names[host].Addresses {
+					address, problem := topology.CanonicalAddress(address)
+					if problem == "" && taken.take(address) {
+						list, some = append(list, at(e, address, taken)), true
+					}
+				}
+			}
+			localities[j].Endpoints = fit(list)
+		}
+		answer.Priorities[i].Localities = localities
+	}
+	return answer, some
+}
+
+// addresses are those that are in a cluster already.
+type addresses map[string]bool
+
+// take returns whether address is not there yet, and adds it.
+func (t addresses) take(address string) bool {
+	if t[address] {
+		return false
+	}
+	t[address] = true
+	return true
+}
+
+// addresses returns those of the endpoints that are no names.
+func (s *strict) addresses() addresses {
+	taken := make(addresses)
+	for _, p := range s.cluster.answer.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				if hostOf(e) == "" {
+					for _, address := range e.Addresses {
+						taken.take(address)
+					}
+				}
+			}
+		}
+	}
+	return taken
+}
+
+// at returns an endpoint with another address, and those of its additional ones that are
+// not taken.
+func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoint {
+	addresses := []string{address}
+	for _, more := range e.Addresses[1:] {
+		if taken.take(more) {
+			addresses = append(addresses, more)
+		}
+	}
+	e.Addresses = addresses
+	return e
+}
+
+// fit returns the endpoints of a locality, whose weights are made smaller in proportion where
+// their sum is more than a locality may have: each address of a name has the name's weight.
+func fit(list []discovery.Endpoint) []discovery.Endpoint {
+	var sum uint64
+	for _, e := range list {
+		sum += uint64(max(e.Weight, 1))
+	}
+	if sum <= math.MaxUint32 {
+		return list
+	}
+	by := sum/(math.MaxUint32-uint64(len(list))) + 1 // none becomes 0
+	for i := range list {
+		list[i].Weight = uint32(max(uint64(list[i].Weight)/by, 1))
+	}
+	return list
+}
+
+// The time between two answers over many names. Each costs a look at all names, and a round
+// of look-ups gives an answer a name, all within seconds.
+const (
+	fewNames  = 16                     // which need no pause
+	pauseEach = 100 * time.Microsecond // a name; the look takes about a thirtieth
+)
+
+// pacing spaces answers. It is used in events.
+type pacing struct {
+	told     time.Time    // when the last answer began
+	soon     serial.Timer // for the next one
+	refusals int          // in a row, of those that the timer passed on
+}
+
+// begin notes that an answer is made.
+func (p *pacing) begin() {
+	p.told = time.Now()
+	p.soon.Stop()
+}
+
+// changed passes on what is known, now or soon. It returns an error where it was not taken.
+func (w *strictWatch) changed() error {
+	if !w.ready() {
+		return nil
+	}
+	if n := len(w.hosts); n > fewNames && !w.told.IsZero() {
+		if wait := time.Until(w.told.Add(time.Duration(n) * pauseEach)); wait > 0 {
+			w.later(wait)
+			return nil
+		}
+	}
+	return w.tell()
+}
+
+// later passes on what is known then. Nobody hears whether it is taken, so it is tried again
+// where it is not.
+func (w *strictWatch) later(wait time.Duration) {
+	if w.soon.Runs() {
+		return
+	}
+	w.soon.Start(&w.events, wait, func() {
+		switch {
+		case !w.ready():
+		case w.tell() == nil:
+			w.refusals = 0
+		default:
+			w.later(backoff.Delay(w.refusals, rand.Float64()))
+			w.refusals++
+		}
+	})
+}

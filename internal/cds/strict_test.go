@@ -1,0 +1,261 @@
+package cds
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/core/names"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/settle"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+var logged = testlog.Keep()
+
+// spoken is a name whose answers a test gives.
+type spoken struct{ *discovery.Receiver }
+
+func (*spoken) Check(bool) error { return nil }
+
+func (s *spoken) Start(r *discovery.Receiver) (discovery.Started, error) {
+	s.Receiver = settle.Receiver(r)
+	return discovery.Started{}, nil
+}
+
+func (s *spoken) say(addresses ...string) error {
+	var endpoints []resolver.Endpoint
+	for _, a := range addresses {
+		endpoints = append(endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: a}}})
+	}
+	return s.Update(discovery.Answer{Resolved: endpoints})
+}
+
+// unsaid returns so many names of which nothing is said yet.
+func unsaid(n int) []*spoken {
+	var list []*spoken
+	for range n {
+		list = append(list, &spoken{})
+	}
+	return list
+}
+
+// strictOf returns the source of a cluster of names, a and so on, and of addresses beside them.
+// Its locality has the weight.
+func strictOf(t *testing.T, weight int, names []*spoken, beside ...string) *strict {
+	t.Helper()
+	s := &strict{}
+	var list []string
+	for i, name := range names {
+		host := fmt.Sprintf("%c.test", 'a'+i)
+		list = append(list, host)
+		s.hosts, s.sources = append(s.hosts, host+":1"), append(s.sources, name)
+	}
+	var endpoints []string
+	for _, host := range append(list, beside...) {
+		endpoints = append(endpoints, `{"endpoint":{"address":{"socketAddress":{"address":"`+host+`","portValue":1}}}}`)
+	}
+	s.cluster = listed(t, fmt.Sprintf(`{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":%d,"lbEndpoints":[%s]}]}}`, weight, strings.Join(endpoints, ",")))
+	return s
+}
+
+// listed returns a cluster with these fields.
+func listed(t *testing.T, text string) *Cluster {
+	t.Helper()
+	given := parse(t, text)
+	given.Name = "x"
+	c, err := Read(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// told is what the cluster says, a line each.
+type told struct {
+	mu    sync.Mutex
+	lines []string
+	last  string
+}
+
+func (r *told) Update(a discovery.Answer) error {
+	if _, err := new(topology.Translator).Translate(&a); err != nil {
+		return err // as the join does
+	}
+	addresses := addressesOf(a)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if line := strings.Join(addresses, " "); line != r.last { // as the join does
+		r.lines, r.last = append(r.lines, line), line
+	}
+	return nil
+}
+
+// addressesOf returns all addresses of all endpoints.
+func addressesOf(a discovery.Answer) (addresses []string) {
+	for _, p := range a.Priorities {
+		for _, l := range p.Localities {
+			for _, e := range l.Endpoints {
+				addresses = append(addresses, e.Addresses...)
+			}
+		}
+	}
+	return addresses
+}
+
+func (r *told) Fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, "error "+err.Error())
+}
+
+func (r *told) take() string {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := strings.Join(r.lines, "\n")
+	r.lines = nil
+	return text
+}
+
+// strictly runs f with a cluster of the names a, b and so on.
+func strictly(t *testing.T, names int, f func(r *told, name []*spoken)) {
+	synctest.Test(t, func(t *testing.T) {
+		r, name := &told{}, unsaid(names)
+		w, err := strictOf(t, 1, name).Start(flat.Receiver(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(r, name)
+		w.Close()
+		time.Sleep(time.Minute)
+		if got := r.take(); got != "" {
+			t.Errorf("after Close it says %s", got)
+		}
+	})
+}
+
+func expect(t *testing.T, r *told, want string) {
+	t.Helper()
+	if got := r.take(); got != want {
+		t.Errorf("the cluster says\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A name without addresses, which is what gRPC's resolver says of one that does not exist,
+// keeps those that it had, as a part of a list does, and is looked up again.
+func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
+	strictly(t, 2, func(r *told, name []*spoken) {
+		_ = name[0].say("10.0.0.1:1")
+		expect(t, r, "")
+		_ = name[1].say("10.0.0.2:1")
+		expect(t, r, "10.0.0.1:1 10.0.0.2:1")
+		if err := name[1].say(); err == nil {
+			t.Error("an empty answer is taken")
+		}
+		expect(t, r, "")
+		name[1].Fail(errors.New("server misbehaving"))
+		expect(t, r, "")
+		_ = name[0].say("10.0.0.3:1")
+		expect(t, r, "10.0.0.3:1 10.0.0.2:1")
+	})
+}
+
+// Where no name is well any more, the cluster says so: what was known stays in use.
+func TestNamesThatAllFailLater(t *testing.T) {
+	strictly(t, 2, func(r *told, name []*spoken) {
+		_ = name[0].say("10.0.0.1:1")
+		_ = name[1].say("10.0.0.2:1")
+		expect(t, r, "10.0.0.1:1 10.0.0.2:1")
+		name[0].Fail(errors.New("i/o timeout"))
+		expect(t, r, "")
+		name[1].Fail(errors.New("no such host"))
+		expect(t, r, "error a.test:1: i/o timeout; b.test:1: no such host")
+		_ = name[1].say("10.0.0.2:1", "10.0.0.3:1")
+		expect(t, r, "10.0.0.1:1 10.0.0.2:1 10.0.0.3:1")
+	})
+}
+
+// A name of which nothing is heard holds the others back for a while only.
+func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
+	strictly(t, 2, func(r *told, name []*spoken) {
+		_ = name[0].say("10.0.0.1:1")
+		time.Sleep(names.Hold - time.Nanosecond)
+		expect(t, r, "")
+		time.Sleep(time.Nanosecond)
+		expect(t, r, "10.0.0.1:1")
+		_ = name[1].say("10.0.0.2:1")
+		expect(t, r, "10.0.0.1:1 10.0.0.2:1")
+	})
+}
+
+// Addresses need no answer, and a name of which nothing is heard holds them back for as long.
+func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, name := &told{}, &spoken{}
+		s := &strict{hosts: []string{"a.test:1"}, sources: []discovery.Source{name}}
+		s.cluster = listed(t, `{"loadAssignment":{"clusterName":"x","endpoints":[{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[
+			{"endpoint":{"address":{"socketAddress":{"address":"a.test","portValue":1}}}},
+			{"endpoint":{"address":{"socketAddress":{"address":"192.0.2.1","portValue":1}}}}]}]}}`)
+		w, err := s.Start(flat.Receiver(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		time.Sleep(names.Hold - time.Nanosecond)
+		expect(t, r, "")
+		time.Sleep(time.Nanosecond)
+		expect(t, r, "192.0.2.1:1")
+		_ = name.say("10.0.0.1:1")
+		expect(t, r, "10.0.0.1:1 192.0.2.1:1")
+	})
+}
+
+// While no name has an address, the cluster fails, and names all of them.
+func TestNamesWithoutAnyAddress(t *testing.T) {
+	strictly(t, 2, func(r *told, name []*spoken) {
+		name[0].Fail(errors.New("no such host"))
+		expect(t, r, "")
+		_ = name[1].say()
+		expect(t, r, "error a.test:1: no such host; b.test:1: its resolver answered without addresses")
+		_ = name[1].say("10.0.0.2:1")
+		expect(t, r, "10.0.0.2:1")
+	})
+	strictly(t, 1, func(r *told, _ []*spoken) {
+		time.Sleep(time.Hour)
+		expect(t, r, "")
+	})
+}
+
+// What is wrong with one of several names is in the log once, however often the others
+// answer, and again when it was well in between.
+func TestNameThatFailsIsLoggedOnce(t *testing.T) {
+	const line = `cluster "x": b.test:1: no such host`
+	before := logged.Count(line)
+	strictly(t, 2, func(r *told, name []*spoken) {
+		name[1].Fail(errors.New("no such host"))
+		for i := range 5 {
+			_ = name[0].say(fmt.Sprintf("10.0.0.%d:1", i))
+			name[1].Fail(errors.New("no such host"))
+		}
+		if got := logged.Count(line) - before; got != 1 {
+			t.Errorf("logged %d times, want once", got)
+		}
+		_ = name[1].say("10.0.1.1:1")
+		name[1].Fail(errors.New("no such host"))
+		if got := logged.Count(line) - before; got != 2 {
+			t.Errorf("logged %d times, want twice", got)
+		}
+		if got := r.take(); strings.Contains(got, "error") {
+			t.Errorf("the cluster says %s, want no error while it has addresses", got)
+		}
+	})
+}

@@ -1,0 +1,164 @@
+package clusterfile
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/understudy-lb/understudy/internal/cds"
+	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/internal/envoy"
+)
+
+// clusters reads a document with a list of clusters, and fills in what it may leave out.
+func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
+	list := []*clusterv3.Cluster{}
+	first := make(map[string]*yaml.Node)
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		if key.Value != "clusters" || len(list) > 0 {
+			d.add(key, "%s stands beside clusters, want nothing else in such a file", show(key.Value))
+			continue
+		}
+		if !d.is(value, yaml.SequenceNode) {
+			continue
+		}
+		for _, node := range value.Content {
+			c := new(clusterv3.Cluster)
+			d.message(node, c.ProtoReflect())
+			if assignment := c.GetLoadAssignment(); assignment != nil {
+				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // which is complained of once
+			}
+			list = append(list, c)
+			_, name := entry(node, "name")
+			if name == nil {
+				name = node
+			}
+			if before := first[c.GetName()]; before != nil {
+				d.add(name, "cluster %s is given on line %d already", show(c.GetName()), before.Line)
+			}
+			first[c.GetName()] = name
+		}
+	}
+	if len(list) == 0 && len(d.problems.Problems) == 0 {
+		d.add(root, "the list of clusters is empty")
+	}
+	return list
+}
+
+// Choose returns the name of the cluster that a target wants, which names none if wanted
+// is "".
+func (d *Document) Choose(wanted string) (string, error) {
+	switch {
+	case d.Clusters == nil && wanted != "" && wanted != d.Endpoints.GetClusterName():
+		return "", fmt.Errorf("%s: holds the endpoints of cluster %s, and not of %s", d.path, show(d.Endpoints.GetClusterName()), show(wanted))
+	case d.Clusters == nil || wanted != "":
+		return wanted, nil
+	case len(d.Clusters) == 1:
+		return d.Clusters[0].GetName(), nil
+	}
+	return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.Clusters), d.names(), d.Clusters[0].GetName())
+}
+
+// names returns the names of the clusters, as far as they are worth reading.
+func (d *Document) names() string {
+	const most = 10
+	var names []string
+	for i, c := range d.Clusters {
+		if i == most {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, show(c.GetName()))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Find returns what is known of a cluster of the document, the same for all who ask.
+func (d *Document) Find(name string) cds.Known {
+	i, there := d.index[name]
+	if !there {
+		return cds.Known{Err: fmt.Errorf("the file has no such cluster, want one of %s", d.names())}
+	}
+	d.mu.Lock()
+	known, done := d.read[name]
+	d.mu.Unlock()
+	if done {
+		return known
+	}
+	read, err := cds.Read(d.Clusters[i])
+	known = cds.Known{Cluster: read}
+	if err != nil {
+		known = cds.Known{Err: d.explainWithin(fmt.Sprintf("clusters[%d]", i), err)}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.read[name] = known
+	return known
+}
+
+// ExplainEndpoints is Explain for the endpoints of a cluster, which need not be in the document.
+func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
+	i, there := d.index[name]
+	if !there {
+		return invalid
+	}
+	return d.explainWithin(fmt.Sprintf("clusters[%d].load_assignment", i), invalid)
+}
+
+// explainWithin is Explain for what is wrong with a part of the document.
+func (d *Document) explainWithin(prefix string, err error) error {
+	invalid, ok := err.(*envoy.Invalid) //nolint:errorlint // they are never wrapped
+	if !ok {
+		return err
+	}
+	within := &envoy.Invalid{More: invalid.More}
+	for _, p := range invalid.Problems {
+		p.Path = strings.TrimSuffix(prefix+"."+p.Path, ".")
+		within.Problems = append(within.Problems, p)
+	}
+	return d.placed(within)
+}
+
+// ExplainEntry returns the error of an entry in the list of a cluster, with the place of
+// the name that leads nowhere, unless the error has a place.
+func (d *Document) ExplainEntry(e clusters.Entry) error {
+	if _, there := d.index[e.Name]; there && d.Find(e.Name).Err != nil {
+		return e.Err
+	}
+	if line, column, ok := d.placeOfReference(e); ok {
+		return fmt.Errorf("%s:%d:%d: %w", d.path, line, column, e.Err)
+	}
+	return fmt.Errorf("%s: %w", d.path, e.Err)
+}
+
+// placeOfReference returns where an aggregate names the cluster of an entry.
+func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool) {
+	i, there := d.index[e.Parent]
+	if there {
+		line, column = locate(d.root(), fmt.Sprintf("clusters[%d].cluster_type.typed_config.clusters[%d]", i, e.Index))
+	}
+	return line, column, there
+}
+
+// Notes returns what has no effect in these clusters, nil if nothing.
+func (d *Document) Notes(names []string) error {
+	notes := &envoy.Invalid{}
+	for _, name := range names {
+		known := d.Find(name)
+		if known.Cluster == nil {
+			continue
+		}
+		for _, p := range known.Cluster.Notes {
+			p.Path = fmt.Sprintf("clusters[%d].%s", d.index[name], p.Path)
+			notes.Problems = append(notes.Problems, p)
+		}
+	}
+	if len(notes.Problems) == 0 {
+		return nil
+	}
+	return d.placed(notes)
+}

@@ -1,0 +1,187 @@
+package clusterfile
+
+import (
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+// decoder fills messages from YAML, by the rules of protobuf's JSON form, and finds all
+// problems. (Package protojson stops at the first, and knows its place in JSON only.)
+type decoder struct {
+	problems *Error
+}
+
+// message fills m from node.
+func (d *decoder) message(node *yaml.Node, m protoreflect.Message) {
+	if !d.is(node, yaml.MappingNode) {
+		return
+	}
+	given := make(map[protoreflect.FieldNumber]*yaml.Node)
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		field := d.field(key, m.Descriptor())
+		if field == nil {
+			continue
+		}
+		if first := given[field.Number()]; first != nil {
+			d.add(key, "%s is given on line %d already", show(key.Value), first.Line)
+			continue
+		}
+		given[field.Number()] = key
+		if oneof := field.ContainingOneof(); oneof != nil && m.WhichOneof(oneof) != nil {
+			d.add(key, "%s and %s exclude each other", field.Name(), m.WhichOneof(oneof).Name())
+			continue
+		}
+		if !isNull(value) {
+			d.set(value, m, field)
+		}
+	}
+}
+
+// field returns the field of message that key names, in either of its two forms.
+func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
+	if !d.is(key, yaml.ScalarNode) {
+		return nil
+	}
+	fields := message.Fields()
+	if field := fields.ByJSONName(key.Value); field != nil {
+		return field
+	}
+	if field := fields.ByTextName(key.Value); field != nil {
+		return field
+	}
+	d.add(key, "unknown field %s%s", show(key.Value), suggest(key.Value, fields))
+	return nil
+}
+
+// set sets a field of m from node, which is not null.
+func (d *decoder) set(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) {
+	switch {
+	case field.IsMap():
+		d.setMap(node, m, field)
+	case field.IsList():
+		if !d.is(node, yaml.SequenceNode) {
+			return
+		}
+		list := m.Mutable(field).List()
+		for _, element := range node.Content {
+			if isLeaf(field) {
+				if v, ok := d.leaf(element, m, field); ok {
+					list.Append(v.List().Get(0))
+				}
+				continue
+			}
+			v := list.NewElement()
+			d.message(element, v.Message())
+			list.Append(v)
+		}
+	case isLeaf(field):
+		if v, ok := d.leaf(node, m, field); ok {
+			m.Set(field, v)
+		}
+	default:
+		d.message(node, m.Mutable(field).Message())
+	}
+}
+
+// setMap sets a field that is a map from strings; Envoy's protos have no others.
+func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) {
+	if isLeaf(field.MapValue()) {
+		if v, ok := d.leaf(node, m, field); ok {
+			m.Set(field, v)
+		}
+		return
+	}
+	if !d.is(node, yaml.MappingNode) {
+		return
+	}
+	entries := m.Mutable(field).Map()
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key := node.Content[i]
+		if !d.is(key, yaml.ScalarNode) {
+			continue
+		}
+		name := protoreflect.ValueOfString(key.Value).MapKey()
+		if entries.Has(name) {
+			d.add(key, "%s is given already", show(key.Value))
+			continue
+		}
+		d.message(node.Content[i+1], entries.Mutable(name).Message())
+	}
+}
+
+// isLeaf returns whether protojson reads the field as a whole: scalars, enums, and
+// the types that have a JSON form of their own, such as Duration and Struct.
+func isLeaf(field protoreflect.FieldDescriptor) bool {
+	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf"
+}
+
+// is returns whether node is of the kind, and adds a problem if not.
+func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
+	switch {
+	case d.rejects(node):
+	case node.Kind != kind:
+		d.add(node, "want %s, got %s", kindName(kind), describe(node))
+	default:
+		return true
+	}
+	return false
+}
+
+// rejects adds a problem if node is an alias, or has an anchor or a tag of its own.
+// With aliases a few lines can stand for gigabytes, and problems would be reported on
+// the wrong line.
+func (d *decoder) rejects(node *yaml.Node) bool {
+	switch {
+	case node.Kind == yaml.AliasNode:
+		d.add(node, "the alias *%s is not supported: write out what it stands for", printable.Text(cut(node.Value)))
+	case node.Anchor != "":
+		d.add(node, "the anchor &%s is not supported", printable.Text(cut(node.Anchor)))
+	case strings.HasPrefix(node.Tag, "!") && !strings.HasPrefix(node.Tag, "!!"):
+		d.add(node, "the tag %s is not supported", show(node.Tag))
+	default:
+		return false
+	}
+	return true
+}
+
+func (d *decoder) add(node *yaml.Node, format string, args ...any) {
+	line, column := placeOf(node)
+	d.problems.add(line, column, format, args...)
+}
+
+// placeOf returns the place of node; the parser gives none to what is empty.
+func placeOf(node *yaml.Node) (line, column int) {
+	return max(node.Line, 1), max(node.Column, 1)
+}
+
+func isNull(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
+}
+
+func kindName(kind yaml.Kind) string {
+	switch kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	return "a single value"
+}
+
+// describe says what node is.
+func describe(node *yaml.Node) string {
+	switch {
+	case isNull(node):
+		return "nothing"
+	case node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str":
+		return show(node.Value)
+	case node.Kind == yaml.ScalarNode:
+		return printable.Text(cut(node.Value))
+	}
+	return kindName(node.Kind)
+}

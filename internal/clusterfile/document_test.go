@@ -1,0 +1,75 @@
+package clusterfile
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// static is a cluster with one endpoint, aggregate one that names others.
+func static(name, address string) string {
+	return "- name: " + name + "\n  type: STATIC\n  load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: " + address + ", port_value: 1}}}}]}]}\n"
+}
+
+func aggregate(name, children string) string {
+	return "- name: " + name + "\n  cluster_type:\n    name: envoy.clusters.aggregate\n    typed_config:\n" +
+		"      '@type': type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig\n      clusters: [" + children + "]\n"
+}
+
+func list(clusters ...string) string { return "clusters:\n" + strings.Join(clusters, "") }
+
+func rewrite(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A control plane takes no file in which a cluster is wrong, and is told of all places.
+func TestLoadOfClusters(t *testing.T) {
+	path := writeFile(t, "endpoints: []\n")
+	if doc, err := Load(path); err != nil || doc.Clusters != nil || doc.Endpoints.GetClusterName() != "endpoints" {
+		t.Errorf("Load = %v, %v", doc, err)
+	}
+	rewrite(t, path, list(aggregate("all", "a, elsewhere"), static("a", "10.0.0.1")))
+	doc, err := Load(path)
+	if err != nil || len(doc.Clusters) != 2 || doc.Endpoints != nil {
+		t.Errorf("Load = %v, %v", doc, err)
+	}
+	rewrite(t, path, list(aggregate("a", "b, c"), aggregate("b", "a"), "- {name: c, type: ORIGINAL_DST}\n", aggregate("d", "d")))
+	_, err = Load(path)
+	for _, want := range []string{
+		path + `:7:18: cluster "b" names itself: b -> a -> b`,
+		path + `:13:18: cluster "a" names itself: a -> b -> a`,
+		path + `:14:19: type ORIGINAL_DST is not supported`,
+		path + `:20:18: cluster "d" names itself: d -> d`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Load = %v\nwant %q", err, want)
+		}
+	}
+	for _, content := range []string{"clusters: []\n", "endpoints: {}\n"} {
+		rewrite(t, path, content)
+		if _, err := Load(path); err == nil {
+			t.Errorf("%q is taken", content)
+		}
+	}
+	if _, err := Load(path + ".none"); err == nil {
+		t.Error("a file that is not there is taken")
+	}
+}
+
+// The endpoints of a cluster have its name, all of it, unless they have one of their own.
+func TestPartsHaveTheNameOfTheirCluster(t *testing.T) {
+	path := writeFile(t, list(static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2"), "- {name: named, type: STATIC, load_assignment: {cluster_name: shop-us}}\n"))
+	doc, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"shop.v2": "shop.v2", "prod/shop": "prod/shop", "named": "shop-us"} {
+		parts, _, err := doc.Parts(name)
+		if err != nil || len(parts) != 1 || parts[0].Endpoints.GetClusterName() != want {
+			t.Errorf("the parts of cluster %s are %v, %v, want one with the cluster_name %s", name, parts, err, want)
+		}
+	}
+}

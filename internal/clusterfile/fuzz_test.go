@@ -1,0 +1,113 @@
+package clusterfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/core/clusters"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// FuzzParse: whatever the bytes, there is either a list of problems in one line, each
+// at a place, or a cluster that becomes a tree and survives being written as JSON.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte(list(aggregate("all", "all, a, b, nowhere"), static("a", "10.0.0.1"), "- {name: b, type: ORIGINAL_DST, circuit_breakers: {}}\n")))
+	f.Add([]byte(`{"endpoints": [{"lbEndpoints": []}]}`))
+	seeds, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(seeds) == 0 {
+		f.Fatal("no seeds", err)
+	}
+	for _, path := range seeds {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, scenario := range strings.Split(string(data), "load\n")[1:] {
+			input, _, _ := strings.Cut(scenario, "----\n")
+			f.Add([]byte(input))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		doc, err := Parse("endpoints.yaml", data)
+		if err != nil {
+			checkError(t, err)
+			return
+		}
+		if doc.Clusters != nil {
+			checkClusters(t, doc)
+			return
+		}
+		answer, err := doc.Answer()
+		if err != nil {
+			checkError(t, err)
+			return
+		}
+		tree, err := new(topology.Translator).Translate(&answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range tree.Endpoints {
+			if len(hierarchy.Path(e)) != 2 || e.Addresses[0].Addr == "" {
+				t.Errorf("endpoint %v has the path %q", e, hierarchy.Path(e))
+			}
+		}
+		encoded, err := protojson.Marshal(doc.Endpoints)
+		if err != nil {
+			return // a metadata value that JSON does not have
+		}
+		again, err := Parse("endpoints.yaml", encoded)
+		if err != nil || !proto.Equal(again.Endpoints, doc.Endpoints) {
+			t.Errorf("%s became %v, %v\nwant %v", encoded, again, err, doc.Endpoints)
+		}
+	})
+}
+
+// checkClusters looks at every cluster of a document as a channel and as a control plane do.
+func checkClusters(t *testing.T, doc *Document) {
+	if err := doc.checkClusters(); err != nil {
+		checkError(t, err)
+	}
+	for _, c := range doc.Clusters {
+		list, asked := clusters.Resolve(c.GetName(), func(name string) clusters.Cluster {
+			k := doc.Find(name)
+			if k.Cluster == nil {
+				return clusters.Cluster{Err: k.Err}
+			}
+			return clusters.Cluster{Children: k.Cluster.Children}
+		})
+		for _, e := range list {
+			if e.Err != nil && strings.ContainsAny(doc.ExplainEntry(e).Error(), "\n\r\x00") {
+				t.Errorf("error %q is not one line", doc.ExplainEntry(e))
+			}
+		}
+		if notes := doc.Notes(asked); notes != nil {
+			checkError(t, notes)
+		}
+	}
+}
+
+func checkError(t *testing.T, err error) {
+	problems, ok := errors.AsType[*Error](err)
+	if !ok || len(problems.Problems) == 0 {
+		t.Fatalf("error %v is not a list of problems", err)
+	}
+	if strings.ContainsAny(err.Error(), "\n\r\x00") {
+		t.Errorf("error %q is not one line", err)
+	}
+	for _, p := range problems.Problems {
+		if p.Line < 1 || p.Column < 1 || p.Text == "" {
+			t.Errorf("problem %+v has no place or text", p)
+		}
+	}
+}

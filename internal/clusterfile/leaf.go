@@ -1,0 +1,173 @@
+package clusterfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	yaml "go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// leaf returns the value of a field of m from node, or a list of one where the field is
+// a list. It has package protojson decode it into a message of the same type.
+func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
+	value, ok := d.toJSON(node)
+	if !ok {
+		return protoreflect.Value{}, false
+	}
+	if isNumber(field) && notDecimal.MatchString(node.Value) {
+		d.add(node, "%s: want %s in decimal, got %s", field.Name(), wanted(field), describe(node))
+		return protoreflect.Value{}, false
+	}
+	if field.IsList() {
+		value = []any{value}
+	}
+	encoded, err := json.Marshal(map[string]any{field.JSONName(): value})
+	scratch := m.New()
+	if err == nil {
+		err = protojson.Unmarshal(encoded, scratch.Interface())
+	}
+	if err == nil && scratch.Has(field) {
+		return scratch.Get(field), true
+	}
+	if err == nil && !field.HasPresence() && !field.IsList() {
+		return field.Default(), !field.IsMap() // a zero, which protobuf does not tell from none
+	}
+	d.add(node, "%s: want %s, got %s", field.Name(), wanted(field), describe(node))
+	return protoreflect.Value{}, false
+}
+
+// toJSON returns node as encoding/json has it.
+func (d *decoder) toJSON(node *yaml.Node) (any, bool) {
+	if d.rejects(node) {
+		return nil, false
+	}
+	switch node.Kind {
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(node.Content))
+		for _, element := range node.Content {
+			v, ok := d.toJSON(element)
+			if !ok {
+				return nil, false
+			}
+			list = append(list, v)
+		}
+		return list, true
+	case yaml.MappingNode:
+		return d.toObject(node)
+	}
+	return d.toScalar(node)
+}
+
+func (d *decoder) toObject(node *yaml.Node) (any, bool) {
+	object := make(map[string]any, len(node.Content)/2)
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key := node.Content[i]
+		if !d.is(key, yaml.ScalarNode) {
+			return nil, false
+		}
+		if _, ok := object[key.Value]; ok {
+			d.add(key, "%s is given already", show(key.Value))
+			return nil, false
+		}
+		v, ok := d.toJSON(node.Content[i+1])
+		if !ok {
+			return nil, false
+		}
+		object[key.Value] = v
+	}
+	return object, true
+}
+
+func (d *decoder) toScalar(node *yaml.Node) (any, bool) {
+	switch node.ShortTag() {
+	case "!!int", "!!float", "!!bool", "!!null":
+	default:
+		return node.Value, true
+	}
+	var v any
+	if err := node.Decode(&v); err != nil {
+		d.add(node, "%s is not of the type %s", show(node.Value), node.ShortTag())
+		return nil, false
+	}
+	if f, ok := v.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
+		return strings.ReplaceAll(strings.TrimPrefix(fmt.Sprint(f), "+"), "Inf", "Infinity"), true
+	}
+	return v, true
+}
+
+// maxShown is how many bytes of a value are shown.
+const maxShown = 60
+
+// show quotes text, cut if long.
+func show(text string) string { return strconv.Quote(cut(text)) }
+
+// cut shortens text if long, between two characters.
+func cut(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	end := maxShown
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+// ranges holds the ranges of numbers that are narrower than their types.
+var ranges = map[protoreflect.FullName]string{
+	"envoy.config.core.v3.SocketAddress.port_value":             "1 to 65535",
+	"envoy.config.endpoint.v3.LbEndpoint.load_balancing_weight": "1 to 4294967295",
+	"envoy.config.endpoint.v3.LocalityLbEndpoints.priority":     "0 to 128",
+}
+
+// notDecimal matches the numbers of YAML that are not decimal. The value of one that
+// begins with 0 depends on the version of YAML: 0443 is 443 or 291.
+var notDecimal = regexp.MustCompile(`^[-+]?(0[0-9xXoObB_]|[0-9]+_)`)
+
+// isNumber returns whether a field takes whole numbers.
+func isNumber(field protoreflect.FieldDescriptor) bool {
+	return field.Kind() == protoreflect.Uint32Kind || field.Message() != nil && field.Message().FullName() == "google.protobuf.UInt32Value"
+}
+
+// wanted says what a field takes.
+func wanted(field protoreflect.FieldDescriptor) string {
+	if field.IsMap() {
+		return "a mapping to " + wanted(field.MapValue())
+	}
+	if isNumber(field) {
+		if r, ok := ranges[field.FullName()]; ok {
+			return "a whole number from " + r
+		}
+		return "a whole number from 0 to 4294967295"
+	}
+	switch field.Kind() {
+	case protoreflect.StringKind:
+		return "a string (in quotes where it looks like something else)"
+	case protoreflect.BoolKind:
+		return "true or false"
+	case protoreflect.EnumKind:
+		values, names := field.Enum().Values(), []string(nil)
+		for i := range values.Len() {
+			names = append(names, string(values.Get(i).Name()))
+		}
+		return "one of " + strings.Join(names, ", ")
+	case protoreflect.MessageKind:
+		switch field.Message().Name() {
+		case "Any":
+			return `a message with its type, such as {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [a, b]}`
+		case "BoolValue":
+			return "true or false"
+		case "Duration":
+			return `a duration such as "10s"`
+		}
+		return fmt.Sprintf("the JSON form of %s", field.Message().FullName())
+	}
+	return fmt.Sprintf("a value of the type %s", field.Kind())
+}

@@ -1,0 +1,50 @@
+package clusterfile
+
+import (
+	"strconv"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+)
+
+// locate returns the place of a problem's path, such as
+// "endpoints[2].lb_endpoints[0].load_balancing_weight", or of the nearest thing
+// around it: of a single value its own, of anything else that of its key.
+func locate(root *yaml.Node, path string) (line, column int) {
+	node, at := root, root
+	for step := range strings.SplitSeq(path, ".") {
+		name, index, indexed := strings.Cut(strings.TrimSuffix(step, "]"), "[")
+		key, value := entry(node, name)
+		if value == nil {
+			break
+		}
+		node, at = value, key
+		if value.Kind == yaml.ScalarNode {
+			at = value
+		}
+		if !indexed {
+			continue
+		}
+		i, err := strconv.Atoi(index)
+		if err != nil || node.Kind != yaml.SequenceNode || i >= len(node.Content) {
+			break
+		}
+		node, at = node.Content[i], node.Content[i]
+	}
+	return placeOf(at)
+}
+
+// entry returns the key and value of the field called name in a mapping, in either
+// form of the name.
+func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
+	if node.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	plain := strings.ReplaceAll(name, "_", "")
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if strings.EqualFold(strings.ReplaceAll(node.Content[i].Value, "_", ""), plain) {
+			return node.Content[i], node.Content[i+1]
+		}
+	}
+	return nil, nil
+}

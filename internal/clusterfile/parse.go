@@ -1,0 +1,164 @@
+package clusterfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"weak"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	yaml "go.yaml.in/yaml/v3"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/cds"
+	"github.com/understudy-lb/understudy/internal/envoy"
+)
+
+// Document is the content of a file, well-formed. Whether it keeps the rules of a cluster,
+// which are those of package envoy, is known after Load. It is safe for concurrent use.
+type Document struct {
+	// Endpoints are those of the one cluster, nil where the file lists clusters.
+	Endpoints *endpointv3.ClusterLoadAssignment
+	// Clusters are those in the list, nil where there is none.
+	Clusters []*clusterv3.Cluster
+
+	path  string
+	index map[string]int // of Clusters, by name
+
+	// The nodes take forty times the memory of the content. They are needed for places alone,
+	// and made again where they have gone.
+	content []byte
+	nodes   weak.Pointer[yaml.Node]
+
+	answer func() (discovery.Answer, error) // of Endpoints
+
+	mu        sync.Mutex
+	read      map[string]cds.Known // clusters, by name
+	explained map[string]error     // by what was explained
+}
+
+// newDocument returns the document of a content, with what was decoded of its nodes.
+func newDocument(path string, content []byte, nodes *yaml.Node) *Document {
+	return &Document{path: path, content: content, nodes: weak.Make(nodes), read: make(map[string]cds.Known), explained: make(map[string]error)}
+}
+
+// root returns the nodes.
+func (d *Document) root() *yaml.Node {
+	if nodes := d.nodes.Value(); nodes != nil {
+		return nodes
+	}
+	nodes, err := parseYAML(d.path, d.content)
+	if err != nil { // it was parsed before
+		return new(yaml.Node)
+	}
+	return nodes
+}
+
+// Parse returns the cluster or the clusters in data. What a file may leave out is filled
+// in. Its error is an *Error.
+func Parse(path string, data []byte) (*Document, error) {
+	root, err := parseYAML(path, data)
+	if err != nil {
+		return nil, err
+	}
+	d := decoder{problems: &Error{Path: path}}
+	if _, list := entry(root, "clusters"); list != nil {
+		doc := newDocument(path, data, root)
+		doc.Clusters, doc.index = d.clusters(root), make(map[string]int)
+		for i, c := range doc.Clusters {
+			doc.index[c.GetName()] = i
+		}
+		return doc, d.problems.err()
+	}
+	cluster := &endpointv3.ClusterLoadAssignment{}
+	d.message(root, cluster.ProtoReflect())
+	if err := d.problems.err(); err != nil {
+		return nil, err
+	}
+	complete(cluster, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path may be any bytes
+	doc := newDocument(path, data, root)
+	doc.Endpoints = cluster
+	doc.answer = sync.OnceValues(func() (discovery.Answer, error) {
+		answer, unused, err := envoy.Read(cluster)
+		answer.Notes = envoy.Texts(unused, doc.Explain)
+		return answer, doc.placed(err)
+	})
+	if problem := cds.NameProblem(cluster.GetClusterName()); problem != "" {
+		return nil, doc.placed(&envoy.Invalid{Problems: []envoy.Problem{{Path: "cluster_name", Text: problem}}})
+	}
+	return doc, nil
+}
+
+// parseYAML returns the one value in data. JSON is YAML.
+func parseYAML(path string, data []byte) (*yaml.Node, error) {
+	problems := &Error{Path: path}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var first, second yaml.Node
+	if err := decoder.Decode(&first); err != nil && !errors.Is(err, io.EOF) {
+		return nil, syntaxError(path, data, err)
+	}
+	if first.Kind != yaml.DocumentNode || isNull(first.Content[0]) {
+		problems.add(1, 1, `the file is empty, want a ClusterLoadAssignment, or clusters (without any endpoints: "endpoints: []")`)
+		return nil, problems.err()
+	}
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		problems.add(second.Line, second.Column, "a second document begins here, want one document in a file")
+		return nil, problems.err()
+	case !errors.Is(err, io.EOF):
+		return nil, syntaxError(path, data, err)
+	}
+	return first.Content[0], nil
+}
+
+// placed returns err, with the places in the file where it is a *envoy.Invalid of the
+// document.
+func (d *Document) placed(err error) error {
+	invalid, ok := errors.AsType[*envoy.Invalid](err)
+	if !ok {
+		return err
+	}
+	return d.Explain(invalid)
+}
+
+// Answer returns the endpoints of the one cluster as an answer, with the places in the file of
+// what has no effect. So has the error, which is an *Error. All who ask get the same.
+func (d *Document) Answer() (discovery.Answer, error) {
+	return d.answer()
+}
+
+// Explain returns what is wrong with the endpoints, with the places in the file. Many
+// channels ask for the same.
+func (d *Document) Explain(invalid *envoy.Invalid) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := fmt.Sprint(invalid.Problems, invalid.More)
+	if err, ok := d.explained[key]; ok {
+		return err
+	}
+	root := d.root()
+	located := &Error{Path: d.path, More: invalid.More}
+	for _, p := range invalid.Problems {
+		line, column := locate(root, p.Path)
+		located.add(line, column, "%s", p.Text)
+	}
+	if len(d.explained) == envoy.MaxProblems { // what is wrong with addresses of names may be new each time
+		clear(d.explained)
+	}
+	d.explained[key] = located.err()
+	return d.explained[key]
+}
+
+// NameOf returns the name of the file at path without its extension.
+func NameOf(path string) string {
+	base := filepath.Base(path)
+	if name := strings.TrimSuffix(base, filepath.Ext(base)); name != "" {
+		return name
+	}
+	return base
+}

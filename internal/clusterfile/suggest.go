@@ -1,0 +1,75 @@
+package clusterfile
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// unoffered holds the fields that suggest never names: those that are rejected, and
+// those that are noted because they have no effect.
+var unoffered = map[protoreflect.FullName]bool{
+	"envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints":                 true,
+	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.overprovisioning_factor":  true,
+	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.endpoint_stale_after":     true,
+	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.weighted_priority_health": true,
+	"envoy.config.endpoint.v3.LocalityLbEndpoints.load_balancer_endpoints":           true,
+	"envoy.config.endpoint.v3.LocalityLbEndpoints.leds_cluster_locality_config":      true,
+	"envoy.config.endpoint.v3.LbEndpoint.endpoint_name":                              true,
+	"envoy.config.core.v3.Address.envoy_internal_address":                            true,
+	"envoy.config.core.v3.SocketAddress.named_port":                                  true,
+	"envoy.config.core.v3.SocketAddress.resolver_name":                               true,
+	"envoy.config.core.v3.SocketAddress.ipv4_compat":                                 true,
+	"envoy.config.core.v3.SocketAddress.network_namespace_filepath":                  true,
+}
+
+// suggest says which field of fields name may stand for, in the form that it is
+// written in, and which fields there are where none is near.
+func suggest(name string, fields protoreflect.FieldDescriptors) string {
+	camelCase := strings.ToLower(name) != name
+	best, bestDistance := "", len(name)/3+1
+	var all []string
+	for i := range fields.Len() {
+		if unoffered[fields.Get(i).FullName()] {
+			continue
+		}
+		candidate := fields.Get(i).TextName()
+		if camelCase {
+			candidate = fields.Get(i).JSONName()
+		}
+		all = append(all, candidate)
+		distance := editDistance(name, candidate)
+		if len(name) > 3 && strings.Contains(candidate, name) {
+			distance = min(distance, 1)
+		}
+		if distance <= bestDistance && (best == "" || distance < bestDistance) {
+			best, bestDistance = candidate, distance
+		}
+	}
+	if best != "" {
+		return ", did you mean " + best + "?"
+	}
+	return ", want one of " + strings.Join(all, ", ")
+}
+
+// editDistance returns how many letters must be put in, taken out or replaced to
+// turn a into b (Levenshtein); of a long a, only the beginning is looked at.
+func editDistance(a, b string) int {
+	a = a[:min(len(a), maxShown)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,168 @@
+package join
+
+import (
+	"slices"
+	"time"
+)
+
+const errPartOfPart = "it is a part and gives a list of parts: want these in the list that it is in"
+
+// Replaced says that a source found that its endpoints come from elsewhere: a list of mechanisms,
+// at least one, whose names differ, takes the place of its answer. A part that has the name of one
+// before it inherits what that answered last; where the source is the same it is the same
+// part, and goes on. A part has no parts: that is a failure of its source.
+func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
+	m := c.at(now, id)
+	switch {
+	case m == nil:
+		return nil
+	case m.whole != nil:
+		c.fail(m, errPartOfPart)
+		return c.take()
+	}
+	c.well(m)
+	c.split(m, list)
+	m.from = own
+	c.do(Action{Kind: Keep, ID: id, Parts: list, At: c.now})
+	c.do(Action{Kind: Accept, ID: id})
+	return c.take()
+}
+
+// split makes list the next list of m, and uses it if it need not wait.
+func (c *Core) split(m *mechanism, list []Mechanism) {
+	c.spoke(m)
+	before := m.all()
+	fresh := c.replace(m, list)
+	if len(fresh) > 0 && m.waits[ForList] == over {
+		m.waits[ForList] = notBegun // the parts before these had their time
+	}
+	switch {
+	case slices.Equal(m.next, m.parts):
+		m.next = nil
+		c.end(m, ForList)
+	case m.parts == nil && m.phase != Answered:
+		m.parts = []*mechanism{} // there is nothing to go on with
+	}
+	m.phase, m.err, m.listed = Answered, "", true
+	c.drop(m, before)
+	c.turn()
+	for _, p := range fresh {
+		c.start(p.mechanism, p.heir)
+	}
+}
+
+// newPart is a part that is to be started.
+type newPart struct {
+	*mechanism
+	heir *mechanism
+}
+
+// replace makes the next list of m, and returns those parts whose source is to be started.
+func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
+	before := m.all()
+	m.next = nil
+	for _, given := range list {
+		if m.Name != "" {
+			given.Name = m.Name + "/" + given.Name
+		}
+		p, heir := find(before, given)
+		switch {
+		case p == nil:
+			p = c.add(given, m)
+			if heir != nil {
+				c.inherit(p, heir)
+			}
+			fresh = append(fresh, newPart{p, heir})
+		case p.OutlierDetection != given.OutlierDetection:
+			p.OutlierDetection = given.OutlierDetection
+			c.touch(p)
+		}
+		m.next = append(m.next, p)
+	}
+	return fresh
+}
+
+// find returns the part of the same source under the name of m, if there is one, or else the one
+// whose answer m inherits: the one that answered last, which may be the one in use.
+func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
+	for _, p := range before {
+		switch {
+		case p.Name != m.Name:
+		case m.Source != nil && p.Source == m.Source:
+			return p, nil
+		case heir == nil || heir.phase != Answered && p.phase == Answered || p.number > heir.number:
+			heir = p
+		}
+	}
+	return nil, heir
+}
+
+// inherit gives p what was answered under its name.
+func (c *Core) inherit(p, from *mechanism) {
+	p.phase, p.answer, p.err = from.phase, from.answer, from.err
+	p.complaint, p.heard, p.number = from.complaint, from.heard, from.number
+	p.until = c.confirmedUntil(from)
+	if p.phase != Outstanding {
+		p.from = predecessor
+	}
+}
+
+// turn uses the next list of each mechanism that has one and need not wait for it.
+func (c *Core) turn() {
+	has := func(list []*mechanism, phase Phase) bool {
+		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })
+	}
+	waits := func(p *mechanism) bool { return p.phase == Outstanding || p.from == predecessor }
+	for _, m := range c.list {
+		working := m.parts == nil || has(m.parts, Answered)
+		switch {
+		case m.next == nil:
+		case working && (!has(m.next, Answered) || m.waits[ForList] != over && slices.ContainsFunc(m.next, waits)):
+			if m.waits[ForList] == notBegun {
+				c.begin(ForList, m)
+			}
+		default:
+			c.useNext(m)
+		}
+	}
+}
+
+func (c *Core) useNext(m *mechanism) {
+	before := m.all()
+	c.end(m, ForList)
+	m.parts, m.next, m.answer = m.next, nil, Answer{}
+	if len(m.parts) > 1 && c.waits[ForFirst] == notBegun && !c.sent {
+		c.begin(ForFirst, nil)
+	}
+	c.changed = true
+	c.drop(m, before)
+}
+
+// drop stops the parts that m no longer has.
+func (c *Core) drop(m *mechanism, before []*mechanism) {
+	after := m.all()
+	for _, p := range before {
+		if slices.Contains(after, p) {
+			continue
+		}
+		p.gone = true
+		c.end(p, ForWord, ForCalls, ForLog)
+		if p.holds() && p.from == own && !p.hears.LookAgain {
+			c.do(Action{Kind: Confirm, ID: p.id, Answer: p.answer, At: c.confirmedUntil(p)})
+		}
+		if p.begun { // else once it is
+			c.stop(p)
+		}
+	}
+}
+
+// all returns the parts of both lists.
+func (m *mechanism) all() []*mechanism {
+	list := slices.Clone(m.parts)
+	for _, p := range m.next {
+		if !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}

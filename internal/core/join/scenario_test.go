@@ -1,0 +1,293 @@
+package join
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+// The scenarios are in testdata, each below its sentence. Each line is an event. What is to be done
+// then stands below it, and what the channel is told:
+//
+//	mechanisms a b             the channel has these
+//	kept a X 10m               X is kept of a, and was confirmed so long ago
+//	kept a b=S c=T 10m         a list of parts is, each with its source
+//	started a [asks] [heeds]   its source is started, and can be asked, or heeds failures
+//	not-started a WHY
+//	answered a X [WHY]         WHY says why no call can be made with X
+//	failed a WHY
+//	replaced a b=S c=T         by parts, each with its source
+//	confirmed a
+//	doubted a 10m WHY          until 10 minutes ago it was confirmed, "-": something else
+//	                           confirms it; "doubted a" ends that
+//	trying a TEXT
+//	look-again                 the channel wants new endpoints
+//	endpoints-fail a [ignored]
+//	refuses [a]                the channel refuses the next update; a hears of it in its own way
+//	closes                     the channel closes while it takes the next update
+//	pass 10s                   so much time passes, and timers fire
+//	look                       what is known of the mechanisms
+//	closed
+func TestScenarios(t *testing.T) {
+	files := 0
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		files++
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s := newStage()
+			for line := range strings.Lines(d.Input) {
+				s.printf("%s", strings.TrimSpace(line))
+				s.obey(strings.Fields(line))
+			}
+			return s.transcript.String()
+		})
+	})
+	if files < 5 {
+		t.Errorf("found %d files of scenarios", files)
+	}
+}
+
+// stage is a core, and what a shell does for it.
+type stage struct {
+	core       *Core
+	now        time.Time
+	names      map[ID]string
+	timers     map[Timer]time.Time
+	kept       map[string]Kept
+	refuses    bool
+	closes     bool
+	hears      string // who hears of that
+	transcript strings.Builder
+	seen       []string // names that mechanisms had, to tell those of one name apart
+}
+
+func newStage() *stage {
+	return &stage{now: time.Unix(0, 0), names: make(map[ID]string), timers: make(map[Timer]time.Time), kept: make(map[string]Kept)}
+}
+
+func (s *stage) printf(format string, args ...any) {
+	fmt.Fprintf(&s.transcript, format+"\n", args...)
+}
+
+// id returns the mechanism that has the name.
+func (s *stage) id(name string) ID {
+	for id, n := range s.names {
+		if n == name {
+			return id
+		}
+	}
+	return 0
+}
+
+func mechanismsOf(words []string) (list []Mechanism) {
+	for _, word := range words {
+		name, source, _ := strings.Cut(word, "=")
+		m := Mechanism{Name: name}
+		if source != "" {
+			m.Source = source
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func (s *stage) obey(words []string) {
+	var id ID
+	rest := words[1:]
+	if len(rest) > 0 {
+		id = s.id(rest[0])
+	}
+	text := strings.Join(words[min(2, len(words)):], " ")
+	c, now := s.core, s.now
+	switch words[0] {
+	case "mechanisms":
+		var actions []Action
+		s.core, actions = New(Config{Patience: Patience, Kept: s.recall}, mechanismsOf(rest))
+		s.do(actions)
+	case "kept":
+		age, _ := time.ParseDuration(rest[len(rest)-1])
+		k := Kept{Confirmed: now.Add(-age)}
+		if strings.Contains(rest[1], "=") {
+			k.Parts = mechanismsOf(rest[1 : len(rest)-1])
+		} else {
+			k.Answer = Answer{Content: rest[1]}
+		}
+		s.kept[rest[0]] = k
+	case "started":
+		s.do(c.Started(now, id, Hears{LookAgain: slices.Contains(rest, "asks"), Failures: slices.Contains(rest, "heeds")}))
+	case "not-started":
+		s.do(c.NotStarted(now, id, text))
+	case "answered":
+		s.do(c.Answered(now, id, Answer{Content: rest[1], Why: strings.Join(rest[2:], " ")}))
+	case "failed":
+		s.do(c.Failed(now, id, text))
+	case "replaced":
+		s.do(c.Replaced(now, id, mechanismsOf(rest[1:])))
+	case "confirmed":
+		s.do(c.Confirmed(now, id))
+	case "doubted":
+		if text == "" {
+			s.do(c.Doubted(now, id, "", time.Time{}))
+			return
+		}
+		var confirmed time.Time
+		if age, err := time.ParseDuration(rest[1]); err == nil {
+			confirmed = now.Add(-age)
+		}
+		s.do(c.Doubted(now, id, strings.Join(rest[2:], " "), confirmed))
+	case "trying":
+		s.do(c.Trying(now, id, text))
+	case "look-again":
+		s.do(c.LookAgain())
+	case "endpoints-fail":
+		s.do(c.EndpointsFail(id, text == "ignored"))
+	case "refuses":
+		s.refuses, s.hears = true, strings.Join(rest, "")
+	case "closes":
+		s.closes = true
+	case "pass":
+		s.pass(rest[0])
+	case "look":
+		s.look()
+	case "closed":
+		s.do(c.Closed(now))
+	default:
+		s.printf("unknown event %q", words[0])
+	}
+}
+
+func (s *stage) recall(id ID) (Kept, bool) {
+	k, some := s.kept[strings.Split(s.names[id], "'")[0]]
+	return k, some
+}
+
+// pass has timers fire in their order.
+func (s *stage) pass(text string) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.printf("%v", err)
+	}
+	end := s.now.Add(d)
+	for {
+		due := slices.SortedFunc(maps.Keys(s.timers), func(a, b Timer) int {
+			if d := s.timers[a].Compare(s.timers[b]); d != 0 {
+				return d
+			}
+			return int(a.ID) - int(b.ID)
+		})
+		if len(due) == 0 || s.timers[due[0]].After(end) {
+			break
+		}
+		s.now = s.timers[due[0]]
+		delete(s.timers, due[0])
+		s.do(s.core.Waited(s.now, due[0]))
+	}
+	s.now = end
+}
+
+var kindNames = map[Kind]string{Stop: "stop", AskAgain: "ask", TellFailing: "tell that endpoints fail", ConfirmLast: "confirm at last", Accept: "accept", Warn: "warn", Say: "log", Show: "show"}
+
+func (s *stage) do(actions []Action) {
+	for _, a := range actions {
+		switch name := s.names[a.ID]; a.Kind {
+		case Start:
+			name = a.Name
+			for n := 2; slices.Contains(s.seen, name); n++ {
+				name = fmt.Sprintf("%s'%d", a.Name, n)
+			}
+			s.seen = append(s.seen, name)
+			s.names[a.ID] = name
+			s.printf("  start %s", name)
+		case StartTimer:
+			s.timers[a.Timer] = s.now.Add(a.After)
+		case StopTimer:
+			if _, runs := s.timers[a.Timer]; !runs {
+				s.printf("  stop a timer that does not run: %v", a.Timer)
+			}
+			delete(s.timers, a.Timer)
+		case Keep:
+			s.printf("  keep %s %s", name, contents(a.Answer, a.Parts))
+			s.kept[strings.Split(name, "'")[0]] = Kept{a.Answer, a.Parts, a.At}
+		case Confirm:
+			s.printf("  confirm %s, %v ago", name, s.now.Sub(a.At))
+		case ShowWell:
+			s.printf("  show %s: well again after %v", name, a.After)
+		case Warn, Say, Show:
+			s.printf("  %s %s: %s", kindNames[a.Kind], name, a.Text)
+		case Accept:
+		default:
+			s.printf("  %s %s", kindNames[a.Kind], name)
+		}
+	}
+	for m := s.core.Next(); m.Kind != Nothing; m = s.core.Next() {
+		s.told(m)
+	}
+}
+
+// told prints a message, and answers for the channel.
+func (s *stage) told(m Message) {
+	switch m.Kind {
+	case Await:
+		s.printf("  calls wait for %s: %s", m.Name, m.Text)
+	case Report:
+		s.printf("  report %s%s", strings.TrimPrefix(m.Name+": ", ": "), m.Text)
+	case Send:
+		var list []string
+		for _, m := range m.List {
+			text := s.names[m.ID] + "=" + contents(m.Answer, nil)
+			switch {
+			case m.Failed:
+				text = s.names[m.ID] + " failed (" + m.Trouble + ")"
+			case m.Answer.Why != "":
+				text += " (" + m.Explained(m.Answer.Why) + ")"
+			}
+			list = append(list, text)
+		}
+		s.printf("  send %s", strings.Join(list, ", "))
+	}
+	taken := !s.refuses
+	s.refuses = false
+	if s.closes {
+		s.closes = false
+		s.do(s.core.Closed(s.now))
+	}
+	refused, actions := s.core.Taken(taken, s.id(s.hears))
+	if refused {
+		s.printf("  the channel refuses that")
+	}
+	s.do(actions)
+}
+
+func contents(a Answer, parts []Mechanism) string {
+	if parts == nil {
+		return fmt.Sprint(a.Content)
+	}
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.Name)
+	}
+	return "[" + strings.Join(names, " ") + "]"
+}
+
+func (s *stage) look() {
+	for _, m := range s.core.Look() {
+		text := m.Phase.String()
+		if m.Trying != "" {
+			text += ", " + m.Trying
+		}
+		if m.Trouble.Text != "" {
+			text += fmt.Sprintf("; %s since %v", m.Trouble.Text, s.now.Sub(m.Trouble.Since))
+			if !m.Trouble.Confirmed.IsZero() {
+				text += fmt.Sprintf(", confirmed %v ago", s.now.Sub(m.Trouble.Confirmed))
+			}
+		}
+		if m.Trouble.Text == "" && m.LastError != "" {
+			text += fmt.Sprintf("; %s, %v ago", m.LastError, s.now.Sub(m.FailedAt))
+		}
+		s.printf("  %s: %s", s.names[m.ID], text)
+	}
+}

@@ -1,0 +1,50 @@
+package debugpage
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+)
+
+// However many channels are closed, those that are idle stay on the page.
+func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true}}
+		tell(t, s, at(0, "us-east/a", "a", 1))
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		open := func(name string) *grpc.ClientConn {
+			other := &toldtest.Source{}
+			cc := toldtest.Open(t, name, []discovery.Part{{Source: other}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
+			other.Receiver.Update(flat.Answer(at(0, "", "b", 1)))
+			synctest.Wait()
+			return cc
+		}
+		const others = 99 // with the first, as many as are known
+		for i := range others {
+			open(fmt.Sprintf("idle-%d-", i))
+		}
+		time.Sleep(2 * time.Minute)
+		for i := range 101 {
+			open(fmt.Sprint("closed-", i)).Close()
+		}
+		settle()
+		page := get(t, "")
+		for i := range others {
+			if !strings.Contains(page, fmt.Sprintf("idle-%d-", i)) {
+				t.Errorf("idle channel %d is gone", i)
+			}
+		}
+		if !strings.Contains(page, t.Name()) || strings.Contains(page, "closed-") {
+			t.Errorf("want the idle channels alone:\n%.2000s", page)
+		}
+	})
+}

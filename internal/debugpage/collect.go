@@ -1,0 +1,208 @@
+package debugpage
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/shell/details"
+)
+
+// How much is shown.
+const (
+	longestText   = 500
+	longestName   = 120
+	mostNotes     = 20              // of one source
+	rows          = 400             // endpoints of all channels,
+	rowsEach      = 20              // and of one locality, unless they are asked for
+	fullChannels  = 50              // channels whose tree is shown
+	patience      = time.Second     // a policy that is busy for less is not said to be
+	freshFor      = time.Second / 4 // viewers share what was collected
+	branches      = 1000            // priorities and localities of all channels
+	shownBranches = 100             // and of one policy
+)
+
+// collection is one look at all channels.
+type collection struct {
+	now      time.Time
+	rows     int // that may still be shown
+	branches int // likewise
+	each     int
+	began    time.Time // when the channel did, or what it is shown by
+}
+
+// query says what to collect.
+type query struct {
+	channel   uint64 // 0 for all
+	endpoints int    // of a locality, 0 for the default
+}
+
+// started is when the process was, or nearly.
+var started = time.Now()
+
+// collect looks at all channels, and waits for none.
+func collect(q query) *Page {
+	c := &collection{now: time.Now(), rows: rows, branches: branches, each: rowsEach}
+	if q.endpoints > 0 {
+		c.each, c.rows = q.endpoints, q.endpoints*branches
+	}
+	page := &Page{Time: c.now, Started: started, Channels: []*Channel{}}
+	targets := make(map[string]int)
+	for _, view := range live.Channels() {
+		if live.IsClosed(view.Owner) {
+			continue
+		}
+		targets[line(view.Target, longestName)]++
+		if q.channel != 0 && view.ID != q.channel {
+			continue
+		}
+		page.Channels = append(page.Channels, c.channel(view, len(page.Channels) < fullChannels))
+	}
+	for _, channel := range page.Channels {
+		channel.Twin = targets[channel.Target] > 1
+	}
+	return page
+}
+
+func (c *collection) channel(v live.View, full bool) *Channel {
+	channel := &Channel{ID: v.ID, Target: line(v.Target, longestName), State: connectivity.Connecting.String()}
+	var tree *shell.Tree
+	if root, ok := v.Root.(shell.Watchable); ok {
+		tree = shell.TreeOf(root)
+	} else if last, ok := v.Tree.(*shell.Tree); ok {
+		tree, channel.Idle = last, true
+		channel.State, channel.Since = connectivity.Idle.String(), &v.Closed
+	}
+	c.began = v.Made
+	if tree != nil {
+		policy := c.policy(tree, 1)
+		if full {
+			channel.Tree = policy
+		}
+		if !channel.Idle && policy.State != "" {
+			channel.State, channel.Since = policy.State, policy.Since
+		}
+		channel.inUse(policy)
+		if tree.Snapshot != nil {
+			if d, ok := tree.Details.(details.Priority); ok {
+				channel.InUseSince = timeOf(d.Since)
+				channel.rate(policy, d.Since, c.now)
+				channel.below(policy)
+			}
+		}
+	}
+	for _, s := range v.Sources {
+		channel.Sources = append(channel.Sources, Source{
+			Name: line(s.Name, longestName), State: s.State, Answered: timeOf(s.Answered),
+			Trying:  line(s.Trying, longestText),
+			Version: line(s.Version, longestName), Error: line(s.Error, longestText),
+			LastError: line(s.LastError, longestText), LastErrorAt: timeOf(s.FailedAt),
+			Notes:      lines(s.Notes),
+			ErrorSince: timeOf(s.Since), Confirmed: timeOf(s.Confirmed), Endpoints: s.Endpoints, Priorities: s.Priorities,
+		})
+	}
+	if tree == nil {
+		channel.withoutTree()
+	}
+	if full {
+		for _, e := range slices.Backward(v.Events) {
+			channel.Events = append(channel.Events, Event{e.Time, line(e.Text, longestText)})
+		}
+	}
+	return channel
+}
+
+// lines returns texts that are safe to look at.
+func lines(texts []string) (safe []string) {
+	for _, text := range texts[:min(len(texts), mostNotes)] {
+		safe = append(safe, line(text, longestText))
+	}
+	return safe
+}
+
+// withoutTree says why there are no policies yet. Calls fail once all sources have failed,
+// and wait as long as one has not.
+func (channel *Channel) withoutTree() {
+	for _, s := range channel.Sources {
+		switch {
+		case s.Error == "":
+		case s.Name == "":
+			channel.Why = append(channel.Why, s.Error)
+		default:
+			channel.Why = append(channel.Why, s.Name+": "+s.Error)
+		}
+	}
+	if n := len(channel.Why); n > 0 && n == len(channel.Sources) {
+		channel.State = connectivity.TransientFailure.String()
+	}
+}
+
+// inUse says which priority is in use, and why none above it is.
+func (channel *Channel) inUse(root *Policy) {
+	if root.Policy != "priority" {
+		if root.Error != "" {
+			channel.Why = append(channel.Why, root.Error)
+		}
+		return
+	}
+	for _, child := range root.Children {
+		if child.InUse {
+			channel.InUse, channel.WhyInUse = child.title(), child.Why
+			if child.Why == child.State {
+				channel.WhyInUse = ""
+			}
+			return
+		}
+		channel.Why = append(channel.Why, child.title()+": "+child.Why)
+	}
+	if len(root.Children) == 0 && root.Error != "" {
+		channel.Why = append(channel.Why, root.Error)
+	}
+}
+
+// rate notes what becomes of the calls of the priority in use, which has them since then.
+func (channel *Channel) rate(root *Policy, since, now time.Time) {
+	for _, child := range root.Children {
+		if !child.InUse {
+			continue
+		}
+		channel.Recent = recentOf(child.tally.recent, since, now)
+		if channel.Recent.Failing() && channel.WhyInUse == "" {
+			channel.WhyInUse = "its calls fail with " + strings.Join(channel.Recent.Codes, ", ")
+		}
+	}
+}
+
+// below says why no priority below the one in use is better, if something is wrong with that.
+func (channel *Channel) below(root *Policy) {
+	if channel.WhyInUse == "" {
+		return
+	}
+	used := slices.IndexFunc(root.Children, func(child *Child) bool { return child.InUse })
+	for _, child := range root.Children[used+1:] {
+		if child.State != connectivity.Idle.String() && child.Why != "" && !strings.HasPrefix(child.Why, child.State) {
+			channel.Why = append(channel.Why, child.title()+": "+child.Why)
+		}
+	}
+}
+
+func (child *Child) title() string {
+	if child.Title != "" {
+		return child.Title
+	}
+	return child.Name
+}
+
+func line(text string, most int) string { return printable.Line(text, most) }
+
+func timeOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,182 @@
+package debugpage
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+)
+
+// call calls, and returns the error.
+func call(t *testing.T, cc *grpc.ClientConn) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{})
+	return err
+}
+
+// An endpoint that is ejected says why, and for how long.
+func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
+		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
+		for range 9 {
+			call(t, cc) // each endpoint fails some in a row, the first of them five
+		}
+		settle()
+		c, page := channel(t)
+		var ejected *Child
+		for _, e := range c.Tree.Children[0].Below.Children[0].Below.Children {
+			if e.Ejected != "" {
+				ejected = e
+			}
+		}
+		if ejected == nil {
+			t.Fatalf("no endpoint is shown as ejected:\n%s", page)
+		}
+		if ejected.Ejected != "ejected by failures in a row, for 29 s more" || ejected.EjectedBy != "consecutive_failures" || ejected.State != connectivity.TransientFailure.String() {
+			t.Errorf("the endpoint is %+v", ejected)
+		}
+		if left := time.Until(*ejected.EjectedUntil); left != 29*time.Second {
+			t.Errorf("it is ejected for %v more, want 29 s", left)
+		}
+		wantTexts(t, page, "ejected by failures in a row, for 29 s more", "1 ejected<")
+		if strings.Contains(page, "because calls to it failed") {
+			t.Errorf("the page says twice that an endpoint is ejected:\n%s", page)
+		}
+	})
+}
+
+// What the schedules gave each locality and endpoint is shown beside what was measured.
+func TestThePageShowsScheduledPicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true, "b": true, "c": true}}
+		cc := tell(t, s, at(0, "us-east/a", "a", 3), at(0, "us-east/a", "b", 1), at(0, "us-east/b", "c", 1))
+		calls := func(n int) {
+			for range n {
+				if err := call(t, cc); err != nil {
+					t.Fatal(err)
+				}
+			}
+			settle()
+		}
+		calls(80)
+		s.Receiver.Update(flat.Answer(at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 3), at(0, "us-east/b", "c", 1)))
+		settle()
+		calls(10)
+		c, page := channel(t)
+		localities := c.Tree.Children[0].Below.Children
+		var measured uint64
+		for _, locality := range localities {
+			var scheduled uint64
+			for _, e := range locality.Below.Children {
+				if e.Scheduled != e.Calls.Started {
+					t.Errorf("%s was given %d calls by the schedule, and had %d", e.Name, e.Scheduled, e.Calls.Started)
+				}
+				scheduled += e.Scheduled
+			}
+			measured += scheduled
+			if locality.Scheduled != scheduled || scheduled < 10 {
+				t.Errorf("%s was given %d calls by the schedule, and its endpoints %d", locality.Name, locality.Scheduled, scheduled)
+			}
+		}
+		if measured != 90 {
+			t.Errorf("%d of 90 calls are shown:\n%s", measured, page)
+		}
+		wantTexts(t, page, `<td class="n" data-label="Scheduled">`, "· 18 calls scheduled")
+	})
+}
+
+// A source says which version it has, how old that is, and what was wrong last.
+func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true}}
+		tell(t, s)
+		answer := flat.Answer(at(0, "us-east/a", "a", 1))
+		answer.Version = "7"
+		s.Receiver.Update(answer)
+		time.Sleep(5 * time.Second)
+		s.Receiver.Fail(errors.New("the registry is away"))
+		time.Sleep(5 * time.Second)
+		c, page := channel(t)
+		if got := c.Sources[0]; got.Version != "7" || got.Error != "the registry is away" || got.LastError != got.Error || time.Since(*got.Answered) != 10*time.Second {
+			t.Errorf("the source is %+v", got)
+		}
+		wantTexts(t, page, "10 s ago <small>version 7</small>", `<td data-label="What is wrong">the registry is away <small>for 5 s</small></td>`)
+		answer.Version = "8" // which says the same
+		s.Receiver.Update(answer)
+		time.Sleep(time.Second)
+		c, page = channel(t)
+		if got := c.Sources[0]; got.Version != "8" || got.Error != "" || got.LastError != "the registry is away" || time.Since(*got.LastErrorAt) != 6*time.Second {
+			t.Errorf("the source is %+v", got)
+		}
+		wantTexts(t, page, "1 s ago <small>version 8</small>", "<small>nothing now; 6 s ago:</small> the registry is away")
+	})
+}
+
+// An endpoint that is well again says what its last error was, and when.
+func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"b": true}}
+		tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
+		s.restore("a")
+		time.Sleep(30 * time.Second) // it is tried again meanwhile
+		settle()
+		c, page := channel(t)
+		a, b := c.Tree.Children[0].Below.Children[0].Below.Children[0], c.Tree.Children[0].Below.Children[0].Below.Children[1]
+		if a.State != "READY" || a.Error != "connection refused by a:443" || a.ErrorAt == nil || !a.ErrorAt.Before(*a.Since) {
+			t.Errorf("the endpoint is %+v", a)
+		}
+		if b.Error != "" || b.ErrorAt != nil {
+			t.Errorf("one that was always well is %+v", b)
+		}
+		wantTexts(t, page, "last error, 3")
+	})
+}
+
+// Policies between a priority and its localities have their states, too.
+func TestThePageShowsThePoliciesBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true}}
+		tell(t, s, at(0, "us-east/a", "a", 1))
+		time.Sleep(10 * time.Second)
+		c, page := channel(t)
+		through := c.Tree.Children[0].Below.Through
+		if len(through) != 2 || through[0].Policy != "outlier_detection" || through[1].Policy != "drop" || through[1].State != "READY" || through[1].Since == nil {
+			t.Errorf("between are %+v", through)
+		}
+		wantTexts(t, page, "outlier_detection READY for 11 s · drop READY for 11 s")
+	})
+}
+
+// A source that has said nothing yet shows what it waits for.
+func TestThePageShowsWhatIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{}
+		tell(t, s)
+		fresh := &toldtest.Source{}
+		toldtest.Open(t, "fresh", []discovery.Part{{Source: fresh}}, nil)
+		fresh.Receiver.Trying("dialling <the registry>")
+		c, page := shown(t, "story:///fresh")
+		if got := c.Sources[0]; got.State != "no answer yet" || got.Trying != "dialling <the registry>" {
+			t.Errorf("the source is %+v", got)
+		}
+		wantTexts(t, page, `<td data-label="State">no answer yet: dialling &lt;the registry&gt;</td>`)
+		fresh.Receiver.Fail(errors.New("no registry"))
+		fresh.Receiver.Trying("dialling again")
+		if c, _ := shown(t, "story:///fresh"); c.Sources[0].Trying != "" {
+			t.Errorf("after a failure the source is %+v", c.Sources[0])
+		}
+	})
+}

@@ -1,0 +1,61 @@
+package debugpage
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+)
+
+// What a source cannot hear is shown until the answer is confirmed. Where something else confirms
+// it, the answer says nothing of that.
+func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true, "b": true}}
+		tell(t, s, at(0, "us-east/a", "a", 1))
+		r, answers := s.Receiver, 0
+		update := func() {
+			answers++
+			if err := r.Update(flat.Answer(at(0, "us-east/a", []string{"a", "b"}[answers%2], 1))); err != nil {
+				t.Error(err)
+			}
+		}
+		again := func() { answers--; update() } // the same answer
+		for _, test := range []struct {
+			about     string
+			elsewhere bool // something else confirms the answer
+			then      func()
+			over      bool
+		}{
+			{"a new answer", false, update, true},
+			{"the same answer", false, again, true},
+			{"a confirmation", false, r.Confirm, true},
+			{"to hear again", false, func() { r.Unconfirmed(nil, time.Time{}) }, true},
+			{"a failure", false, func() { r.Fail(errors.New("no list")); r.Fail(errors.New("the registry is away")) }, false},
+			{"to hear again elsewhere", true, func() { r.Unconfirmed(nil, time.Time{}) }, true},
+			{"a new answer elsewhere", true, update, false},
+		} {
+			since := time.Now()
+			time.Sleep(2 * time.Second) // the channel is idle after a minute
+			if test.elsewhere {
+				since = time.Time{}
+			}
+			r.Unconfirmed(errors.New("the registry is away"), since)
+			settle()
+			c, _ := channel(t)
+			got := c.Sources[0]
+			if got.Error != "the registry is away" || (got.Confirmed == nil) != test.elsewhere || got.Confirmed != nil && !got.Confirmed.Equal(since) {
+				t.Errorf("%s: before, the source is %+v", test.about, got)
+			}
+			test.then()
+			settle()
+			if c, _ = channel(t); (c.Sources[0].Error == "") != test.over {
+				t.Errorf("%s: the source is %+v, want the doubt over: %v", test.about, c.Sources[0], test.over)
+			}
+			r.Unconfirmed(nil, time.Time{})
+			r.Confirm()
+		}
+	})
+}

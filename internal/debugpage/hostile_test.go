@@ -1,0 +1,160 @@
+package debugpage
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/priority"
+)
+
+// Names and errors from outside are escaped and cut, in HTML as in JSON.
+func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		evil := "<script>alert(1)</script>\x1b[31m\u202e\x00"
+		s := &story{}
+		var endpoints []flat.Endpoint
+		for i := range 5 {
+			endpoints = append(endpoints, at(uint32(i), fmt.Sprint(evil, i, strings.Repeat("x", 10_000)), "a", 1))
+		}
+		tell(t, s, endpoints...)
+		s.Receiver.Fail(errors.New(evil + strings.Repeat("y", 10_000)))
+		synctest.Wait()
+		time.Sleep(time.Second)
+		c, page := channel(t)
+		encoded, _ := json.Marshal(c)
+		for _, text := range []string{page, string(encoded)} {
+			if strings.ContainsAny(text, "\x1b\u202e\x00") {
+				t.Errorf("a control character is shown as it is:\n%s", text)
+			}
+			if len(text) > 40_000 {
+				t.Errorf("%d bytes are shown of names of 10,000", len(text))
+			}
+		}
+		if strings.Contains(page, "<script>") {
+			t.Errorf("a name is taken for HTML:\n%s", page)
+		}
+		wantTexts(t, page, "&lt;script&gt;alert(1)&lt;/script&gt;", `\x1b[31m\u202e\x00`)
+	})
+}
+
+// root builds a priority policy, at the top of a channel, with n endpoints in each of
+// two localities.
+func root(t testing.TB, cc *lbtest.ClientConn, name string, n int) (balancer.Balancer, balancer.ClientConnState) {
+	t.Helper()
+	builder := balancer.Get(priority.Name)
+	config, err := builder.(balancer.ConfigParser).ParseConfig([]byte(`{"priorities": ["p"], "children": {"p": {"config": [
+		{"understudy_weighted_target": {"targets": {
+			"a": {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]},
+			"b": {"weight": 3, "childPolicy": [{"understudy_weighted_round_robin": {}}]}}}}]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state resolver.State
+	for i := range n {
+		for _, locality := range []string{"a", "b"} {
+			e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: fmt.Sprintf("10.%d.%d.%s:443", i/250, i%250, locality)}}}
+			e = weight.Set(e, weight.EndpointInfo{Weight: uint32(1 + i%7)})
+			state.Endpoints = append(state.Endpoints, hierarchy.Set(e, "p", locality))
+		}
+	}
+	state = stateattr.SetChannel(state, &stateattr.Channel{Target: name})
+	p := builder.Build(cc, balancer.BuildOptions{Target: resolver.Target{URL: *mustParse(name)}})
+	t.Cleanup(p.Close)
+	return p, balancer.ClientConnState{BalancerConfig: config, ResolverState: state}
+}
+
+// Of 10,000 endpoints those that are not well are shown, and the others counted.
+func TestManyEndpointsAreFolded(t *testing.T) {
+	cc := &lbtest.ClientConn{}
+	p, state := root(t, cc, "many:///"+t.Name(), 5000)
+	if err := p.UpdateClientConnState(state); err != nil {
+		t.Fatal(err)
+	}
+	for i, sc := range cc.SubConns() {
+		sc.Report(connectivity.Connecting, nil)
+		if i == 4321 {
+			sc.Report(connectivity.TransientFailure, errors.New("this one is down"))
+			continue
+		}
+		sc.Report(connectivity.Ready, nil)
+		sc.ReportHealth(connectivity.Ready, nil)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for strings.Count(get(t, ""), "and 4980 READY more") != 2 {
+		if time.Now().After(deadline) {
+			t.Fatalf("the page does not show all endpoints folded:\n%s", get(t, ""))
+		}
+		runtime.Gosched()
+	}
+	wantTexts(t, get(t, ""), "this one is down")
+	best := time.Hour
+	var size int
+	for range 10 {
+		began := time.Now()
+		size = len(get(t, ""))
+		best = min(best, time.Since(began))
+	}
+	t.Logf("%d bytes in %v", size, best)
+	if size > 1_000_000 || best > 100*time.Millisecond {
+		t.Errorf("the page has %d bytes and takes %v, want less than 1 MB and 100 ms", size, best)
+	}
+	if got := len(get(t, "?format=json&endpoints=3")); got > 20_000 {
+		t.Errorf("three endpoints of each locality are %d bytes of JSON", got)
+	}
+}
+
+// A policy that is stuck in an update is shown as it was, and as busy; nobody waits.
+func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		p, state := root(t, cc, "stuck:///"+t.Name(), 2)
+		if err := p.UpdateClientConnState(state); err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		release := make(chan struct{})
+		cc.OnUpdate(func(balancer.State) { <-release })
+		go p.UpdateClientConnState(state)
+		synctest.Wait()
+		time.Sleep(12 * time.Second)
+		page := get(t, "")
+		wantTexts(t, page, "Busy for 12 s.", "10.0.1.a:443")
+		close(release)
+		cc.OnUpdate(nil)
+		settle()
+		if page := get(t, ""); strings.Contains(page, "Busy for") {
+			t.Errorf("a policy is busy on:\n%s", page)
+		}
+	})
+}
+
+// Also in its very first update, of which there is nothing to be shown yet.
+func TestAPolicyThatIsStuckAtOnceIsShownAsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		p, state := root(t, cc, "stuck:///"+t.Name(), 2)
+		release := make(chan struct{})
+		cc.OnUpdate(func(balancer.State) { <-release })
+		go p.UpdateClientConnState(state)
+		synctest.Wait()
+		time.Sleep(12 * time.Second)
+		wantTexts(t, get(t, ""), t.Name(), "Busy for 12 s.")
+		close(release)
+		synctest.Wait()
+	})
+}

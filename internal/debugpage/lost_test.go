@@ -1,0 +1,279 @@
+package debugpage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/eds"
+	"github.com/understudy-lb/understudy/internal/adsclient"
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+)
+
+// plant is a network of management servers and one backend.
+type plant struct {
+	t         *testing.T
+	mu        sync.Mutex
+	listeners map[string]*bufconn.Listener
+	stops     map[string]func()
+}
+
+const (
+	manager    = "10.0.0.1:18000"
+	deputy     = "10.0.0.2:18000"
+	worker     = "10.1.0.1:443"
+	managerURI = "dns:///" + manager
+)
+
+func newPlant(t *testing.T) *plant {
+	p := &plant{t: t, listeners: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
+	l := p.listen(worker)
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	return p
+}
+
+func (p *plant) listen(address string) net.Listener {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listeners[address] = bufconn.Listen(1 << 16)
+	return p.listeners[address]
+}
+
+// serve starts a management server.
+func (p *plant) serve(address string, resources ...proto.Message) {
+	server := adstest.Serve(p.listen(address), adstest.NewCatalogue(resources...).Serve)
+	p.stops[address] = server.Stop
+	p.t.Cleanup(server.Stop)
+}
+
+// lose stops one.
+func (p *plant) lose(address string) {
+	p.mu.Lock()
+	delete(p.listeners, address)
+	p.mu.Unlock()
+	p.stops[address]()
+}
+
+func (p *plant) dial(ctx context.Context, address string) (net.Conn, error) {
+	p.mu.Lock()
+	l := p.listeners[address]
+	p.mu.Unlock()
+	if l == nil {
+		return nil, errors.New("dial tcp " + address + ": connect: connection refused")
+	}
+	return l.DialContext(ctx)
+}
+
+// channel begins a channel to a target, which is idle after so long without calls.
+func (p *plant) channel(target string, idle time.Duration) *grpc.ClientConn {
+	p.t.Helper()
+	network := &adsclient.Network{Dial: p.dial}
+	builder := given.Builder(eds.Scheme, given.Sources(eds.WithInsecure()), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
+	cc, err := grpc.NewClient(target, grpc.WithResolvers(builder), grpc.WithContextDialer(p.dial), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(idle))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { cc.Close() })
+	cc.Connect()
+	settle()
+	return cc
+}
+
+// shown returns the channel to a target, and the page about it.
+func shown(t *testing.T, target string) (*Channel, string) {
+	t.Helper()
+	var page Page
+	if err := json.Unmarshal([]byte(get(t, "?format=json")), &page); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range page.Channels {
+		if c.Target == target {
+			return c, get(t, fmt.Sprintf("?channel=%d", c.ID))
+		}
+	}
+	t.Fatalf("no channel to %s is shown", target)
+	panic("unreachable")
+}
+
+func wantAgo(t *testing.T, what string, at *time.Time, from, to time.Duration) {
+	t.Helper()
+	if at == nil || time.Since(*at) < from || time.Since(*at) > to {
+		t.Errorf("%s is %v, want it %v to %v ago", what, at, from, to)
+	}
+}
+
+// A management server is lost while its last endpoints stay in use: the page says which,
+// since when, why, and of what age the endpoints are.
+func TestThePageShowsALostControlPlane(t *testing.T) {
+	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlant(t)
+			resources := []proto.Message{adstest.EDS("shop"), adstest.Cluster("shop", worker)}
+			p.serve(manager, resources...)
+			p.channel(target, 0)
+			time.Sleep(time.Hour)
+			c, page := shown(t, target)
+			if s := c.Sources[0]; len(c.Sources) != 1 || s.Error != "" || s.Confirmed != nil || s.ErrorSince != nil || strings.Contains(page, "stay in use") {
+				t.Errorf("%s: while all is well the source is %+v", target, s)
+			}
+			p.lose(manager)
+			time.Sleep(10 * time.Minute)
+			c, page = shown(t, target)
+			s := c.Sources[0]
+			if want := "management server " + managerURI + " cannot be reached: connection refused by " + manager; s.State != "answered" || s.Error != want || s.LastError != want {
+				t.Errorf("%s: the source is %+v, want the error\n%s", target, s, want)
+			}
+			wantAgo(t, "failing since", s.ErrorSince, 598*time.Second, 600*time.Second)
+			wantAgo(t, "confirmed", s.Confirmed, 600*time.Second, 600*time.Second)
+			version := ""
+			if !strings.Contains(target, "cds") {
+				version = " of version " + s.Version
+				if s.Version == "" {
+					t.Errorf("%s: the source has no version", target)
+				}
+			}
+			if c.State != "READY" || c.InUse == "" {
+				t.Errorf("%s: the channel is %+v", target, c)
+			}
+			wantTexts(t, page, "; the endpoints"+version+", confirmed 10m0s ago, stay in use: "+s.Error, "; the endpoints from before stay in use</li>")
+			p.serve(manager, resources...)
+			time.Sleep(3 * time.Minute)
+			c, page = shown(t, target)
+			if s := c.Sources[0]; s.Error != "" || s.Confirmed != nil || s.ErrorSince != nil || strings.Contains(page, "ago, stay in use") {
+				t.Errorf("%s: the server is back, and the source is %+v", target, s)
+			}
+			wantTexts(t, page, "well again after 1")
+		})
+	}
+}
+
+// A channel becomes idle and awake again while its management server is lost. The page tells
+// of no trouble while nobody asks, and of that afterwards with the age that the endpoints have.
+func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
+	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlant(t)
+			p.serve(manager, adstest.EDS("shop"), adstest.Cluster("shop", worker))
+			cc := p.channel(target, 40*time.Minute)
+			time.Sleep(5 * time.Minute)
+			p.lose(manager)
+			time.Sleep(30 * time.Minute)
+			if c, _ := shown(t, target); len(c.Stale(time.Now())) != 1 {
+				t.Errorf("%s: the sources are %+v, want one that says it is lost", target, c.Sources)
+			}
+			time.Sleep(10 * time.Minute)
+			c, page := shown(t, target)
+			s := c.Sources[0]
+			if !c.Idle || s.Error != "" || s.ErrorSince != nil || s.Confirmed != nil || !strings.Contains(s.LastError, "cannot be reached") || strings.Contains(page, "ago, stay in use") {
+				t.Errorf("%s: the channel is idle: %v, and the source %+v", target, c.Idle, s)
+			}
+			cc.Connect()
+			time.Sleep(time.Minute)
+			c, _ = shown(t, target)
+			if c.State != "READY" || len(c.Stale(time.Now())) == 0 {
+				t.Errorf("%s: awake again the channel is %s, and the sources %+v", target, c.State, c.Sources)
+			}
+			for _, s := range c.Sources {
+				if s.Stale() {
+					wantAgo(t, target+": "+s.Name+" confirmed", s.Confirmed, 41*time.Minute, 41*time.Minute+time.Second)
+				}
+			}
+		})
+	}
+}
+
+// Another management server has taken over: the page says that, and who confirms the
+// endpoints is not said to have been lost.
+func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlant(t)
+		p.serve(manager, adstest.Cluster("shop", worker))
+		p.serve(deputy, adstest.Cluster("shop", worker))
+		target := "eds://" + manager + "," + deputy + "/shop?fallbackOnReachabilityOnly=true"
+		p.channel(target, 0)
+		p.lose(manager)
+		time.Sleep(time.Minute)
+		c, page := shown(t, target)
+		want := "management server " + managerURI + " cannot be reached: connection refused by " + manager + "; dns:///" + deputy + " is used"
+		if s := c.Sources[0]; s.Error != want || s.Confirmed != nil {
+			t.Errorf("the source is %+v, want the error\n%s", s, want)
+		}
+		wantTexts(t, page, want)
+		p.lose(deputy)
+		time.Sleep(time.Minute)
+		c, _ = shown(t, target)
+		want = "management server dns:///" + deputy + " cannot be reached: connection refused by " + deputy
+		if s := c.Sources[0]; s.Error != want {
+			t.Errorf("the source is %+v, want the error\n%s", s, want)
+		}
+		wantAgo(t, "confirmed", c.Sources[0].Confirmed, time.Minute, time.Minute)
+	})
+}
+
+// A source that says what is wrong, of an answer or a list of parts that stays in use.
+func TestThePageSaysWhatStaysInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true}}
+		tell(t, s)
+		answer := flat.Answer(at(0, "us-east/a", "a", 1))
+		answer.Version = "7"
+		s.Receiver.Update(answer)
+		time.Sleep(10 * time.Second)
+		s.Receiver.Fail(errors.New("shop.yaml: no such file or directory"))
+		time.Sleep(12 * time.Second)
+		s.Receiver.Fail(errors.New("shop.yaml:3:1: want a list"))
+		time.Sleep(12 * time.Second)
+		c, page := channel(t)
+		wantAgo(t, "failing since", c.Sources[0].ErrorSince, 24*time.Second, 24*time.Second)
+		wantAgo(t, "confirmed", c.Sources[0].Confirmed, 24*time.Second, 24*time.Second)
+		wantTexts(t, page, "The source has been failing for 24 s; the endpoints of version 7, confirmed 24 s ago, stay in use: shop.yaml:3:1: want a list")
+		part := &story{}
+		s.Receiver.Parts([]discovery.Part{{Name: "dns", Source: part}})
+		part.Receiver.Update(flat.Answer(at(0, "us-east/a", "a", 1)))
+		settle()
+		if c, _ := channel(t); len(c.Sources) != 1 || c.Sources[0].Name != "dns" || c.Sources[0].Error != "" {
+			t.Errorf("the sources are %+v, want dns without an error", c.Sources)
+		}
+		s.Receiver.Fail(errors.New("shop.yaml: permission denied"))
+		time.Sleep(5 * time.Second)
+		c, page = channel(t)
+		if len(c.Sources) != 2 || c.Sources[0].Name != "story" || c.Sources[0].Error != "shop.yaml: permission denied" || c.Sources[1].Error != "" || c.State != "READY" {
+			t.Errorf("the channel is %s, and the sources are %+v", c.State, c.Sources)
+		}
+		wantTexts(t, page, "Source story has been failing for 5 s; the endpoints, confirmed 5 s ago, stay in use: shop.yaml: permission denied")
+		s.Receiver.Parts([]discovery.Part{{Name: "dns", Source: refusing{}}})
+		time.Sleep(7 * time.Second)
+		_, page = channel(t)
+		wantTexts(t, page, "Source dns has been failing for 7 s; the endpoints, confirmed 7 s ago, stay in use: bad cluster")
+	})
+}
+
+// refusing is a source that has no answer.
+type refusing struct{}
+
+func (refusing) Check(bool) error { return nil }
+
+func (refusing) Start(r *discovery.Receiver) (discovery.Started, error) {
+	r.Fail(errors.New("bad cluster"))
+	return discovery.Started{}, nil
+}

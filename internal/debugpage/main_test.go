@@ -1,0 +1,5 @@
+package debugpage
+
+import "github.com/understudy-lb/understudy/internal/live"
+
+func init() { live.Enable() } // as package debug does

@@ -1,0 +1,60 @@
+package debugpage
+
+import (
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+)
+
+// starting is a source that says when it is started.
+type starting struct {
+	toldtest.Source
+	started chan struct{}
+}
+
+func (*starting) Check(bool) error { return nil }
+
+func (s *starting) Start(r *discovery.Receiver) (discovery.Started, error) {
+	select {
+	case s.started <- struct{}{}:
+	default: // it was said
+	}
+	return s.Source.Start(r)
+}
+
+// The page is looked at while channels are opened and closed. The race detector watches.
+func TestThePageWhileChannelsOpen(t *testing.T) {
+	done := make(chan struct{})
+	var looks sync.WaitGroup
+	looks.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				get(t, "")
+			}
+		}
+	})
+	last := make(chan struct{}, 1)
+	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
+		return []discovery.Part{{Name: "a", Source: &toldtest.Source{}}, {Name: "b", Source: &starting{started: last}}}, nil
+	})
+	for range 50 {
+		cc, err := grpc.NewClient("story:///opened", grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cc.Connect()
+		<-last
+		cc.Close()
+	}
+	close(done)
+	looks.Wait()
+}

@@ -1,0 +1,129 @@
+package debugpage
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/shell/details"
+)
+
+// A tier that answers every call with an error is READY. The headline says what becomes of
+// the calls all the same.
+func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true, "b": true}}
+		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
+		call := func(n int) {
+			for range n {
+				_, _ = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
+				time.Sleep(50 * time.Millisecond)
+			}
+			settle()
+		}
+		call(300)
+		c, page := channel(t)
+		if c.Failing() || c.WhyInUse != "" || c.Recent == nil || c.Recent.PerSecond < 15 || c.Recent.PerSecond > 21 {
+			t.Errorf("all is well: %+v, %q", c.Recent, c.WhyInUse)
+		}
+		wantTexts(t, page, "Calls go to p0 us-east/a, ", "/s.")
+		s.sick = true
+		call(50)
+		if c, _ := channel(t); !c.Failing() {
+			t.Errorf("after 2.5 s it is said that %s", c.Said())
+		}
+		call(300)
+		c, page = channel(t)
+		if !c.Failing() || c.Recent.Failed != c.Recent.Ended || c.WhyInUse != "its calls fail with UNAVAILABLE" {
+			t.Errorf("all fail: %+v, %q", c.Recent, c.WhyInUse)
+		}
+		wantTexts(t, page, "/s, all failing: UNAVAILABLE.", `class="headline failing"`, "p0 us-east/a: its calls fail with UNAVAILABLE", "us-east/a, all failing: UNAVAILABLE.", `<a href="?help">What to look at first</a>`)
+		s.sick = false
+		call(300)
+		if c, _ := channel(t); c.Failing() {
+			t.Errorf("all is well again: %+v", c.Recent)
+		}
+		time.Sleep(20 * time.Second)
+		settle()
+		if c, _ := channel(t); c.Recent != nil {
+			t.Errorf("nobody has called for 20 s: %+v", c.Recent)
+		}
+	})
+}
+
+// Where no priority can take calls, none is in use, and each says why.
+func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tell(t, &story{}, at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 1))
+		c, page := channel(t)
+		if c.InUse != "" || c.State != "TRANSIENT_FAILURE" || len(c.Why) != 2 || c.Tree.Children[1].Share != 0 {
+			t.Errorf("in use is %q, %s, because of %q", c.InUse, c.State, c.Why)
+		}
+		wantTexts(t, page, "No priority can take calls.", `class="headline failing"`)
+		if strings.Contains(page, ">in use<") || strings.Contains(page, "100 %") {
+			t.Errorf("the page says that a priority is in use:\n%s", page)
+		}
+	})
+}
+
+// Where the calls go to a last resort, the page says why none below is better, and that what is
+// ejected gets them all the same.
+func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
+		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1), at(1, "eu-west", "c", 1))
+		for range 300 {
+			_, _ = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
+			time.Sleep(50 * time.Millisecond)
+		}
+		settle()
+		_, page := channel(t)
+		wantTexts(t, page, "Calls go to p0 us-east/a, ", "all failing: UNAVAILABLE.", "Not p1 eu-west: connection refused by c:443", "2 ejected, none is left: they get the calls all the same")
+	})
+}
+
+// Why a priority was left is said until it is READY again. That the next one steps in is said
+// only while it has not.
+func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
+	now := time.Now()
+	c := &collection{now: now}
+	p := details.PriorityChild{CountsAs: core.Connecting, Failover: now.Add(5 * time.Second), Why: "connection refused by a:443"}
+	for inUse, want := range map[bool]string{
+		true:  "connecting, the next priority steps in in 5 s",
+		false: "connection refused by a:443, connecting",
+	} {
+		child := &Child{InUse: inUse}
+		if c.priority(child, p); child.Why != want {
+			t.Errorf("in use: %t: %q, want %q", inUse, child.Why, want)
+		}
+	}
+}
+
+// Two channels to one target are told apart.
+func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
+	for _, c := range []struct {
+		twin bool
+		want string
+	}{{false, "dns:///a"}, {true, "dns:///a (channel 7)"}} {
+		if got := (&Channel{ID: 7, Target: "dns:///a", Twin: c.twin}).Label(); got != c.want {
+			t.Errorf("label = %q, want %q", got, c.want)
+		}
+	}
+}
+
+// Where no priority can take calls, the headline says for how long, and not since when the last
+// one was in use.
+func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
+	used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
+	for state, want := range map[string]string{"TRANSIENT_FAILURE": "<small>for 8 s</small></p>", "READY": "<small>for 1h0m0s</small></p>"} {
+		var page strings.Builder
+		c := &Channel{Target: "dns:///a", State: state, Since: &failed, InUseSince: &used}
+		if err := templates.ExecuteTemplate(&page, "channel", c); err != nil || !strings.Contains(page.String(), want) {
+			t.Errorf("%s: %v, want %s:\n%s", state, err, want, &page)
+		}
+	}
+}

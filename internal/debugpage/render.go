@@ -1,0 +1,102 @@
+package debugpage
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+//go:embed page.html style.css script.js
+var files embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"ago":     func(t *time.Time) string { return printable.Duration(max(0, time.Since(*t))) },
+	"clock":   func(t time.Time) string { return t.Format("15:04:05.000") },
+	"stamp":   func(t time.Time) string { return t.Format(time.RFC3339Nano) },
+	"percent": percent,
+	"bar":     func(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) },
+	"words":   func(state string) string { return strings.ReplaceAll(state, "_", " ") },
+	"branches": func(p *Policy) bool {
+		return slices.ContainsFunc(p.Children, func(c *Child) bool { return c.Below != nil })
+	},
+	"name": func(c *Child) string {
+		if c.title() == "/" { // topology.LocalityName of nothing
+			return "no locality"
+		}
+		return c.title()
+	},
+	"opened":  func(c *Child) bool { return c.open },
+	"facts":   facts,
+	"stale":   func(c *Channel) []string { return c.Stale(time.Now()) },
+	"wrong":   wrong,
+	"reasons": func(c *Channel) []string { return c.Reasons() },
+	"folded":  folded,
+}).ParseFS(files, "page.html"))
+
+// facts says what there is to say of a priority or locality beside its state.
+func facts(c *Child) (all []string) {
+	if c.Since != nil {
+		all = append(all, printable.Duration(max(0, time.Since(*c.Since))))
+	}
+	if c.Weight > 0 {
+		all = append(all, fmt.Sprintf("weight %d", c.Weight))
+	}
+	if c.tally.endpoints > 0 {
+		all = append(all, fmt.Sprintf("%d of %d endpoints ready", c.tally.ready, c.tally.endpoints))
+	}
+	if c.Scheduled > 0 {
+		all = append(all, fmt.Sprintf("%d calls scheduled", c.Scheduled))
+	}
+	return all
+}
+
+// wrong says what is wrong with an endpoint, or was.
+func wrong(c *Child) (all []string) {
+	if c.Ejected != "" {
+		all = append(all, c.Ejected)
+	}
+	switch {
+	case c.Error == "" || c.Ejected != "" && strings.Contains(c.Error, "is ejected"):
+	case c.State == connectivity.TransientFailure.String():
+		all = append(all, c.Error)
+	case c.ErrorAt != nil:
+		all = append(all, "last error, "+printable.Duration(max(0, time.Since(*c.ErrorAt)))+" ago: "+c.Error)
+	default:
+		all = append(all, "last error: "+c.Error)
+	}
+	return all
+}
+
+// percent returns a part in percent, with one digit if it has one.
+func percent(share float64) string {
+	if share > 0 && share < 0.0005 {
+		return "< 0.1"
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(100*share, 'f', 1, 64), ".0")
+}
+
+// folded returns counts by state, such as "9,980 READY", those of most children first.
+func folded(counts map[string]int) []string {
+	var states []string
+	for state := range counts {
+		states = append(states, state)
+	}
+	slices.SortFunc(states, func(a, b string) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+		return strings.Compare(a, b)
+	})
+	for i, state := range states {
+		states[i] = fmt.Sprintf("%d %s", counts[state], strings.ReplaceAll(state, "_", " "))
+	}
+	return states
+}

@@ -1,0 +1,49 @@
+package debugpage
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+// mostStale is how many sources the first lines of a channel name.
+const mostStale = 4
+
+// Stale says in a sentence each which sources fail whose endpoints from before stay in use,
+// since when, of what age those are, and why.
+func (c *Channel) Stale(now time.Time) (sentences []string) {
+	n := 0
+	for _, s := range c.Sources {
+		if !s.Stale() {
+			continue
+		}
+		if n++; n <= mostStale {
+			sentences = append(sentences, s.stale(now))
+		}
+	}
+	if n > mostStale {
+		sentences = append(sentences, fmt.Sprintf("And %d more sources fail.", n-mostStale))
+	}
+	return sentences
+}
+
+// Stale returns whether something is wrong with the source, and the endpoints from before
+// stay in use.
+func (s Source) Stale() bool { return s.Error != "" && s.Confirmed != nil }
+
+func (s Source) stale(now time.Time) string {
+	ago := func(t *time.Time) string { return printable.Duration(max(0, now.Sub(*t))) }
+	text := "The source has been failing"
+	if s.Name != "" {
+		text = "Source " + s.Name + " has been failing"
+	}
+	if s.ErrorSince != nil {
+		text += " for " + ago(s.ErrorSince)
+	}
+	text += "; the endpoints"
+	if s.Version != "" {
+		text += " of version " + s.Version
+	}
+	return text + ", confirmed " + ago(s.Confirmed) + " ago, stay in use: " + s.Error
+}

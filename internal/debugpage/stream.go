@@ -1,0 +1,87 @@
+package debugpage
+
+import (
+	"bytes"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	mostViewers = 32
+	period      = time.Second      // between two looks
+	streamFor   = 5 * time.Minute  // then the browser asks again
+	writeFor    = 10 * time.Second // then a viewer that does not read is gone
+)
+
+// viewers counts those who look.
+type viewers struct{ n atomic.Int64 }
+
+func (v *viewers) enter() bool {
+	if v.n.Add(1) > mostViewers {
+		v.n.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (v *viewers) leave() { v.n.Add(-1) }
+
+// serveEvents sends the page's content when it has changed, as server-sent events, to so
+// many viewers at once. Each is looked at for as long as sending takes twenty times.
+func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
+	if !h.viewers.enter() {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "too many viewers, try again later", http.StatusServiceUnavailable)
+		return
+	}
+	defer h.viewers.leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return
+	}
+	control := http.NewResponseController(w)
+	end := time.NewTimer(streamFor)
+	defer end.Stop()
+	var last []byte
+	for {
+		began := time.Now()
+		next, err := h.event(q)
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(next, last) {
+			last = next
+			_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // not all servers can
+			if _, err := w.Write(next); err != nil || control.Flush() != nil {
+				return
+			}
+		}
+		wait := time.NewTimer(max(period, 20*time.Since(began)))
+		select {
+		case <-wait.C:
+		case <-r.Context().Done():
+			wait.Stop()
+			return
+		case <-end.C:
+			wait.Stop()
+			return
+		}
+	}
+}
+
+// event returns the page's content as an event.
+func (h *handler) event(q query) ([]byte, error) {
+	var content bytes.Buffer
+	if err := templates.ExecuteTemplate(&content, "main", h.collect(q)); err != nil {
+		return nil, err
+	}
+	var event bytes.Buffer
+	for line := range bytes.Lines(content.Bytes()) {
+		event.WriteString("data: ")
+		event.Write(bytes.TrimRight(line, "\n"))
+		event.WriteByte('\n')
+	}
+	event.WriteByte('\n')
+	return event.Bytes(), nil
+}

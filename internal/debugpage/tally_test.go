@@ -1,0 +1,40 @@
+package debugpage
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// A locality that takes no part in a priority in use is unfolded, so that the cause is
+// seen; one of a priority that is not in use is not. Each says how many of its endpoints
+// are READY.
+func TestThePageUnfoldsWhatIsWrong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &story{up: map[string]bool{"a": true, "c": true}}
+		tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1), at(0, "us-east/b", "d", 1), at(1, "eu-west", "c", 1))
+		_, page := channel(t)
+		for name, want := range map[string]struct {
+			open bool
+			text string
+		}{
+			"p0 us-east/a, us-east/b": {true, "· 1 of 3 endpoints ready"},
+			"us-east/a":               {true, "· 1 of 2 endpoints ready"},
+			"us-east/b":               {true, "· 0 of 1 endpoints ready"},
+			"p1 eu-west":              {false, ""},
+		} {
+			before, summary, found := strings.Cut(page, `<span class="name">`+name+`</span>`)
+			if !found {
+				t.Fatalf("the page has no %s:\n%s", name, page)
+			}
+			summary, _, _ = strings.Cut(summary, "</summary>")
+			details := before[strings.LastIndex(before, "<details"):]
+			if open := strings.Contains(details, " open>"); open != want.open {
+				t.Errorf("%s: unfolded is %v, want %v: %s", name, open, want.open, details)
+			}
+			if !strings.Contains(summary, want.text) || want.text == "" && strings.Contains(summary, "endpoints ready") {
+				t.Errorf("%s: does not say %q: %s", name, want.text, summary)
+			}
+		}
+	})
+}

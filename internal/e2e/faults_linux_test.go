@@ -1,0 +1,225 @@
+package e2e
+
+import (
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/understudy-lb/understudy/internal/testing/testcert"
+)
+
+// failoverTimeout is A56's, which is recommended as it is.
+const failoverTimeout = 10 * time.Second
+
+// workTime is how long a call of the near tier takes, so that some are under way when the
+// tier is lost.
+const workTime = 100 * time.Millisecond
+
+// cuttable is a listener that can be cut off, with all its connections: no packet
+// reaches them any more, as if the machine had lost its power.
+type cuttable struct {
+	*net.TCPListener
+	mu    sync.Mutex
+	conns []syscall.Conn
+}
+
+func (c *cuttable) Accept() (net.Conn, error) {
+	conn, err := c.TCPListener.Accept()
+	if err == nil {
+		c.mu.Lock()
+		c.conns = append(c.conns, conn.(*net.TCPConn))
+		c.mu.Unlock()
+	}
+	return conn, err
+}
+
+// cut gives all sockets a filter that drops every packet.
+func (c *cuttable) cut(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range append(c.conns, c.TCPListener) {
+		raw, err := conn.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		drop := []syscall.SockFilter{{Code: syscall.BPF_RET | syscall.BPF_K, K: 0}}
+		attach := func(fd uintptr) {
+			err = syscall.AttachLsf(int(fd), drop)
+		}
+		if controlErr := raw.Control(attach); controlErr != nil || err != nil {
+			t.Fatal(controlErr, err)
+		}
+	}
+}
+
+// startCuttable starts a backend that can be cut off.
+func startCuttable(t *testing.T, name string) (*server, *cuttable) {
+	t.Helper()
+	s, listener, err := newServer(name, "127.0.0.1:0", insecure.NewCredentials())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Sockets of Multipath TCP, which is the default, take no filters.
+	listener.Close()
+	var config net.ListenConfig
+	config.SetMultipathTCP(false)
+	if listener, err = config.Listen(t.Context(), "tcp", s.address); err != nil {
+		t.Fatal(err)
+	}
+	c := &cuttable{TCPListener: listener.(*net.TCPListener)}
+	s.takes = workTime
+	go s.grpc.Serve(c)
+	t.Cleanup(s.grpc.Stop)
+	return s, c
+}
+
+// resettable is a listener that can reset its connections, and those that come after.
+type resettable struct {
+	net.Listener
+	mu     sync.Mutex
+	resets bool
+	conns  []*net.TCPConn
+}
+
+func (r *resettable) Accept() (net.Conn, error) {
+	conn, err := r.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conns = append(r.conns, conn.(*net.TCPConn))
+	if r.resets {
+		reset(conn.(*net.TCPConn))
+	}
+	return conn, nil
+}
+
+func (r *resettable) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.resets = true
+	for _, conn := range r.conns {
+		reset(conn)
+	}
+}
+
+func reset(conn *net.TCPConn) {
+	conn.SetLinger(0)
+	conn.Close()
+}
+
+// startProcess starts a backend in a process of its own, and returns a function that
+// sends it a signal.
+func startProcess(t *testing.T) (signal func(syscall.Signal), address string) {
+	t.Helper()
+	process, stdout := startSelf(t, "backend", takesVariable+"="+workTime.String())
+	line, err := stdout.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(s syscall.Signal) {
+		if err := process.Process.Signal(s); err != nil {
+			t.Error(err)
+		}
+	}, strings.TrimSpace(line)
+}
+
+// fault is one way in which the two endpoints of a tier are lost.
+type fault struct {
+	name string // as in the README's table
+	// lose returns the address of an endpoint, and a function that loses it, once it
+	// has answered; nil where it never answers.
+	lose func(t *testing.T) (address string, lose func())
+	// after is when the next tier answers; no test depends on how much later it is.
+	after time.Duration
+	// deadline is that of the calls, 0 for the README's.
+	deadline time.Duration
+	// most is how many calls of a method that is named may be lost at 20 calls a second, and
+	// slowly at one; -1 is any number.
+	most, slowly int
+	// ejected says that the endpoints are lost to outlier detection: then no call is lost that
+	// begins after five have failed on each.
+	ejected bool
+}
+
+// serving returns an endpoint in this process, and a function that has something happen to it.
+func serving(then func(*server)) func(*testing.T) (string, func()) {
+	return func(t *testing.T) (string, func()) {
+		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.takes = workTime
+		go s.grpc.Serve(listener)
+		t.Cleanup(s.grpc.Stop)
+		return s.address, func() { then(s) }
+	}
+}
+
+// answering returns an endpoint that then answers each call with an error.
+func answering(code codes.Code) func(*testing.T) (string, func()) {
+	return serving(func(s *server) {
+		s.err = status.Error(code, "broken")
+		s.failures.Store(1 << 40)
+	})
+}
+
+// signalled returns an endpoint that is a process, which then gets a signal.
+func signalled(s os.Signal) func(*testing.T) (string, func()) {
+	return func(t *testing.T) (string, func()) {
+		process, address := startProcess(t)
+		return address, func() { process(s.(syscall.Signal)) }
+	}
+}
+
+var faults = []fault{
+	{name: "refused from the start", lose: func(t *testing.T) (string, func()) { return ownAddress(t), nil }},
+	{name: "TLS handshake fails", lose: func(t *testing.T) (string, func()) {
+		certificate := testcert.New(t).Pair("stranger", "stranger.example.com").Load(t)
+		return startServer(t, "near", &certificate).address, nil
+	}},
+	{name: "process killed", lose: signalled(syscall.SIGKILL)},
+	{name: "connections reset, and new ones, too", lose: func(t *testing.T) (string, func()) {
+		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.takes = workTime
+		r := &resettable{Listener: listener}
+		go s.grpc.Serve(r)
+		t.Cleanup(s.grpc.Stop)
+		return s.address, r.reset
+	}},
+	{name: "GOAWAY: `GracefulStop`", lose: serving(func(s *server) { go s.grpc.GracefulStop() })},
+	{name: "health check says NOT_SERVING", lose: serving(func(s *server) { s.health.SetServingStatus("", healthgrpc.HealthCheckResponse_NOT_SERVING) })},
+	{name: "all calls answered with UNAVAILABLE", lose: answering(codes.Unavailable), slowly: 2, ejected: true},
+	{name: "all calls answered with INTERNAL", lose: answering(codes.Internal), most: 10, slowly: 10, ejected: true},
+	{name: "attempts to connect hang", after: failoverTimeout, lose: func(t *testing.T) (string, func()) {
+		s, listener := startCuttable(t, "near")
+		listener.cut(t)
+		return s.address, nil
+	}},
+	// A stopped process keeps its connections, so that only keepalive tells; and the
+	// kernel accepts new ones for it, so that the attempt to connect again hangs.
+	{name: "hung: the process stands still", lose: signalled(syscall.SIGSTOP), after: 15 * time.Second, most: -1, slowly: -1},
+	{name: "hung, and calls have deadlines of 1 s", lose: signalled(syscall.SIGSTOP), deadline: time.Second, after: time.Second, most: -1, slowly: -1, ejected: true},
+	{name: "cut off: no packet arrives (Linux)", after: 5 * time.Second, lose: func(t *testing.T) (string, func()) {
+		s, listener := startCuttable(t, "near")
+		return s.address, func() { listener.cut(t) }
+	}},
+	{name: "cut off, and calls have deadlines of 1 s", deadline: time.Second, after: time.Second, most: -1, slowly: -1, ejected: true, lose: func(t *testing.T) (string, func()) {
+		s, listener := startCuttable(t, "near")
+		return s.address, func() { listener.cut(t) }
+	}},
+}

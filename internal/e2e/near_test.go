@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/internal/testing/adstest"
+)
+
+// zonesByEDS serves a cluster of one endpoint in zone a and two in zone b, each of which is for the
+// clients of the zone that hints names, and returns the management server's address.
+func zonesByEDS(t *testing.T, hints map[string]string) string {
+	c := &endpointv3.ClusterLoadAssignment{ClusterName: "shop"}
+	for zone, n := range map[string]int{"a": 1, "b": 2} {
+		l := &endpointv3.LocalityLbEndpoints{Locality: &corev3.Locality{Zone: zone}, LoadBalancingWeight: wrapperspb.UInt32(1)}
+		for range n {
+			e := adstest.Cluster("", startServer(t, zone, nil).address).GetEndpoints()[0].GetLbEndpoints()[0]
+			if hint, ok := hints[zone]; ok {
+				list, _ := structpb.NewStruct(map[string]any{"forZones": []any{hint}})
+				e.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"understudy.dev": list}}
+			}
+			l.LbEndpoints = append(l.LbEndpoints, e)
+		}
+		c.Endpoints = append(c.Endpoints, l)
+	}
+	return manager(t, func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n", c), s.Drain()) })
+}
+
+// Where the client is, a bootstrap may say. What is preferred there may be too thin, or be named by hints.
+func TestNearFirstByEDS(t *testing.T) {
+	for _, test := range []struct {
+		what, query string
+		hints       map[string]string
+		want        []string // the zones that have the calls
+	}{
+		{"the bootstrap's zone", "prefer=zone", nil, []string{"b"}},
+		{"the target's zone goes before the bootstrap's", "prefer=zone&zone=a", nil, []string{"a"}},
+		{"a zone that is too thin", "prefer=zone&zone=a&zoneMinEndpoints=2", nil, []string{"a", "b"}},
+		{"hints of the source", "prefer=hints", map[string]string{"a": "b", "b": "a"}, []string{"a"}},
+		{"hints for others", "prefer=hints", map[string]string{"a": "c", "b": "c"}, []string{"a", "b"}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			defer cancel()
+			t.Setenv("GRPC_XDS_BOOTSTRAP_CONFIG", fmt.Sprintf(`{"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
+				"node": {"id": "n", "locality": {"zone": "b"}}}`, zonesByEDS(t, test.hints)))
+			cc := newClient(t, "eds:///shop?"+test.query)
+			seen := make(map[string]bool)
+			for _, zone := range test.want {
+				awaitName(ctx, t, cc, zone)
+			}
+			for range 100 {
+				got, err := who(ctx, cc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen[got.name] = true
+			}
+			if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, test.want) {
+				t.Errorf("the zones %v have the calls, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// Three zones of 3, 2 and 1 endpoints: all calls stay home until the zone dies, go to the region
+// then, and come back.
+func TestNearFirstOnRealSockets(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	zones := map[string][]*server{"a": nil, "b": nil, "c": nil}
+	text := "cluster_name: shop\nendpoints:\n"
+	for _, zone := range []string{"c", "b", "a"} {
+		region := map[string]string{"a": "r", "b": "r", "c": "s"}[zone]
+		text += fmt.Sprintf("- locality: {region: %s, zone: %s}\n  load_balancing_weight: 1\n  lb_endpoints:\n", region, zone)
+		for range map[string]int{"a": 3, "b": 2, "c": 1}[zone] {
+			s := startServer(t, zone, nil)
+			zones[zone] = append(zones[zone], s)
+			host, port, _ := net.SplitHostPort(s.address)
+			text += fmt.Sprintf("  - endpoint: {address: {socket_address: {address: %s, port_value: %s}}}\n", host, port)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "shop.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("UNDERSTUDY_REGION", "r")
+	cc := newClient(t, "file://"+path+"?prefer=zone&zone=a")
+	stays := func(zone string) {
+		t.Helper()
+		awaitName(ctx, t, cc, zone)
+		for range 200 {
+			if got, err := who(ctx, cc); err != nil || got.name != zone {
+				t.Fatalf("%+v, %v; want all calls in zone %s", got, err, zone)
+			}
+		}
+	}
+	stays("a")
+	for _, s := range zones["a"] {
+		s.grpc.Stop()
+	}
+	stays("b")
+	for _, s := range zones["b"] {
+		s.grpc.Stop()
+	}
+	stays("c")
+	for _, s := range zones["a"] {
+		startServerOn(t, "a", s.address, nil)
+	}
+	stays("a")
+}

@@ -1,0 +1,37 @@
+package e2e
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+// A backend that answers every call with UNAVAILABLE is not flooded by retries.
+func TestRetriesAreThrottled(t *testing.T) {
+	t.Parallel()
+	e := readExample(t)
+	first := startServer(t, "first", nil)
+	cc := e.dial(t, insecure.NewCredentials(), []string{first.address})
+	awaitName(deadline(t, 10*time.Second), t, cc, "first")
+	const enough, calls = 1 << 30, 5000
+	first.err = status.Error(codes.Unavailable, "overloaded")
+	first.failures.Store(enough)
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			if _, err := who(deadline(t, e.deadline), cc); status.Code(err) != codes.Unavailable {
+				t.Errorf("error = %v, want the backend's", err)
+			}
+		})
+	}
+	all.Wait()
+	attempts := float64(enough-first.failures.Load()) / calls
+	t.Logf("%.2f attempts a call", attempts)
+	if attempts > 1.3 {
+		t.Errorf("%.2f attempts a call, want few repeated", attempts)
+	}
+}

@@ -1,0 +1,153 @@
+package envoy
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+)
+
+// maxWeight is the largest sum of the weights of a priority's localities, and of a
+// locality's endpoints (gRFC A27, rules for EDS).
+const maxWeight = math.MaxUint32
+
+// place is the index of a locality and that of an endpoint in it.
+type place struct{ locality, endpoint int }
+
+// checker finds all problems of one cluster.
+type checker struct {
+	cluster   *endpointv3.ClusterLoadAssignment
+	problems  *problems
+	addresses map[string]place // which endpoint has the address
+}
+
+// check adds the problems of cluster to found. Only what has an effect can be a problem. gRPC leaves out localities without a weight before it
+// looks any further, and a client that rejects fields which it does not use would break
+// when a server begins to set them (gRFC A27). What else breaks Envoy's rules goes into
+// the notes.
+func check(cluster *endpointv3.ClusterLoadAssignment, found *problems) {
+	c := checker{cluster: cluster, problems: found, addresses: make(map[string]place)}
+	if cluster.GetClusterName() == "" {
+		c.problems.add("cluster_name", "cluster_name is empty")
+	}
+	c.checkLocalities()
+	for i, locality := range cluster.GetEndpoints() {
+		if hasTraffic(locality) {
+			c.checkEndpoints(i, locality)
+		}
+	}
+	c.checkDrops()
+}
+
+// hasTraffic reports whether locality is used (gRFC A27: one without a weight "is
+// skipped").
+func hasTraffic(locality *endpointv3.LocalityLbEndpoints) bool {
+	return locality.GetLoadBalancingWeight().GetValue() > 0
+}
+
+// priorityKey identifies a locality of a priority.
+type priorityKey struct {
+	priority uint32
+	locality string
+}
+
+// checkLocalities looks at the localities as a whole: their names, the sums of
+// their weights, the priorities that they make.
+func (c *checker) checkLocalities() {
+	sums := make(map[uint32]uint64)
+	seen := make(map[priorityKey]int)
+	for i, locality := range c.cluster.GetEndpoints() {
+		if !hasTraffic(locality) {
+			continue
+		}
+		if locality.GetLocality() == nil {
+			c.problems.add(fmt.Sprintf("endpoints[%d]", i), "locality is missing")
+		}
+		weight, priority := uint64(locality.GetLoadBalancingWeight().GetValue()), locality.GetPriority()
+		key := priorityKey{priority, localityName(locality.GetLocality())}
+		if first, ok := seen[key]; ok {
+			c.problems.add(fmt.Sprintf("endpoints[%d].locality", i), "locality %q is in priority %d already, as endpoints[%d]", key.locality, priority, first)
+		} else {
+			seen[key] = i
+		}
+		if before := sums[priority]; before <= maxWeight && before+weight > maxWeight {
+			c.problems.add(fmt.Sprintf("endpoints[%d].load_balancing_weight", i), "the weights of the localities of priority %d sum to more than %d", priority, uint64(maxWeight))
+		}
+		sums[priority] += weight
+	}
+	c.checkGaps(sums)
+}
+
+// checkGaps finds priorities without traffic before the lowest one (the highest number)
+// that has some.
+func (c *checker) checkGaps(used map[uint32]uint64) {
+	for i, locality := range c.cluster.GetEndpoints() {
+		p := locality.GetPriority()
+		if p == 0 || used[p] == 0 || used[p-1] != 0 {
+			continue
+		}
+		c.problems.add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
+		used[p-1] = 1 // once for each gap
+	}
+}
+
+// checkDrops looks for percentages with an unknown denominator.
+func (c *checker) checkDrops() {
+	for i, drop := range c.cluster.GetPolicy().GetDropOverloads() {
+		if d := drop.GetDropPercentage().GetDenominator(); typev3.FractionalPercent_DenominatorType_name[int32(d)] == "" {
+			c.problems.add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage.denominator", i), "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", d)
+		}
+	}
+}
+
+// checkEndpoints looks at the endpoints of one locality.
+func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints) {
+	var sum uint64
+	for j, endpoint := range locality.GetLbEndpoints() {
+		if w := endpoint.GetLoadBalancingWeight(); w != nil && w.GetValue() == 0 {
+			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or none, which is 1); to give an endpoint no calls, set its health_status to DRAINING")
+		}
+		before := sum
+		sum += uint64(weightOf(endpoint))
+		if before <= maxWeight && sum > maxWeight {
+			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "the weights of the endpoints of this locality sum to more than %d", uint64(maxWeight))
+		}
+		c.checkAddresses(i, j, endpoint)
+	}
+}
+
+// checkAddresses looks at the addresses of one endpoint. Nobody dials an endpoint that
+// is not healthy, but its addresses count as duplicates all the same.
+func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
+	dialled := Endpoint{lb}.Healthy()
+	if lb.GetEndpoint() == nil {
+		if dialled {
+			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d]", i, j), "endpoint is missing (endpoint_name is not supported)")
+		}
+		return
+	}
+	for k, address := range addressesOf(lb) {
+		at := func() string {
+			if k == 0 {
+				return fmt.Sprintf("endpoints[%d].lb_endpoints[%d].endpoint.address", i, j)
+			}
+			return fmt.Sprintf("endpoints[%d].lb_endpoints[%d].endpoint.additional_addresses[%d].address", i, j, k-1)
+		}
+		dial, wrong := dialable(address)
+		if dial == "" {
+			for _, w := range wrong {
+				if dialled {
+					c.problems.add(strings.TrimSuffix(join(at(), w.field), "."), "%s", w.text)
+				}
+			}
+			continue
+		}
+		if first, ok := c.addresses[dial]; ok {
+			c.problems.add(at(), "address %s is that of endpoints[%d].lb_endpoints[%d] already", dial, first.locality, first.endpoint)
+			continue
+		}
+		c.addresses[dial] = place{i, j}
+	}
+}

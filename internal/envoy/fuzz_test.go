@@ -1,0 +1,73 @@
+package envoy
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// FuzzRead: whatever a control plane sends, there is either a list of problems in
+// one line, or a tree in which each endpoint has its place, twice the same.
+func FuzzRead(f *testing.F) {
+	for _, c := range []*endpointv3.ClusterLoadAssignment{
+		cluster(weighing(3, in(0, "us/a", "10.0.0.1*5", "10.0.0.2")), in(1, "eu", "::1"), in(1, "as", "host")),
+		cluster(in(0, "us", "a*0", "a"), unweighted(in(3, "eu", "b"))),
+		cluster(in(129, "us"), &endpointv3.LocalityLbEndpoints{LbEndpoints: []*endpointv3.LbEndpoint{nil}}),
+	} {
+		wire, err := proto.Marshal(c)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(wire)
+	}
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		c := &endpointv3.ClusterLoadAssignment{}
+		if proto.Unmarshal(wire, c) != nil {
+			return
+		}
+		var translator topology.Translator
+		tree, err := become(&translator, c)
+		if err != nil {
+			invalid, ok := errors.AsType[*Invalid](err)
+			if !ok || len(invalid.Problems) == 0 || strings.ContainsAny(err.Error(), "\n\r") {
+				t.Errorf("error = %q, want an *Invalid in one line", err)
+			}
+			return
+		}
+		again, err := become(&translator, c)
+		if err != nil || string(again.Config()) != string(tree.Config()) {
+			t.Errorf("the same cluster became %s, then %s, %v", tree.Config(), again.Config(), err)
+		}
+		answer, _, _ := Read(c)
+		checked, err := topology.Check(&answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := Write(c.GetClusterName(), checked)
+		back, err := become(new(topology.Translator), written)
+		first, _ := become(new(topology.Translator), c)
+		if err != nil || string(back.Config()) != string(first.Config()) || !reflect.DeepEqual(back.Endpoints, first.Endpoints) {
+			t.Errorf("the cluster became %s, and %s, %v, when it was written and read: %v", first.Config(), back.Config(), err, written)
+		}
+		var config []map[string]top
+		if err := json.Unmarshal(tree.Config(), &config); err != nil {
+			t.Fatal(err)
+		}
+		children := config[0][priorityName].Children
+		for _, e := range tree.Endpoints {
+			p := hierarchy.Path(e)
+			targets := children[p[0]].Config[0][outlierDetectionName].ChildPolicy[0][dropName].ChildPolicy[0][weightedTargetName].Targets
+			if targets[p[1]].Weight == 0 || e.Addresses[0].Addr == "" {
+				t.Errorf("endpoint %v has the path %q in %s", e, p, tree.Config())
+			}
+		}
+	})
+}

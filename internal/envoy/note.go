@@ -1,0 +1,112 @@
+package envoy
+
+import (
+	"fmt"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+)
+
+// note adds notes on a cluster in which check found no problem.
+func note(cluster *endpointv3.ClusterLoadAssignment, notes *problems) {
+	var idle []string // prefixes of the paths that are noted already as without effect
+	for i, locality := range cluster.GetEndpoints() {
+		path := fmt.Sprintf("endpoints[%d]", i)
+		if !hasTraffic(locality) {
+			noteIdle(locality, path, notes)
+			idle = append(idle, path+".")
+			continue
+		}
+		noteUnused(locality, path, notes)
+	}
+	idle = append(idle, noteUnread(cluster, notes)...)
+	noteDrops(cluster, notes)
+	err := cluster.ValidateAll()
+	if err == nil {
+		return
+	}
+	var violations problems
+	violations.addViolations(err, "", cluster.ProtoReflect().Descriptor())
+	for _, v := range violations.list {
+		if !hasAnyPrefix(v.Path, idle) {
+			notes.add(v.Path, "%s", v.Text)
+		}
+	}
+}
+
+// whyEmpty says why no locality of a cluster gets traffic.
+func whyEmpty(cluster *endpointv3.ClusterLoadAssignment) string {
+	if n := len(cluster.GetEndpoints()); n > 0 {
+		return fmt.Sprintf("cluster %q has no locality with a weight, of %d", cluster.GetClusterName(), n)
+	}
+	return fmt.Sprintf("cluster %q has no localities", cluster.GetClusterName())
+}
+
+func hasAnyPrefix(path string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(path, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// noteIdle notes that a locality gets no traffic.
+func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *problems) {
+	has := "no weight"
+	if locality.GetLoadBalancingWeight() != nil {
+		has = "weight 0"
+	}
+	notes.add(path, "locality %q of priority %d has %s and gets no traffic",
+		localityName(locality.GetLocality()), locality.GetPriority(), has)
+}
+
+// noteUnread notes the fields of a cluster that are given and have no effect, and returns
+// their paths. What Envoy does by them, gRPC does not (gRFC A27).
+func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *problems) (paths []string) {
+	policy := cluster.GetPolicy()
+	for _, field := range []struct {
+		given bool
+		path  string
+	}{
+		{policy.GetOverprovisioningFactor() != nil, "policy.overprovisioning_factor"},
+		{policy.GetEndpointStaleAfter() != nil, "policy.endpoint_stale_after"},
+		{policy.GetWeightedPriorityHealth(), "policy.weighted_priority_health"},
+		{len(cluster.GetNamedEndpoints()) > 0, "named_endpoints"},
+	} {
+		if field.given {
+			notes.add(field.path, "%s has no effect", strings.TrimPrefix(field.path, "policy."))
+			paths = append(paths, field.path)
+		}
+	}
+	return paths
+}
+
+// noteDrops notes drops of more than all calls.
+func noteDrops(cluster *endpointv3.ClusterLoadAssignment, notes *problems) {
+	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
+		if rate := dropRate(drop); rate > lbconfig.Million {
+			notes.add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i),
+				"category %q drops %v %%, which counts as 100 %%", drop.GetCategory(), float64(rate)/(lbconfig.Million/100))
+		}
+	}
+}
+
+// noteUnused notes what has no effect although somebody may expect one.
+func noteUnused(locality *endpointv3.LocalityLbEndpoints, path string, notes *problems) {
+	if locality.GetLbConfig() != nil {
+		notes.add(path, "load_balancer_endpoints and leds_cluster_locality_config have no effect, only lb_endpoints has")
+	}
+	for j, lb := range locality.GetLbEndpoints() {
+		if !(Endpoint{lb}).Healthy() {
+			continue
+		}
+		socket := lb.GetEndpoint().GetAddress().GetSocketAddress()
+		if p := socket.GetProtocol(); p != corev3.SocketAddress_TCP {
+			notes.add(fmt.Sprintf("%s.lb_endpoints[%d].endpoint.address.socket_address.protocol", path, j), "protocol %v has no effect, TCP is used", p)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package envoy
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// ReadOutlierDetection returns what a cluster's outlier_detection says, as gRFC A50 maps
+// its fields ("xDS Integration"): those of the success rate and of the failure percentage,
+// the times, and the maximum. A tier that it empties is reported to understudy_priority,
+// so that the last one that can be used stays in use. The notes say which of the fields that
+// were given have no effect. The error is an *Invalid, with the places in the message (A50,
+// "xDS Validation"). The message is not modified.
+func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
+	r := outlierReader{config: lbconfig.NewOutlierDetection()}
+	r.duration("interval", given.GetInterval(), &r.config.Interval)
+	r.duration("base_ejection_time", given.GetBaseEjectionTime(), &r.config.BaseEjectionTime)
+	r.duration("max_ejection_time", given.GetMaxEjectionTime(), &r.config.MaxEjectionTime)
+	r.number("max_ejection_percent", given.GetMaxEjectionPercent(), &r.config.MaxEjectionPercent, 100)
+	r.successRate(given)
+	r.failurePercentage(given)
+	if given := time.Duration(r.config.Interval); r.config.Ejects() && given < lbconfig.LeastInterval {
+		r.found.add("interval", "interval is %v, want a duration of 1ms and more, such as 10s", given)
+	}
+	if err := r.found.err(); err != nil {
+		return nil, nil, err
+	}
+	r.config.ReportEmptied = r.config.Ejects()
+	return topology.NewOutlierDetection(r.config), noteOutlierDetection(given, r.config), nil
+}
+
+type outlierReader struct {
+	config *lbconfig.OutlierDetection
+	found  problems
+}
+
+// successRate reads one algorithm: "If the enforcing_success_rate field is set to 0, the
+// config success_rate_ejection field will be null". Its percentage is looked at all the
+// same.
+func (r *outlierReader) successRate(given *clusterv3.OutlierDetection) {
+	s := lbconfig.NewSuccessRateEjection()
+	r.number("enforcing_success_rate", given.GetEnforcingSuccessRate(), &s.EnforcementPercentage, 100)
+	r.number("success_rate_stdev_factor", given.GetSuccessRateStdevFactor(), &s.StdevFactor, math.MaxUint32)
+	r.number("success_rate_minimum_hosts", given.GetSuccessRateMinimumHosts(), &s.MinimumHosts, math.MaxUint32)
+	r.number("success_rate_request_volume", given.GetSuccessRateRequestVolume(), &s.RequestVolume, math.MaxUint32)
+	if s.EnforcementPercentage > 0 {
+		r.config.SuccessRateEjection = s
+	}
+}
+
+// failurePercentage reads the other: "If the enforcing_failure_percent field is set to 0
+// or null, the config failure_percent_ejection field will be null".
+func (r *outlierReader) failurePercentage(given *clusterv3.OutlierDetection) {
+	f := lbconfig.NewFailurePercentageEjection()
+	f.EnforcementPercentage = 0
+	r.number("failure_percentage_threshold", given.GetFailurePercentageThreshold(), &f.Threshold, 100)
+	r.number("enforcing_failure_percentage", given.GetEnforcingFailurePercentage(), &f.EnforcementPercentage, 100)
+	r.number("failure_percentage_minimum_hosts", given.GetFailurePercentageMinimumHosts(), &f.MinimumHosts, math.MaxUint32)
+	r.number("failure_percentage_request_volume", given.GetFailurePercentageRequestVolume(), &f.RequestVolume, math.MaxUint32)
+	if f.EnforcementPercentage > 0 {
+		r.config.FailurePercentageEjection = f
+	}
+}
+
+// duration reads one that must keep protobuf's rules and not be negative. One past
+// time.Duration's range, of about 292 years, counts as the longest there is.
+func (r *outlierReader) duration(field string, given *durationpb.Duration, into *lbconfig.Duration) {
+	if given == nil {
+		return
+	}
+	if err := given.CheckValid(); err != nil {
+		r.found.add(field, "%s: %v", field, err)
+		return
+	}
+	d := given.AsDuration()
+	if d < 0 {
+		r.found.add(field, "%s is %v, want a duration that is not negative", field, d)
+		return
+	}
+	*into = lbconfig.Duration(d)
+}
+
+// number reads one that is at most as large.
+func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, into *uint32, most uint32) {
+	if given == nil {
+		return
+	}
+	if given.GetValue() > most {
+		r.found.add(field, "%s is %d, want 0 to %d", field, given.GetValue(), most)
+		return
+	}
+	*into = given.GetValue()
+}
+
+// outlierFields are the fields of outlier_detection that A50 maps, and the algorithm that
+// each is of, by the field without which it has no effect.
+var outlierFields = map[protoreflect.Name]protoreflect.Name{
+	"interval": "", "base_ejection_time": "", "max_ejection_time": "", "max_ejection_percent": "",
+	"enforcing_success_rate": "", "enforcing_failure_percentage": "",
+	"success_rate_stdev_factor":         "enforcing_success_rate",
+	"success_rate_minimum_hosts":        "enforcing_success_rate",
+	"success_rate_request_volume":       "enforcing_success_rate",
+	"failure_percentage_threshold":      "enforcing_failure_percentage",
+	"failure_percentage_minimum_hosts":  "enforcing_failure_percentage",
+	"failure_percentage_request_volume": "enforcing_failure_percentage",
+}
+
+// noteOutlierDetection returns what has no effect: "All other fields will be ignored". A
+// switch that is off says so itself, unless it is off because nobody set it.
+func noteOutlierDetection(given *clusterv3.OutlierDetection, config *lbconfig.OutlierDetection) []Problem {
+	var notes problems
+	given.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		name := field.Name()
+		needs, known := outlierFields[name]
+		switch {
+		case !known:
+			notes.add(string(name), "%s has no effect", name)
+		case needs == "enforcing_failure_percentage" && config.FailurePercentageEjection == nil,
+			needs == "enforcing_success_rate" && config.SuccessRateEjection == nil:
+			notes.add(string(name), "%s has no effect without %s", name, needs)
+		}
+		return true
+	})
+	slices.SortFunc(notes.list, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
+	return notes.list
+}

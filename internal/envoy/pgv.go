@@ -1,0 +1,100 @@
+package envoy
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// violation is a report of the generated validation of Envoy's protos about one field
+// of a message.
+type violation interface {
+	error
+	Field() string // the Go name, with the index of a list or the key of a map: "Endpoints[0]"
+	Reason() string
+	Cause() error // of a field that is a message: its own violations
+}
+
+// addViolations adds the violations in err. Path and descriptor are the validated
+// message's. A weight of zero is left out: gRPC gives it a meaning of its own.
+func (p *problems) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
+	const but = ", by Envoy's rules; gRPC does not ask for it"
+	if several, ok := errors.AsType[interface {
+		error
+		AllErrors() []error
+	}](err); ok {
+		for _, e := range several.AllErrors() {
+			p.addViolations(e, path, message)
+		}
+		return
+	}
+	v, ok := errors.AsType[violation](err)
+	if !ok {
+		p.add(path, "%v"+but, err)
+		return
+	}
+	goName, index := splitIndex(v.Field())
+	name, field := protoField(message, goName)
+	switch {
+	case name == "load_balancing_weight":
+	case field == nil:
+		p.add(path, "%s %s"+but, name, trim(v.Reason()))
+	case v.Cause() != nil && field.Message() != nil:
+		p.addViolations(v.Cause(), join(path, name+index), field.Message())
+	default:
+		p.add(join(path, name+index), "%s %s"+but, name, trim(v.Reason()))
+	}
+}
+
+// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". The key of a map, which
+// can be any text, is quoted.
+func splitIndex(field string) (name, index string) {
+	name, key, indexed := strings.Cut(strings.TrimSuffix(field, "]"), "[")
+	if !indexed {
+		return name, ""
+	}
+	if _, err := strconv.Atoi(key); err != nil {
+		key = strconv.Quote(key)
+	}
+	return name, "[" + key + "]"
+}
+
+// protoField returns the name and the descriptor of the field that protoc-gen-go calls
+// goName in message. For a oneof it returns the names of its fields and no descriptor.
+func protoField(message protoreflect.MessageDescriptor, goName string) (string, protoreflect.FieldDescriptor) {
+	same := func(name protoreflect.Name) bool {
+		return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), goName)
+	}
+	for i := range message.Fields().Len() {
+		if field := message.Fields().Get(i); same(field.Name()) {
+			if m := field.Message(); field.IsMap() && m != nil {
+				return string(field.Name()), field.MapValue()
+			}
+			return string(field.Name()), field
+		}
+	}
+	for i := range message.Oneofs().Len() {
+		oneof := message.Oneofs().Get(i)
+		if !same(oneof.Name()) {
+			continue
+		}
+		var names []string
+		for j := range oneof.Fields().Len() {
+			names = append(names, string(oneof.Fields().Get(j).Name()))
+		}
+		return "one of " + strings.Join(names, ", "), nil
+	}
+	return goName, nil
+}
+
+// trim makes a reason follow the name of what it is about.
+func trim(reason string) string { return strings.TrimPrefix(reason, "value ") }
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

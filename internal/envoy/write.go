@@ -1,0 +1,148 @@
+package envoy
+
+import (
+	"net"
+	"strconv"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// Write returns the cluster of which Read gives the answers again, as those of one service: all
+// priorities of the first answer come before those of the second, and so on. An address stands in
+// it once, where it comes first. Drops hold for all priorities of a cluster, so those of the first answer are
+// those of all.
+func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAssignment {
+	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, taken: make(map[string]bool)}
+	for i, a := range answers {
+		plain := a.Plain()
+		if i == 0 && len(plain.Drops) > 0 {
+			w.cluster.Policy = &endpointv3.ClusterLoadAssignment_Policy{DropOverloads: drops(plain.Drops)}
+		}
+		for _, p := range plain.Priorities {
+			w.priority(p)
+		}
+	}
+	return w.cluster
+}
+
+type writer struct {
+	cluster    *endpointv3.ClusterLoadAssignment
+	priorities uint32
+	taken      map[string]bool // addresses
+}
+
+// priority adds a priority. One without a locality gets an empty one, because a cluster has no gaps.
+func (w *writer) priority(p discovery.Priority) {
+	localities := p.Localities
+	if len(localities) == 0 {
+		localities = []discovery.Locality{{Weight: 1}}
+	}
+	for i := range localities {
+		l := &localities[i]
+		written := &endpointv3.LocalityLbEndpoints{
+			Locality:            &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone},
+			LoadBalancingWeight: wrapperspb.UInt32(l.Weight),
+			Priority:            w.priorities,
+		}
+		for j := range l.Endpoints {
+			if e := w.endpoint(&l.Endpoints[j]); e != nil {
+				written.LbEndpoints = append(written.LbEndpoints, e)
+			}
+		}
+		w.cluster.Endpoints = append(w.cluster.Endpoints, written)
+	}
+	w.priorities++
+}
+
+// endpoint returns an endpoint, nil for one whose first address is taken or none.
+func (w *writer) endpoint(e *discovery.Endpoint) *endpointv3.LbEndpoint {
+	written := &endpointv3.Endpoint{Hostname: e.Hostname}
+	for i, dial := range e.Addresses {
+		address := addressOf(dial)
+		if dial = Dial(address); dial == "" || w.taken[dial] {
+			if i == 0 {
+				return nil
+			}
+			continue
+		}
+		w.taken[dial] = true
+		if i == 0 {
+			written.Address = address
+		} else {
+			written.AdditionalAddresses = append(written.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: address})
+		}
+	}
+	if written.Address == nil {
+		return nil
+	}
+	lb := &endpointv3.LbEndpoint{
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: written},
+		HealthStatus:   statuses[e.Health],
+		Metadata:       hints(e),
+	}
+	if e.Weight > 0 {
+		lb.LoadBalancingWeight = wrapperspb.UInt32(e.Weight)
+	}
+	return lb
+}
+
+var statuses = map[discovery.Health]corev3.HealthStatus{
+	discovery.Unknown:   corev3.HealthStatus_UNKNOWN,
+	discovery.Healthy:   corev3.HealthStatus_HEALTHY,
+	discovery.Draining:  corev3.HealthStatus_DRAINING,
+	discovery.Unhealthy: corev3.HealthStatus_UNHEALTHY,
+}
+
+// addressOf returns an address as gRPC dials it in Envoy's form, nil for none.
+func addressOf(dial string) *corev3.Address {
+	if path, ok := strings.CutPrefix(dial, "unix:"); ok {
+		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
+	}
+	host, port, err := net.SplitHostPort(dial)
+	n, wrong := strconv.ParseUint(port, 10, 16)
+	if err != nil || wrong != nil {
+		return nil
+	}
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address: host, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(n)},
+	}}}
+}
+
+// hints returns what is known of an endpoint's place, as Endpoint.hint reads it, nil for nothing.
+func hints(e *discovery.Endpoint) *corev3.Metadata {
+	fields := make(map[string]*structpb.Value)
+	if e.Node != "" {
+		fields["node"] = structpb.NewStringValue(e.Node)
+	}
+	for name, list := range map[string][]string{"forZones": e.ForZones, "forNodes": e.ForNodes} {
+		var values []*structpb.Value
+		for _, v := range list[:min(len(list), mostHints)] {
+			values = append(values, structpb.NewStringValue(v))
+		}
+		if values != nil {
+			fields[name] = structpb.NewListValue(&structpb.ListValue{Values: values})
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{hintsIn: {Fields: fields}}}
+}
+
+func drops(list []discovery.Drop) (written []*endpointv3.ClusterLoadAssignment_Policy_DropOverload) {
+	for _, d := range list {
+		written = append(written, &endpointv3.ClusterLoadAssignment_Policy_DropOverload{
+			Category:       d.Category,
+			DropPercentage: &typev3.FractionalPercent{Numerator: d.PerMillion, Denominator: typev3.FractionalPercent_MILLION},
+		})
+	}
+	return written
+}

@@ -1,0 +1,100 @@
+package envoy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/envoy"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+func checked(t *testing.T, a discovery.Answer) *topology.Checked {
+	t.Helper()
+	c, err := topology.Check(&a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// at returns a locality of endpoints, each ADDRESS+ADDRESS*WEIGHT.
+func at(zone string, weight uint32, endpoints ...string) discovery.Locality {
+	l := discovery.Locality{Zone: zone, Weight: weight}
+	for _, text := range endpoints {
+		var e discovery.Endpoint
+		addresses, times, _ := strings.Cut(text, "*")
+		_, _ = fmt.Sscan(times, &e.Weight)
+		e.Addresses = strings.Split(addresses, "+")
+		l.Endpoints = append(l.Endpoints, e)
+	}
+	return l
+}
+
+func of(localities ...discovery.Locality) discovery.Priority {
+	return discovery.Priority{Localities: localities}
+}
+
+// shape is what a cluster says, a priority a line.
+func shape(a *discovery.Answer) (text string) {
+	for _, p := range a.Priorities {
+		for _, l := range p.Localities {
+			text += fmt.Sprintf("%s*%d[", topology.NameOf(&l), l.Weight)
+			for _, e := range l.Endpoints {
+				text += fmt.Sprintf(" %s*%d %v %s %s%v%v", strings.Join(e.Addresses, "+"), e.Weight, e.Health, e.Hostname, e.Node, e.ForZones, e.ForNodes)
+			}
+			text += " ] "
+		}
+		text += "\n"
+	}
+	return text + fmt.Sprint(a.Drops)
+}
+
+func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+	known := discovery.Endpoint{Addresses: []string{"10.0.0.1:1", "[2001:db8::1]:1"}, Hostname: "a.example.com", Node: "n1", ForZones: []string{"z"}, ForNodes: []string{"n1", "n2"}, Health: discovery.Healthy}
+	ending := discovery.Endpoint{Addresses: []string{"unix:/run/b"}, Weight: 7, Health: discovery.Draining}
+	lost := discovery.Endpoint{Addresses: []string{"nonsense"}, Health: discovery.Unhealthy}
+	for what, test := range map[string]struct {
+		answers []discovery.Answer
+		want    string
+	}{
+		"all fields": {
+			[]discovery.Answer{{
+				Priorities: []discovery.Priority{of(discovery.Locality{Region: "r", Zone: "z", SubZone: "s", Weight: 9, Endpoints: []discovery.Endpoint{known, ending, lost}})},
+				Drops:      []discovery.Drop{{Category: "load", PerMillion: 10}},
+			}},
+			"r/z/s*9[ 10.0.0.1:1+[2001:db8::1]:1*1 healthy a.example.com n1[z][n1 n2] unix:/run/b*7 draining  [][] ] \n[{load 10}]",
+		},
+		"weights by the endpoints": {
+			[]discovery.Answer{{Priorities: []discovery.Priority{of(at("a", 0, "10.0.0.1:1*3", "10.0.0.2:1"), at("b", 0, "10.0.0.3:1"), at("c", 0))}}},
+			"/a*4[ 10.0.0.1:1*3 unknown  [][] 10.0.0.2:1*1 unknown  [][] ] /b*1[ 10.0.0.3:1*1 unknown  [][] ] /c*1[ ] \n[]",
+		},
+		"an address twice, and a gap": {
+			[]discovery.Answer{{Priorities: []discovery.Priority{of(at("a", 1, "10.0.0.1:1", "10.0.0.1:1")), of(), of(at("a", 1, "10.0.0.2:1+10.0.0.1:1"))}}},
+			"/a*1[ 10.0.0.1:1*1 unknown  [][] ] \n/*1[ ] \n/a*1[ 10.0.0.2:1*1 unknown  [][] ] \n[]",
+		},
+		"several answers": {
+			[]discovery.Answer{
+				{Resolved: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "east.example.com:443"}}}, {Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}, {Addresses: []resolver.Address{{Addr: "/run/a"}}}}},
+				{Priorities: []discovery.Priority{of(at("a", 1, "10.0.0.1:1", "10.0.0.2:1"))}, Drops: []discovery.Drop{{Category: "load", PerMillion: 10}}},
+			},
+			"/*3[ east.example.com:443*1 unknown  [][] 10.0.0.1:1*1 unknown  [][] unix:/run/a*1 unknown  [][] ] \n/a*1[ 10.0.0.2:1*1 unknown  [][] ] \n[]",
+		},
+		"nothing": {[]discovery.Answer{{Empty: true}}, "[]"},
+	} {
+		var all []*topology.Checked
+		for _, a := range test.answers {
+			all = append(all, checked(t, a))
+		}
+		written := envoy.Write("c", all...)
+		read, _, err := envoy.Read(written)
+		if err != nil {
+			t.Errorf("%s: what was written is refused: %v", what, err)
+		} else if got := shape(&read); got != test.want || read.Service != "c" {
+			t.Errorf("%s: cluster %q is\n%s\nwant\n%s", what, read.Service, got, test.want)
+		}
+	}
+}

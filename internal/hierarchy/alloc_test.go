@@ -1,0 +1,24 @@
+package hierarchy_test
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+)
+
+// Endpoints that follow each other in a group cost one attribute each, and the group its
+// place once.
+func TestGroupAllocatesAGroupAtOnce(t *testing.T) {
+	const n = 1000
+	var endpoints []resolver.Endpoint
+	for i := range n {
+		e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: fmt.Sprint(i)}}}
+		endpoints = append(endpoints, hierarchy.Set(e, fmt.Sprint("p", i/(n/2)), "l"))
+	}
+	if got := testing.AllocsPerRun(10, func() { hierarchy.Group(endpoints) }); got > n+20 {
+		t.Errorf("%v allocations for %d endpoints, want one for each and few more", got, n)
+	}
+}

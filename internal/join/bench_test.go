@@ -1,0 +1,28 @@
+package join
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/understudy-lb/understudy/internal/serial"
+)
+
+// An answer of 10,000 endpoints that repeats the one before, by its identity.
+func BenchmarkAnIdenticalAnswer(b *testing.B) {
+	s := &source{}
+	c, err := Start(&channel{}, configOf(b.Name(), "", s))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	a := answerOf(10_000)
+	a.Identity = "1"
+	for b.Loop() {
+		if err := s.Update(a); err != nil {
+			b.Fatal(err)
+		}
+		for serial.Background() > 0 {
+			runtime.Gosched()
+		}
+	}
+}

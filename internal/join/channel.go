@@ -1,0 +1,296 @@
+package join
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/internal/awaiting"
+	core "github.com/understudy-lb/understudy/internal/core/join"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/inuse"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/svcconfig"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// ChannelConfig is what a channel has besides its mechanisms.
+type ChannelConfig struct {
+	Config
+	// ServiceConfig is the user's, in JSON, without load balancing; "" for none.
+	ServiceConfig string
+	// Logger takes failovers; nil for none.
+	Logger *slog.Logger
+	// InUse learns which priority is in use; nil for nobody.
+	InUse *inuse.Teller
+	// Settings are those of the policies.
+	Settings topology.Settings
+}
+
+// Channel is the resolver.Resolver of one channel.
+type Channel struct {
+	Join
+	config  *ChannelConfig
+	cc      resolver.ClientConn
+	teller  *inuse.Channel
+	json    string // the last service config
+	parsed  *serviceconfig.ParseResult
+	childOf map[string]core.ID // the mechanism that a child of the last tree is of
+	noticed bool               // it was logged that a cluster wants outlier detection and gets none
+}
+
+// Start starts the resolver of a channel. If the service config has a mistake it starts no source.
+func Start(cc resolver.ClientConn, config *ChannelConfig) (*Channel, error) {
+	c := &Channel{config: config, cc: cc, teller: config.InUse.Channel(config.Target)}
+	c.Join.config, c.to = config.Config, c
+	if err := svcconfig.Check(config.ServiceConfig); err != nil {
+		return nil, err
+	}
+	if parsed := c.parse(topology.Join(config.Settings).Config()); parsed != nil && parsed.Err != nil {
+		return nil, fmt.Errorf("service config: %w", parsed.Err)
+	}
+	return c, c.start()
+}
+
+// ResolveNow implements resolver.Resolver.
+func (c *Channel) ResolveNow(resolver.ResolveNowOptions) {
+	c.lookAgain.Enqueue(&c.events, func() { c.do(c.core.LookAgain()) })
+}
+
+// endpointsFail says that endpoints of a child of the priority policy fail. Unknown names are ignored.
+func (c *Channel) endpointsFail(child string, ignored bool) {
+	c.events.Enqueue(func() { c.do(c.core.EndpointsFail(c.childOf[child], ignored)) })
+}
+
+func (c *Channel) close() { c.teller.Close() }
+
+// tell tells the channel.
+func (c *Channel) tell(m core.Message) error {
+	switch m.Kind {
+	case core.Send:
+		return c.send(m.List)
+	case core.Report: // wraps nothing: a status would end calls that wait for ready
+		err := errors.New(c.line(m.Name, m.Text))
+		c.cc.ReportError(err)
+		c.teller.Tell(inuse.Priority{Index: inuse.None, Name: inuse.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
+	case core.Await:
+		return c.cc.UpdateState(awaiting.Set(resolver.State{ServiceConfig: c.parse(json.RawMessage(awaiting.Config))}, c.line(m.Name, m.Text)))
+	}
+	return nil
+}
+
+// send sends the priorities of mechanisms.
+func (c *Channel) send(list []core.Shown) error {
+	about := &stateattr.Channel{Target: c.config.Target, Names: make(map[string]string), Services: make(map[string]string), Failures: make(map[string]string), Logger: c.config.Logger, InUse: c.teller, ResetBackoff: c.config.Settings.ResetBackoff, Live: c.live}
+	c.childOf = make(map[string]core.ID)
+	var trees []topology.Tree
+	var empty []string // why the trees have no priorities, if none has
+	for i := range list {
+		m := &list[i]
+		tree := c.tree(m)
+		trees = append(trees, tree)
+		if m.Name != "" {
+			empty = append(empty, m.Name+": "+m.Explained(tree.Why))
+		} else {
+			empty = append(empty, m.Explained(tree.Why))
+		}
+		for n, p := range tree.Priorities() {
+			c.childOf[p.Child] = m.ID
+			about.Names[p.Child] = nameOf(m.Name, n, p.Name)
+			if p.Cluster != "" {
+				about.Services[p.Child] = p.Cluster
+			}
+			switch {
+			case m.Failed:
+				about.Failures[p.Child] = c.line(m.Name, m.Trouble)
+			case p.Why != "":
+				about.Failures[p.Child] = c.line(m.Name, m.Explained(p.Why))
+			}
+		}
+	}
+	if len(c.childOf) == 0 {
+		about.Empty = printable.Text(c.config.Target + ": " + strings.Join(empty, "; "))
+	}
+	tree := topology.Join(c.config.Settings, trees...)
+	state := resolver.State{Endpoints: tree.Endpoints, ServiceConfig: c.parse(tree.Config())}
+	state = stateattr.SetChannel(stateattr.SetResolveNow(state, c.endpointsFail), about)
+	size := tree.Size()
+	logger.Infof("%s: %s: %s", c.config.Scheme, c.config.Target, size)
+	c.live.Note("update: " + size)
+	return c.cc.UpdateState(hierarchy.Seal(state))
+}
+
+// parse returns the user's service config with the policies. It is parsed again only if it changes.
+func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
+	json, err := svcconfig.Merge(c.config.ServiceConfig, policies)
+	if err != nil {
+		return &serviceconfig.ParseResult{Err: err}
+	}
+	if c.parsed == nil || c.json != json {
+		c.json, c.parsed = json, c.cc.ParseServiceConfig(json)
+	}
+	return c.parsed
+}
+
+// tree returns the tree of a mechanism. The server names are the mechanism's: a source does not
+// choose the names on certificates, unless the user trusts it to.
+func (c *Channel) tree(m *core.Shown) topology.Tree {
+	s := c.slots[m.ID]
+	content, _ := m.Answer.Content.(*topology.Checked)
+	if content == nil || s.of != content {
+		switch {
+		case content == nil:
+		case content.Resolved == nil: // whose source then knows where the client is
+			s.translator.Near = c.config.Settings.Near()
+			c.noteZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
+		case c.config.Settings.Prefer != "" && !s.placeless:
+			s.placeless = true
+			logger.Warning(c.line(m.Name, "prefer="+c.config.Settings.Prefer+" has no effect on endpoints without localities, such as those of DNS"))
+		}
+		s.tree, s.of = s.translate(content), content
+	}
+	tree := s.tree
+	if m.LookAgain {
+		tree = tree.Reresolving()
+	}
+	if m.OutlierDetection != "" {
+		if c.config.Settings.PickFirst && !c.noticed {
+			c.noticed = true
+			logger.Warning(c.line(m.Name, "outlier_detection of the cluster has no effect with pickFirst"))
+		}
+		o, _ := topology.ParseOutlierDetection(m.OutlierDetection) // it was before
+		tree = tree.WithOutlierDetection(o)
+	}
+	return tree
+}
+
+// noteZones says once which zones have callers, and are named by no answer.
+func (c *Channel) noteZones(name string, n *naming, zones []string) {
+	if text := strings.Join(zones, ", "); text != n.unnamed {
+		if n.unnamed = text; text != "" {
+			logger.Warning(c.line(name, "zoneCallers names zones that the source does not, which count as without endpoints: "+printable.Line(text, 200)))
+		}
+	}
+}
+
+// naming gives the children of a mechanism their names. Parts that follow one another under
+// one name share it.
+type naming struct {
+	child      string // the beginning of the names of its children over a cluster
+	plain      string // the name of its child over plain endpoints
+	translator topology.Translator
+	placeless  bool   // it was logged that nothing can be preferred
+	unnamed    string // zones with callers that its answers do not name, as was logged last
+}
+
+// newNaming returns the naming of a mechanism.
+func (j *Join) newNaming(s *slot) *naming {
+	n := &naming{child: j.prefix(s.Name), plain: s.Name}
+	if s.whole != nil {
+		n.child = j.childName(s.Name)
+		n.plain = n.child
+	}
+	n.translator = topology.Translator{Name: n.child, TrustNames: s.TrustNames}
+	return n
+}
+
+// prefix returns the beginning of the names of a mechanism's children: its name, unless
+// a child of another mechanism could then have the same name.
+func (j *Join) prefix(name string) string {
+	given := name
+	index := slices.IndexFunc(j.config.Mechanisms, func(m Mechanism) bool { return m.Name == given })
+	for name != "" && slices.ContainsFunc(j.config.Mechanisms, func(m Mechanism) bool {
+		return m.Name == name && name != given || strings.HasPrefix(m.Name, name+"/")
+	}) {
+		name += fmt.Sprintf("'%d", index)
+	}
+	return name
+}
+
+// childName returns such a name for a part that comes later. No other mechanism's name
+// begins with it, nor it with another's.
+func (j *Join) childName(name string) string {
+	for i, unique := 2, name; ; i++ {
+		taken := false
+		for _, s := range j.slots {
+			taken = taken || s.child == unique || strings.HasPrefix(s.child, unique+"/") || s.child != "" && strings.HasPrefix(unique, s.child+"/child")
+		}
+		if !taken {
+			return unique
+		}
+		unique = fmt.Sprintf("%s'%d", name, i)
+	}
+}
+
+// translate returns the tree over an answer, nil for none.
+func (s *slot) translate(c *topology.Checked) topology.Tree {
+	if c == nil || c.Resolved != nil {
+		return s.plainTree(c)
+	}
+	tree := s.translator.Tree(c)
+	if s.ServerName != "" {
+		for _, endpoint := range tree.Endpoints {
+			for i := range endpoint.Addresses {
+				if endpoint.Addresses[i].ServerName == "" {
+					endpoint.Addresses[i].ServerName = s.ServerName
+				}
+			}
+		}
+	}
+	return tree
+}
+
+// plainTree returns the tree of the mechanism over plain endpoints, of which there may
+// be none. Those without an address are left out.
+func (s *slot) plainTree(c *topology.Checked) topology.Tree {
+	part := topology.Part{Name: s.plain}
+	if part.Name == "" {
+		part.Name = "endpoints"
+	}
+	if c == nil {
+		c = &topology.Checked{Answer: new(topology.Answer)}
+	}
+	for _, endpoint := range c.Resolved {
+		if len(endpoint.Addresses) == 0 {
+			continue
+		}
+		endpoint.Addresses = slices.Clone(endpoint.Addresses)
+		for j := range endpoint.Addresses {
+			endpoint.Addresses[j].ServerName = s.ServerName
+		}
+		part.Endpoints = append(part.Endpoints, endpoint)
+	}
+	return topology.Targets([]topology.Part{part})
+}
+
+// nameOf returns what people call priority n of a mechanism, whose tree calls it title.
+func nameOf(mechanism string, n int, title string) string {
+	if mechanism == "" && title == topology.Nowhere {
+		return "" // its number says as much
+	}
+	if title == topology.Nowhere || title == "" {
+		title = fmt.Sprintf("priority %d", n)
+	}
+	if mechanism == "" || title == mechanism {
+		return title
+	}
+	return mechanism + ": " + title
+}
+
+// logRefusal logs that the channel does not take the endpoints. Policies report a priority without
+// endpoints themselves: it is no reason to refuse the rest.
+func (j *Join) logRefusal(err error) {
+	if !errors.Is(err, balancer.ErrBadResolverState) {
+		logger.Warningf("%s: %s: the channel does not take the endpoints: %v", j.config.Scheme, j.config.Target, err)
+	}
+}

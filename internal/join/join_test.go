@@ -1,0 +1,184 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/lastgood"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+)
+
+// channel takes everything, and keeps how many endpoints each update had.
+type channel struct {
+	resolver.ClientConn
+	updates []int
+	takes   func() // what takes its time
+}
+
+func (c *channel) UpdateState(state resolver.State) error {
+	c.updates = append(c.updates, len(state.Endpoints))
+	if c.takes != nil {
+		c.takes()
+	}
+	return nil
+}
+func (*channel) ReportError(error) {}
+func (*channel) ParseServiceConfig(string) *serviceconfig.ParseResult {
+	return &serviceconfig.ParseResult{}
+}
+
+// source gives its receiver to a test.
+type source struct {
+	*discovery.Receiver
+	err error
+}
+
+func (*source) Check(bool) error { return nil }
+
+func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
+	s.Receiver = r
+	return discovery.Started{}, s.err
+}
+
+func configOf(key any, name string, s discovery.Source) *ChannelConfig {
+	m := Mechanism{Part: discovery.Part{Name: name, Source: s}, Key: key}
+	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
+}
+
+// Sources that end are not counted as at work, whichever way they end.
+func TestNoSourceStaysAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := lastgood.Process.AtWork()
+		whole := &source{}
+		c, err := Start(&channel{}, configOf(t.Name(), "whole", whole))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, names := range []string{"a b", "b c", "c d", "d a"} {
+			var list []discovery.Part
+			for _, name := range strings.Fields(names) {
+				list = append(list, discovery.Part{Name: name, Source: &source{}})
+			}
+			whole.Parts(list)
+		}
+		synctest.Wait()
+		if n := lastgood.Process.AtWork() - before; n < 3 {
+			t.Errorf("%d sources are at work, want that of the whole and of its parts", n)
+		}
+		c.Close()
+		c.Close()
+		if _, err := Start(&channel{}, configOf("bad", "bad", &source{err: errors.New("no")})); err == nil || err.Error() != `"bad": no` {
+			t.Errorf("a source that cannot be started is the error %v", err)
+		}
+		synctest.Wait()
+		if n := lastgood.Process.AtWork() - before; n != 0 {
+			t.Errorf("%d sources are at work, after all have ended", n)
+		}
+	})
+}
+
+// A source that answers faster than the channel takes answers neither waits nor makes it take
+// them all: it gets the first and the last.
+func TestASourceThatIsFasterThanTheChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
+		c, err := Start(cc, configOf(nil, "", s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for n := range 1000 {
+			if err := s.Update(answerOf(n + 1)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if time.Since(began) > 0 {
+			t.Errorf("a thousand answers took the source %v", time.Since(began))
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := fmt.Sprint(cc.updates); got != "[1 1000]" {
+			t.Errorf("the channel got answers of %s endpoints, want the first and the last", got)
+		}
+		c.Close()
+	})
+}
+
+// blocking is a source that blocks when it is asked to look again.
+type blocking struct {
+	source
+	asked, release chan struct{}
+}
+
+func (s *blocking) Start(r *discovery.Receiver) (discovery.Started, error) {
+	started, err := s.source.Start(r)
+	started.ResolveNow = func() { close(s.asked); <-s.release }
+	return started, err
+}
+
+// Close returns while a source is being called and the channel takes an update. Nothing is told
+// after it, though another answer waits.
+func TestNothingIsToldAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &blocking{asked: make(chan struct{}), release: make(chan struct{})}
+		cc := &channel{}
+		c, err := Start(cc, configOf(nil, "", s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ResolveNow(resolver.ResolveNowOptions{})
+		<-s.asked
+		cc.takes = func() { time.Sleep(time.Minute) }
+		_ = s.Update(answerOf(1))
+		synctest.Wait()
+		_ = s.Update(answerOf(2))
+		s.Fail(errors.New("down"))
+		c.Close()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := fmt.Sprint(cc.updates); got != "[1]" {
+			t.Errorf("the channel got answers of %s endpoints, want that before Close alone", got)
+		}
+		close(s.release)
+	})
+}
+
+// A failure between two answers is not lost.
+func TestAFailureBetweenAnswersCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cc := &source{}, &channel{takes: func() { time.Sleep(time.Minute) }}
+		c, err := Start(cc, configOf(nil, "", s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Update(answerOf(1))
+		synctest.Wait()
+		_ = s.Update(answerOf(2))
+		s.Fail(errors.New("down"))
+		_ = s.Update(answerOf(3))
+		time.Sleep(time.Hour)
+		c.events.Do(func() {
+			if status := c.core.Look()[0]; status.Trouble.Text != "" || status.LastError != "down" {
+				t.Errorf("the source is %+v, want well, and down before", status)
+			}
+		})
+		c.Close()
+	})
+}
+
+func answerOf(endpoints int) discovery.Answer {
+	var list []flat.Endpoint
+	for n := range endpoints {
+		list = append(list, flat.Endpoint{Address: fmt.Sprintf("10.0.%d.%d:1", n/250, n%250+1)})
+	}
+	return flat.Answer(list...)
+}

@@ -1,0 +1,36 @@
+package join
+
+import (
+	"github.com/understudy-lb/understudy/internal/live"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// show makes what those see who look at the channel.
+func (j *Join) show() {
+	var sources []live.Source
+	for _, s := range j.core.Look() {
+		source := live.Source{
+			Name:      s.Name,
+			State:     s.Phase.String(),
+			Trying:    s.Trying,
+			Version:   s.Answer.Version,
+			Answered:  s.Answered,
+			Error:     s.Trouble.Text,
+			Since:     s.Trouble.Since,
+			Confirmed: s.Trouble.Confirmed,
+			LastError: s.LastError,
+			FailedAt:  s.FailedAt,
+		}
+		if source.Name == "" && s.Listed {
+			source.Name = j.config.Scheme
+		}
+		switch c, _ := s.Answer.Content.(*topology.Checked); {
+		case c != nil:
+			source.Notes, source.Endpoints, source.Priorities = c.Notes, c.Endpoints, max(len(c.Priorities), min(len(c.Resolved), 1))
+		case s.Failed:
+			source.Priorities = 1 // without endpoints
+		}
+		sources = append(sources, source)
+	}
+	j.shown.Store(&sources)
+}

@@ -1,0 +1,63 @@
+package join
+
+import (
+	"errors"
+
+	estats "google.golang.org/grpc/experimental/stats"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+var updatesMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
+	Name:        "understudy.source.updates",
+	Description: "What sources told: answers that were accepted and say something new, answers that were refused, and failures to find one.",
+	Unit:        "{update}",
+	Labels:      []string{"grpc.target", "understudy.source", "understudy.source.result"},
+	Default:     true,
+})
+
+// result is what became of something that a source told.
+type result string
+
+// The results.
+const (
+	accepted   result = "accepted"
+	wasRefused result = "refused"
+	gaveNone   result = "failed"
+)
+
+// count counts what a source told. A part counts as the whole: a management server names parts,
+// as many as it likes, and each name that was ever counted takes memory.
+func (j *Join) count(s *slot, r result) {
+	if j.config.Recorder == nil || j.closed.Load() || s.gone.Load() {
+		return
+	}
+	if s.whole != nil {
+		s = s.whole
+	}
+	name := s.Name
+	if name == "" {
+		name = j.config.Scheme
+	}
+	updatesMetric.Record(j.config.Recorder, 1, j.config.Label, printable.Text(name), string(r))
+}
+
+// resultOf says whether there was an answer, which err refused.
+func resultOf(err error) result {
+	if r, ok := errors.AsType[interface {
+		error
+		Refused() bool
+	}](err); ok && r.Refused() {
+		return wasRefused
+	}
+	return gaveNone
+}
+
+// isMistake reports whether err says that waiting will not help.
+func isMistake(err error) bool {
+	m, ok := errors.AsType[interface {
+		error
+		Mistake() bool
+	}](err)
+	return ok && m.Mistake()
+}

@@ -1,0 +1,252 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery"
+	core "github.com/understudy-lb/understudy/internal/core/join"
+	"github.com/understudy-lb/understudy/internal/lastgood"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// add makes the slot of a mechanism that is to be started.
+func (j *Join) add(a *core.Action) *slot {
+	s := &slot{Mechanism: *a.Given.(*Mechanism), id: a.ID, whole: j.slots[a.Whole]}
+	if s.whole != nil {
+		if s.whole.Key != nil {
+			s.Key = partKey{s.whole.Key, s.Name}
+		}
+		s.ServerName, s.TrustNames = s.whole.ServerName, s.whole.TrustNames
+	}
+	s.Name = a.Name
+	if heir := j.slots[a.Heir]; heir != nil {
+		s.naming, s.of, s.tree, s.noted = heir.naming, heir.of, heir.tree, heir.noted
+	} else {
+		s.naming = j.newNaming(s)
+	}
+	lastgood.Process.Begin(s.Key)
+	j.slots[a.ID] = s
+	return s
+}
+
+// remembered returns the names that a source is to know of when it starts.
+func (j *Join) remembered(s *slot, a *core.Action) map[string]discovery.Name {
+	now := time.Now()
+	said, age, there := lastgood.Process.Get(s.Key, now)
+	known, _ := a.Answer.Names.(lastgood.Names)
+	switch {
+	case !a.Inherited:
+		return said.Names.Since(now.Add(-lastgood.For), now.Add(-age))
+	case !a.At.IsZero():
+		age = 0
+	case !there:
+		age = lastgood.For // or more
+	}
+	return known.Since(time.Time{}, now.Add(-age))
+}
+
+// startSource starts the source of s.
+func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
+	if j.closed.Load() {
+		j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.NotStarted(now, s.id, "") }))
+		return
+	}
+	started, err := s.Source.Start(j.receiver(s, remembered))
+	if err != nil {
+		text := j.textOf(err)
+		j.events.Do(j.event(func(now time.Time) []core.Action {
+			j.count(s, resultOf(err))
+			actions := j.core.NotStarted(now, s.id, text)
+			if len(j.config.Mechanisms) == 1 && s.whole == nil && !j.hasAnswer(s) {
+				j.vain = named(s.Name, err)
+				j.closed.Store(true) // tell nobody
+			}
+			return actions
+		}))
+		return
+	}
+	s.started = &started
+	hears := core.Hears{LookAgain: started.ResolveNow != nil, Failures: started.EndpointsFailed != nil}
+	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, hears) }))
+}
+
+func (j *Join) hasAnswer(s *slot) bool {
+	_, some := j.core.Said(s.id)
+	return some
+}
+
+// confirm notes until when the source stood by what it said last.
+func (s *slot) confirm(said lastgood.Said) {
+	at := time.Now()
+	if s.started != nil && s.started.Confirmed != nil {
+		at = s.started.Confirmed()
+	}
+	confirm(s.Key, said, at)
+}
+
+// stop closes the source.
+func (s *slot) stop() {
+	lastgood.Process.End(s.Key)
+	started := s.started
+	s.started = nil
+	if started != nil && started.Close != nil {
+		started.Close()
+	}
+}
+
+// call calls a source, unless it or the channel is closed.
+func (j *Join) call(s *slot, f func(*discovery.Started)) {
+	if s.started != nil && !j.closed.Load() {
+		f(s.started)
+	}
+}
+
+// receiver returns the receiver of a source.
+func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discovery.Receiver {
+	in := &inlet{join: j, slot: s}
+	return new(discovery.Receiver).With(discovery.Hooks{
+		Update:  in.update,
+		Fail:    func(err error) { in.fail(err, resultOf(err)) },
+		Confirm: func() { in.say(func(now time.Time) []core.Action { return j.core.Confirmed(now, s.id) }) },
+		Unconfirmed: func(err error, until time.Time) {
+			text := ""
+			if err != nil {
+				text = j.textOf(err)
+			}
+			in.say(func(now time.Time) []core.Action { return j.core.Doubted(now, s.id, text, until) })
+		},
+		Rejected: func(err error) {
+			text := j.textOf(err)
+			in.say(func(now time.Time) []core.Action {
+				j.count(s, wasRefused)
+				j.core.Rejected(now, s.id, text)
+				return nil
+			})
+		},
+		Trying: func(text string) {
+			if text != "" {
+				text = j.textOf(errors.New(text))
+			}
+			in.say(func(now time.Time) []core.Action { return j.core.Trying(now, s.id, text) })
+		},
+		Parts: in.parts,
+		Remembered: func() map[string]discovery.Name {
+			if in.over() {
+				return nil
+			}
+			return remembered
+		},
+	})
+}
+
+// inlet takes what one source says.
+type inlet struct {
+	join *Join
+	slot *slot
+	last lastSaid
+}
+
+// over reports whether what the source says counts no longer.
+func (in *inlet) over() bool { return in.join.closed.Load() || in.slot.gone.Load() }
+
+// say queues an event.
+func (in *inlet) say(actions func(time.Time) []core.Action) {
+	if in.over() {
+		return
+	}
+	in.last.waits.Store(nil)
+	in.join.events.Enqueue(in.join.event(actions))
+}
+
+// fail takes a failure.
+func (in *inlet) fail(err error, r result) {
+	text := in.join.textOf(err)
+	in.say(func(now time.Time) []core.Action {
+		in.join.count(in.slot, r)
+		return in.join.core.Failed(now, in.slot.id, text)
+	})
+}
+
+// update takes an answer. Where it is that of a gRPC resolver, which looks up again by what the
+// channel says of its answer, the channel gets it on the caller's stack, unless events are being run
+// already.
+func (in *inlet) update(a discovery.Answer) error {
+	if in.over() {
+		return nil
+	}
+	c := in.last.answer.Load()
+	if c == nil || !topology.Equal(c.Answer, &a) {
+		err := topology.CheckSome(&a)
+		if err == nil {
+			c, err = topology.Check(&a)
+		}
+		if err != nil {
+			in.fail(err, wasRefused)
+			return err
+		}
+		in.last.answer.Store(c)
+	}
+	said := answer(c, a.Version, lastgood.Names(a.Names))
+	if a.Resolved == nil {
+		in.put(&said)
+		return nil
+	}
+	by := &caller{id: in.slot.id}
+	in.last.waits.Store(nil)
+	in.join.events.Run(func() {
+		in.join.caller = by
+		in.join.answered(in.slot, said)
+	})
+	if err := by.verdict.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// answered notes an answer of a source.
+func (j *Join) answered(s *slot, a core.Answer) {
+	last, some := j.core.Said(s.id)
+	if c, _ := last.Content.(*topology.Checked); some && c != nil && c != a.Content && topology.Equal(c.Answer, a.Content.(*topology.Checked).Answer) {
+		a.Content = c // the core compares by identity
+	}
+	j.do(j.core.Answered(time.Now(), s.id, a))
+}
+
+// parts takes a list of parts.
+func (in *inlet) parts(parts []discovery.Part) {
+	var list []core.Mechanism
+	for i := range parts {
+		if _, err := topology.ParseOutlierDetection(parts[i].OutlierDetection); err != nil {
+			in.fail(fmt.Errorf("part %q: %w", parts[i].Name, err), gaveNone)
+			return
+		}
+		list = append(list, given(&parts[i], nil))
+	}
+	in.say(func(now time.Time) []core.Action { return in.join.core.Replaced(now, in.slot.id, list) })
+}
+
+// lastSaid is what a source answered last.
+type lastSaid struct {
+	answer atomic.Pointer[topology.Checked]
+	waits  atomic.Pointer[waiting] // nil where something else was queued since
+}
+
+// waiting is an answer whose event has not been run. The next one replaces it, so a source that is
+// faster than the channel does not make the queue long.
+type waiting struct{ atomic.Pointer[core.Answer] }
+
+// put queues an answer.
+func (in *inlet) put(a *core.Answer) {
+	if w := in.last.waits.Load(); w != nil {
+		if old := w.Load(); old != nil && w.CompareAndSwap(old, a) {
+			return
+		}
+	}
+	w := new(waiting)
+	w.Store(a)
+	in.last.waits.Store(w)
+	in.join.events.Enqueue(func() { in.join.answered(in.slot, *w.Swap(nil)) })
+}

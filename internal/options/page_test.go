@@ -1,0 +1,27 @@
+package options_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/understudy-lb/understudy/internal/options"
+)
+
+// The page of options has the rows of the table.
+func TestThePageHasTheTable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/options.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range options.Table() {
+		row := fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |", o.Name, o.Field, o.Default, o.Range, o.Source)
+		if o.Place == options.Nowhere {
+			row = fmt.Sprintf("| `%s` | ", o.Field)
+		}
+		if !strings.Contains(string(page), "\n"+row) {
+			t.Errorf("docs/options.md has no line\n%s", row)
+		}
+	}
+}

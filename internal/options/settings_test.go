@@ -1,0 +1,49 @@
+package options_test
+
+import (
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/options"
+)
+
+// A tool without a channel reads the parameters of a target, with the same mistakes.
+func TestParseSettings(t *testing.T) {
+	for query, want := range map[string]options.Settings{
+		"": {},
+		"prefer=node&zone=a&node=n&zoneMinEndpoints=2":        {Prefer: "node", Zone: "a", Node: "n", ZoneMinEndpoints: 2},
+		"prefer=balance&zone=a&zoneCallers=a:2,b:1":           {Prefer: "balance", Zone: "a", ZoneCallers: "a:2,b:1"},
+		"minReady=0.6&failbackDelay=5s&outlierDetection=true": {MinReady: 0.6, FailbackDelay: 5 * time.Second, OutlierDetection: true},
+	} {
+		given, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := options.ParseSettings(given); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", query, got, err, want)
+		}
+	}
+	for query, want := range map[string]string{
+		"minReady=2":                     "minReady: 2 given, want a number from 0 to 1",
+		"minReady=":                      "not one minReady given, but none or several",
+		"slowStart=soon":                 `slowStart: "soon" given, want a duration such as 10s`,
+		"authority=a":                    `unknown parameter "authority", want one of failbackDelay, `,
+		"prefer=near":                    `prefer: "near" given, want one of zone, node, hints, balance`,
+		"zoneCallers=a":                  `zoneCallers: "a" given, want zones and how many callers each has, as in a:2,b:1`,
+		"zone=a%0a":                      `zone: "a\n" given, want a name of at most 256 bytes, without`,
+		"zoneMinEndpoints=0":             "zoneMinEndpoints: 0 given, want 1 and more",
+		"x=1":                            `unknown parameter "x", want one of failbackDelay, `,
+		"pickFirst=1&outlierDetection=1": "outlierDetection: given together with pickFirst, want one of them",
+	} {
+		given, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := options.ParseSettings(given); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", query, err, want)
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package options
+
+import (
+	"testing"
+
+	"github.com/understudy-lb/understudy/internal/secret"
+)
+
+// What the parameters of this module say is no secret.
+func TestParametersAreShown(t *testing.T) {
+	for _, name := range Names(Channel) {
+		if target := "x:///a?" + name + "=near"; secret.Text(target) != target {
+			t.Errorf("%s is shown as %s", target, secret.Text(target))
+		}
+	}
+}

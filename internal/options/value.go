@@ -1,0 +1,109 @@
+package options
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/understudy-lb/understudy/internal/place"
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+// parse reads the text of a value in a target.
+func (o Option) parse(text string) (value any, err error) {
+	switch o.Kind {
+	case Duration:
+		value, err = time.ParseDuration(text)
+	case Count:
+		value, err = strconv.Atoi(text)
+	case Fraction:
+		value, err = strconv.ParseFloat(text, 64)
+	case Bool, Toggle:
+		value, err = strconv.ParseBool(text)
+	default:
+		return text, o.checkText(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s given, want %s", printable.Quote(text), wants[o.Kind])
+	}
+	return value, o.check(value)
+}
+
+// check says whether a value is out of its range.
+func (o Option) check(value any) error {
+	if text, ok := value.(string); ok {
+		return o.checkText(text)
+	}
+	n, numeric := number(value)
+	if !numeric || n >= o.Least && (n <= o.Most || o.Most == 0) || n == 0 && o.OrZero {
+		return nil
+	}
+	return fmt.Errorf("%v given, want %s", value, o.want())
+}
+
+// checkText says what is wrong with a value that is text.
+func (o Option) checkText(text string) error {
+	if o.Kind == Choice && !slices.Contains(o.Choices, text) {
+		return fmt.Errorf("%s given, want one of %s", printable.Quote(text), strings.Join(o.Choices, ", "))
+	}
+	if o.Kind == Name {
+		if problem := place.Problem(text); problem != "" {
+			return errors.New(problem)
+		}
+	}
+	if o.Kind == Callers && text != "" {
+		_, err := place.Callers(text)
+		return err
+	}
+	return nil
+}
+
+// want says what the range is.
+func (o Option) want() string {
+	least, most := fmt.Sprint(o.Least), fmt.Sprint(o.Most)
+	what := "a number "
+	if o.Kind == Duration {
+		what = wants[Duration] + ", "
+		least, most = seconds(o.Least).String(), seconds(o.Most).String()
+	}
+	switch {
+	case o.Kind == Count && o.Most > 0:
+		return least + " to " + most
+	case o.Most > 0:
+		what += "from " + least + " to " + most
+	case o.Least > 0 && o.Least < 1:
+		what += "of more than 0s"
+	case o.Kind == Count:
+		return least + " and more"
+	default:
+		what += "of " + least + " and more"
+	}
+	if o.OrZero {
+		what += ", or 0s for none"
+	}
+	return what
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// number returns a value as a number, in seconds if it is a duration.
+func number(value any) (n float64, ok bool) {
+	v := reflect.ValueOf(value)
+	switch {
+	case value == nil:
+		return 0, false
+	case v.CanInt() && v.Type().ConvertibleTo(reflect.TypeFor[time.Duration]()) && v.Kind() == reflect.Int64:
+		return time.Duration(v.Int()).Seconds(), true
+	case v.CanInt():
+		return float64(v.Int()), true
+	case v.CanUint():
+		return float64(v.Uint()), true
+	case v.CanFloat():
+		return v.Float(), true
+	}
+	return 0, false
+}

@@ -1,0 +1,91 @@
+package resolving
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/join"
+	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/secret"
+)
+
+// Follow follows a target with all its parameters and parts, for one who is no channel: news gets what
+// a channel would use, one call at a time, until the function that is returned is called, which news
+// may do. The target is of a registered source, or a list of parts without the failover:/// before
+// it. Parameters about policies have no effect.
+func Follow(target string, given options.Program, news func(join.News)) (stop func(), err error) {
+	b, read, err := find(target, given)
+	if err != nil {
+		return nil, err
+	}
+	parts, all, err := b.parts(discovery.Target{Target: read, Channel: read, ClientConn: closedConn{}})
+	if err != nil {
+		return nil, err
+	}
+	const carried = true // nobody checks a name
+	followed, err := join.Follow(b.mechanisms(read, parts, all, carried), news)
+	if err != nil {
+		return nil, b.Prefixed(err, read)
+	}
+	return followed.Close, nil
+}
+
+// Authority returns the authority that a channel to a target would have.
+func Authority(target string) (string, error) {
+	b, read, err := find(target, options.Program{})
+	if err != nil {
+		return "", err
+	}
+	_, _, _, err = b.Read(discovery.Target{Target: read, Channel: read})
+	return b.Authority(read), b.Prefixed(err, read)
+}
+
+// Settings returns what a target says of the policies.
+func Settings(target string) (options.Settings, error) {
+	b, read, err := find(target, options.Program{})
+	if err != nil {
+		return options.Settings{}, err
+	}
+	_, given, _, err := b.Read(discovery.Target{Target: read, Channel: read})
+	return given.Settings, b.Prefixed(err, read)
+}
+
+// WithOptions returns a target with more parameters, each NAME=VALUE.
+func WithOptions(target string, given []string) (string, error) {
+	for _, option := range given {
+		name, value, found := strings.Cut(option, "=")
+		if !found || name == "" {
+			return "", fmt.Errorf("--option %.100q: want NAME=VALUE, such as failoverTimeout=5s", option)
+		}
+		separator := "?"
+		if strings.Contains(target, "?") {
+			separator = "&"
+		}
+		target += separator + url.QueryEscape(name) + "=" + url.QueryEscape(value)
+	}
+	return target, nil
+}
+
+// Shown returns a target as it may be shown: without its passwords and tokens.
+func Shown(target string) string { return secret.Text(target) }
+
+// find returns the builder for a target, and the target as it reads it.
+func find(target string, given options.Program) (*builder, resolver.Target, error) {
+	if scheme, _, _ := strings.Cut(target, ":"); !slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
+		target = "failover:///" + target
+	}
+	u, err := url.Parse(target)
+	if err != nil {
+		return nil, resolver.Target{}, fmt.Errorf("target %q does not parse; want host:port,host:port…, or one of the schemes %s", secret.Text(target), strings.Join(options.Schemes(), ", "))
+	}
+	b, ok := options.For(u.Scheme, given).(*builder)
+	if !ok {
+		return nil, resolver.Target{}, fmt.Errorf("target %q has the scheme %q, which no source has; want one of %s", secret.Text(target), u.Scheme, strings.Join(options.Schemes(), ", "))
+	}
+	return b, resolver.Target{URL: *u}, nil
+}

@@ -1,0 +1,73 @@
+package resolving
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/options"
+	"github.com/understudy-lb/understudy/internal/place"
+)
+
+// here tells where the client of a channel runs.
+type here struct {
+	given   place.Place
+	sources []place.Teller // that may know what is not given, once they have answered
+	// missing is called when somebody asks, and a preference has no place.
+	missing func()
+	prefer  string
+}
+
+// Place implements place.Teller.
+func (h *here) Place() place.Place {
+	p := h.given
+	for _, s := range h.sources {
+		p = p.Or(s.Place())
+	}
+	if !serves(p, h.prefer) {
+		h.missing()
+	}
+	return p
+}
+
+// serves reports whether anything can be preferred at a place.
+func serves(p place.Place, prefer string) bool {
+	switch prefer {
+	case "":
+		return true
+	case "zone":
+		return p.Zone != "" || p.Region != ""
+	case "balance":
+		return p.Zone != ""
+	case "hints":
+		return p.Zone != "" || p.Node != ""
+	default:
+		return p != place.Place{}
+	}
+}
+
+// newHere returns what tells the place of a channel, and says by note what has no effect.
+func newHere(given options.Settings, parts []discovery.Part, note func(string)) *here {
+	h := &here{prefer: given.Prefer}
+	h.missing = sync.OnceFunc(func() {
+		note(fmt.Sprintf("prefer=%s has no effect: nobody says where this client runs, such as by zone= or UNDERSTUDY_ZONE", given.Prefer))
+	})
+	if given.Prefer == "" {
+		return h
+	}
+	var notes []string
+	h.given, notes = place.Of(given.Place(), os.Getenv)
+	for _, text := range notes {
+		note(text)
+	}
+	for _, p := range parts {
+		if s, ok := p.Source.(place.Teller); ok {
+			h.sources = append(h.sources, s)
+		}
+	}
+	if h.sources == nil {
+		h.Place() // which finds out what is missing
+	}
+	return h
+}

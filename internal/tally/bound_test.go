@@ -1,0 +1,39 @@
+package tally
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The first labels of a target stay what they are, and all others are one.
+func TestTheFirstLabelsAreCounted(t *testing.T) {
+	var b Bound
+	for _, target := range []string{"one", "another"} {
+		got := make(map[Labels]bool)
+		for round := range 2 {
+			for i := range 10_000 {
+				given := Labels{fmt.Sprint("p", i), "", "shop"}
+				counted := b.Of(target, given)
+				if i < Most && counted != given {
+					t.Fatalf("round %d: %v is counted as %v", round, given, counted)
+				}
+				got[counted] = true
+			}
+		}
+		if len(got) != Most+1 || !got[Labels{Other, "", Other}] {
+			t.Errorf("%d different labels are counted, want %d, and one for all others", len(got), Most)
+		}
+	}
+}
+
+// A label that is too long is not kept.
+func TestALongLabelIsNotCounted(t *testing.T) {
+	var b Bound
+	if got := b.Of("", Labels{strings.Repeat("x", longest+1), "a"}); got != (Labels{Other, Other}) {
+		t.Errorf("counted as %v", got)
+	}
+	if fits := (Labels{strings.Repeat("x", longest)}); b.Of("", fits) != fits {
+		t.Error("a label that is not too long is counted as another")
+	}
+}

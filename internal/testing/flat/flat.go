@@ -1,0 +1,57 @@
+// Package flat makes answers of a list of endpoints, for tests.
+package flat
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+// Endpoint is an endpoint, and where it stands.
+type Endpoint struct {
+	Address string
+	Weight  uint32
+	Health  discovery.Health
+	// Priority counts from 0. One that no endpoint has is left out.
+	Priority uint32
+	// Locality is region/zone/sub_zone, as far as they are known, such as "us-east/a".
+	Locality string
+}
+
+// Answer returns an answer with these endpoints.
+func Answer(endpoints ...Endpoint) discovery.Answer {
+	sorted := slices.Clone(endpoints)
+	slices.SortStableFunc(sorted, func(a, b Endpoint) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Locality, b.Locality))
+	})
+	answer := discovery.Answer{Service: "cluster"}
+	for i, e := range sorted {
+		if i == 0 || e.Priority != sorted[i-1].Priority {
+			answer.Priorities = append(answer.Priorities, discovery.Priority{})
+		}
+		p := &answer.Priorities[len(answer.Priorities)-1]
+		if len(p.Localities) == 0 || e.Locality != sorted[i-1].Locality {
+			name := append(strings.SplitN(e.Locality, "/", 3), "", "")
+			p.Localities = append(p.Localities, discovery.Locality{Region: name[0], Zone: name[1], SubZone: name[2]})
+		}
+		l := &p.Localities[len(p.Localities)-1]
+		l.Endpoints = append(l.Endpoints, discovery.Endpoint{Addresses: []string{e.Address}, Weight: e.Weight, Health: e.Health})
+	}
+	return answer
+}
+
+// Empty returns one without any, which is meant.
+func Empty() discovery.Answer { return discovery.Answer{Service: "cluster", Empty: true} }
+
+// Taker takes what a source finds.
+type Taker interface {
+	Update(discovery.Answer) error
+	Fail(error)
+}
+
+// Receiver returns a receiver that tells a taker answers and failures.
+func Receiver(to Taker) *discovery.Receiver {
+	return new(discovery.Receiver).With(discovery.Hooks{Update: to.Update, Fail: to.Fail})
+}

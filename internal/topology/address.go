@@ -1,0 +1,84 @@
+package topology
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// CanonicalAddress returns host:port or unix:/path in the form in which equal addresses are
+// equal text, or what is wrong with it.
+func CanonicalAddress(address string) (canonical, problem string) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		if path == "" {
+			return "", "address \"unix:\" has no path"
+		}
+		return address, ""
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", fmt.Sprintf("address %.100q given, want host:port, or unix:/path", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Sprintf("address %.100q has the port %.20q, want 1 to 65535", address, port)
+	}
+	if host, problem = CanonicalHost(host); problem != "" {
+		return "", problem
+	}
+	return net.JoinHostPort(host, port), ""
+}
+
+// CanonicalHost returns host, or what is wrong with it. An IPv6 address gets its
+// shortest form, so that equal addresses are equal text.
+func CanonicalHost(host string) (canonical, problem string) {
+	if host == "" {
+		return "", "address is empty, want an IP address or a host name"
+	}
+	if strings.Contains(host, ":") {
+		ip, err := netip.ParseAddr(host)
+		if err != nil {
+			return "", fmt.Sprintf("address %q is neither a host name nor an IP address (the port goes into port_value, IPv6 has no brackets)", host)
+		}
+		return ip.String(), ""
+	}
+	if strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "" {
+		return host, ipv4Problem(host)
+	}
+	if i := strings.IndexFunc(host, notInHost); i >= 0 {
+		return "", fmt.Sprintf("address %q has %q, which is in no host name", host, host[i:i+1])
+	}
+	return host, nameProblem(strings.TrimSuffix(host, "."))
+}
+
+// ipv4Problem returns what is wrong with host, which has only digits and dots. Some
+// resolvers take a host for an address that the standard library does not.
+func ipv4Problem(host string) string {
+	if _, err := netip.ParseAddr(host); err != nil {
+		return fmt.Sprintf("address %q is no IPv4 address, want four numbers from 0 to 255 without leading zeros", host)
+	}
+	return ""
+}
+
+// nameProblem returns why no name server can know host, which has no dot at the end
+// (RFC 1035, 2.3.4).
+func nameProblem(host string) string {
+	const maxName, maxLabel = 253, 63
+	if len(host) > maxName {
+		return fmt.Sprintf("address has %d bytes, want at most %d", len(host), maxName)
+	}
+	for label := range strings.SplitSeq(host, ".") {
+		if label == "" {
+			return fmt.Sprintf("address %q has an empty label", host)
+		}
+		if len(label) > maxLabel {
+			return fmt.Sprintf("address has a label of %d bytes, want at most %d", len(label), maxLabel)
+		}
+	}
+	return ""
+}
+
+func notInHost(r rune) bool {
+	return r <= ' ' || r == 0x7f || strings.ContainsRune(`/\@?#,;[]"'<>{}|`, r)
+}

@@ -1,0 +1,173 @@
+package topology
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/discovery"
+)
+
+type (
+	// Answer is the one of the contract of sources, as all of these are.
+	Answer = discovery.Answer
+	// Priority is what an Answer has in order.
+	Priority = discovery.Priority
+	// Locality is what a Priority has.
+	Locality = discovery.Locality
+	// Endpoint is what a Locality has.
+	Endpoint = discovery.Endpoint
+	// Health is that of an Endpoint.
+	Health = discovery.Health
+)
+
+// usable reports whether the endpoint can take calls (gRFC A27).
+func usable(h Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
+
+// rank is the smaller the healthier.
+func rank(h Health) int {
+	switch h {
+	case discovery.Healthy:
+		return 0
+	case discovery.Unknown:
+		return 1
+	case discovery.Draining:
+		return 2
+	}
+	return 3
+}
+
+// weightOf returns the weight that counts.
+func weightOf(e *Endpoint) uint32 { return max(e.Weight, 1) }
+
+var (
+	errNoAddresses = errors.New("its resolver answered without addresses")
+	errEmpty       = errors.New("its answer holds no endpoint, and does not say that this is meant (Answer.Empty)")
+)
+
+// CheckSome returns an error where an answer holds no endpoint and does not say that this is
+// meant. It seldom is: gRPC's DNS resolver gives such an answer for a name that does not exist,
+// maybe just for a moment.
+func CheckSome(a *Answer) error {
+	none := errEmpty
+	switch {
+	case a.Empty || slices.ContainsFunc(a.Resolved, func(e resolver.Endpoint) bool { return len(e.Addresses) > 0 }):
+		return nil
+	case a.Resolved != nil:
+		none = errNoAddresses
+	case slices.ContainsFunc(a.Priorities, func(p Priority) bool {
+		return slices.ContainsFunc(p.Localities, func(l Locality) bool { return len(l.Endpoints) > 0 })
+	}):
+		return nil
+	}
+	if a.Why != "" {
+		return &Invalid{a.Why + ": " + none.Error()}
+	}
+	return &Invalid{none.Error()}
+}
+
+// Equal reports whether a and other are known to say the same. Their versions do not count.
+func Equal(a, other *Answer) (same bool) {
+	if a == other {
+		return true
+	}
+	if a.Identity != other.Identity || a.Why != other.Why || a.Empty != other.Empty || !slices.Equal(a.Notes, other.Notes) {
+		return false
+	}
+	if a.Identity != "" {
+		return true
+	}
+	// Attributes may hold values that == cannot compare.
+	defer func() {
+		if recover() != nil {
+			same = false
+		}
+	}()
+	return a.Service == other.Service && slices.Equal(a.Drops, other.Drops) &&
+		slices.EqualFunc(a.Priorities, other.Priorities, equalPriorities) &&
+		slices.EqualFunc(a.Resolved, other.Resolved, func(a, b resolver.Endpoint) bool {
+			return a.Attributes.Equal(b.Attributes) && slices.EqualFunc(a.Addresses, b.Addresses, resolver.Address.Equal)
+		})
+}
+
+func equalPriorities(p, other Priority) bool {
+	return slices.EqualFunc(p.Localities, other.Localities, func(a, b Locality) bool {
+		return a.Region == b.Region && a.Zone == b.Zone && a.SubZone == b.SubZone && a.Weight == b.Weight &&
+			slices.EqualFunc(a.Endpoints, b.Endpoints, func(a, b Endpoint) bool { return equalEndpoints(&a, &b) })
+	})
+}
+
+func equalEndpoints(e, other *Endpoint) bool {
+	return e.Weight == other.Weight && e.Health == other.Health && e.Hostname == other.Hostname && e.Node == other.Node &&
+		slices.Equal(e.Addresses, other.Addresses) && slices.Equal(e.ForZones, other.ForZones) && slices.Equal(e.ForNodes, other.ForNodes)
+}
+
+// Size returns about how many bytes an answer takes. It is always the same.
+func Size(a *Answer) int {
+	const answer, locality, endpoint, address = 300, 100, 280, 50 // slices have room to spare
+	n := answer + len(a.Why)
+	for _, note := range a.Notes {
+		n += len(note)
+	}
+	for _, p := range a.Priorities {
+		for _, l := range p.Localities {
+			n += locality + len(l.Region) + len(l.Zone) + len(l.SubZone)
+			for _, e := range l.Endpoints {
+				n += endpoint + len(e.Hostname) + len(e.Node) + address*(len(e.ForZones)+len(e.ForNodes))
+				for _, a := range e.Addresses {
+					n += address + len(a)
+				}
+			}
+		}
+	}
+	for _, e := range a.Resolved {
+		n += endpoint
+		for _, a := range e.Addresses {
+			n += 2*address + len(a.Addr)
+		}
+	}
+	return n
+}
+
+// Invalid is the error of an answer that breaks the rules, and is refused as a whole.
+type Invalid struct{ text string }
+
+// Error says in one line what is wrong.
+func (e *Invalid) Error() string { return e.text }
+
+// Refused says, for metrics, that there was an answer, which was refused.
+func (*Invalid) Refused() bool { return true }
+
+// whyAll says why the endpoints of all priorities, of which none can take calls, cannot.
+func whyAll(a *Answer) string {
+	var all Priority
+	for _, p := range a.Priorities {
+		all.Localities = append(all.Localities, p.Localities...)
+	}
+	return whyNone(&all)
+}
+
+// whyNone says why the endpoints of a priority, of which none can take calls, cannot.
+//
+//	no endpoint can take calls: 1 draining, 2 unhealthy
+func whyNone(p *Priority) string {
+	counts, known := make(map[Health]int), 0
+	for _, l := range p.Localities {
+		for i := range l.Endpoints {
+			counts[l.Endpoints[i].Health]++
+			known++
+		}
+	}
+	if known == 0 {
+		return "there are no endpoints"
+	}
+	var parts []string
+	for _, h := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %v", counts[h], h))
+	}
+	return "no endpoint can take calls: " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,162 @@
+package topology_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// described translates an answer into lines: each endpoint's address and child, and what the
+// priorities without one say.
+func described(t *testing.T, translator *topology.Translator, a *discovery.Answer) string {
+	t.Helper()
+	tree, err := translator.Translate(a)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var lines []string
+	for _, e := range tree.Endpoints {
+		lines = append(lines, strings.TrimSuffix(e.Addresses[0].Addr, ":1"))
+	}
+	for _, p := range tree.Priorities() {
+		if p.Why != "" {
+			lines = append(lines, p.Child+": "+p.Why)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// A priority and a locality keep their places while nothing of them can take calls.
+func TestUnhealthyEndpointsKeepTheirPlace(t *testing.T) {
+	var translator topology.Translator
+	for _, step := range []struct {
+		lines []string
+		want  string
+	}{
+		{[]string{"0 us: a b", "1 eu: c"}, "a; b; c"},
+		{[]string{"0 us: a! b!", "1 eu: c"}, "c; child0: no endpoint can take calls: 2 unhealthy"},
+		{[]string{"0 us: a b!", "1 eu: c"}, "a; c"},
+		{[]string{"0 us:", "1 eu: c!"}, "child0: there are no endpoints; child1: no endpoint can take calls: 1 unhealthy"},
+		{[]string{"0 us: a", "0 sa: d!"}, "a"},
+	} {
+		answer := answerOf(t, step.lines...)
+		if got := described(t, &translator, answer); got != step.want {
+			t.Errorf("%q: %s, want %s", step.lines, got, step.want)
+		}
+	}
+}
+
+// A locality's weight is the sum of its endpoints that can take calls, unless it is given.
+func TestTheWeightOfALocality(t *testing.T) {
+	answer := answerOf(t, "0 us weight=0: a*3 b!*4", "0 eu weight=0: c!", "0 sa weight=9: d*2")
+	tree, err := new(topology.Translator).Translate(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"us":{"weight":3,`, `"eu":{"weight":1,`, `"sa":{"weight":9,`} {
+		if !strings.Contains(string(tree.Config()), want) {
+			t.Errorf("the configuration has no %s: %s", want, tree.Config())
+		}
+	}
+}
+
+// An address given twice is one endpoint; the healthier one holds, or else the first.
+func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
+	for about, test := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"in a locality":                {[]string{"0 us: a a b"}, "a; b"},
+		"the first is ill":             {[]string{"0 us: a! b a"}, "b; a"},
+		"the second is ill":            {[]string{"0 us: a b", "1 eu: a! c"}, "a; b; c"},
+		"a lower priority is well":     {[]string{"0 us: a! b", "1 eu: a"}, "b; a"},
+		"both are ill":                 {[]string{"0 us: a! a!", "1 eu: c"}, "c; child0: no endpoint can take calls: 2 unhealthy"},
+		"it is all that there is of p": {[]string{"0 us: a", "1 eu: a"}, "a; child1: no endpoint can take calls: 1 unknown"},
+	} {
+		if got := described(t, new(topology.Translator), answerOf(t, test.lines...)); got != test.want {
+			t.Errorf("%s: %s, want %s", about, got, test.want)
+		}
+	}
+}
+
+// What breaks the rules of an answer's fields is refused, with its place.
+func TestAnswersThatAreRefused(t *testing.T) {
+	long := answerOf(t, "0 us: a")
+	long.Drops = []discovery.Drop{{Category: "lb", PerMillion: lbconfig.Million + 1}}
+	none := answerOf(t, "0 us: a")
+	none.Priorities[0].Localities[0].Endpoints[0].Addresses = nil
+	for want, answer := range map[string]*discovery.Answer{
+		`category "lb" drops 1000001 of a million calls`:                                          long,
+		`endpoint 0 of locality "us" in priority 0 has no address`:                                none,
+		`priority 0 has the locality "us" twice`:                                                  answerOf(t, "0 us: a", "0 us: b"),
+		`the weights of the localities of priority 1 sum to more than 4294967295`:                 answerOf(t, "0 us: a", "1 us weight=4294967295: b", "1 eu: c"),
+		`the weights of the endpoints of locality "us" in priority 0 sum to more than 4294967295`: answerOf(t, "0 us: a*4294967295 b"),
+		`endpoint 0 of locality "us" in priority 0: address "a/b" has "/", which is in no`:        answerOf(t, "0 us: a/b"),
+	} {
+		if got := described(t, new(topology.Translator), answer); !strings.HasPrefix(got, "error: "+want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	ill := answerOf(t, "0 us: a/b! c!*4294967295", "0 eu: d")
+	if got := described(t, new(topology.Translator), ill); got != "d" {
+		t.Errorf("endpoints that nobody dials: %s, want d", got)
+	}
+}
+
+// Answers are the same by their identity, or by their content where they have none.
+func TestAnswersThatAreTheSame(t *testing.T) {
+	of := func(change func(*discovery.Answer)) *discovery.Answer {
+		a := answerOf(t, "0 us: a b!", "1 eu: c")
+		change(a)
+		return a
+	}
+	nothing := of(func(*discovery.Answer) {})
+	for about, test := range map[string]struct {
+		answer *discovery.Answer
+		same   bool
+	}{
+		"nothing":    {of(func(*discovery.Answer) {}), true},
+		"a version":  {of(func(a *discovery.Answer) { a.Version = "8" }), true},
+		"a weight":   {of(func(a *discovery.Answer) { a.Priorities[0].Localities[0].Endpoints[0].Weight = 7 }), false},
+		"the health": {of(func(a *discovery.Answer) { a.Priorities[0].Localities[0].Endpoints[1].Health = discovery.Draining }), false},
+		"hints":      {of(func(a *discovery.Answer) { a.Priorities[1].Localities[0].Endpoints[0].ForZones = []string{"a"} }), false},
+		"a zone":     {of(func(a *discovery.Answer) { a.Priorities[1].Localities[0].Zone = "z" }), false},
+		"drops":      {of(func(a *discovery.Answer) { a.Drops = []discovery.Drop{{Category: "lb"}} }), false},
+		"why":        {of(func(a *discovery.Answer) { a.Why = "x" }), false},
+		"notes":      {of(func(a *discovery.Answer) { a.Notes = []string{"x"} }), false},
+		"identity":   {of(func(a *discovery.Answer) { a.Identity = "x" }), false},
+	} {
+		if got := topology.Equal(nothing, test.answer); got != test.same {
+			t.Errorf("with another %s they are the same: %v, want %v", about, got, test.same)
+		}
+	}
+	one, other := of(func(a *discovery.Answer) { a.Identity = "x" }), answerOf(t, "0 as: z")
+	if other.Identity = "x"; !topology.Equal(one, other) {
+		t.Error("answers of one identity differ")
+	}
+}
+
+// BenchmarkEqual compares equal answers of 10,000 endpoints.
+func BenchmarkEqual(b *testing.B) {
+	of := func(identity string) *discovery.Answer {
+		l := discovery.Locality{Region: "us"}
+		for i := range 10_000 {
+			l.Endpoints = append(l.Endpoints, discovery.Endpoint{Addresses: []string{fmt.Sprintf("10.0.%d.%d:443", i/250, i%250)}})
+		}
+		return &discovery.Answer{Identity: identity, Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}
+	}
+	for _, identity := range []string{"", "x"} {
+		b.Run("identity="+identity, func(b *testing.B) {
+			one, other := of(identity), of(identity)
+			for b.Loop() {
+				if !topology.Equal(one, other) {
+					b.Fatal("they differ")
+				}
+			}
+		})
+	}
+}

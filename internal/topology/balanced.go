@@ -1,0 +1,113 @@
+package topology
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/understudy-lb/understudy/internal/core/balance"
+	whereabouts "github.com/understudy-lb/understudy/internal/place"
+)
+
+// zone is a zone of a priority.
+type zone struct {
+	region, name string
+	localities   []*Locality
+	capacity     uint64
+	listed       bool // it has endpoints, whatever their health
+}
+
+// balanced returns a priority whose calls are spread so that they stay in the client's zone as far as
+// all endpoints can have the same load, and after it one of the zones that have no share of them.
+func (n Near) balanced(p *Priority) []group {
+	if n.Place.Zone == "" {
+		return []group{{Priority: *p}}
+	}
+	zones := zonesOf(p)
+	shares := n.shares(zones)
+	var spare uint64 // the capacity of zones without a share
+	for i, z := range zones {
+		if shares[i] == 0 {
+			spare += z.capacity
+		}
+	}
+	share, rest := group{name: "balanced"}, group{name: "other zones"}
+	for i, z := range zones {
+		part, of, to := shares[i], z.capacity, &share
+		if part == 0 {
+			part, of, to = 1, spare, &rest
+		}
+		for _, l := range z.localities {
+			l := *l
+			l.Weight = fraction(part * float64(usableWeight(&l)) / float64(max(of, 1)))
+			to.Localities = append(to.Localities, l)
+		}
+	}
+	switch {
+	case len(share.Localities) == 0: // nothing can take calls
+		return []group{{Priority: *p}}
+	case len(rest.Localities) == 0:
+		return []group{share}
+	}
+	return []group{share, rest}
+}
+
+// fraction returns the weight of a part of all calls: 2^30 for all.
+func fraction(of float64) uint32 { return uint32(max(1, math.Round(of*(1<<30)))) }
+
+// shares returns the part of the calls that goes to each zone.
+func (n Near) shares(zones []zone) []float64 {
+	own := -1
+	var list []balance.Zone
+	for i, z := range zones {
+		if own < 0 && n.Place.SameZone(whereabouts.Place{Region: z.region, Zone: z.name}) {
+			own = i
+		}
+		callers := n.Callers[z.name]
+		if n.Callers == nil && z.listed {
+			callers = 1
+		}
+		list = append(list, balance.Zone{Capacity: float64(z.capacity), Callers: callers})
+	}
+	for _, name := range n.without(zones) {
+		list = append(list, balance.Zone{Callers: n.Callers[name]})
+	}
+	return balance.Shares(list, own)[:len(zones)]
+}
+
+// without returns the zones with callers that the source does not name.
+func (n Near) without(zones []zone) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(n.Callers)) {
+		if !slices.ContainsFunc(zones, func(z zone) bool { return z.name == name }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Unnamed returns the zones that are said to have callers, and that no priority of an answer names.
+func (n Near) Unnamed(a *Answer) []string {
+	var zones []zone
+	for i := range a.Priorities {
+		zones = append(zones, zonesOf(&a.Priorities[i])...)
+	}
+	return n.without(zones)
+}
+
+// zonesOf returns the zones of a priority, in the order in which it has them.
+func zonesOf(p *Priority) []zone {
+	var zones []zone
+	for j := range p.Localities {
+		l := &p.Localities[j]
+		i := slices.IndexFunc(zones, func(z zone) bool { return z.region == l.Region && z.name == l.Zone })
+		if i < 0 {
+			i, zones = len(zones), append(zones, zone{region: l.Region, name: l.Zone})
+		}
+		z := &zones[i]
+		z.localities = append(z.localities, l)
+		z.capacity += usableWeight(l)
+		z.listed = z.listed || len(l.Endpoints) > 0
+	}
+	return zones
+}

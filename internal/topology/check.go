@@ -1,0 +1,120 @@
+package topology
+
+import (
+	"fmt"
+	"math"
+)
+
+// maxWeight is the largest sum of the weights of a priority's localities, and of a
+// locality's endpoints (gRFC A27, rules for EDS).
+const maxWeight = math.MaxUint32
+
+// place is where an endpoint stands in an answer.
+type place struct{ priority, locality, endpoint int }
+
+// held is the endpoint that holds an address.
+type held struct {
+	place
+	health Health
+}
+
+// twice returns the endpoints of an answer that do not count, because another has the same first
+// address. The healthier one counts, or else the first.
+func twice(a *Answer) (skip map[place]bool) {
+	at := make(map[string]held)
+	each(a, func(here place, e *Endpoint) {
+		if len(e.Addresses) == 0 {
+			return
+		}
+		if first, there := at[e.Addresses[0]]; there {
+			if skip == nil {
+				skip = make(map[place]bool)
+			}
+			if rank(first.health) <= rank(e.Health) {
+				skip[here] = true
+				return
+			}
+			skip[first.place] = true
+		}
+		at[e.Addresses[0]] = held{here, e.Health}
+	})
+	return skip
+}
+
+// each calls f for each endpoint, in order.
+func each(a *Answer, f func(place, *Endpoint)) {
+	for i, p := range a.Priorities {
+		for j, l := range p.Localities {
+			for k := range l.Endpoints {
+				f(place{i, j, k}, &l.Endpoints[k])
+			}
+		}
+	}
+}
+
+// checkAnswer returns an *Invalid where an answer breaks the rules of its fields, and the weights of
+// its localities otherwise. Nobody dials an endpoint that cannot take calls, so its addresses
+// may be anything.
+func checkAnswer(a *Answer, skip map[place]bool) (weights [][]uint32, err error) {
+	for _, d := range a.Drops {
+		if d.PerMillion > million {
+			return nil, invalid("category %.100q drops %d of a million calls, want 0 to %d", d.Category, d.PerMillion, million)
+		}
+	}
+	for i, p := range a.Priorities {
+		var sum uint64
+		names := make(map[string]bool, len(p.Localities))
+		of := make([]uint32, len(p.Localities))
+		for j := range p.Localities {
+			l := &p.Localities[j]
+			if name := NameOf(l); names[name] {
+				return nil, invalid("priority %d has the locality %.100q twice", i, name)
+			}
+			names[NameOf(l)] = true
+			if of[j], err = checkLocality(l, place{i, j, 0}, skip); err != nil {
+				return nil, err
+			}
+			if sum += uint64(of[j]); sum > maxWeight {
+				return nil, invalid("the weights of the localities of priority %d sum to more than %d", i, uint64(maxWeight))
+			}
+		}
+		weights = append(weights, of)
+	}
+	return weights, nil
+}
+
+// checkLocality returns the weight of a locality: the one that is given, or else the sum of its
+// endpoints that can take calls, and 1 where there are none, so that it keeps its place.
+func checkLocality(l *Locality, at place, skip map[place]bool) (uint32, error) {
+	var sum uint64
+	for k := range l.Endpoints {
+		e := &l.Endpoints[k]
+		at.endpoint = k
+		if !usable(e.Health) || skip[at] {
+			continue
+		}
+		if len(e.Addresses) == 0 {
+			return 0, invalid("endpoint %d of locality %.100q in priority %d has no address", k, NameOf(l), at.priority)
+		}
+		for _, address := range e.Addresses {
+			if _, problem := CanonicalAddress(address); problem != "" {
+				return 0, invalid("endpoint %d of locality %.100q in priority %d: %s", k, NameOf(l), at.priority, problem)
+			}
+		}
+		sum += uint64(weightOf(e))
+	}
+	switch {
+	case sum > maxWeight:
+		return 0, invalid("the weights of the endpoints of locality %.100q in priority %d sum to more than %d", NameOf(l), at.priority, uint64(maxWeight))
+	case l.Weight > 0:
+		return l.Weight, nil
+	}
+	return uint32(max(sum, 1)), nil
+}
+
+// NameOf returns the name of a locality, see LocalityName.
+func NameOf(l *Locality) string { return LocalityName(l.Region, l.Zone, l.SubZone) }
+
+func invalid(format string, args ...any) error {
+	return &Invalid{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,229 @@
+package topology_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/discovery"
+	_ "github.com/understudy-lb/understudy/drop"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	_ "github.com/understudy-lb/understudy/outlierdetection"
+	_ "github.com/understudy-lb/understudy/pickfirst"
+	_ "github.com/understudy-lb/understudy/priority"
+	_ "github.com/understudy-lb/understudy/weightedroundrobin"
+	_ "github.com/understudy-lb/understudy/weightedtarget"
+
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// channel is a channel whose connections are made at once, except to those endpoints
+// that are down, with the real policies below it.
+type channel struct {
+	t          *testing.T
+	cc         *lbtest.ClientConn
+	policy     balancer.Balancer
+	translator topology.Translator
+	down       map[string]bool
+}
+
+func onChannel(t *testing.T, f func(c *channel)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cc := &lbtest.ClientConn{}
+		policy := balancer.Get("understudy_priority").Build(cc, balancer.BuildOptions{})
+		defer policy.Close()
+		f(&channel{t: t, cc: cc, policy: policy, down: make(map[string]bool)})
+	})
+}
+
+// answerOf returns the answer of lines such as "0 us/a weight=3: a*2 b", in any order; the
+// weights of localities and endpoints may be left out and are 1 then. An endpoint with a "!"
+// is not healthy.
+func answerOf(t *testing.T, lines ...string) *discovery.Answer {
+	t.Helper()
+	answer := &discovery.Answer{Service: "cluster", Empty: true}
+	for _, line := range lines {
+		head, list, _ := strings.Cut(line, ":")
+		fields := append(strings.Fields(head), "weight=1")
+		locality := discovery.Locality{Region: fields[1], Weight: number(t, strings.TrimPrefix(fields[2], "weight="))}
+		for _, e := range strings.Fields(list) {
+			host, weight, _ := strings.Cut(e, "*")
+			host, ill := strings.CutSuffix(host, "!")
+			endpoint := discovery.Endpoint{Addresses: []string{host + ":1"}, Weight: number(t, weight)}
+			if ill {
+				endpoint.Health = discovery.Unhealthy
+			}
+			locality.Endpoints = append(locality.Endpoints, endpoint)
+		}
+		n := int(number(t, fields[0]))
+		for n >= len(answer.Priorities) {
+			answer.Priorities = append(answer.Priorities, discovery.Priority{})
+		}
+		answer.Priorities[n].Localities = append(answer.Priorities[n].Localities, locality)
+	}
+	return answer
+}
+
+// number reads a number, 0 for none.
+func number(t *testing.T, text string) uint32 {
+	t.Helper()
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint32(n)
+}
+
+// update gives the channel an answer and lets it connect.
+func (c *channel) update(answer *discovery.Answer) {
+	c.t.Helper()
+	tree, err := c.translator.Translate(answer)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var policy lbconfig.Policy
+	if err := json.Unmarshal(tree.Config(), &policy); err != nil {
+		c.t.Fatalf("config %s: %v", tree.Config(), err)
+	}
+	var state balancer.ClientConnState
+	state.BalancerConfig = policy.Config
+	state.ResolverState.Endpoints = tree.Endpoints
+	state.ResolverState = hierarchy.Seal(state.ResolverState)
+	if err := c.policy.UpdateClientConnState(state); err != nil {
+		c.t.Fatalf("update: %v", err)
+	}
+	c.connect()
+}
+
+// connect answers all attempts to connect, and those that follow from that.
+func (c *channel) connect() {
+	answered := make(map[*lbtest.SubConn]bool)
+	for more := true; more; {
+		more = false
+		synctest.Wait()
+		for _, sc := range c.cc.Live() {
+			if sc.Connects() == 0 || answered[sc] || sc.HasHealthListener() {
+				continue
+			}
+			answered[sc], more = true, true
+			sc.Report(connectivity.Connecting, nil)
+			if c.down[sc.Addresses[0].Addr] {
+				sc.Report(connectivity.TransientFailure, errDown)
+				continue
+			}
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
+		}
+	}
+}
+
+var errDown = errors.New("down")
+
+// changes returns the endpoints to which connections were opened (+) or closed (-).
+func changes(before, after []*lbtest.SubConn) string {
+	var all []string
+	for _, sc := range after {
+		if !slices.Contains(before, sc) {
+			all = append(all, "+"+strings.TrimSuffix(sc.Addresses[0].Addr, ":1"))
+		}
+	}
+	for _, sc := range before {
+		if !slices.Contains(after, sc) {
+			all = append(all, "-"+strings.TrimSuffix(sc.Addresses[0].Addr, ":1"))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// picked returns the endpoints of the next picks, sorted.
+func (c *channel) picked(n int) string {
+	var all []string
+	for range n {
+		all = append(all, strings.TrimSuffix(lbtest.Pick(c.cc.State()), ":1"))
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), " ")
+}
+
+// Item 5 of the first proof: adding or removing a locality or a priority opens no
+// connection to unchanged endpoints, and a change of weights none at all.
+func TestConnectionsOutliveUpdates(t *testing.T) {
+	first := []string{"0 us: a b", "0 eu: c", "1 as: d"}
+	for _, test := range []struct {
+		title string
+		down  string // endpoints that do not connect
+		next  []string
+		want  string // connections opened (+) and closed (-)
+		picks string
+	}{
+		{"nothing changes", "", first, "", "a b c"},
+		{"weights change", "", []string{"0 us weight=9: a*5 b*7", "0 eu: c*3", "1 as weight=4: d"}, "", "a b c"},
+		{"the order changes", "", []string{"1 as: d", "0 eu: c", "0 us: b a"}, "", "a b c"},
+		{"an endpoint joins", "", []string{"0 us: a b e", "0 eu: c", "1 as: d"}, "+e", "a b c e"},
+		{"an endpoint leaves", "", []string{"0 us: a", "0 eu: c", "1 as: d"}, "-b", "a c"},
+		{"a locality joins", "", []string{"0 sa: e", "0 us: a b", "0 eu: c", "1 as: d"}, "+e", "a b c e"},
+		{"a locality leaves", "", []string{"0 us: a b", "1 as: d"}, "-c", "a b"},
+		{"a locality is ill", "", []string{"0 us: a! b!", "0 eu: c", "1 as: d"}, "-a -b", "c"},
+		{"a priority joins below", "", append(slices.Clone(first), "2 sa: e"), "", "a b c"},
+		{"the priority below leaves", "", first[:2], "", "a b c"},
+		{"with the first down, a priority joins below", "a b c", append(slices.Clone(first), "2 sa: e"), "", "d"},
+		{"with the first down, the first leaves and the second moves up", "a b c", []string{"0 as: d"}, "-a -b -c", "d"},
+		{"with the first down, a new first comes and all move down", "a b c", []string{"0 sa: e", "1 us: a b", "1 eu: c", "2 as: d"}, "+e", "e"},
+		{"with the first down, the two change places", "a b c", []string{"1 us: a b", "1 eu: c", "0 as: d"}, "", "d"},
+	} {
+		t.Run(test.title, func(t *testing.T) {
+			onChannel(t, func(c *channel) {
+				for host := range strings.FieldsSeq(test.down) {
+					c.down[host+":1"] = true
+				}
+				c.update(answerOf(t, first...))
+				before := c.cc.Live()
+				c.update(answerOf(t, test.next...))
+				if got := changes(before, c.cc.Live()); got != test.want {
+					t.Errorf("connections: %q, want %q", got, test.want)
+				}
+				if got := c.picked(200); got != test.picks {
+					t.Errorf("picks: %s, want %s", got, test.picks)
+				}
+			})
+		})
+	}
+}
+
+// Decision 12: the shape of a tree never changes, so drops that come and go cost no
+// connection, nor does the last locality.
+func TestConnectionsOutliveDrops(t *testing.T) {
+	onChannel(t, func(c *channel) {
+		plain, dropping := answerOf(t, "0 us: a b"), answerOf(t, "0 us: a b")
+		dropping.Drops = []discovery.Drop{{Category: "lb"}}
+		c.update(plain)
+		before := c.cc.Live()
+		for _, answer := range []*discovery.Answer{dropping, plain} {
+			c.update(answer)
+			if got := changes(before, c.cc.Live()); got != "" {
+				t.Errorf("connections: %s, want no change", got)
+			}
+		}
+		c.update(answerOf(t))
+		if got := changes(before, c.cc.Live()); got != "-a -b" {
+			t.Errorf("connections: %s, want none left", got)
+		}
+		if got := lbtest.Pick(c.cc.State()); !strings.HasPrefix(got, "fail: ") {
+			t.Errorf("pick without localities: %s, want a failure", got)
+		}
+	})
+}

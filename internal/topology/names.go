@@ -1,0 +1,159 @@
+package topology
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+)
+
+// member is a locality of a cluster.
+type member struct{ cluster, locality string }
+
+// child is a child of understudy_priority, and the localities below it.
+type child struct {
+	name    string
+	members []member
+	// addresses holds whether there is a healthy endpoint at an address, for those of its
+	// endpoints. It is kept only where a locality is in several priorities, or they are near
+	// groups: otherwise localities tell priorities apart.
+	addresses map[string]bool
+}
+
+// childNames names the children of understudy_priority, one for each priority, and
+// remembers the names from update to update (gRFC A56, "LB Policy Configuration").
+// A name that is gone is never given again. The zero value has given none.
+type childNames struct {
+	next int
+	last []child
+}
+
+// assign returns the children for priorities, each given by its members, and the state
+// for the next update. It does not modify n. addresses returns those of a priority, as a
+// child has them.
+// From the first priority to the last, each takes the name of the child that had most
+// of its members, if the name is still free. Among equals that is the child that had
+// the same priority before, then the highest:
+//
+//	before: child0 {a}, child1 {b c}
+//	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
+//	        {a d} {b c}   ->  child0 {a d}, child1 {b c}
+//	        {c a} {b}     ->  child0 {c a}, child1 {b}
+//
+// Where a locality was in several priorities, or they are near groups, that is the child that had most of its
+// addresses, before all else. Where one is or was, priorities with more to keep come first:
+// see turns.
+func (n childNames) assign(priorities [][]member, near bool, addresses func(priority int) map[string]bool) ([]child, childNames) {
+	holders := make(map[member][]int)
+	for i, c := range n.last {
+		for _, m := range c.members {
+			holders[m] = append(holders[m], i)
+		}
+	}
+	keep := near || repeats(priorities)
+	compare := keep || slices.ContainsFunc(n.last, func(c child) bool { return c.addresses != nil })
+	children := make([]child, len(priorities))
+	for priority, members := range priorities {
+		children[priority].members = members
+		if compare {
+			children[priority].addresses = addresses(priority)
+		}
+	}
+	taken := make([]bool, len(n.last))
+	for _, priority := range n.turns(children, holders) {
+		c := &children[priority]
+		if best := n.bestHolder(c, priority, holders, taken); best >= 0 {
+			taken[best] = true
+			c.name = n.last[best].name
+		} else {
+			c.name = "child" + strconv.Itoa(n.next)
+			n.next++
+		}
+	}
+	for i := range children {
+		if !keep {
+			children[i].addresses = nil
+		}
+	}
+	n.last = children
+	return children, n
+}
+
+// turns returns the order in which priorities take names: at first those with a healthy
+// endpoint at an address of before, then those with any, then the others. Otherwise one whose
+// endpoints all drain could take the name, and so the connections, of a priority below it
+// that has the same locality.
+func (n childNames) turns(children []child, holders map[member][]int) []int {
+	order, classes := make([]int, len(children)), make([]int, len(children))
+	for priority := range children {
+		order[priority], classes[priority] = priority, n.class(&children[priority], holders)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return classes[a] - classes[b] })
+	return order
+}
+
+func (n childNames) class(c *child, holders map[member][]int) int {
+	class := 2
+	for address, healthy := range c.addresses {
+		if !healthy {
+			continue
+		}
+		class = 1
+		for _, m := range c.members {
+			for _, i := range holders[m] {
+				if _, had := n.last[i].addresses[address]; had {
+					return 0
+				}
+			}
+		}
+	}
+	return class
+}
+
+// shared returns how many addresses of c another had, as far as it is known.
+func (c *child) shared(other *child) (count int) {
+	for address := range c.addresses {
+		if _, had := other.addresses[address]; had {
+			count++
+		}
+	}
+	return count
+}
+
+// repeats returns whether a member is in several priorities.
+func repeats(priorities [][]member) bool {
+	seen := make(map[member]bool)
+	for _, members := range priorities {
+		for _, m := range members {
+			if seen[m] {
+				return true
+			}
+			seen[m] = true
+		}
+	}
+	return false
+}
+
+// bestHolder returns the index of the child whose name c takes, which has the given priority,
+// -1 for none.
+func (n childNames) bestHolder(c *child, priority int, holders map[member][]int, taken []bool) int {
+	held := make([]int, len(taken))
+	for _, m := range c.members {
+		for _, i := range holders[m] {
+			held[i]++
+		}
+	}
+	best := -1
+	for i, count := range held {
+		if count == 0 || taken[i] {
+			continue
+		}
+		if best >= 0 {
+			more := cmp.Or(cmp.Compare(c.shared(&n.last[i]), c.shared(&n.last[best])), cmp.Compare(count, held[best]))
+			if more < 0 || more == 0 && i != priority {
+				continue
+			}
+		}
+		best = i
+	}
+	return best
+}

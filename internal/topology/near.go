@@ -1,0 +1,277 @@
+package topology
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/understudy-lb/understudy/internal/options"
+	whereabouts "github.com/understudy-lb/understudy/internal/place"
+)
+
+// Near says which endpoints of a priority are preferred. The zero value prefers none.
+type Near struct {
+	// Prefer is "zone", "node", "hints" or "balance".
+	Prefer string
+	// Place is where the client runs.
+	Place whereabouts.Place
+	// MinEndpoints is how many endpoints that can take calls a near group has at least; 0 stands for 1.
+	MinEndpoints int
+	// Callers is how many callers each zone has, for "balance"; nil where each with endpoints has as many.
+	Callers map[string]float64
+}
+
+// Near returns what the settings prefer. It is asked each time when an answer becomes a tree, for
+// the place may have become known just before.
+func (s Settings) Near() Near {
+	if s.Prefer == "" {
+		return Near{}
+	}
+	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Place(), MinEndpoints: s.ZoneMinEndpoints}
+	if s.ZoneCallers != "" {
+		n.Callers, _ = whereabouts.Callers(s.ZoneCallers) // options have checked it
+	}
+	return n
+}
+
+// nearness is how near an endpoint is, the nearest first. With hints it is sameNode or elsewhere.
+type nearness int
+
+const (
+	sameNode nearness = iota
+	sameZone
+	sameRegion
+	elsewhere
+)
+
+var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRegion: "same region", elsewhere: "elsewhere"}
+
+// group is a part of a priority of an answer.
+type group struct {
+	Priority
+	of   int    // that priority
+	name string // how near it is, "" where nothing was split
+}
+
+// split returns the answer with each priority split by how near its endpoints are, and for each
+// priority then the group that it is. The answer is the same where nothing is preferred.
+//
+//	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
+//
+// Empty groups are left out, and one with too few endpoints that can take calls is merged with the
+// next.
+func (n Near) split(a *Answer) (*Answer, []group) {
+	var groups []group
+	for i := range a.Priorities {
+		for _, g := range n.groups(&a.Priorities[i]) {
+			g.of = i
+			groups = append(groups, g)
+		}
+	}
+	if n.Prefer != "balance" && len(groups) == len(a.Priorities) {
+		return a, groups
+	}
+	split := *a
+	split.Priorities = nil
+	for _, g := range groups {
+		split.Priorities = append(split.Priorities, g.Priority)
+	}
+	return &split, groups
+}
+
+// groups returns the near groups of a priority, at least one.
+func (n Near) groups(p *Priority) []group {
+	switch n.Prefer {
+	case "":
+		return []group{{Priority: *p}}
+	case "balance":
+		return n.balanced(p)
+	}
+	near := n.measure(p)
+	into := n.merge(p, near)
+	var groups []group
+	for _, at := range slices.Compact(slices.Clone(into[:])) {
+		g := group{name: n.nameOf(at)}
+		for j := range p.Localities {
+			if l, some := part(&p.Localities[j], near[j], func(of nearness) bool { return into[of] == at }); some {
+				g.Localities = append(g.Localities, l)
+			}
+		}
+		if len(g.Localities) > 0 {
+			weigh(&g.Priority, p)
+			groups = append(groups, g)
+		}
+	}
+	if len(groups) < 2 {
+		return []group{{Priority: *p}}
+	}
+	return groups
+}
+
+// nameOf returns what people call the group whose farthest endpoints are so near.
+func (n Near) nameOf(at nearness) string {
+	switch {
+	case n.Prefer != "hints":
+		return nearNames[at]
+	case at == elsewhere:
+		return "not hinted"
+	}
+	return "hinted"
+}
+
+// measure returns how near each endpoint of each locality is; that of a locality without endpoints
+// stands for itself.
+func (n Near) measure(p *Priority) [][]nearness {
+	var hinted map[string]func(*Endpoint) bool
+	if n.Prefer == "hints" {
+		hinted = n.hints(p)
+	}
+	near := make([][]nearness, len(p.Localities))
+	for j := range p.Localities {
+		l := &p.Localities[j]
+		for k := range l.Endpoints {
+			near[j] = append(near[j], n.of(l, &l.Endpoints[k], hinted))
+		}
+		if len(l.Endpoints) == 0 {
+			near[j] = []nearness{n.of(l, &Endpoint{}, hinted)}
+		}
+	}
+	return near
+}
+
+// of returns how near an endpoint of a locality is.
+func (n Near) of(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) bool) nearness {
+	at := whereabouts.Place{Region: l.Region, Zone: l.Zone, Node: e.Node}
+	switch {
+	case n.Prefer == "hints":
+		if names := hinted[family(e)]; names != nil && names(e) {
+			return sameNode
+		}
+		return elsewhere
+	case n.Prefer == "node" && n.Place.SameNode(at):
+		return sameNode
+	case n.Place.SameZone(at):
+		return sameZone
+	case n.Place.SameRegion(at):
+		return sameRegion
+	}
+	return elsewhere
+}
+
+// hints returns for each address family what says whether an endpoint is preferred, by the source's
+// own hints: those for nodes, if every endpoint that can take calls has some and one names ours, or
+// else those for zones. None is preferred of other families.
+func (n Near) hints(p *Priority) map[string]func(*Endpoint) bool {
+	families := make(map[string][]*Endpoint)
+	for j := range p.Localities {
+		for k := range p.Localities[j].Endpoints {
+			if e := &p.Localities[j].Endpoints[k]; usable(e.Health) {
+				families[family(e)] = append(families[family(e)], e)
+			}
+		}
+	}
+	hinted := make(map[string]func(*Endpoint) bool)
+	for name, endpoints := range families {
+		for _, kind := range []struct {
+			ours  string
+			names func(*Endpoint) []string
+		}{
+			{n.Place.Node, func(e *Endpoint) []string { return e.ForNodes }},
+			{n.Place.Zone, func(e *Endpoint) []string { return e.ForZones }},
+		} {
+			ours := func(e *Endpoint) bool { return slices.Contains(kind.names(e), kind.ours) }
+			without := func(e *Endpoint) bool { return len(kind.names(e)) == 0 }
+			if kind.ours != "" && slices.ContainsFunc(endpoints, ours) && !slices.ContainsFunc(endpoints, without) {
+				hinted[name] = ours
+				break
+			}
+		}
+	}
+	return hinted
+}
+
+// family returns the family of an endpoint's first address, "" for a name or a path.
+func family(e *Endpoint) string {
+	if len(e.Addresses) == 0 {
+		return ""
+	}
+	host, _, _ := net.SplitHostPort(e.Addresses[0])
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		return ""
+	case ip.Unmap().Is4():
+		return "IPv4"
+	}
+	return "IPv6"
+}
+
+// merge returns into which group the endpoints of each nearness go: their own, or where that has too
+// few that can take calls the next.
+func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearness) {
+	var count [elsewhere + 1]int
+	for j := range p.Localities {
+		for k := range p.Localities[j].Endpoints {
+			if usable(p.Localities[j].Endpoints[k].Health) {
+				count[near[j][k]]++
+			}
+		}
+	}
+	first, found := sameNode, 0
+	for at := sameNode; at <= elsewhere; at++ {
+		found += count[at]
+		if found < max(n.MinEndpoints, 1) && at < elsewhere {
+			continue
+		}
+		for ; first <= at; first++ {
+			into[first] = at
+		}
+		found = 0
+	}
+	return into
+}
+
+// part returns the part of a locality that is of a group, and whether there is any.
+func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool) {
+	some := *l
+	some.Endpoints = nil
+	for k := range l.Endpoints {
+		if in(near[k]) {
+			some.Endpoints = append(some.Endpoints, l.Endpoints[k])
+		}
+	}
+	return some, len(some.Endpoints) > 0 || len(l.Endpoints) == 0 && in(near[0])
+}
+
+// weigh gives a locality whose endpoints are in several groups its part of the weight that the source
+// gives it, so that in a group each endpoint has the share of the others that it had.
+func weigh(g, whole *Priority) {
+	type share struct{ part, all uint64 }
+	shares, sum, partial := make([]share, len(g.Localities)), uint64(0), false
+	for j, l := range g.Localities {
+		at := slices.IndexFunc(whole.Localities, func(w Locality) bool { return NameOf(&w) == NameOf(&l) })
+		shares[j] = share{usableWeight(&l), usableWeight(&whole.Localities[at])}
+		partial = partial || l.Weight > 0 && shares[j].part != shares[j].all
+		sum += uint64(l.Weight)
+	}
+	if !partial {
+		return
+	}
+	finer := max(1, min(1<<16, maxWeight/2/sum)) // so that little is lost by rounding
+	for j := range g.Localities {
+		l := &g.Localities[j]
+		if w := uint64(l.Weight) * finer; shares[j].all > 0 && w > 0 {
+			l.Weight = uint32(max(1, float64(w)*float64(shares[j].part)/float64(shares[j].all)))
+		}
+	}
+}
+
+// usableWeight returns the weight of the endpoints of a locality that can take calls.
+func usableWeight(l *Locality) (sum uint64) {
+	for k := range l.Endpoints {
+		if usable(l.Endpoints[k].Health) {
+			sum += uint64(weightOf(&l.Endpoints[k]))
+		}
+	}
+	return sum
+}

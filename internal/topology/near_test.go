@@ -1,0 +1,109 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	whereabouts "github.com/understudy-lb/understudy/internal/place"
+)
+
+// nearLocality reads "region/zone*weight: address@node>zone:zone>node:node!unhealthy".
+func nearLocality(text string) Locality {
+	name, endpoints, _ := strings.Cut(text, ":=")
+	var l Locality
+	name, weight, _ := strings.Cut(name, "*")
+	l.Region, l.Zone, _ = strings.Cut(strings.TrimSpace(name), "/")
+	fmt.Sscan(weight, &l.Weight)
+	for word := range strings.FieldsSeq(endpoints) {
+		var e Endpoint
+		if word, bad := strings.CutSuffix(word, "!"); bad {
+			e.Health = 3
+			e.Addresses = []string{word}
+		} else {
+			parts := strings.Split(word, ">")
+			address, node, _ := strings.Cut(parts[0], "@")
+			e.Addresses, e.Node = []string{address}, node
+			for _, hint := range parts[1:] {
+				if name, isNode := strings.CutPrefix(hint, "n="); isNode {
+					e.ForNodes = append(e.ForNodes, name)
+				} else {
+					e.ForZones = append(e.ForZones, hint)
+				}
+			}
+		}
+		if !strings.Contains(e.Addresses[0], ":") {
+			e.Addresses[0] = "10.0.0." + e.Addresses[0] + ":1"
+		}
+		l.Endpoints = append(l.Endpoints, e)
+	}
+	return l
+}
+
+func nearAnswer(priorities ...string) *Answer {
+	a := &Answer{}
+	for _, text := range priorities {
+		var p Priority
+		for l := range strings.SplitSeq(text, ";") {
+			p.Localities = append(p.Localities, nearLocality(l))
+		}
+		a.Priorities = append(a.Priorities, p)
+	}
+	return a
+}
+
+// show writes groups as "name: region/zone*weight 1 2; …".
+func show(groups []group) (lines []string) {
+	for _, g := range groups {
+		line := fmt.Sprintf("%d %s:", g.of, g.name)
+		for _, l := range g.Localities {
+			line += " " + NameOf(&l)
+			if l.Weight > 0 {
+				line += fmt.Sprintf("*%d", l.Weight)
+			}
+			for _, e := range l.Endpoints {
+				line += " " + strings.TrimSuffix(strings.TrimPrefix(e.Addresses[0], "10.0.0."), ":1")
+			}
+			line += ";"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestNearGroups(t *testing.T) {
+	home := whereabouts.Place{Region: "r", Zone: "a", Node: "n"}
+	const three = "r/a:=1 2@n 3; r/b:=4 5; s/c:=6"
+	for name, test := range map[string]struct {
+		near   Near
+		answer []string
+		want   []string
+	}{
+		"nothing is preferred":                     {Near{}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
+		"no place":                                 {Near{Prefer: "zone"}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
+		"zone":                                     {Near{Prefer: "zone", Place: home}, []string{three}, []string{"0 same zone: r/a 1 2 3;", "0 same region: r/b 4 5;", "0 elsewhere: s/c 6;"}},
+		"node":                                     {Near{Prefer: "node", Place: home}, []string{three}, []string{"0 same node: r/a 2;", "0 same zone: r/a 1 3;", "0 same region: r/b 4 5;", "0 elsewhere: s/c 6;"}},
+		"each priority":                            {Near{Prefer: "zone", Place: home}, []string{"r/a:=1; r/b:=2", "r/b:=3; r/a:=4", "s/c:=5"}, []string{"0 same zone: r/a 1;", "0 same region: r/b 2;", "1 same zone: r/a 4;", "1 same region: r/b 3;", "2 : s/c 5;"}},
+		"a zone of the name in another region":     {Near{Prefer: "zone", Place: home}, []string{"s/a:=1; r/b:=2"}, []string{"0 same region: r/b 2;", "0 elsewhere: s/a 1;"}},
+		"a zone without a region":                  {Near{Prefer: "zone", Place: home}, []string{"/a:=1; /b:=2"}, []string{"0 same zone: /a 1;", "0 elsewhere: /b 2;"}},
+		"a thin zone is merged":                    {Near{Prefer: "zone", Place: home, MinEndpoints: 4}, []string{three}, []string{"0 same region: r/a 1 2 3; r/b 4 5;", "0 elsewhere: s/c 6;"}},
+		"all are thin":                             {Near{Prefer: "zone", Place: home, MinEndpoints: 40}, []string{three}, []string{"0 : r/a 1 2 3; r/b 4 5; s/c 6;"}},
+		"a zone of which none can take calls":      {Near{Prefer: "zone", Place: home}, []string{"r/a:=1!; r/b:=2; s/c:=3"}, []string{"0 same region: r/a 1; r/b 2;", "0 elsewhere: s/c 3;"}},
+		"a zone without endpoints":                 {Near{Prefer: "zone", Place: home}, []string{"r/a:=; r/b:=2; s/c:=3"}, []string{"0 same region: r/a; r/b 2;", "0 elsewhere: s/c 3;"}},
+		"no endpoints":                             {Near{Prefer: "zone", Place: home}, []string{"r/a:=; s/c:="}, []string{"0 : r/a; s/c;"}},
+		"weights of whole localities stay":         {Near{Prefer: "zone", Place: home}, []string{"r/a*3:=1; r/b*5:=2; r/d*7:=3"}, []string{"0 same zone: r/a*3 1;", "0 same region: r/b*5 2; r/d*7 3;"}},
+		"the weight of a locality that is divided": {Near{Prefer: "hints", Place: home}, []string{"r/a*1:=1>a 2>b 3>b 4>b; r/b*1:=5>a"}, []string{"0 hinted: r/a*16384 1; r/b*65536 5;", "0 not hinted: r/a*49152 2 3 4;"}},
+		"hints for zones":                          {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2>b>a 3>b"}, []string{"0 hinted: r/a 1 2;", "0 not hinted: r/a 3;"}},
+		"one without a hint":                       {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2"}, []string{"0 : r/a 1 2;"}},
+		"one that cannot take calls has no hint":   {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2! 3>b"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2 3;"}},
+		"hints that name others":                   {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>b 2>c"}, []string{"0 : r/a 1 2;"}},
+		"hints for nodes go before":                {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a>n=m 2>b>n=n"}, []string{"0 hinted: r/a 2;", "0 not hinted: r/a 1;"}},
+		"hints for other nodes, then for zones":    {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a>n=m 2>b>n=o"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2;"}},
+		"each address family":                      {Near{Prefer: "hints", Place: home}, []string{"r/a:=1>a 2>b [::1]:1 [::2]:1>a"}, []string{"0 hinted: r/a 1;", "0 not hinted: r/a 2 [::1] [::2];"}},
+	} {
+		_, groups := test.near.split(nearAnswer(test.answer...))
+		if got := show(groups); strings.Join(got, "\n") != strings.Join(test.want, "\n") {
+			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package topology
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+)
+
+func endpointAt(address string) resolver.Endpoint {
+	return resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}
+}
+
+// paths describes endpoints in a line each: address, path, weight.
+func paths(endpoints []resolver.Endpoint) string {
+	s := ""
+	for _, e := range endpoints {
+		p, _ := json.Marshal(hierarchy.Path(e))
+		w, _ := json.Marshal(weight.FromEndpoint(e).Weight)
+		s += e.Addresses[0].Addr + " " + string(p) + " " + string(w) + "\n"
+	}
+	return s
+}
+
+// durations are those of understudy_priority in every generated tree: the defaults but
+// for removedChildRetention.
+const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s","failbackDelay":"0s"`
+
+func TestTargetsMakeOnePriorityEach(t *testing.T) {
+	heavy := weight.Set(endpointAt("192.0.2.2:1"), weight.EndpointInfo{Weight: 7})
+	given := []resolver.Endpoint{endpointAt("192.0.2.1:1"), heavy}
+	tree := Targets([]Part{{Name: "east", Endpoints: given}, {Name: "west", Endpoints: given[:1]}, {Name: "none"}})
+
+	want := "192.0.2.1:1 [\"east\",\"/\"] 0\n192.0.2.2:1 [\"east\",\"/\"] 7\n192.0.2.1:1 [\"west\",\"/\"] 0\n"
+	if got := paths(tree.Endpoints); got != want {
+		t.Errorf("endpoints:\n%swant:\n%s", got, want)
+	}
+	if hierarchy.Path(given[0]) != nil {
+		t.Error("the given endpoints were modified")
+	}
+	child := `{"config":[{"understudy_outlier_detection":{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s",` +
+		`"maxEjectionPercent":10,"reportEmptied":false,"childPolicy":[{"understudy_drop":{"childPolicy":[{"understudy_weighted_target":` +
+		`{"targets":{"/":{"weight":1,"childPolicy":[{"understudy_weighted_round_robin":{"startPoint":"random"}}]}},` +
+		`"removedChildRetention":"0s","startPoint":"random"}}]}}]}}],"ignoreReresolutionRequests":false}`
+	want = `[{"understudy_priority":{"children":{"east":` + child + `,"none":` + child + `,"west":` + child +
+		`},"priorities":["east","west","none"],` + durations + `}}]`
+	if got := string(tree.Config()); got != want {
+		t.Errorf("config = %s\nwant     %s", got, want)
+	}
+}
+
+func TestTargetsWithoutParts(t *testing.T) {
+	tree := Targets(nil)
+	want := `[{"understudy_priority":{"children":{},"priorities":[],` + durations + `}}]`
+	if string(tree.Config()) != want || len(tree.Endpoints) != 0 {
+		t.Errorf("tree = %s, %v, want %s without endpoints", tree.Config(), tree.Endpoints, want)
+	}
+}
+
+// The policies write what they read as topology wrote it: no field of one side is
+// unknown to the other.
+func TestPoliciesReadWhatIsWritten(t *testing.T) {
+	tree := Targets([]Part{{Name: "east"}, {Name: "west"}})
+	var policy lbconfig.Policy
+	if err := json.Unmarshal(tree.Config(), &policy); err != nil {
+		t.Fatal(err)
+	}
+	top := policy.Config.(*lbconfig.Priority)
+	outliers := top.Children["east"].Config.Config.(*lbconfig.OutlierDetection)
+	drop := outliers.ChildPolicy.Config.(*lbconfig.Drop)
+	localities := drop.ChildPolicy.Config.(*lbconfig.WeightedTarget)
+	endpoints := localities.Targets["/"].ChildPolicy.Config.(*lbconfig.WeightedRoundRobin)
+	if top.RemovedChildRetention != retention || localities.RemovedChildRetention != retention || localities.StartPoint != startPoint || endpoints.StartPoint != startPoint {
+		t.Errorf("%s is read as %+v, %+v, %+v", tree.Config(), top, localities, endpoints)
+	}
+	for what, level := range map[string]any{"outlier_detection": outliers, "drop": drop, "weighted_target": localities, "weighted_round_robin": endpoints} {
+		if again, err := json.Marshal(level); err != nil || !strings.Contains(string(tree.Config()), string(again)) {
+			t.Errorf("%s is written as %s, %v; topology wrote %s", what, again, err, tree.Config())
+		}
+	}
+}

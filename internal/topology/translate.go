@@ -1,0 +1,161 @@
+package topology
+
+import (
+	"cmp"
+	"strings"
+
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+)
+
+const million = lbconfig.Million
+
+// Translator turns answers into trees, update by update. It remembers the names of
+// the children that it made, so each channel needs its own. The zero value is ready
+// to use. It is not safe for concurrent use.
+type Translator struct {
+	// Name goes before the names of the children, "NAME/child0" in place of "child0",
+	// so that the mechanisms of a channel share no name (see Join).
+	Name string
+	// TrustNames makes the hostname of an endpoint, where it has one, the name that its
+	// certificate is verified against.
+	TrustNames bool
+	// Near says which endpoints of a priority are preferred.
+	Near  Near
+	names childNames
+}
+
+// Translate returns the tree over the priorities of an answer. Without any all calls fail.
+// Endpoints that cannot take calls are left out; their localities and priorities are not, so a
+// priority may be without endpoints, and counts as failed.
+//
+// It returns an *Invalid, and forgets nothing of the answer before, if the rules of an Answer's
+// fields are broken.
+func (t *Translator) Translate(a *Answer) (Tree, error) {
+	c, err := Check(a)
+	if err != nil {
+		return Tree{}, err
+	}
+	return t.Tree(c), nil
+}
+
+// Tree is Translate for an answer that was checked.
+func (t *Translator) Tree(c *Checked) Tree {
+	a, groups := t.Near.split(c.Answer)
+	if a != c.Answer {
+		if split, err := Check(a); err == nil {
+			split.Unusable, c = c.Unusable, split
+		} else { // which no source has been seen to do
+			a, groups = Near{}.split(c.Answer)
+		}
+	}
+	children := t.name(a, len(groups) > 0 && t.Near.Prefer != "")
+	var tree Tree
+	tree.priorities = make([]priorityChild, 0, len(a.Priorities))
+	drops := dropCategories(a)
+	for i := range a.Priorities {
+		p := &a.Priorities[i]
+		child := priorityChild{
+			name:               children[i],
+			title:              titleOf(p, groups[i].name),
+			further:            i > 0 && groups[i].of == groups[i-1].of,
+			cluster:            a.Service,
+			ignoreReresolution: true, // whoever wrote the addresses sends new ones unasked
+			drops:              drops,
+			localities:         make(map[string]uint32, len(p.Localities)),
+		}
+		before := len(tree.Endpoints)
+		for j := range p.Localities {
+			l := &p.Localities[j]
+			child.localities[NameOf(l)] = c.weights[i][j]
+			tree.Endpoints = t.appendEndpoints(tree.Endpoints, l, place{i, j, 0}, c.skip, child.name)
+		}
+		if len(tree.Endpoints) == before {
+			child.why = cmp.Or(a.Why, whyNone(p))
+		}
+		tree.priorities = append(tree.priorities, child)
+	}
+	tree.Why = c.Unusable
+	return tree
+}
+
+// name returns the names of the children for the priorities of an answer, and remembers them. Those
+// of near groups go by addresses: a locality moves from one to another when a group is merged.
+func (t *Translator) name(a *Answer, near bool) (names []string) {
+	members := make([][]member, len(a.Priorities))
+	for i, p := range a.Priorities {
+		for j := range p.Localities {
+			members[i] = append(members[i], member{a.Service, NameOf(&p.Localities[j])})
+		}
+	}
+	children, state := t.names.assign(members, near, func(i int) map[string]bool { return addressesOf(&a.Priorities[i]) })
+	t.names = state
+	prefix := ""
+	if t.Name != "" {
+		prefix = t.Name + "/"
+	}
+	for _, c := range children {
+		names = append(names, prefix+c.name)
+	}
+	return names
+}
+
+// addressesOf returns the first address of each endpoint, and whether one at it can take calls.
+func addressesOf(p *Priority) map[string]bool {
+	all := make(map[string]bool)
+	for _, l := range p.Localities {
+		for _, e := range l.Endpoints {
+			if len(e.Addresses) > 0 {
+				all[e.Addresses[0]] = all[e.Addresses[0]] || usable(e.Health)
+			}
+		}
+	}
+	return all
+}
+
+// titleOf returns what people call a priority: its localities, and how near they are where a
+// priority was split.
+func titleOf(p *Priority, near string) string {
+	var localities []string
+	for j := range p.Localities {
+		localities = append(localities, NameOf(&p.Localities[j]))
+	}
+	title := strings.Join(localities, ", ")
+	if near != "" && title != Nowhere {
+		title += " (" + near + ")"
+	}
+	return title
+}
+
+// appendEndpoints appends the endpoints of a locality that can take calls.
+func (t *Translator) appendEndpoints(to []resolver.Endpoint, l *Locality, at place, skip map[place]bool, child string) []resolver.Endpoint {
+	name := NameOf(l)
+	for k := range l.Endpoints {
+		e := &l.Endpoints[k]
+		at.endpoint = k
+		if !usable(e.Health) || skip[at] {
+			continue
+		}
+		endpoint := resolver.Endpoint{Addresses: make([]resolver.Address, len(e.Addresses))}
+		for i, address := range e.Addresses {
+			endpoint.Addresses[i].Addr = address
+			if t.TrustNames {
+				endpoint.Addresses[i].ServerName = e.Hostname
+			}
+		}
+		endpoint = weight.Set(endpoint, weight.EndpointInfo{Weight: weightOf(e)})
+		to = append(to, hierarchy.Set(endpoint, child, name))
+	}
+	return to
+}
+
+// dropCategories returns the drops of an answer.
+func dropCategories(a *Answer) (drops []lbconfig.DropCategory) {
+	for _, d := range a.Drops {
+		drops = append(drops, lbconfig.DropCategory{Category: d.Category, RequestsPerMillion: d.PerMillion})
+	}
+	return drops
+}

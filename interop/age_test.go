@@ -1,0 +1,33 @@
+package interop
+
+import (
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc"
+)
+
+// A client whose connection to the management server has become too old connects again. No call fails
+// meanwhile, and what changes is followed.
+func TestConnectionsToServeEnd(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
+		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
+		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, other, path := backend(t), backend(t), filepath.Join(t.TempDir(), "shop.yaml")
+			write(t, path, place{address: one})
+			p := serve(t, "127.0.0.1:0", path, "--max-connection-age=1s")
+			conn := open(t, p.address)
+			until(t, conn, one)
+			for range 3 {
+				p.wait(t, "client connected")
+				if got := answered(t, conn, 20); got[one] != 20 {
+					t.Errorf("20 calls were answered by %v, want the one backend", got)
+				}
+			}
+			write(t, path, place{address: other})
+			until(t, conn, other)
+		})
+	}
+}

@@ -1,0 +1,37 @@
+package interop
+
+import (
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc"
+)
+
+// What a target of several parts leads to is served, and followed by gRPC's own xDS client as by ours.
+func TestATargetAgainstServe(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T, address string) *grpc.ClientConn{
+		"stock": func(t *testing.T, address string) *grpc.ClientConn { return stockChannel(t, address, "shop") },
+		"ours":  func(t *testing.T, address string) *grpc.ClientConn { return dial(t, "eds://"+address+"/shop") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far, dir := backend(t), backend(t), t.TempDir()
+			east, west := filepath.Join(dir, "east.yaml"), filepath.Join(dir, "west.yaml")
+			write(t, east, place{address: near})
+			write(t, west, place{address: far})
+			p := serve(t, "127.0.0.1:0", "--from=shop=failover:///file:%2F%2F"+east+",file:%2F%2F"+west)
+			conn := open(t, p.address)
+			until(t, conn, near)
+			write(t, east, place{address: dead(t)})
+			until(t, conn, far)
+			write(t, east, place{address: near})
+			until(t, conn, near)
+			if got := answered(t, conn, 20); got[near] != 20 {
+				t.Errorf("20 calls were answered by %v, want the first part", got)
+			}
+			p.kill()
+			if got := answered(t, conn, 20); got[near] != 20 {
+				t.Errorf("without the management server 20 calls were answered by %v, want the first part", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package understudy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+// listener writes down what a program is told.
+type listener struct {
+	mu    sync.Mutex
+	lines []string
+	begun time.Time
+	calls int // under way
+	most  int
+}
+
+func (l *listener) tell(p understudy.PriorityInUse) {
+	l.mu.Lock()
+	l.calls++
+	l.most = max(l.most, l.calls)
+	l.lines = append(l.lines, fmt.Sprintf("%d %s %v since %v: %s", p.Index, p.Name, p.State, p.Since.Sub(l.begun).Round(time.Second), p.Why))
+	l.mu.Unlock()
+	time.Sleep(time.Millisecond)
+	l.mu.Lock()
+	l.calls--
+	l.mu.Unlock()
+}
+
+// take returns what was told since it was last called.
+func (l *listener) take() []string {
+	time.Sleep(time.Second)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
+// wants compares what was told with lines, each up to its end. Whether a priority that connects
+// within a moment is seen to do so depends on how its goroutines run.
+func (l *listener) wants(t *testing.T, want ...string) {
+	t.Helper()
+	got := slices.DeleteFunc(l.take(), func(line string) bool { return strings.Contains(line, " CONNECTING ") })
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("told\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+// A program is told which priority has its calls, since when and why, when none has, and nothing
+// after Close.
+func TestTheProgramIsToldWhichPriorityIsInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, l := newMemory(t), &listener{begun: time.Now()}
+		cc := m.with("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: l.tell})
+		l.wants(t, "0 p0 tier:///a1 READY since 0s: ")
+		m.set(true, "a0")
+		l.wants(t, "1 p1 tier:///b1 READY since 1s: p0 tier:///a1: connection refused")
+		m.set(true, "b0")
+		l.wants(t, "-1 none TRANSIENT_FAILURE since 2s: no priority can take calls: p0 tier:///a1: ")
+		m.set(false, "a0", "b0")
+		m.await("b0")
+		got := l.take()
+		if len(got) == 0 || !strings.HasPrefix(got[0], "1 p1 tier:///b1 READY") && !strings.HasPrefix(got[0], "0 p0 tier:///a1 READY") ||
+			!strings.HasSuffix(got[0], "can take calls again") {
+			t.Errorf("told %q, want a priority that can take calls again", got)
+		}
+		_ = cc.Close()
+		m.set(true, "a0", "b0")
+		l.wants(t)
+		if l.most != 1 {
+			t.Errorf("%d calls of the function at once", l.most)
+		}
+	})
+}
+
+// Where the sources say nothing of use there is no tree of policies, and no priority.
+func TestTheProgramIsToldThatNoSourceAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, l := newMemory(t), &listener{begun: time.Now()}
+		m.with("failover:///tier:///a0", understudy.Options{PriorityChanged: l.tell})
+		l.wants(t, "-1 none TRANSIENT_FAILURE since 0s: failover: no part has an address: tier:///a0: no such host")
+	})
+}
+
+// The function calls on the channel that it is told of, and never returns: neither calls nor Close
+// wait for it, and it is not called again.
+func TestAFunctionThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, told, release := newMemory(t), make(chan understudy.PriorityInUse, 10), make(chan bool)
+		cc := m.with("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: func(p understudy.PriorityInUse) {
+			told <- p
+			<-release
+		}})
+		m.set(true, "a0")
+		if got, err := m.answers(cc); got != "b0" {
+			t.Errorf("a call went to %q (%v) while the function hangs, want b0", got, err)
+		}
+		_ = cc.Close()
+		close(release)
+		synctest.Wait()
+		if n := len(told); n != 1 {
+			t.Errorf("the function was called %d times, want once: the channel was closed meanwhile", n)
+		}
+	})
+}
+
+// A channel that is idle has no priority in use, and nobody is told so: what was told last holds.
+// When it wakes up it chooses its first again.
+func TestAnIdleChannelTellsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, l := newMemory(t), &listener{begun: time.Now()}
+		cc := m.with("failover:///tier:///a1,tier:///b1", understudy.Options{PriorityChanged: l.tell}, grpc.WithIdleTimeout(time.Minute))
+		l.wants(t, "0 p0 tier:///a1 READY since 0s: ")
+		time.Sleep(time.Hour)
+		m.set(true, "a0")
+		l.wants(t)
+		if got, err := m.answers(cc); got != "b0" {
+			t.Errorf("a call went to %q (%v), want b0", got, err)
+		}
+		l.wants(t, "1 p1 tier:///b1 READY since 1h0m2s: p0 tier:///a1: connection refused")
+	})
+}
+
+// Two channels share dial options. The function is told of each, and not of both at once.
+func TestTwoChannelsTellOneFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, l := newMemory(t), &listener{begun: time.Now()}
+		o := understudy.Options{PriorityChanged: l.tell}
+		o.Sources = append(o.Sources, failover.WithResolvers(tier{}))
+		shared := append(m.dialOptions(), o.DialOptions()...)
+		for range 2 {
+			m.connect(grpc.NewClient("failover:///tier:///a1,tier:///b1", shared...))
+		}
+		m.set(true, "a0")
+		told := 0
+		for _, line := range l.take() {
+			if strings.HasPrefix(line, "1 p1 tier:///b1 READY") {
+				told++
+			}
+		}
+		if told != 2 || l.most != 1 {
+			t.Errorf("told of %d failovers with %d calls at once, want 2, one after the other", told, l.most)
+		}
+	})
+}

@@ -1,0 +1,225 @@
+package understudy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+// memory has servers in memory, for real channels in a bubble of testing/synctest.
+type memory struct {
+	t       *testing.T
+	options []grpc.ServerOption
+
+	mu      sync.Mutex
+	servers map[string]*memoryServer // by address, made when they are dialled
+}
+
+// memoryServer is one of them.
+type memoryServer struct {
+	listener *bufconn.Listener
+	server   *grpc.Server
+	down     bool // refuses connections
+	attempts int  // to connect
+	open     map[*memoryConn]bool
+}
+
+// memoryConn is a client's end of a connection.
+type memoryConn struct {
+	net.Conn
+	address string
+	closed  func()
+}
+
+// RemoteAddr, Network and String name the server.
+func (c *memoryConn) RemoteAddr() net.Addr { return c }
+func (c *memoryConn) Network() string      { return "memory" }
+func (c *memoryConn) String() string       { return c.address }
+
+func (c *memoryConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+func newMemory(t *testing.T, options ...grpc.ServerOption) *memory {
+	m := &memory{t: t, options: options, servers: map[string]*memoryServer{}}
+	t.Cleanup(func() {
+		for _, s := range m.servers {
+			s.server.Stop()
+		}
+		synctest.Wait()
+	})
+	return m
+}
+
+// server returns the server of an address. The lock is held.
+func (m *memory) server(address string) *memoryServer {
+	s := m.servers[address]
+	if s == nil {
+		s = &memoryServer{listener: bufconn.Listen(1 << 16), server: grpc.NewServer(m.options...), open: map[*memoryConn]bool{}}
+		healthpb.RegisterHealthServer(s.server, health.NewServer())
+		go func() { _ = s.server.Serve(s.listener) }()
+		m.servers[address] = s
+	}
+	return s
+}
+
+func (m *memory) dial(ctx context.Context, address string) (net.Conn, error) {
+	m.mu.Lock()
+	s := m.server(address)
+	s.attempts++
+	down := s.down
+	m.mu.Unlock()
+	if down {
+		return nil, errors.New("connection refused")
+	}
+	conn, err := s.listener.DialContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &memoryConn{Conn: conn, address: address}
+	c.closed = func() {
+		m.mu.Lock()
+		delete(s.open, c)
+		m.mu.Unlock()
+	}
+	m.mu.Lock()
+	s.open[c] = true
+	m.mu.Unlock()
+	return c, nil
+}
+
+// set takes servers down, with their connections, or has them up again.
+func (m *memory) set(down bool, addresses ...string) {
+	var lost []net.Conn
+	m.mu.Lock()
+	for _, address := range addresses {
+		s := m.server(address)
+		s.down = down
+		for c := range s.open {
+			if down {
+				lost = append(lost, c.Conn)
+			}
+		}
+	}
+	m.mu.Unlock()
+	for _, c := range lost {
+		_ = c.Close()
+	}
+	synctest.Wait()
+}
+
+// connected returns how many of the addresses have a connection.
+func (m *memory) connected(addresses ...string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, address := range addresses {
+		n += min(1, len(m.server(address).open))
+	}
+	return n
+}
+
+// await waits until one of the addresses has a connection.
+func (m *memory) await(addresses ...string) {
+	for m.connected(addresses...) == 0 {
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+	}
+}
+
+// attempts returns how often an address was dialled.
+func (m *memory) attempts(address string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.server(address).attempts
+}
+
+// tier is the resolver of a part of a target that is so many endpoints: tier:///a4 is a0, a1, a2
+// and a3.
+type tier struct{}
+
+func (tier) Scheme() string { return "tier" }
+
+func (tier) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	name := target.Endpoint()
+	n, err := strconv.Atoi(name[1:])
+	if err != nil {
+		return nil, err
+	}
+	var endpoints []resolver.Endpoint
+	for _, address := range addresses(name[:1], n) {
+		endpoints = append(endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
+	}
+	if n == 0 {
+		cc.ReportError(errors.New("no such host"))
+		return tier{}, nil
+	}
+	return tier{}, cc.UpdateState(resolver.State{Endpoints: endpoints})
+}
+
+func (tier) ResolveNow(resolver.ResolveNowOptions) {}
+func (tier) Close()                                {}
+
+// addresses returns those of a tier.
+func addresses(name string, n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprint(name, i))
+	}
+	return list
+}
+
+// with returns a channel with options that connects.
+func (m *memory) with(target string, o understudy.Options, more ...grpc.DialOption) *grpc.ClientConn {
+	m.t.Helper()
+	o.Sources = append(o.Sources, failover.WithResolvers(tier{}))
+	return m.connect(understudy.NewClient(target, o, append(m.dialOptions(), more...)...))
+}
+
+// dialOptions are those of a channel to these servers.
+func (m *memory) dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithContextDialer(m.dial), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
+	}
+}
+
+// connect has a new channel connect.
+func (m *memory) connect(cc *grpc.ClientConn, err error) *grpc.ClientConn {
+	m.t.Helper()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	cc.Connect()
+	m.t.Cleanup(func() { _ = cc.Close() })
+	synctest.Wait()
+	return cc
+}
+
+// answers returns the address that answers a call.
+func (m *memory) answers(cc *grpc.ClientConn) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var p peer.Peer
+	_, err := healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Peer(&p))
+	if err != nil {
+		return "", err
+	}
+	return p.Addr.String(), nil
+}

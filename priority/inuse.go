@@ -1,0 +1,57 @@
+package priority
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy/internal/inuse"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+)
+
+// told is what the program was told last.
+type told struct {
+	child string // "" for none
+	since time.Time
+	why   string
+}
+
+// tellInUse tells the program which priority is in use. why says why it is another, where the
+// log says that, too.
+func (p *policy) tellInUse(why string) {
+	to := stateattr.ChannelOf(p.state).InUse
+	if to == nil {
+		return
+	}
+	now := inuse.Priority{Index: inuse.None, Name: inuse.NoName, State: p.published.ConnectivityState}
+	child := p.inUse
+	if now.State == connectivity.TransientFailure {
+		child = ""
+	}
+	if child != "" {
+		now.Index, now.Name = slices.Index(p.config.Priorities, child), p.title(child)
+	}
+	if before := p.journal.told; before.since.IsZero() || before.child != child {
+		p.journal.told = told{child, time.Now(), p.whyInUse(child, why, before)}
+	}
+	now.Since, now.Why = p.journal.told.since, p.journal.told.why
+	to.Tell(now)
+}
+
+// whyInUse says why a child is in use now, or none is.
+func (p *policy) whyInUse(child, why string, before told) string {
+	switch {
+	case child == "":
+		return fmt.Sprint(shell.FailureOf(p.published.Picker))
+	case !before.since.IsZero() && before.child == "":
+		return p.whyBack(child)
+	case why != "":
+		return why
+	case child != p.config.Priorities[0]:
+		return p.why(p.config.Priorities[0])
+	}
+	return "" // the highest, from the beginning
+}

@@ -1,0 +1,131 @@
+package priority
+
+import (
+	"cmp"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	core "github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+)
+
+// mostSpare is how many connections a standby holds at most at each client, or one for each of
+// its localities where those are more. A connection costs 70 KiB, both ends together, a health
+// stream, and a ping each 10 s. The calls go to these when the standby comes into use, and its
+// other endpoints join as they connect.
+const mostSpare = 20
+
+// spare chooses the endpoints of standbys.
+type spare struct {
+	seed  maphash.Seed    // clients choose other endpoints
+	parts map[string]bool // children that were given a part of their endpoints
+}
+
+func newSpare() spare { return spare{maphash.MakeSeed(), make(map[string]bool)} }
+
+// updateChild gives a child its configuration and its endpoints: a part of them, where it is a
+// standby with many.
+func (p *policy) updateChild(name string) {
+	endpoints := p.groups[name]
+	if p.spare.parts[name] {
+		endpoints = p.spare.part(endpoints)
+	}
+	p.children[name].Update(p.config.Children[name].Config, stateattr.SetPlace(shell.WithEndpoints(p.below, endpoints), p.place(name)))
+}
+
+// isLarge reports whether a child holds more connections than a standby should.
+func (p *policy) isLarge(name string) bool {
+	return len(p.groups[name]) > mostSpare && p.holds(p.config.Children[name].Config, p.groups[name], mostSpare+1) > mostSpare
+}
+
+// part returns some of the endpoints, in their order: the same ones from update to update, and
+// at least one of each locality.
+func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
+	draws := make(map[int]uint64, len(endpoints))
+	for i, e := range endpoints {
+		for _, a := range hierarchy.Addresses(e) {
+			draws[i] += maphash.Comparable(s.seed, [2]string{a.Addr, a.ServerName})
+		}
+	}
+	drawn := slices.SortedFunc(maps.Keys(draws), func(a, b int) int {
+		return cmp.Or(cmp.Compare(draws[a], draws[b]), cmp.Compare(a, b))
+	})
+	chosen, localities := make(map[int]bool), make(map[string]bool)
+	for _, i := range drawn {
+		if path := hierarchy.Path(endpoints[i]); len(path) > 0 && !localities[path[0]] {
+			localities[path[0]], chosen[i] = true, true
+		}
+	}
+	for _, i := range drawn {
+		if len(chosen) >= mostSpare {
+			break
+		}
+		chosen[i] = true
+	}
+	part := make([]resolver.Endpoint, 0, len(chosen))
+	for i, e := range endpoints {
+		if chosen[i] {
+			part = append(part, e)
+		}
+	}
+	return part
+}
+
+// beginSpare is called when a child is made: a standby begins with a part of its endpoints.
+func (p *policy) beginSpare(name string) {
+	if p.core.Standby(name) && p.isLarge(name) {
+		p.spare.parts[name] = true
+		shell.Logger.Infof("priority: %s: %s is a standby of %d endpoints: %d of them are connected before they are needed",
+			p.Options.Target.String(), p.title(name), len(p.groups[name]), len(p.spare.part(p.groups[name])))
+	}
+}
+
+// needAll has a child connect all of its endpoints, after what is published now. Later, when it is
+// a standby, it may let go of most.
+func (p *policy) needAll(name string) {
+	if !p.spare.parts[name] {
+		return
+	}
+	delete(p.spare.parts, name)
+	p.Event(func() {
+		if _, configured := p.config.Children[name]; configured && p.children[name] != nil {
+			p.updateChild(name)
+			p.letGoLater(name)
+		}
+	})
+}
+
+// letGoLater has a child go back to a part of its endpoints, after as long as A56 keeps one that
+// nobody needs. While it is in use, or not READY, that waits.
+func (p *policy) letGoLater(name string) {
+	c := p.children[name]
+	if c == nil || !p.isLarge(name) || p.spare.parts[name] {
+		return
+	}
+	after := max(time.Duration(p.config.ChildRetention), time.Second)
+	c.StartTimer(spareTimer, after, func() {
+		if p.chosen == name || !p.core.Standby(name) || c.State().ConnectivityState != connectivity.Ready {
+			p.letGoLater(name)
+			return
+		}
+		p.beginSpare(name)
+		p.updateChild(name)
+	})
+}
+
+// noteSpare looks, after an event of a child, whether the part of its endpoints that it was given
+// has failed.
+func (p *policy) noteSpare(name string) {
+	if state, ok := p.core.State(name); !ok {
+		delete(p.spare.parts, name)
+	} else if state == core.TransientFailure {
+		p.needAll(name)
+	}
+}

@@ -1,0 +1,109 @@
+package understudy_test
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/internal/options"
+)
+
+// The page of options has a line for each field that Recommended sets, with its value, and no
+// other.
+func TestThePageSaysWhatIsRecommended(t *testing.T) {
+	page, err := os.ReadFile("docs/options.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| field | `Recommended()` |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	got := make(map[string]string)
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 && strings.Contains(cells[1], "`") {
+			got[strings.Trim(cells[1], " `")] = strings.Trim(cells[2], " `")
+		}
+	}
+	want := make(map[string]string)
+	fieldsOf("", reflect.ValueOf(understudy.Recommended()), want)
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("docs/options.md says %q of %s, which is %s", got[name], name, value)
+		}
+		delete(got, name)
+	}
+	for name := range got {
+		t.Errorf("docs/options.md has %s, which Recommended does not set", name)
+	}
+}
+
+func fieldsOf(prefix string, v reflect.Value, all map[string]string) {
+	for i := range v.NumField() {
+		f, name := v.Field(i), prefix+v.Type().Field(i).Name
+		switch {
+		case f.IsZero():
+		case f.Kind() == reflect.Struct:
+			fieldsOf(name+".", f, all)
+		case f.Type() == reflect.TypeFor[understudy.OutlierDetection]():
+			all[name] = map[understudy.OutlierDetection]string{understudy.On: "On", understudy.Off: "Off"}[f.Interface().(understudy.OutlierDetection)]
+		default:
+			all[name] = fmt.Sprint(f.Interface())
+		}
+	}
+}
+
+// The parameters of a target that the page recommends are those values, and all of them but
+// the one that is for names alone.
+func TestThePageSaysWhatIsRecommendedInATarget(t *testing.T) {
+	page, err := os.ReadFile("docs/options.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recommended := make(map[string]string)
+	fieldsOf("", reflect.ValueOf(understudy.Recommended()), recommended)
+	var want []string
+	for _, o := range options.Table() {
+		if value := recommended[o.Field]; value != "" && o.Place != options.Nowhere && o.Field != "Refresh" {
+			want = append(want, o.Name+"="+strings.Replace(value, "On", "true", 1))
+		}
+	}
+	_, query, _ := strings.Cut(string(page), "\n    ?")
+	query, _, _ = strings.Cut(query, "\n")
+	got := strings.Split(query, "&")
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/options.md recommends ?%s, want %s", query, strings.Join(want, "&"))
+	}
+}
+
+// So do the sentences of README.md and the page of options.
+func TestSentencesSayWhatIsRecommended(t *testing.T) {
+	r := understudy.Recommended()
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
+	longest := seconds(r.MaxFailbackDelay + r.FailbackJitter)
+	for file, sentences := range map[string][]string{
+		"README.md": {"The calls go back once the first priority is stable, after at most " + longest},
+		"docs/options.md": {
+			"The calls come back at most " + longest + ", and the time of a connection, after a priority is stable.",
+			"pings each connection that has been quiet for " + seconds(r.Keepalive.Time),
+			fmt.Sprintf("are no retries below %.0f:", r.RetryThrottling.MaxTokens/2),
+			"noticed " + seconds(r.Keepalive.Timeout) + " later",
+			"a health stream and a ping each " + seconds(r.Keepalive.Time),
+		},
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sentence := range sentences {
+			if !strings.Contains(string(text), sentence) {
+				t.Errorf("%s does not say %q", file, sentence)
+			}
+		}
+	}
+}

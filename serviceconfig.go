@@ -1,0 +1,119 @@
+package understudy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/health" // asks endpoints for their health
+
+	"github.com/understudy-lb/understudy/internal/svcconfig"
+)
+
+// retryPolicy is that of RetryMethods.
+const retryPolicy = `{"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
+
+// serviceConfig returns what the fields make together: ServiceConfig, and what others add to it.
+func (o Options) serviceConfig() (string, error) {
+	if err := svcconfig.Check(o.ServiceConfig); err != nil {
+		return "", fmt.Errorf("ServiceConfig: %w", err)
+	}
+	added := make(map[string]any)
+	if methods, err := o.methodConfig(); err != nil {
+		return "", err
+	} else if methods != nil {
+		added["methodConfig"] = methods
+	}
+	if o.RetryThrottling != (RetryThrottling{}) {
+		added["retryThrottling"] = map[string]float64{"maxTokens": o.RetryThrottling.MaxTokens, "tokenRatio": o.RetryThrottling.TokenRatio}
+	}
+	if o.HealthCheck {
+		added["healthCheckConfig"] = map[string]string{"serviceName": o.HealthService}
+	} else if o.HealthService != "" {
+		return "", fmt.Errorf("HealthService: %q given without HealthCheck, want both or neither", o.HealthService)
+	}
+	if len(added) == 0 {
+		return o.ServiceConfig, nil
+	}
+	return addTo(o.ServiceConfig, added)
+}
+
+// methodConfig returns an entry for RetryMethods, nil for none.
+func (o Options) methodConfig() (entry any, err error) {
+	type name struct {
+		Service string `json:"service"`
+		Method  string `json:"method,omitempty"`
+	}
+	var names []name
+	for i, given := range o.RetryMethods {
+		service, method, ok := strings.Cut(strings.TrimPrefix(given, "/"), "/")
+		if !ok || service == "" || !strings.HasPrefix(given, "/") || strings.Contains(method, "/") {
+			return nil, fmt.Errorf("RetryMethods[%d]: %q given, want /package.Service/Method, or /package.Service/ for all of its methods", i, given)
+		}
+		names = append(names, name{service, method})
+	}
+	if names == nil {
+		return nil, nil
+	}
+	return map[string]any{"name": names, "retryPolicy": json.RawMessage(retryPolicy)}, nil
+}
+
+// fields are those of a service config that fields of Options make, too.
+var fields = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
+
+// addTo returns config with what was added, which may not be there yet but for methods.
+func addTo(config string, added map[string]any) (string, error) {
+	all := make(map[string]json.RawMessage)
+	if config != "" {
+		if err := json.Unmarshal([]byte(config), &all); err != nil {
+			return "", fmt.Errorf("ServiceConfig: %w", err)
+		}
+	}
+	for name, value := range added {
+		for given, has := range all { // gRPC reads names in any case
+			if !strings.EqualFold(given, name) {
+				continue
+			}
+			if name != "methodConfig" {
+				return "", fmt.Errorf("ServiceConfig: %s given together with the field %s, want one of them", given, fields[name])
+			}
+			var methods []any
+			if err := json.Unmarshal(has, &methods); err != nil {
+				return "", fmt.Errorf("ServiceConfig: methodConfig: want a list: %w", err)
+			}
+			delete(all, given)
+			all[name], _ = json.Marshal(append(methods, value))
+		}
+		if all[name] == nil {
+			if name == "methodConfig" {
+				value = []any{value}
+			}
+			encoded, err := json.Marshal(value)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", fields[name], err)
+			}
+			all[name] = encoded
+		}
+	}
+	merged, err := json.Marshal(all)
+	return string(merged), err
+}
+
+// checkServiceConfig says what gRPC does not take in a service config. It has no function that
+// parses one, so a channel that connects nowhere does it.
+func checkServiceConfig(config string) error {
+	if config == "" {
+		return nil
+	}
+	cc, err := grpc.NewClient("passthrough:///", grpc.WithDefaultServiceConfig(config), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err == nil {
+		return cc.Close()
+	}
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause
+	}
+	return fmt.Errorf("ServiceConfig: %w", err)
+}

@@ -1,0 +1,155 @@
+package understudy_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+)
+
+const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
+
+// A standby of 200 endpoints holds 20 connections, not 200, at each client; other clients hold
+// others.
+func TestALargeStandbyIsConnectedInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		all := addresses("b", 200)
+		m.with(largeStandby, understudy.Options{})
+		time.Sleep(time.Second)
+		if n := m.connected(all...); n != 20 {
+			t.Errorf("%d endpoints of the standby are connected, want 20", n)
+		}
+		for range 4 {
+			m.with(largeStandby, understudy.Options{})
+			time.Sleep(time.Second)
+		}
+		if n := m.connected(all...); n <= 40 {
+			t.Errorf("five clients have %d endpoints of the standby connected, want others at each", n)
+		}
+	})
+}
+
+// The standby of 20 connections has the calls at once, and its other endpoints join. When nothing
+// needs them any more, they are let go, but no sooner than A56 lets go of a priority.
+func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		all := addresses("b", 200)
+		cc := m.with(largeStandby, understudy.Options{})
+		time.Sleep(time.Second)
+		m.set(true, "a0", "a1")
+		if got, err := m.answers(cc); err != nil || got[0] != 'b' {
+			t.Errorf("the first call went to %q, %v", got, err)
+		}
+		time.Sleep(time.Second)
+		if n := m.connected(all...); n != 200 {
+			t.Errorf("%d endpoints are connected a second after the failover, want 200", n)
+		}
+		seen := map[string]bool{}
+		for range 400 {
+			got, err := m.answers(cc)
+			if seen[got] = true; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(seen) != 200 {
+			t.Errorf("400 calls went to %d endpoints, want 200", len(seen))
+		}
+		m.set(false, "a0", "a1")
+		time.Sleep(14 * time.Minute)
+		if got, err := m.answers(cc); err != nil || got[0] != 'a' || m.connected(all...) != 200 {
+			t.Errorf("a call went to %q, %v, with %d endpoints of the standby connected, want a and 200", got, err, m.connected(all...))
+		}
+		time.Sleep(2 * time.Minute)
+		if n := m.connected(all...); n != 20 {
+			t.Errorf("%d endpoints are connected 16 minutes later, want 20", n)
+		}
+	})
+}
+
+// None of the endpoints that were chosen answers any more: the others are connected instead, and
+// take the calls.
+func TestALargeStandbyWhosePartFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		all := addresses("b", 200)
+		cc := m.with(largeStandby, understudy.Options{})
+		time.Sleep(time.Second)
+		chosen := slices.DeleteFunc(addresses("b", 200), func(a string) bool { return m.connected(a) == 0 })
+		m.set(true, chosen...)
+		time.Sleep(time.Second)
+		if n := m.connected(all...); n != 180 {
+			t.Errorf("%d endpoints are connected, want the 180 that answer", n)
+		}
+		m.set(true, "a0", "a1")
+		if got, err := m.answers(cc); err != nil || got[0] != 'b' {
+			t.Errorf("a call went to %q, %v", got, err)
+		}
+	})
+}
+
+// A standby of 20 endpoints is connected as a whole, and so is one with pickFirst.
+func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
+	for target, want := range map[string]int{
+		"failover:///tier:///a2,tier:///b20?warmStandby=1":                 20,
+		"failover:///tier:///a2,tier:///b200?warmStandby=1&pickFirst=true": 1,
+	} {
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(t)
+				m.with(target, understudy.Options{})
+				time.Sleep(time.Second)
+				if n := m.connected(addresses("b", 200)...); n != want {
+					t.Errorf("%d endpoints of the standby are connected, want %d", n, want)
+				}
+				if want == 1 && m.connected("b0") != 1 {
+					t.Error("it is not the first of the list")
+				}
+			})
+		})
+	}
+}
+
+// An update chooses the same endpoints of a standby again, in whatever order it lists them, and
+// others only in the place of those that are gone.
+func TestALargeStandbyKeepsItsPartOverUpdates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(t)
+		r := manual.NewBuilderWithScheme("moving")
+		list := func(names []string) (s resolver.State) {
+			for _, name := range names {
+				s.Endpoints = append(s.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: name}}})
+			}
+			return s
+		}
+		all := addresses("b", 200)
+		r.InitialState(list(all))
+		o := understudy.Options{Sources: []discovery.SourceOption{failover.WithResolvers(r)}}
+		m.with("failover:///tier:///a2,moving:///b?warmStandby=1", o)
+		time.Sleep(time.Second)
+		slices.Reverse(all)
+		r.UpdateState(list(all))
+		time.Sleep(time.Second)
+		dialled := 0
+		for _, address := range all {
+			dialled += m.attempts(address)
+		}
+		if dialled != 20 {
+			t.Errorf("%d connections were made, want 20", dialled)
+		}
+		gone := slices.DeleteFunc(slices.Clone(all), func(a string) bool { return m.connected(a) == 0 })[:10]
+		r.UpdateState(list(slices.DeleteFunc(slices.Clone(all), func(a string) bool { return slices.Contains(gone, a) })))
+		time.Sleep(time.Second)
+		if n, old := m.connected(all...), m.connected(gone...); n != 20 || old != 0 {
+			t.Errorf("%d endpoints are connected, %d of them gone, want 20 and none", n, old)
+		}
+	})
+}

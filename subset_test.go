@@ -1,0 +1,134 @@
+package understudy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+)
+
+// open returns which of the addresses have a connection.
+func (m *memory) open(all []string) []string {
+	time.Sleep(time.Second)
+	return slices.DeleteFunc(slices.Clone(all), func(a string) bool { return m.connected(a) == 0 })
+}
+
+// close closes a channel, and waits for its connections to end.
+func (m *memory) close(cc *grpc.ClientConn) {
+	_ = cc.Close()
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+// Of 500 endpoints a client connects 20, which carry its calls evenly. Other clients connect others,
+// and those with the same seed the same.
+func TestAClientConnectsASubset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, all := newMemory(t), addresses("a", 500)
+		cc := m.with("failover:///tier:///a500", understudy.Options{Subset: 20})
+		first := m.open(all)
+		if len(first) != 20 {
+			t.Errorf("%d endpoints are connected, want 20", len(first))
+		}
+		got := make(map[string]int)
+		for range 200 {
+			from, err := m.answers(cc)
+			if got[from]++; err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, a := range first {
+			if got[a] != 10 {
+				t.Errorf("%s answered %d of 200 calls, want 10", a, got[a])
+			}
+		}
+		m.close(cc)
+		sets := make(map[string]int)
+		for _, target := range []string{"?subset=20", "?subset=20", "?subset=20&subsetSeed=7", "?subset=20&subsetSeed=7"} {
+			cc := m.with("failover:///tier:///a500"+target, understudy.Options{})
+			sets[strings.Join(m.open(all), " ")]++
+			m.close(cc)
+		}
+		if len(sets) != 3 {
+			t.Errorf("four clients, of which two have the same seed, connected %d sets of endpoints, want 3", len(sets))
+		}
+	})
+}
+
+// A channel that was idle connects the same endpoints again, also where a program has no Options
+// and its channels share what builds their resolvers.
+func TestASubsetOutlivesIdleness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, all := newMemory(t), addresses("a", 200)
+		o := understudy.Options{Subset: 5}
+		shared := slices.Concat(m.dialOptions(), understudy.Options{Subset: 5, Sources: []discovery.SourceOption{failover.WithResolvers(tier{})}}.DialOptions(), []grpc.DialOption{grpc.WithIdleTimeout(time.Minute)})
+		sets := make(map[string]bool)
+		for _, dial := range []func() *grpc.ClientConn{
+			func() *grpc.ClientConn {
+				return m.with("failover:///tier:///a200", o, grpc.WithIdleTimeout(time.Minute))
+			},
+			func() *grpc.ClientConn { return m.connect(grpc.NewClient("failover:///tier:///a200", shared...)) },
+			func() *grpc.ClientConn { return m.connect(grpc.NewClient("failover:///tier:///a200", shared...)) },
+		} {
+			cc := dial()
+			before := m.open(all)
+			sets[strings.Join(before, " ")] = true
+			for range 3 {
+				time.Sleep(2 * time.Minute)
+				if state, n := cc.GetState(), m.connected(all...); state != connectivity.Idle || n != 0 {
+					t.Fatalf("the channel is %v with %d connections, want IDLE and none", state, n)
+				}
+				cc.Connect()
+				if after := m.open(all); len(before) != 5 || !slices.Equal(after, before) {
+					t.Errorf("%q are connected after idleness, want %q", after, before)
+				}
+			}
+			m.close(cc)
+		}
+		if len(sets) != 3 {
+			t.Errorf("three channels connected %d sets of endpoints, want each its own", len(sets))
+		}
+	})
+}
+
+// The shares between localities are those of all of their endpoints, although as many of each are
+// connected. Weights act in the picks.
+func TestASubsetKeepsTheSharesOfLocalities(t *testing.T) {
+	var all []flat.Endpoint
+	for zone, n := range map[string]int{"a": 90, "b": 10} {
+		for _, address := range addresses(zone, n) {
+			all = append(all, flat.Endpoint{Address: address + ":1", Weight: 3, Locality: "r/" + zone})
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m, s := newMemory(t), &toldtest.Source{}
+		cc := toldtest.Open(t, "x", []discovery.Part{{Source: s}}, []given.Option{given.Set("Subset", 5)}, m.dialOptions()...)
+		if err := s.Receiver.Update(flat.Answer(all...)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		got, from := map[string]int{}, map[byte]int{}
+		for range 1000 {
+			address, err := m.answers(cc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[address]++
+			from[address[0]]++
+		}
+		if len(got) != 10 || from['a'] != 900 || from['b'] != 100 {
+			t.Errorf("%d endpoints answered, those of the zones %v of 1,000 calls; want 10, and 900 and 100", len(got), from)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+// Command count prints how many lines of code each room has, over all modules: lines of Go with
+// something else than comments on them, tests and generated files left out. Rooms for tests
+// (internal/testing) are counted apart.
+//
+//	go run ./count [ROOM...]     from the directory tools; with rooms, those and what is below
+package main
+
+import (
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func main() {
+	rooms, err := count("..")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "count:", err)
+		os.Exit(1)
+	}
+	product, tests := 0, 0
+	for _, room := range slices.Sorted(maps.Keys(rooms)) {
+		if !wanted(room, os.Args[1:]) {
+			continue
+		}
+		fmt.Printf("%6d  %s\n", rooms[room], room)
+		if strings.Contains(room+"/", "internal/testing/") {
+			tests += rooms[room]
+		} else {
+			product += rooms[room]
+		}
+	}
+	fmt.Printf("%6d  product\n%6d  support of tests\n", product, tests)
+}
+
+func wanted(room string, given []string) bool {
+	return len(given) == 0 || slices.ContainsFunc(given, func(g string) bool { return room == g || strings.HasPrefix(room, g+"/") })
+}
+
+// count returns the lines of each directory below root that has some.
+func count(root string) (map[string]int, error) {
+	rooms := make(map[string]int)
+	return rooms, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && file != root && strings.HasPrefix(entry.Name(), "."):
+			return filepath.SkipDir
+		case !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		code, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		room, err := filepath.Rel(root, filepath.Dir(file))
+		rooms[filepath.ToSlash(room)] += lines(code)
+		return err
+	})
+}
+
+// lines returns how many lines of code have a token.
+func lines(code []byte) int {
+	set := token.NewFileSet()
+	file := set.AddFile("", -1, len(code))
+	var s scanner.Scanner
+	s.Init(file, code, nil, 0)
+	seen := make(map[int]bool)
+	for {
+		at, t, text := s.Scan()
+		if t == token.EOF {
+			return len(seen)
+		}
+		if t == token.SEMICOLON && text == "\n" {
+			continue
+		}
+		from := file.Line(at)
+		for line := from; line <= from+strings.Count(text, "\n"); line++ {
+			seen[line] = true
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package weightedroundrobin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// A control plane that names clusters and localities as it likes does not fill the memory with
+// series; the first names are all counted, and so is each pick.
+func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMetered(t, &lbtest.Recorder{})
+		defer m.policy.Close()
+		for i := range 10_000 {
+			place := stateattr.Place{Priority: fmt.Sprint("p0 ", i), Locality: fmt.Sprint("zone", i), Service: fmt.Sprint("shop", i)}
+			if err := m.updateWith("", stateattr.SetPlace(resolver.State{Endpoints: endpoints("a b")}, place)); err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				m.ready("a", "b")
+				m.recorder.Export()
+			}
+			m.picks(1)
+		}
+		series, sum, all := 0, int64(0), m.recorder.Export()
+		for key, n := range all {
+			if strings.HasPrefix(key, "understudy.picks ") {
+				series++
+				sum += n
+			}
+		}
+		if series > 1000 || sum != 10_000 {
+			t.Errorf("%d picks in %d series, want 10000 in at most 1000", sum, series)
+		}
+		for i := range 5 {
+			if got := all[fmt.Sprintf("understudy.picks lbtest:///%s p0 %d zone%d shop%d", t.Name(), i, i, i)]; got != 1 {
+				t.Errorf("%d picks are counted at place %d, want 1", got, i)
+			}
+		}
+		if got := all["understudy.endpoints lbtest:///"+t.Name()+" other other READY other"]; got != 2 {
+			t.Errorf("%d endpoints are READY beyond the first places, want 2: %v", got, all)
+		}
+	})
+}
