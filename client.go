@@ -33,9 +33,9 @@ import (
 // config with a mistake, an eds target without a management server. A file, a bootstrap or a
 // server that cannot be read now is no error: calls wait, or fail with the reason.
 //
-// dialOptions go before what Options says of the same thing: grpc.WithKeepaliveParams before
-// Keepalive, grpc.WithConnectParams before MaxConnectBackoff, and a resolver that
-// grpc.WithResolvers gives before ours of the same scheme. grpc.WithDefaultServiceConfig has
+// dialOptions override the same settings in Options: grpc.WithKeepaliveParams overrides
+// Keepalive, grpc.WithConnectParams overrides MaxConnectBackoff, and a resolver in
+// grpc.WithResolvers overrides ours of the same scheme. grpc.WithDefaultServiceConfig has
 // no effect, because gRPC drops it when a resolver sends a service config: use
 // Options.ServiceConfig.
 func NewClient(target string, opts Options, dialOptions ...grpc.DialOption) (*grpc.ClientConn, error) {
@@ -54,9 +54,9 @@ func Validate(target string, opts Options) error {
 	return err
 }
 
-// DialOptions returns the options for a program that must call grpc.NewClient by itself. They
-// come first among its dial options, of which a keepalive goes before ours. A mistake fails
-// the channel's calls with an error that says so.
+// DialOptions returns the options for a program that must call grpc.NewClient by itself. Put
+// them first among its dial options, so that its own keepalive overrides ours. A mistake fails
+// the channel's calls with an error that names it.
 func (o Options) DialOptions() []grpc.DialOption {
 	return append(o.overridable(), o.resolvers()...)
 }
@@ -163,7 +163,7 @@ func complete(target string, builders []options.Builder) (string, *url.URL, erro
 		return "", nil, fmt.Errorf("target %s has no scheme; want host:port,host:port…, or one of the schemes %s", shown, strings.Join(schemes, ", "))
 	case u.Scheme == "xds":
 		return "", nil, errors.New("target " + shown + " is for grpc-go's xDS stack, which configures load balancing itself; write eds://server:port/cluster, or call grpc.NewClient")
-	case u.Scheme == "kubernetes":
+	case u.Scheme == "kubernetes", u.Scheme == "k8s":
 		return "", nil, errors.New("target " + shown + ` needs a source that is not imported; write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`)
 	case resolver.Get(u.Scheme) != nil:
 		return "", nil, fmt.Errorf("target %s is for a resolver of gRPC's alone; write failover:///%s", shown, strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(secret.Text(target)))

@@ -33,6 +33,7 @@ func TestNewClientRefuses(t *testing.T) {
 		{"unix:/run/a", options{}, "write failover:///unix:/run/a"},
 		{"passthrough:///a:1", options{}, "write failover:///passthrough:///a:1"},
 		{"xds:///a", options{}, "for grpc-go's xDS stack, which configures load balancing itself; write eds://server:port/cluster"},
+		{"k8s:///a", options{}, `write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`},
 		{"kubernetes:///a", options{}, `write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`},
 		{"failover:///a:1?failovrTimeout=1s", options{}, `unknown parameter "failovrTimeout" (in a name, ? is %3F), want one of authority, `},
 		{"a:1,b:2?failoverTimeout=1", options{}, `failoverTimeout: "1" given, want a duration such as 10s`},

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
-// listener writes down what a program is told.
+// listener records what PriorityChanged is called with.
 type listener struct {
 	mu    sync.Mutex
 	lines []string
@@ -56,7 +56,7 @@ func (l *listener) wants(t *testing.T, want ...string) {
 	}
 }
 
-// A program is told which priority has its calls, since when and why, when none has, and nothing
+// PriorityChanged learns which priority has the calls, since when and why, when none has, and nothing
 // after Close.
 func TestTheProgramIsToldWhichPriorityIsInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestTheProgramIsToldThatNoSourceAnswers(t *testing.T) {
 	})
 }
 
-// The function calls on the channel that it is told of, and never returns: neither calls nor Close
+// The function makes calls on its own channel, and never returns: neither calls nor Close
 // wait for it, and it is not called again.
 func TestAFunctionThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // Options are the options of one channel, for NewClient. The zero value is gRFC A56 and
 // gRPC's own defaults, nothing more; Recommended returns what this project stands behind. A
-// parameter of the target goes before the field of the same name: docs/options.md has them.
+// parameter of the target overrides the field of the same name: docs/options.md lists them.
 // Where one conflicts with another field, it switches that off, and the log says so once.
 // A value may be used for several channels at once.
 type Options struct {
@@ -100,7 +100,7 @@ type Options struct {
 	Sources []discovery.SourceOption
 	// Authority is the :authority of the calls, and the name that certificates are verified
 	// against, for the endpoints of all parts. A name, with a port if need be; the default is
-	// "": each part's own. grpc.WithAuthority goes before it. Source: gRPC.
+	// "": each part's own. grpc.WithAuthority overrides it. Source: gRPC.
 	Authority string
 
 	// ServiceConfig is the channel's service config: methodConfig, and what else is not load
@@ -143,7 +143,7 @@ type Options struct {
 	// PriorityChanged is called with the priority in use, when the channel has chosen its first,
 	// and with each change of it. It is called by one goroutine at a time, in order, and never
 	// where a call waits for it, so it may take its time and make calls of its own. After Close,
-	// and while the channel is idle, it is not called. The default is nil: nobody is told.
+	// and while the channel is idle, it is not called. The default is nil: no function.
 	// Source: ours.
 	PriorityChanged func(PriorityInUse)
 }

@@ -250,5 +250,5 @@ func afterRefusals(schedule []refusal) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("with the list %s it is %v for ever", strings.Join(list, " "), r.state())
+	return fmt.Errorf("with the list %s it stays %v", strings.Join(list, " "), r.state())
 }

@@ -25,7 +25,7 @@ type Program struct {
 	ServiceConfig string
 	// Logger takes failovers; nil is none.
 	Logger *slog.Logger
-	// InUse is told which priority is in use; it is an *inuse.Teller, nil for nobody.
+	// InUse learns which priority is in use; it is an *inuse.Teller, or nil.
 	InUse any
 	// Sources are the options of single sources, of type discovery.SourceOption.
 	Sources []any

@@ -1,9 +1,9 @@
 // Package pings notices servers that refuse keepalive pings.
 //
 // Such a server ends the connection: GOAWAY, ENHANCE_YOUR_CALM, "too_many_pings". gRPC then
-// pings half as often, on the whole channel, and less with each such end. A policy is not told
+// pings half as often, on the whole channel, and less with each such end. A policy does not learn
 // why a connection has ended, and calls are seldom under way, since a connection with calls needs
-// few pings. What is told is a metric of gRPC's, so this is a stats handler that takes metrics.
+// few pings. One of gRPC's metrics has the reason, so this is a stats handler that takes metrics.
 package pings
 
 import (
@@ -24,7 +24,7 @@ import (
 
 var log = grpclog.Component("understudy")
 
-// The metric, and what it says of such an end (gRFC A94).
+// The metric and its labels; calm is the value of reasonLabel for such an end (gRFC A94).
 const (
 	disconnections = "grpc.subchannel.disconnections"
 	reasonLabel    = "grpc.disconnect_error"

@@ -37,7 +37,7 @@ type Channel struct {
 	Empty string
 	// Logger takes failovers, in addition to gRPC's log; nil for none.
 	Logger *slog.Logger
-	// InUse is told which priority is in use, nil for nobody.
+	// InUse learns which priority is in use; it may be nil.
 	InUse *inuse.Channel
 	// ResetBackoff says that where nothing is READY, the first endpoint that connects ends
 	// the backoffs of the others.
