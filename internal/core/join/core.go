@@ -222,14 +222,12 @@ func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 		c.stop(m)
 		return c.take()
 	}
-	c.touch(m)
 	if m.phase == Outstanding {
 		if _, some := c.config.Kept(id); some {
 			m.hush = c.limit(ForWord, m)
 			c.begin(ForWord, m)
 		}
 	}
-	c.turn()
 	return c.take()
 }
 
@@ -243,10 +241,7 @@ func (c *Core) NotStarted(now time.Time, id ID, why string) []Action {
 	m.begun = true
 	if m.gone || c.closed {
 		c.stop(m)
-		return c.take()
 	}
-	c.touch(m)
-	c.turn()
 	return c.take()
 }
 
@@ -461,11 +456,7 @@ func (c *Core) Closed(now time.Time) []Action {
 	for _, m := range all {
 		c.end(m, ForList, ForWord, ForCalls, ForLog)
 		if m.begun && m.holds() && m.from == own {
-			a := Action{Kind: ConfirmLast, ID: m.id}
-			if len(m.all()) == 0 {
-				a.Answer = m.said()
-			}
-			c.do(a)
+			c.do(Action{Kind: ConfirmLast, ID: m.id, Answer: m.said()})
 		}
 	}
 	for _, m := range all {

@@ -147,7 +147,7 @@ func (c *Core) drop(m *mechanism, before []*mechanism) {
 		}
 		p.gone = true
 		c.end(p, ForWord, ForCalls, ForLog)
-		if p.holds() && p.from == own && !p.hears.LookAgain {
+		if p.holds() && p.from == own {
 			c.do(Action{Kind: Confirm, ID: p.id, Answer: p.answer, At: c.confirmedUntil(p)})
 		}
 		if p.begun { // else once it is

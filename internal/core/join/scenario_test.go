@@ -189,7 +189,7 @@ func (s *stage) pass(text string) {
 	s.now = end
 }
 
-var kindNames = map[Kind]string{Stop: "stop", AskAgain: "ask", TellFailing: "tell that endpoints fail", ConfirmLast: "confirm at last", Accept: "accept", Warn: "warn", Say: "log", Show: "show"}
+var kindNames = map[Kind]string{Stop: "stop", AskAgain: "ask", TellFailing: "tell that endpoints fail", Accept: "accept", Warn: "warn", Say: "log", Show: "show"}
 
 func (s *stage) do(actions []Action) {
 	for _, a := range actions {
@@ -213,7 +213,9 @@ func (s *stage) do(actions []Action) {
 			s.printf("  keep %s %s", name, contents(a.Answer, a.Parts))
 			s.kept[strings.Split(name, "'")[0]] = Kept{a.Answer, a.Parts, a.At}
 		case Confirm:
-			s.printf("  confirm %s, %v ago", name, s.now.Sub(a.At))
+			s.printf("  confirm %s%s, %v ago", name, with(a.Answer), s.now.Sub(a.At))
+		case ConfirmLast:
+			s.printf("  confirm at last %s%s", name, with(a.Answer))
 		case ShowWell:
 			s.printf("  show %s: well again after %v", name, a.After)
 		case Warn, Say, Show:
@@ -260,6 +262,14 @@ func (s *stage) told(m Message) {
 		s.printf("  the channel refuses that")
 	}
 	s.do(actions)
+}
+
+// with returns the answer of a confirmation that has one: it is kept again where it had to make room.
+func with(a Answer) string {
+	if a.Content == nil {
+		return ""
+	}
+	return "=" + contents(a, nil)
 }
 
 func contents(a Answer, parts []Mechanism) string {

@@ -102,16 +102,13 @@ func (c *Core) spoke(m *mechanism) {
 	m.trying = ""
 }
 
-// Waited says that a timer has fired.
+// Waited says that a timer has fired, which was not stopped.
 func (c *Core) Waited(now time.Time, t Timer) []Action {
 	m := c.at(now, t.ID)
 	if c.closed || m == nil && t.Wait != ForFirst {
 		return nil
 	}
 	of, _ := c.of(m)
-	if of[t.Wait] != running {
-		return nil
-	}
 	of[t.Wait] = over
 	switch t.Wait {
 	case ForFirst:
