@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/resolver"
+
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
@@ -72,51 +74,52 @@ func TestListsThatFollowOneAnotherAreNotWaitedForWithoutEnd(t *testing.T) {
 	})
 }
 
-// restless is a source that says something new without a pause once it is started, and
-// whose Close waits for the goroutine that does so, as that of gRPC's DNS resolver.
-type restless struct {
-	closed atomic.Bool
-	over   chan struct{}
+// waits is a source that answers once, as a gRPC resolver does, and whose Close waits for that.
+type waits struct {
+	rest            func() // before the answer
+	over            chan struct{}
+	closing, closed atomic.Bool
 }
 
-func (*restless) Check(bool) error { return nil }
+func (*waits) Check(bool) error { return nil }
 
-func (r *restless) Start(to *discovery.Receiver) (discovery.Started, error) {
-	r.over = make(chan struct{})
-	say := func(round int) {
-		_ = to.Update(flat.Answer(flat.Endpoint{Address: fmt.Sprintf("10.0.0.1:%d", 1+round%1000)}))
-	}
-	say(0)
+func (w *waits) Start(to *discovery.Receiver) (discovery.Started, error) {
+	w.over = make(chan struct{})
 	go func() {
-		defer close(r.over)
-		for round := 1; !r.closed.Load(); round++ {
-			say(round)
-		}
+		defer close(w.over)
+		w.rest()
+		_ = to.Update(discovery.Answer{Resolved: stateOf("10.0.0.1:1").Endpoints})
 	}()
 	return discovery.Started{Close: func() {
-		r.closed.Store(true)
-		<-r.over
+		w.closing.Store(true)
+		<-w.over
+		w.closed.Store(true)
 	}}, nil
 }
 
-// A source that is replaced while it answers may wait for that in Close: nothing that its
-// answer needs is held meanwhile. The answer in its place is a large one, which takes its
-// time.
+// A source that is replaced while it answers may wait for that in Close: nothing that its answer
+// needs is held meanwhile. Here the channel takes a minute for each update, on the stack of the
+// answer.
 func TestPartReplacedWhileItAnswers(t *testing.T) {
-	l := newLab(t)
-	before, now := &restless{}, &scripted{}
-	l.parts("a", before)
-	l.parts("a", now)
-	var many []string
-	for i := range 20_000 {
-		many = append(many, fmt.Sprintf("10.1.%d.%d:1", i/200, i%200))
-	}
-	go now.say(many...)
-	select {
-	case <-before.over:
-	case <-time.After(20 * time.Second):
-		t.Fatal("to close the source that was replaced does not end")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		l.cc.onUpdate = func(resolver.State) { time.Sleep(time.Minute) }
+		part := &waits{rest: func() { time.Sleep(time.Second) }} // then nobody else tells the channel
+		l.whole.raw.Parts([]discovery.Part{{Name: "a", Source: part}})
+		time.Sleep(2 * time.Second)
+		_ = l.whole.raw.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.2:1"}))
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		if !part.closing.Load() || part.closed.Load() {
+			t.Errorf("while the channel takes the answer in its place, the part is being closed: %v, is closed: %v; want the first alone", part.closing.Load(), part.closed.Load())
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !part.closed.Load() {
+			t.Error("to close the part does not end once the channel has taken the answer")
+		}
+		l.saw("state 10.0.0.1:1[\"a\" \"/\"]\nstate 10.0.0.2:1[\"child0\" \"/\"]")
+	})
 }
 
 // Text that is not UTF-8 cannot be encoded, so it cannot be compared either: each answer
