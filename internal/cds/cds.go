@@ -64,12 +64,12 @@ func Read(c *clusterv3.Cluster) (*Cluster, error) {
 	r := reader{from: c, read: &Cluster{Name: c.GetName()}}
 	r.checkName("name", c.GetName())
 	r.readKind()
-	if len(r.problems) == 0 && r.read.Kind != Aggregate { // that of an aggregate does not count (A75)
+	if r.problems.Err() == nil && r.read.Kind != Aggregate { // that of an aggregate does not count (A75)
 		r.checkPolicy()
 	}
 	r.readOutlierDetection()
-	if len(r.problems) > 0 {
-		return nil, &envoy.Invalid{Problems: r.problems}
+	if err := r.problems.Err(); err != nil {
+		return nil, err
 	}
 	r.read.Notes = r.notes()
 	return r.read, nil
@@ -78,19 +78,15 @@ func Read(c *clusterv3.Cluster) (*Cluster, error) {
 type reader struct {
 	from     *clusterv3.Cluster
 	read     *Cluster
-	problems []envoy.Problem
+	problems envoy.Invalid
 
 	outlierNotes []envoy.Problem
-}
-
-func (r *reader) add(path, format string, args ...any) {
-	r.problems = append(r.problems, envoy.Problem{Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
 // checkName looks at a cluster's name.
 func (r *reader) checkName(path, name string) {
 	if problem := NameProblem(name); problem != "" {
-		r.add(path, "%s", problem)
+		r.problems.Add(path, "%s", problem)
 	}
 }
 
@@ -127,7 +123,7 @@ func (r *reader) readKind() {
 		r.read.Kind = EDS
 		r.readService()
 	default:
-		r.add("type", "type %v is not supported, %s", kind, kinds)
+		r.problems.Add("type", "type %v is not supported, %s", kind, kinds)
 	}
 }
 
@@ -136,20 +132,20 @@ const aggregateName = "envoy.clusters.aggregate"
 
 func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
 	if name := custom.GetName(); name != aggregateName {
-		r.add("cluster_type.name", "cluster_type %.100q is not supported, %s", name, kinds)
+		r.problems.Add("cluster_type.name", "cluster_type %.100q is not supported, %s", name, kinds)
 		return
 	}
 	r.read.Kind = Aggregate
 	var config aggregatev3.ClusterConfig
 	if err := custom.GetTypedConfig().UnmarshalTo(&config); err != nil {
-		r.add("cluster_type.typed_config", "want a %s: %v", config.ProtoReflect().Descriptor().FullName(), err)
+		r.problems.Add("cluster_type.typed_config", "want a %s: %v", config.ProtoReflect().Descriptor().FullName(), err)
 		return
 	}
 	if len(config.GetClusters()) == 0 {
-		r.add("cluster_type.typed_config", "the aggregate cluster names no clusters")
+		r.problems.Add("cluster_type.typed_config", "the aggregate cluster names no clusters")
 	}
 	for _, name := range config.GetClusters() {
-		if r.checkName("cluster_type.typed_config", name); len(r.problems) > 0 {
+		if r.checkName("cluster_type.typed_config", name); r.problems.Err() != nil {
 			return
 		}
 	}
@@ -161,7 +157,7 @@ func (r *reader) readService() {
 	switch source := config.GetEdsConfig().GetConfigSourceSpecifier().(type) {
 	case nil, *corev3.ConfigSource_Ads, *corev3.ConfigSource_Self:
 	default:
-		r.add("eds_cluster_config.eds_config", "endpoints by %s are not supported, want ads or self", strings.TrimPrefix(fmt.Sprintf("%T", source), "*corev3.ConfigSource_"))
+		r.problems.Add("eds_cluster_config.eds_config", "endpoints by %s are not supported, want ads or self", strings.TrimPrefix(fmt.Sprintf("%T", source), "*corev3.ConfigSource_"))
 	}
 	if r.read.Service = config.GetServiceName(); r.read.Service == "" {
 		r.read.Service = r.read.Name
@@ -173,7 +169,7 @@ func (r *reader) readService() {
 func (r *reader) readAssignment() {
 	given := r.from.GetLoadAssignment()
 	if given == nil {
-		r.add("load_assignment", "load_assignment is missing")
+		r.problems.Add("load_assignment", "load_assignment is missing")
 		return
 	}
 	r.read.Assignment = named(given, r.read.Name)
@@ -212,19 +208,11 @@ func (r *reader) readOutlierDetection() {
 
 // addWithin adds the problems of a part of the cluster.
 func (r *reader) addWithin(prefix string, err error) {
-	var invalid *envoy.Invalid
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*envoy.Invalid](err); ok {
 		for _, p := range invalid.Problems {
-			r.add(within(prefix, p.Path), "%s", p.Text)
+			r.problems.Add(p.Within(prefix).Path, "%s", p.Text)
 		}
 	}
-}
-
-func within(prefix, path string) string {
-	if path == "" {
-		return prefix
-	}
-	return prefix + "." + path
 }
 
 // readHost reads the one name of a LOGICAL_DNS cluster.
@@ -232,24 +220,24 @@ func (r *reader) readHost() {
 	const path = "load_assignment"
 	localities := r.from.GetLoadAssignment().GetEndpoints()
 	if len(localities) != 1 {
-		r.add(path, "a LOGICAL_DNS cluster has %d localities, want one", len(localities))
+		r.problems.Add(path, "a LOGICAL_DNS cluster has %d localities, want one", len(localities))
 		return
 	}
 	if n := len(localities[0].GetLbEndpoints()); n != 1 {
-		r.add(path+".endpoints[0]", "a LOGICAL_DNS cluster has %d endpoints, want one", n)
+		r.problems.Add(path+".endpoints[0]", "a LOGICAL_DNS cluster has %d endpoints, want one", n)
 		return
 	}
 	const at = path + ".endpoints[0].lb_endpoints[0].endpoint.address"
 	socket := localities[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress()
 	switch {
 	case socket == nil:
-		r.add(at, "the endpoint of a LOGICAL_DNS cluster has no socket_address")
+		r.problems.Add(at, "the endpoint of a LOGICAL_DNS cluster has no socket_address")
 	case socket.GetResolverName() != "":
-		r.add(at+".socket_address.resolver_name", "resolver_name is not supported")
+		r.problems.Add(at+".socket_address.resolver_name", "resolver_name is not supported")
 	case socket.GetAddress() == "" || strings.ContainsAny(socket.GetAddress(), "/?#%, "):
-		r.add(at+".socket_address.address", "address %.100q is no host name", socket.GetAddress())
+		r.problems.Add(at+".socket_address.address", "address %.100q is no host name", socket.GetAddress())
 	case socket.GetPortValue() == 0 || socket.GetPortValue() > 65535:
-		r.add(at+".socket_address", "port_value is %d, want 1 to 65535", socket.GetPortValue())
+		r.problems.Add(at+".socket_address", "port_value is %d, want 1 to 65535", socket.GetPortValue())
 	default:
 		r.read.Host = net.JoinHostPort(socket.GetAddress(), strconv.Itoa(int(socket.GetPortValue())))
 	}
@@ -270,8 +258,7 @@ func (r *reader) notes() []envoy.Problem {
 	switch {
 	case r.read.OutlierDetection != nil:
 		for _, p := range r.outlierNotes {
-			p.Path = within("outlier_detection", p.Path)
-			found = append(found, p)
+			found = append(found, p.Within("outlier_detection"))
 		}
 	case r.from.GetOutlierDetection() != nil:
 		found = append(found, envoy.Problem{Path: "outlier_detection", Text: "outlier_detection has no effect in an aggregate, want it in the clusters that it names"})
@@ -282,12 +269,7 @@ func (r *reader) notes() []envoy.Problem {
 		}
 		return true
 	})
-	slices.SortFunc(found, func(a, b envoy.Problem) int {
-		if a.Path < b.Path {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(found, func(a, b envoy.Problem) int { return strings.Compare(a.Path, b.Path) })
 	return found[:min(len(found), envoy.MaxProblems)]
 }
 
@@ -301,7 +283,7 @@ func (r *reader) checkPolicy() {
 	list := r.from.GetLoadBalancingPolicy()
 	if list == nil {
 		if p := r.from.GetLbPolicy(); p != clusterv3.Cluster_ROUND_ROBIN {
-			r.add("lb_policy", "lb_policy %v is not supported, %s", p, want)
+			r.problems.Add("lb_policy", "lb_policy %v is not supported, %s", p, want)
 		}
 		return
 	}
@@ -313,7 +295,7 @@ func (r *reader) checkPolicy() {
 		}
 		given = append(given, config.GetTypeUrl()[strings.LastIndexByte(config.GetTypeUrl(), '/')+1:])
 	}
-	r.add("load_balancing_policy", "none of the policies is supported (%.300s), %s", strings.Join(given, ", "), want)
+	r.problems.Add("load_balancing_policy", "none of the policies is supported (%.300s), %s", strings.Join(given, ", "), want)
 }
 
 // roundRobin returns whether a policy sends each endpoint its share.

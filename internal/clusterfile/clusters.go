@@ -117,8 +117,7 @@ func (d *Document) explainWithin(prefix string, err error) error {
 	}
 	within := &envoy.Invalid{More: invalid.More}
 	for _, p := range invalid.Problems {
-		p.Path = strings.TrimSuffix(prefix+"."+p.Path, ".")
-		within.Problems = append(within.Problems, p)
+		within.Problems = append(within.Problems, p.Within(prefix))
 	}
 	return d.placed(within)
 }
@@ -153,12 +152,8 @@ func (d *Document) Notes(names []string) error {
 			continue
 		}
 		for _, p := range known.Cluster.Notes {
-			p.Path = fmt.Sprintf("clusters[%d].%s", d.index[name], p.Path)
-			notes.Problems = append(notes.Problems, p)
+			notes.Problems = append(notes.Problems, p.Within(fmt.Sprintf("clusters[%d]", d.index[name])))
 		}
 	}
-	if len(notes.Problems) == 0 {
-		return nil
-	}
-	return d.placed(notes)
+	return d.placed(notes.Err())
 }

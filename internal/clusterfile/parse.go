@@ -24,6 +24,9 @@ import (
 type Document struct {
 	// Endpoints are those of the one cluster, nil where the file lists clusters.
 	Endpoints *endpointv3.ClusterLoadAssignment
+	// Answer returns them as an answer, with the places in the file of what has no effect. So has
+	// the error, which is an *Error. All who ask get the same. It is nil where Endpoints is.
+	Answer func() (discovery.Answer, error)
 	// Clusters are those in the list, nil where there is none.
 	Clusters []*clusterv3.Cluster
 
@@ -35,16 +38,9 @@ type Document struct {
 	content []byte
 	nodes   weak.Pointer[yaml.Node]
 
-	answer func() (discovery.Answer, error) // of Endpoints
-
 	mu        sync.Mutex
 	read      map[string]cds.Known // clusters, by name
 	explained map[string]error     // by what was explained
-}
-
-// newDocument returns the document of a content, with what was decoded of its nodes.
-func newDocument(path string, content []byte, nodes *yaml.Node) *Document {
-	return &Document{path: path, content: content, nodes: weak.Make(nodes), read: make(map[string]cds.Known), explained: make(map[string]error)}
 }
 
 // root returns the nodes.
@@ -67,8 +63,8 @@ func Parse(path string, data []byte) (*Document, error) {
 		return nil, err
 	}
 	d := decoder{problems: &Error{Path: path}}
+	doc := &Document{path: path, content: data, nodes: weak.Make(root), read: make(map[string]cds.Known), explained: make(map[string]error)}
 	if _, list := entry(root, "clusters"); list != nil {
-		doc := newDocument(path, data, root)
 		doc.Clusters, doc.index = d.clusters(root), make(map[string]int)
 		for i, c := range doc.Clusters {
 			doc.index[c.GetName()] = i
@@ -81,9 +77,8 @@ func Parse(path string, data []byte) (*Document, error) {
 		return nil, err
 	}
 	complete(cluster, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path may be any bytes
-	doc := newDocument(path, data, root)
 	doc.Endpoints = cluster
-	doc.answer = sync.OnceValues(func() (discovery.Answer, error) {
+	doc.Answer = sync.OnceValues(func() (discovery.Answer, error) {
 		answer, unused, err := envoy.Read(cluster)
 		answer.Notes = envoy.Texts(unused, doc.Explain)
 		return answer, doc.placed(err)
@@ -124,12 +119,6 @@ func (d *Document) placed(err error) error {
 		return err
 	}
 	return d.Explain(invalid)
-}
-
-// Answer returns the endpoints of the one cluster as an answer, with the places in the file of
-// what has no effect. So has the error, which is an *Error. All who ask get the same.
-func (d *Document) Answer() (discovery.Answer, error) {
-	return d.answer()
 }
 
 // Explain returns what is wrong with the endpoints, with the places in the file. Many

@@ -19,18 +19,21 @@ type place struct{ locality, endpoint int }
 // checker finds all problems of one cluster.
 type checker struct {
 	cluster   *endpointv3.ClusterLoadAssignment
-	problems  *problems
+	problems  Invalid
 	addresses map[string]place // which endpoint has the address
 }
 
-// check adds the problems of cluster to found. Only what has an effect can be a problem. gRPC leaves out localities without a weight before it
+// Validate returns the error that Read would return for cluster: nil, or an *Invalid. It is
+// for a caller that reports mistakes before it uses a cluster. It is safe for concurrent use.
+//
+// Only what has an effect can be a problem. gRPC leaves out localities without a weight before it
 // looks any further, and a client that rejects fields which it does not use would break
 // when a server begins to set them (gRFC A27). What else breaks Envoy's rules goes into
 // the notes.
-func check(cluster *endpointv3.ClusterLoadAssignment, found *problems) {
-	c := checker{cluster: cluster, problems: found, addresses: make(map[string]place)}
+func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
+	c := checker{cluster: cluster, addresses: make(map[string]place)}
 	if cluster.GetClusterName() == "" {
-		c.problems.add("cluster_name", "cluster_name is empty")
+		c.problems.Add("cluster_name", "cluster_name is empty")
 	}
 	c.checkLocalities()
 	for i, locality := range cluster.GetEndpoints() {
@@ -39,6 +42,7 @@ func check(cluster *endpointv3.ClusterLoadAssignment, found *problems) {
 		}
 	}
 	c.checkDrops()
+	return c.problems.Err()
 }
 
 // hasTraffic reports whether locality is used (gRFC A27: one without a weight "is
@@ -63,17 +67,17 @@ func (c *checker) checkLocalities() {
 			continue
 		}
 		if locality.GetLocality() == nil {
-			c.problems.add(fmt.Sprintf("endpoints[%d]", i), "locality is missing")
+			c.problems.Add(fmt.Sprintf("endpoints[%d]", i), "locality is missing")
 		}
 		weight, priority := uint64(locality.GetLoadBalancingWeight().GetValue()), locality.GetPriority()
-		key := priorityKey{priority, localityName(locality.GetLocality())}
+		key := priorityKey{priority, LocalityName(locality.GetLocality())}
 		if first, ok := seen[key]; ok {
-			c.problems.add(fmt.Sprintf("endpoints[%d].locality", i), "locality %q is in priority %d already, as endpoints[%d]", key.locality, priority, first)
+			c.problems.Add(fmt.Sprintf("endpoints[%d].locality", i), "locality %q is in priority %d already, as endpoints[%d]", key.locality, priority, first)
 		} else {
 			seen[key] = i
 		}
 		if before := sums[priority]; before <= maxWeight && before+weight > maxWeight {
-			c.problems.add(fmt.Sprintf("endpoints[%d].load_balancing_weight", i), "the weights of the localities of priority %d sum to more than %d", priority, uint64(maxWeight))
+			c.problems.Add(fmt.Sprintf("endpoints[%d].load_balancing_weight", i), "the weights of the localities of priority %d sum to more than %d", priority, uint64(maxWeight))
 		}
 		sums[priority] += weight
 	}
@@ -88,7 +92,7 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 		if p == 0 || used[p] == 0 || used[p-1] != 0 {
 			continue
 		}
-		c.problems.add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
+		c.problems.Add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
 		used[p-1] = 1 // once for each gap
 	}
 }
@@ -97,7 +101,7 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 func (c *checker) checkDrops() {
 	for i, drop := range c.cluster.GetPolicy().GetDropOverloads() {
 		if d := drop.GetDropPercentage().GetDenominator(); typev3.FractionalPercent_DenominatorType_name[int32(d)] == "" {
-			c.problems.add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage.denominator", i), "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", d)
+			c.problems.Add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage.denominator", i), "denominator is %v, want HUNDRED, TEN_THOUSAND or MILLION", d)
 		}
 	}
 }
@@ -107,12 +111,12 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	var sum uint64
 	for j, endpoint := range locality.GetLbEndpoints() {
 		if w := endpoint.GetLoadBalancingWeight(); w != nil && w.GetValue() == 0 {
-			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or none, which is 1); to give an endpoint no calls, set its health_status to DRAINING")
+			c.problems.Add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "weight is 0, want at least 1 (or none, which is 1); to give an endpoint no calls, set its health_status to DRAINING")
 		}
 		before := sum
-		sum += uint64(weightOf(endpoint))
+		sum += uint64(Weight(endpoint))
 		if before <= maxWeight && sum > maxWeight {
-			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "the weights of the endpoints of this locality sum to more than %d", uint64(maxWeight))
+			c.problems.Add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d].load_balancing_weight", i, j), "the weights of the endpoints of this locality sum to more than %d", uint64(maxWeight))
 		}
 		c.checkAddresses(i, j, endpoint)
 	}
@@ -121,10 +125,10 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 // checkAddresses looks at the addresses of one endpoint. Nobody dials an endpoint that
 // is not healthy, but its addresses count as duplicates all the same.
 func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
-	dialled := Endpoint{lb}.Healthy()
+	dialled := Healthy(lb)
 	if lb.GetEndpoint() == nil {
 		if dialled {
-			c.problems.add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d]", i, j), "endpoint is missing (endpoint_name is not supported)")
+			c.problems.Add(fmt.Sprintf("endpoints[%d].lb_endpoints[%d]", i, j), "endpoint is missing (endpoint_name is not supported)")
 		}
 		return
 	}
@@ -139,13 +143,13 @@ func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 		if dial == "" {
 			for _, w := range wrong {
 				if dialled {
-					c.problems.add(strings.TrimSuffix(join(at(), w.field), "."), "%s", w.text)
+					c.problems.Add(strings.TrimSuffix(join(at(), w.field), "."), "%s", w.text)
 				}
 			}
 			continue
 		}
 		if first, ok := c.addresses[dial]; ok {
-			c.problems.add(at(), "address %s is that of endpoints[%d].lb_endpoints[%d] already", dial, first.locality, first.endpoint)
+			c.problems.Add(at(), "address %s is that of endpoints[%d].lb_endpoints[%d] already", dial, first.locality, first.endpoint)
 			continue
 		}
 		c.addresses[dial] = place{i, j}

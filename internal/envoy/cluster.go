@@ -31,34 +31,24 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 	if err := Validate(cluster); err != nil {
 		return discovery.Answer{}, nil, err
 	}
-	var notes problems
+	var notes Invalid
 	note(cluster, &notes)
 	a := discovery.Answer{Service: cluster.GetClusterName(), Identity: identityOf(cluster), Empty: true}
-	for locality := range Localities(cluster) {
-		if locality.Weight == 0 {
+	for _, locality := range cluster.GetEndpoints() {
+		if !hasTraffic(locality) {
 			continue
 		}
-		for int(locality.Priority) >= len(a.Priorities) {
+		for int(locality.GetPriority()) >= len(a.Priorities) {
 			a.Priorities = append(a.Priorities, discovery.Priority{})
 		}
-		p := &a.Priorities[locality.Priority]
-		p.Localities = append(p.Localities, locality.read())
+		p := &a.Priorities[locality.GetPriority()]
+		p.Localities = append(p.Localities, read(locality))
 	}
 	if len(a.Priorities) == 0 {
 		a.Why = whyEmpty(cluster)
 	}
-	for _, drop := range Drops(cluster) {
-		a.Drops = append(a.Drops, discovery.Drop{Category: drop.Category, PerMillion: drop.RequestsPerMillion})
-	}
-	return a, notes.list, nil
-}
-
-// Validate returns the error that Read would return for cluster: nil, or an *Invalid. It is
-// for a caller that reports mistakes before it uses a cluster. It is safe for concurrent use.
-func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
-	var found problems
-	check(cluster, &found)
-	return found.err()
+	a.Drops = Drops(cluster)
+	return a, notes.Problems, nil
 }
 
 // identityOf returns what stands for the content of a cluster, "" for one that cannot be
@@ -72,22 +62,18 @@ func identityOf(cluster *endpointv3.ClusterLoadAssignment) string {
 }
 
 // read returns the locality as that of an answer.
-func (l Locality) read() discovery.Locality {
+func read(l *endpointv3.LocalityLbEndpoints) discovery.Locality {
 	read := discovery.Locality{
-		Region:    l.from.GetRegion(),
-		Zone:      l.from.GetZone(),
-		SubZone:   l.from.GetSubZone(),
-		Weight:    l.Weight,
-		Endpoints: make([]discovery.Endpoint, 0, len(l.endpoints)),
+		Region:    l.GetLocality().GetRegion(),
+		Zone:      l.GetLocality().GetZone(),
+		SubZone:   l.GetLocality().GetSubZone(),
+		Weight:    l.GetLoadBalancingWeight().GetValue(),
+		Endpoints: make([]discovery.Endpoint, len(l.GetLbEndpoints())),
 	}
-	for e := range l.Endpoints() {
-		read.Endpoints = append(read.Endpoints, discovery.Endpoint{
-			Addresses: e.Addresses(),
-			Weight:    e.Weight(),
-			Health:    health(e.Health()),
-			Hostname:  e.lb.GetEndpoint().GetHostname(),
-		})
-		e.hint(&read.Endpoints[len(read.Endpoints)-1])
+	for i, lb := range l.GetLbEndpoints() {
+		e := &read.Endpoints[i]
+		*e = discovery.Endpoint{Addresses: Addresses(lb), Weight: Weight(lb), Health: health(lb.GetHealthStatus()), Hostname: lb.GetEndpoint().GetHostname()}
+		hint(lb, e)
 	}
 	return read
 }

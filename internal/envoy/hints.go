@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -17,8 +18,8 @@ const mostHints = 64
 
 // hint sets what the metadata of an endpoint says of its place. Whatever is not as it should be counts
 // as not given: it moves calls within a priority, and is no reason to refuse an endpoint.
-func (e Endpoint) hint(to *discovery.Endpoint) {
-	fields := e.lb.GetMetadata().GetFilterMetadata()[hintsIn].GetFields()
+func hint(lb *endpointv3.LbEndpoint, to *discovery.Endpoint) {
+	fields := lb.GetMetadata().GetFilterMetadata()[hintsIn].GetFields()
 	if node := fields["node"].GetStringValue(); whereabouts.Problem(node) == "" {
 		to.Node = node
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // note adds notes on a cluster in which check found no problem.
-func note(cluster *endpointv3.ClusterLoadAssignment, notes *problems) {
+func note(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 	var idle []string // prefixes of the paths that are noted already as without effect
 	for i, locality := range cluster.GetEndpoints() {
 		path := fmt.Sprintf("endpoints[%d]", i)
@@ -28,11 +28,11 @@ func note(cluster *endpointv3.ClusterLoadAssignment, notes *problems) {
 	if err == nil {
 		return
 	}
-	var violations problems
+	var violations Invalid
 	violations.addViolations(err, "", cluster.ProtoReflect().Descriptor())
-	for _, v := range violations.list {
+	for _, v := range violations.Problems {
 		if !hasAnyPrefix(v.Path, idle) {
-			notes.add(v.Path, "%s", v.Text)
+			notes.Add(v.Path, "%s", v.Text)
 		}
 	}
 }
@@ -55,18 +55,18 @@ func hasAnyPrefix(path string, prefixes []string) bool {
 }
 
 // noteIdle notes that a locality gets no traffic.
-func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *problems) {
+func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *Invalid) {
 	has := "no weight"
 	if locality.GetLoadBalancingWeight() != nil {
 		has = "weight 0"
 	}
-	notes.add(path, "locality %q of priority %d has %s and gets no traffic",
-		localityName(locality.GetLocality()), locality.GetPriority(), has)
+	notes.Add(path, "locality %q of priority %d has %s and gets no traffic",
+		LocalityName(locality.GetLocality()), locality.GetPriority(), has)
 }
 
 // noteUnread notes the fields of a cluster that are given and have no effect, and returns
 // their paths. What Envoy does by them, gRPC does not (gRFC A27).
-func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *problems) (paths []string) {
+func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) (paths []string) {
 	policy := cluster.GetPolicy()
 	for _, field := range []struct {
 		given bool
@@ -78,7 +78,7 @@ func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *problems) (pat
 		{len(cluster.GetNamedEndpoints()) > 0, "named_endpoints"},
 	} {
 		if field.given {
-			notes.add(field.path, "%s has no effect", strings.TrimPrefix(field.path, "policy."))
+			notes.Add(field.path, "%s has no effect", strings.TrimPrefix(field.path, "policy."))
 			paths = append(paths, field.path)
 		}
 	}
@@ -86,27 +86,27 @@ func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *problems) (pat
 }
 
 // noteDrops notes drops of more than all calls.
-func noteDrops(cluster *endpointv3.ClusterLoadAssignment, notes *problems) {
+func noteDrops(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
 		if rate := dropRate(drop); rate > lbconfig.Million {
-			notes.add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i),
+			notes.Add(fmt.Sprintf("policy.drop_overloads[%d].drop_percentage", i),
 				"category %q drops %v %%, which counts as 100 %%", drop.GetCategory(), float64(rate)/(lbconfig.Million/100))
 		}
 	}
 }
 
 // noteUnused notes what has no effect although somebody may expect one.
-func noteUnused(locality *endpointv3.LocalityLbEndpoints, path string, notes *problems) {
+func noteUnused(locality *endpointv3.LocalityLbEndpoints, path string, notes *Invalid) {
 	if locality.GetLbConfig() != nil {
-		notes.add(path, "load_balancer_endpoints and leds_cluster_locality_config have no effect, only lb_endpoints has")
+		notes.Add(path, "load_balancer_endpoints and leds_cluster_locality_config have no effect, only lb_endpoints has")
 	}
 	for j, lb := range locality.GetLbEndpoints() {
-		if !(Endpoint{lb}).Healthy() {
+		if !Healthy(lb) {
 			continue
 		}
 		socket := lb.GetEndpoint().GetAddress().GetSocketAddress()
 		if p := socket.GetProtocol(); p != corev3.SocketAddress_TCP {
-			notes.add(fmt.Sprintf("%s.lb_endpoints[%d].endpoint.address.socket_address.protocol", path, j), "protocol %v has no effect, TCP is used", p)
+			notes.Add(fmt.Sprintf("%s.lb_endpoints[%d].endpoint.address.socket_address.protocol", path, j), "protocol %v has no effect, TCP is used", p)
 		}
 	}
 }

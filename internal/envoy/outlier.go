@@ -30,9 +30,9 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierD
 	r.successRate(given)
 	r.failurePercentage(given)
 	if given := time.Duration(r.config.Interval); r.config.Ejects() && given < lbconfig.LeastInterval {
-		r.found.add("interval", "interval is %v, want a duration of 1ms and more, such as 10s", given)
+		r.found.Add("interval", "interval is %v, want a duration of 1ms and more, such as 10s", given)
 	}
-	if err := r.found.err(); err != nil {
+	if err := r.found.Err(); err != nil {
 		return nil, nil, err
 	}
 	r.config.ReportEmptied = r.config.Ejects()
@@ -41,7 +41,7 @@ func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierD
 
 type outlierReader struct {
 	config *lbconfig.OutlierDetection
-	found  problems
+	found  Invalid
 }
 
 // successRate reads one algorithm: "If the enforcing_success_rate field is set to 0, the
@@ -79,12 +79,12 @@ func (r *outlierReader) duration(field string, given *durationpb.Duration, into 
 		return
 	}
 	if err := given.CheckValid(); err != nil {
-		r.found.add(field, "%s: %v", field, err)
+		r.found.Add(field, "%s: %v", field, err)
 		return
 	}
 	d := given.AsDuration()
 	if d < 0 {
-		r.found.add(field, "%s is %v, want a duration that is not negative", field, d)
+		r.found.Add(field, "%s is %v, want a duration that is not negative", field, d)
 		return
 	}
 	*into = lbconfig.Duration(d)
@@ -96,7 +96,7 @@ func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, into
 		return
 	}
 	if given.GetValue() > most {
-		r.found.add(field, "%s is %d, want 0 to %d", field, given.GetValue(), most)
+		r.found.Add(field, "%s is %d, want 0 to %d", field, given.GetValue(), most)
 		return
 	}
 	*into = given.GetValue()
@@ -118,19 +118,19 @@ var outlierFields = map[protoreflect.Name]protoreflect.Name{
 // noteOutlierDetection returns what has no effect: "All other fields will be ignored". A
 // switch that is off says so itself, unless it is off because nobody set it.
 func noteOutlierDetection(given *clusterv3.OutlierDetection, config *lbconfig.OutlierDetection) []Problem {
-	var notes problems
+	var notes Invalid
 	given.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
 		name := field.Name()
 		needs, known := outlierFields[name]
 		switch {
 		case !known:
-			notes.add(string(name), "%s has no effect", name)
+			notes.Add(string(name), "%s has no effect", name)
 		case needs == "enforcing_failure_percentage" && config.FailurePercentageEjection == nil,
 			needs == "enforcing_success_rate" && config.SuccessRateEjection == nil:
-			notes.add(string(name), "%s has no effect without %s", name, needs)
+			notes.Add(string(name), "%s has no effect without %s", name, needs)
 		}
 		return true
 	})
-	slices.SortFunc(notes.list, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
-	return notes.list
+	slices.SortFunc(notes.Problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
+	return notes.Problems
 }

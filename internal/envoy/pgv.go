@@ -19,7 +19,7 @@ type violation interface {
 
 // addViolations adds the violations in err. Path and descriptor are the validated
 // message's. A weight of zero is left out: gRPC gives it a meaning of its own.
-func (p *problems) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
+func (p *Invalid) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
 	const but = ", by Envoy's rules; gRPC does not ask for it"
 	if several, ok := errors.AsType[interface {
 		error
@@ -32,7 +32,7 @@ func (p *problems) addViolations(err error, path string, message protoreflect.Me
 	}
 	v, ok := errors.AsType[violation](err)
 	if !ok {
-		p.add(path, "%v"+but, err)
+		p.Add(path, "%v"+but, err)
 		return
 	}
 	goName, index := splitIndex(v.Field())
@@ -40,11 +40,11 @@ func (p *problems) addViolations(err error, path string, message protoreflect.Me
 	switch {
 	case name == "load_balancing_weight":
 	case field == nil:
-		p.add(path, "%s %s"+but, name, trim(v.Reason()))
+		p.Add(path, "%s %s"+but, name, trim(v.Reason()))
 	case v.Cause() != nil && field.Message() != nil:
 		p.addViolations(v.Cause(), join(path, name+index), field.Message())
 	default:
-		p.add(join(path, name+index), "%s %s"+but, name, trim(v.Reason()))
+		p.Add(join(path, name+index), "%s %s"+but, name, trim(v.Reason()))
 	}
 }
 

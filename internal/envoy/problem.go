@@ -27,6 +27,12 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Text
 }
 
+// Within returns the problem of a part as one of the whole, by the path of the part.
+func (p Problem) Within(part string) Problem {
+	p.Path = strings.TrimSuffix(part+"."+p.Path, ".")
+	return p
+}
+
 // Invalid is the error of an input that is rejected as a whole. It lists up to
 // MaxProblems problems.
 type Invalid struct {
@@ -51,24 +57,19 @@ func (e *Invalid) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// problems collects up to MaxProblems and counts the others.
-type problems struct {
-	list []Problem
-	more int
-}
-
-func (p *problems) add(path, format string, args ...any) {
-	if len(p.list) == MaxProblems {
-		p.more++
+// Add adds a problem, or counts it if there are many already.
+func (e *Invalid) Add(path, format string, args ...any) {
+	if len(e.Problems) == MaxProblems {
+		e.More++
 		return
 	}
-	p.list = append(p.list, Problem{Path: path, Text: fmt.Sprintf(format, args...)})
+	e.Problems = append(e.Problems, Problem{Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// err returns an Invalid, nil if there is no problem.
-func (p *problems) err() error {
-	if len(p.list) == 0 {
+// Err returns e, nil if there is no problem.
+func (e *Invalid) Err() error {
+	if len(e.Problems) == 0 {
 		return nil
 	}
-	return &Invalid{Problems: p.list, More: p.more}
+	return e
 }

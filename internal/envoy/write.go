@@ -116,7 +116,7 @@ func addressOf(dial string) *corev3.Address {
 	}}}
 }
 
-// hints returns what is known of an endpoint's place, as Endpoint.hint reads it, nil for nothing.
+// hints returns what is known of an endpoint's place, as hint reads it, nil for nothing.
 func hints(e *discovery.Endpoint) *corev3.Metadata {
 	fields := make(map[string]*structpb.Value)
 	if e.Node != "" {

@@ -164,28 +164,28 @@ func (r *Result) add(i int, part clusterfile.Part, first int, several bool) {
 		r.Endpoints = append(r.Endpoints, e)
 	}
 	for _, d := range envoy.Drops(part.Endpoints) {
-		r.Drops = append(r.Drops, Drop{d.Category, d.RequestsPerMillion, cluster})
+		r.Drops = append(r.Drops, Drop{d.Category, d.PerMillion, cluster})
 	}
 }
 
 // endpointsOf returns the endpoints of a cluster.
 func endpointsOf(cluster *endpointv3.ClusterLoadAssignment) (list []Endpoint) {
-	for locality := range envoy.Localities(cluster) {
-		for endpoint := range locality.Endpoints() {
-			addresses := endpoint.Addresses()
+	for _, locality := range cluster.GetEndpoints() {
+		for _, lb := range locality.GetLbEndpoints() {
+			addresses := envoy.Addresses(lb)
 			if len(addresses) == 0 { // it gets no traffic
 				addresses = []string{"no address"}
 			}
 			e := Endpoint{
 				Address:             addresses[0],
 				AdditionalAddresses: addresses[1:],
-				Locality:            locality.Name,
-				LocalityWeight:      locality.Weight,
-				Priority:            locality.Priority,
-				Weight:              endpoint.Weight(),
+				Locality:            envoy.LocalityName(locality.GetLocality()),
+				LocalityWeight:      locality.GetLoadBalancingWeight().GetValue(),
+				Priority:            locality.GetPriority(),
+				Weight:              envoy.Weight(lb),
 			}
-			if !endpoint.Healthy() {
-				e.Health = endpoint.Health().String()
+			if !envoy.Healthy(lb) {
+				e.Health = lb.GetHealthStatus().String()
 			}
 			list = append(list, e)
 		}

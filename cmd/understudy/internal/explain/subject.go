@@ -99,8 +99,8 @@ func (s *subject) has(name string) bool {
 		if s.isAggregate() && name == "cluster:"+p.Cluster {
 			return true
 		}
-		for locality := range envoy.Localities(p.Endpoints) {
-			if isLocality(name, locality.Name) {
+		for _, l := range p.Endpoints.GetEndpoints() {
+			if isLocality(name, envoy.LocalityName(l.GetLocality())) {
 				return true
 			}
 		}
