@@ -1,9 +1,9 @@
 package file
 
 import (
+	"context"
 	"fmt"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -75,18 +75,18 @@ type source struct {
 // Start implements discovery.Source: it begins to watch the file, which need not exist
 // yet.
 func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
-	w := &watch{source: s, receiver: r, done: make(chan struct{}), current: explainer{new(atomic.Pointer[clusterfile.Document])}}
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &watch{source: s, receiver: r, done: ctx.Done(), current: explainer{new(atomic.Pointer[clusterfile.Document])}}
 	w.maker = cds.Maker{Target: s.target, EDS: w.eds}
 	go w.run()
-	return discovery.Started{Close: w.stop}, nil
+	return discovery.Started{Close: cancel}, nil
 }
 
 // watch is a file that is being watched for one channel.
 type watch struct {
 	*source
 	receiver *discovery.Receiver
-	done     chan struct{}
-	close    sync.Once
+	done     <-chan struct{}
 
 	maker   cds.Maker
 	current explainer
@@ -103,9 +103,6 @@ func (w *watch) eds(service string) (discovery.Source, error) {
 	}
 	return parts[0].Source, nil
 }
-
-// stop ends the watch.
-func (w *watch) stop() { w.close.Do(func() { close(w.done) }) }
 
 // run passes on what is found in the file.
 func (w *watch) run() {

@@ -88,9 +88,10 @@ func Watch(server Server, of *Type, name string, w Watcher, recorder estats.Metr
 		return func() {}
 	}
 	c := clients.acquire(server, recorder)
-	handle := c.watch(of, name, w)
+	handle := &watch{w}
+	c.serial.Do(func() { c.topic(of.url).watch(name, handle) })
 	return sync.OnceFunc(func() {
-		c.unwatch(of, name, handle)
+		c.serial.Do(func() { c.topic(of.url).unwatch(name, handle) })
 		clients.release(c)
 	})
 }
@@ -98,9 +99,7 @@ func Watch(server Server, of *Type, name string, w Watcher, recorder estats.Metr
 // Heard returns when a server was last heard. It must be watched, and have answered.
 // While it answers on a stream, that is now.
 func Heard(server Server) time.Time {
-	clients.mu.Lock()
-	defer clients.mu.Unlock()
-	if c, ok := clients.clients[server.key()]; ok {
+	if c := clients.find(server); c != nil {
 		if ended := c.ended.Load(); ended != nil {
 			return *ended
 		}
@@ -111,10 +110,7 @@ func Heard(server Server) time.Time {
 // EndpointsFailed notes that endpoints fail which came from server. If it is watched and has
 // been quiet, a second stream is opened to it.
 func EndpointsFailed(server Server) {
-	clients.mu.Lock()
-	c := clients.clients[server.key()]
-	clients.mu.Unlock()
-	if c != nil {
+	if c := clients.find(server); c != nil {
 		c.endpointsFailed()
 	}
 }
@@ -141,6 +137,13 @@ var clients = registry{clients: make(map[key]*client)}
 type registry struct {
 	mu      sync.Mutex
 	clients map[key]*client
+}
+
+// find returns the client of a server, nil where nobody watches it.
+func (r *registry) find(server Server) *client {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.clients[server.key()]
 }
 
 func (r *registry) acquire(server Server, recorder estats.MetricsRecorder) *client {

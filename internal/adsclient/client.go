@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	estats "google.golang.org/grpc/experimental/stats"
+
 	"github.com/understudy-lb/understudy/internal/core/ads"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
@@ -27,7 +29,7 @@ type client struct {
 	users    int             // guarded by the registry
 	ctx      context.Context // ends with stop
 	stop     context.CancelFunc
-	recorder recorder
+	recorder estats.MetricsRecorder // nil for none
 
 	serial   serial.Serializer
 	topics   []*topic  // one a type
@@ -45,14 +47,14 @@ type client struct {
 
 // newClient starts a client that nobody watches yet. It opens its stream when
 // somebody does.
-func newClient(server Server, k key, r metricsRecorder) *client {
+func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &client{
 		server:   server,
 		key:      k,
 		ctx:      ctx,
 		stop:     cancel,
-		recorder: newRecorder(r, server.URI),
+		recorder: r,
 	}
 	for _, of := range []*Type{Clusters, Endpoints} {
 		c.topics = append(c.topics, &topic{
@@ -78,16 +80,6 @@ func (c *client) topic(url string) *topic {
 		}
 	}
 	return nil
-}
-
-func (c *client) watch(of *Type, name string, w Watcher) *watch {
-	handle := &watch{w}
-	c.serial.Do(func() { c.topic(of.url).watch(name, handle) })
-	return handle
-}
-
-func (c *client) unwatch(of *Type, name string, handle *watch) {
-	c.serial.Do(func() { c.topic(of.url).unwatch(name, handle) })
 }
 
 // lose notes why the server cannot be reached.
@@ -173,6 +165,3 @@ func (c *client) closed(err error) {
 		t.do(t.subs.Closed(err), nil, t.watchers)
 	}
 }
-
-// resources are those of one response, by name.
-type resources map[string]*Resource

@@ -4,8 +4,6 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-type metricsRecorder = estats.MetricsRecorder
-
 var serverLabel = []string{"understudy.eds.server"}
 
 // The metrics of a stream. Each has the target of the server as its label.
@@ -34,28 +32,11 @@ func counter(name, description, unit string) *estats.Int64CountHandle {
 	})
 }
 
-// recorder counts what happens on the stream to one server.
-type recorder struct {
-	to     metricsRecorder
-	server string
-}
-
-// newRecorder returns one that discards where to is nil.
-func newRecorder(to metricsRecorder, server string) recorder {
-	if to == nil {
-		to = discard{}
+// count adds to a metric of the stream.
+func (c *client) count(metric interface {
+	Record(to estats.MetricsRecorder, n int64, labels ...string)
+}, n int64) {
+	if c.recorder != nil {
+		metric.Record(c.recorder, n, c.server.URI)
 	}
-	return recorder{to, server}
 }
-
-type discard struct {
-	estats.UnimplementedMetricsRecorder
-}
-
-func (r recorder) received()     { responsesMetric.Record(r.to, 1, r.server) }
-func (r recorder) rejected()     { rejectedMetric.Record(r.to, 1, r.server) }
-func (r recorder) ignored()      { ignoredMetric.Record(r.to, 1, r.server) }
-func (r recorder) failed()       { failedMetric.Record(r.to, 1, r.server) }
-func (r recorder) missing()      { missingMetric.Record(r.to, 1, r.server) }
-func (r recorder) connected()    { connectedMetric.Record(r.to, 1, r.server) }
-func (r recorder) disconnected() { connectedMetric.Record(r.to, -1, r.server) }

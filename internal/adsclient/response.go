@@ -27,7 +27,7 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 		})
 		return
 	}
-	decoded := make(resources)
+	decoded := make(map[string]*Resource)
 	received := make([]ads.Resource, len(response.GetResources()))
 	for i, resource := range response.GetResources() {
 		var read *Resource
@@ -48,10 +48,10 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 			other.subs.Heard()
 		}
 		a := t.subs.Received(response.GetVersionInfo(), response.GetNonce(), received)
-		c.recorder.received()
+		c.count(responsesMetric, 1)
 		if a.Send != nil && a.Send.Reject != "" {
 			t.logRejected(response.GetVersionInfo(), a.Send.Reject)
-			c.recorder.rejected()
+			c.count(rejectedMetric, 1)
 		}
 		for _, d := range a.Deliver {
 			t.versions[d.Name] = response.GetVersionInfo()
@@ -68,7 +68,7 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 // cannot be reached, what is missing is waited for from now on.
 func (c *client) begin() {
 	c.answered = true
-	c.recorder.connected()
+	c.count(connectedMetric, 1)
 	c.ended.Store(nil)
 	if c.lost == nil {
 		return
@@ -81,7 +81,7 @@ func (c *client) begin() {
 // ignore notes a response of another type, and logs it once, however many a server
 // sends.
 func (c *client) ignore(typeURL string) {
-	c.recorder.ignored()
+	c.count(ignoredMetric, 1)
 	if typeURL != c.ignored {
 		c.ignored = typeURL
 		logger.Warningf("eds: ignored a response of type %q from %s", typeURL, c.server.URI)

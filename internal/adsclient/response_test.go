@@ -95,6 +95,7 @@ func TestRejectedResourceDoesNotRejectItsNeighbours(t *testing.T) {
 func TestResourceInAWrapper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
+			s.Recv()
 			for _, version := range []string{"1", "2"} {
 				s.Send(response(version, adstest.Any(&discoveryv3.Resource{Name: "a", Ttl: durationpb.New(time.Second), Resource: adstest.Any(adstest.Cluster("a", "10.0.0.1:1"))})))
 			}

@@ -64,12 +64,12 @@ func (t *topic) unwatch(name string, handle *watch) {
 // refusal says, for metrics, that there was a resource, which was rejected.
 type refusal struct{ error }
 
-// Refused is described at ads.Rejected.
+// Refused is what discovery.Refused has.
 func (refusal) Refused() bool { return true }
 
 // do carries out what was decided, and tells watchers. decoded holds what the
 // response brought that led to it, if one did.
-func (t *topic) do(a ads.Actions, decoded resources, watchers map[string]map[*watch]bool) {
+func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[string]map[*watch]bool) {
 	for _, timer := range a.Stop {
 		if running, ok := t.timers[timer]; ok {
 			running.Stop()
@@ -191,7 +191,7 @@ func (t *topic) expired(timer ads.Timer) {
 	a := t.subs.Expired(timer)
 	if len(a.Fail) > 0 && !timer.Short { // else it was missing before
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
-		c.recorder.missing()
+		c.count(missingMetric, 1)
 	}
 	silent := c.silent()
 	if silent {

@@ -96,9 +96,6 @@ type Rejected struct{ error }
 // Unwrap returns what is wrong with it.
 func (r Rejected) Unwrap() error { return r.error }
 
-// Refused says, for metrics, that there was an answer, which was refused.
-func (r Rejected) Refused() bool { return true }
-
 // Request is what to tell the server. Names is complete and sorted. In a NACK, Reject
 // says what is wrong with the response Nonce; otherwise it is empty. Version is that of
 // the last good response, and empty until one was received on the stream.

@@ -59,9 +59,6 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// Answered reports whether a response was received on this stream.
-func (s *Subscriptions) Answered() bool { return s.phase == answered }
-
 // Heard takes note of a response of another type on this stream. The server can be reached,
 // so what is asked for, or was while it could not be, is waited for.
 func (s *Subscriptions) Heard() {
