@@ -9,7 +9,6 @@ package join
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -370,12 +369,4 @@ func (j *Join) textOf(err error) string {
 		text = j.config.Hide(text)
 	}
 	return printable.Text(text)
-}
-
-// named returns the error of the only source, with its name if it has one.
-func named(name string, err error) error {
-	if name == "" {
-		return err
-	}
-	return fmt.Errorf("%s: %w", printable.Quote(name), err)
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/lastgood"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
@@ -60,8 +62,10 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 		j.events.Do(j.event(func(now time.Time) []core.Action {
 			j.count(s, resultOf(err))
 			actions := j.core.NotStarted(now, s.id, text)
-			if len(j.config.Mechanisms) == 1 && s.whole == nil && !j.hasAnswer(s) {
-				j.vain = named(s.Name, err)
+			if _, some := j.core.Said(s.id); !some && len(j.config.Mechanisms) == 1 && s.whole == nil {
+				if j.vain = err; s.Name != "" {
+					j.vain = fmt.Errorf("%s: %w", printable.Quote(s.Name), err)
+				}
 				j.closed.Store(true) // tell nobody
 			}
 			return actions
@@ -71,11 +75,6 @@ func (j *Join) startSource(s *slot, remembered map[string]discovery.Name) {
 	s.started = &started
 	hears := core.Hears{LookAgain: started.ResolveNow != nil, Failures: started.EndpointsFailed != nil}
 	j.events.Do(j.event(func(now time.Time) []core.Action { return j.core.Started(now, s.id, hears) }))
-}
-
-func (j *Join) hasAnswer(s *slot) bool {
-	_, some := j.core.Said(s.id)
-	return some
 }
 
 // confirm notes until when the source stood by what it said last.
@@ -144,9 +143,10 @@ func (j *Join) receiver(s *slot, remembered map[string]discovery.Name) *discover
 
 // inlet takes what one source says.
 type inlet struct {
-	join *Join
-	slot *slot
-	last lastSaid
+	join  *Join
+	slot  *slot
+	last  atomic.Pointer[topology.Checked] // answer
+	waits atomic.Pointer[serial.Slot]      // of answers, nil where something else was queued since
 }
 
 // over reports whether what the source says counts no longer.
@@ -157,7 +157,7 @@ func (in *inlet) say(actions func(time.Time) []core.Action) {
 	if in.over() {
 		return
 	}
-	in.last.waits.Store(nil)
+	in.waits.Store(nil)
 	in.join.events.Enqueue(in.join.event(actions))
 }
 
@@ -177,7 +177,7 @@ func (in *inlet) update(a discovery.Answer) error {
 	if in.over() {
 		return nil
 	}
-	c := in.last.answer.Load()
+	c := in.last.Load()
 	if c == nil || !topology.Equal(c.Answer, &a) {
 		err := topology.CheckSome(&a)
 		if err == nil {
@@ -187,15 +187,15 @@ func (in *inlet) update(a discovery.Answer) error {
 			in.fail(err, wasRefused)
 			return err
 		}
-		in.last.answer.Store(c)
+		in.last.Store(c)
 	}
 	said := answer(c, a.Version, lastgood.Names(a.Names))
 	if a.Resolved == nil {
-		in.put(&said)
+		in.put(said)
 		return nil
 	}
 	by := &caller{id: in.slot.id}
-	in.last.waits.Store(nil)
+	in.waits.Store(nil)
 	in.join.events.Run(func() {
 		in.join.caller = by
 		in.join.answered(in.slot, said)
@@ -228,25 +228,13 @@ func (in *inlet) parts(parts []discovery.Part) {
 	in.say(func(now time.Time) []core.Action { return in.join.core.Replaced(now, in.slot.id, list) })
 }
 
-// lastSaid is what a source answered last.
-type lastSaid struct {
-	answer atomic.Pointer[topology.Checked]
-	waits  atomic.Pointer[waiting] // nil where something else was queued since
-}
-
-// waiting is an answer whose event has not been run. The next one replaces it, so a source that is
-// faster than the channel does not make the queue long.
-type waiting struct{ atomic.Pointer[core.Answer] }
-
-// put queues an answer.
-func (in *inlet) put(a *core.Answer) {
-	if w := in.last.waits.Load(); w != nil {
-		if old := w.Load(); old != nil && w.CompareAndSwap(old, a) {
-			return
-		}
+// put queues an answer. The next one replaces it while it waits, so a source that is faster than the
+// channel does not make the queue long.
+func (in *inlet) put(a core.Answer) {
+	slot := in.waits.Load()
+	if slot == nil {
+		slot = new(serial.Slot)
+		in.waits.Store(slot)
 	}
-	w := new(waiting)
-	w.Store(a)
-	in.last.waits.Store(w)
-	in.join.events.Enqueue(func() { in.join.answered(in.slot, *w.Swap(nil)) })
+	slot.Enqueue(&in.join.events, func() { in.join.answered(in.slot, a) })
 }
