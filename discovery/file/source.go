@@ -125,7 +125,7 @@ func (w *watch) run() {
 }
 
 // current is how long a channel waits for an edit that has just been made, where others have
-// what was there before. It is longer than it takes to see that the file is complete.
+// what was there before. It is longer than it takes to see that the file is complete (docs/waits.md).
 const current = 3 * time.Second
 
 // wait returns true once there are news, or it is late, and false once the watch is closed.

@@ -26,7 +26,7 @@ const (
 	maxList  = 256 << 20             // bytes of one list
 	burst    = 50 * time.Millisecond // in which events become one update
 	removal  = 10 * time.Second      // how long a deleted slice counts
-	first    = 60 * time.Second      // in which all that there is has to come
+	first    = 60 * time.Second      // in which all that there is has to come (docs/waits.md)
 	overtime = 30 * time.Second      // after which a watch that should have ended is taken for dead
 	ended    = "k8s.io/initial-events-end"
 )

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// lookupTime is how long a look-up may take, that of all addresses included.
+	// lookupTime is how long a look-up may take, that of all addresses included (docs/waits.md).
 	lookupTime = 30 * time.Second
 	// lookupsAtOnce is how many hosts are looked up at a time, silent ones not counted.
 	lookupsAtOnce = 16

@@ -9,7 +9,7 @@ import (
 
 const (
 	// pause is how long the size and time of a file must have stood still before it is read,
-	// where it may be written to: whoever writes it may not have done yet.
+	// where it may be written to: whoever writes it may not have done yet (docs/waits.md).
 	pause = 500 * time.Millisecond
 	// longPause is that of one that looks like a part of itself.
 	longPause = 2 * time.Second
