@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/understudy-lb/understudy/internal/backoff"
 )
 
 // Poll returns a source that calls ask at once, and again an interval after each return,
@@ -40,7 +42,7 @@ func (p poller) Check(bool) error {
 }
 
 func (p poller) run(ctx context.Context, r *Receiver) {
-	for {
+	for more := true; more; more = backoff.Rest(ctx, jittered(p.interval)) {
 		answer, err := p.ask(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -49,13 +51,6 @@ func (p poller) run(ctx context.Context, r *Receiver) {
 			r.Fail(err)
 		default:
 			_ = r.Update(answer) // the next answer comes anyway
-		}
-		wait := time.NewTimer(jittered(p.interval))
-		select {
-		case <-ctx.Done():
-			wait.Stop()
-			return
-		case <-wait.C:
 		}
 	}
 }

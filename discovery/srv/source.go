@@ -123,7 +123,7 @@ func (w *watch) run(ctx context.Context) {
 			delay = min(delay, w.refresh.Next())
 		}
 		failures++
-		sleep(ctx, delay)
+		backoff.Rest(ctx, delay)
 	}
 }
 
@@ -202,15 +202,6 @@ func (w *watch) rest(ctx context.Context) {
 	case <-ctx.Done():
 	case <-due:
 	case <-w.asked:
-		sleep(ctx, soonest-time.Since(began))
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+		backoff.Rest(ctx, soonest-time.Since(began))
 	}
 }

@@ -35,13 +35,8 @@ func (c *client) run() {
 		if next != nil {
 			continue
 		}
-		wait := time.NewTimer(time.Until(began.Add(backoff.Delay(attempt, rand.Float64()))))
+		backoff.Rest(c.ctx, time.Until(began.Add(backoff.Delay(attempt, rand.Float64()))))
 		attempt++
-		select {
-		case <-c.ctx.Done():
-			wait.Stop()
-		case <-wait.C:
-		}
 	}
 	if next != nil {
 		next.close()
@@ -62,7 +57,7 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	c.serial.Do(func() {
 		answered = c.answered
 		if answered {
-			c.recorder.disconnected()
+			c.count(connectedMetric, -1)
 			now := time.Now()
 			c.ended.Store(&now)
 		}
@@ -83,7 +78,7 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 			logger.Infof("eds: stream to %s ended: %v", c.server.URI, err)
 		} else {
 			logger.Warningf("eds: stream to %s failed: %v", c.server.URI, err)
-			c.recorder.failed()
+			c.count(failedMetric, 1)
 		}
 		c.closed(err)
 	})

@@ -2,6 +2,7 @@
 package backoff
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -17,4 +18,16 @@ func Delay(attempt int, random float64) time.Duration {
 	d := min(float64(b.BaseDelay)*math.Pow(b.Multiplier, float64(attempt)), float64(b.MaxDelay))
 	d *= 1 + b.Jitter*(2*random-1)
 	return time.Duration(d)
+}
+
+// Rest waits, unless ctx ends before that. It reports whether it has waited.
+func Rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }
