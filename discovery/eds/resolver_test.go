@@ -72,12 +72,20 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 // An update that is being applied when the resolver is closed, and one that
 // nobody will take any more, hold nothing up.
 func TestCloseDuringAnUpdate(t *testing.T) {
+	gone := make(chan struct{})
+	t.Cleanup(func() { close(gone) }) // once the server has stopped
 	c := newChannel()
 	c.states = make(chan resolver.State) // UpdateState waits until it is read
-	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, constant)+"/c"), c, resolver.BuildOptions{})
+	built := make(chan struct{})         // else that could be inside Build
+	script := func(s *adstest.Stream) error {
+		<-built
+		return constant(s)
+	}
+	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	close(built)
 	r.ResolveNow(resolver.ResolveNowOptions{})
 	closed := make(chan struct{})
 	go func() {
@@ -85,8 +93,10 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 		close(closed)
 	}()
 	wait(t, "return of Close", closed)
-	select {
-	case <-c.states:
-	default:
-	}
+	go func() { // the stream ends once the update is over, which may begin only now
+		select {
+		case <-c.states:
+		case <-gone:
+		}
+	}()
 }

@@ -1,6 +1,7 @@
 package eds
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -79,7 +80,8 @@ func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.St
 	if err := s.options.check(); err != nil {
 		return nil, err
 	}
-	w := &watch{receiver: r, pass: pass, news: make(chan news, 1), done: make(chan struct{})}
+	w := &watch{receiver: r, pass: pass}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
 	follow := func(servers []adsclient.Server) *adsclient.Following {
 		return adsclient.Follow(adsclient.Target{
 			Cluster:          s.cluster,
@@ -91,7 +93,6 @@ func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.St
 	servers, err := s.servers()
 	if err == nil {
 		w.begin(servers, follow)
-		go w.run()
 		return w, nil
 	}
 	if _, mayPass := errors.AsType[fileError](err); !mayPass {

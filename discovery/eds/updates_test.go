@@ -30,8 +30,9 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	for i := range addresses {
 		addresses[i] = fmt.Sprintf("10.0.0.%d:1", i+1)
 	}
-	taken := make(chan struct{})
+	taken, built := make(chan struct{}), make(chan struct{})
 	script := func(s *adstest.Stream) error {
+		<-built // else the channel could be busy inside Build, which nobody reads
 		for i := 1; i <= last; i++ {
 			if err := s.Respond(strconv.Itoa(i), strconv.Itoa(i), adstest.Cluster("c", addresses[:i]...)); err != nil {
 				return err
@@ -54,6 +55,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	close(built)
 	t.Cleanup(r.Close)
 	wait(t, "ACK of the last", taken)
 	states := 1

@@ -1,9 +1,9 @@
 package eds
 
 import (
+	"context"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,79 +12,45 @@ import (
 	"github.com/understudy-lb/understudy/internal/backoff"
 )
 
-// watch passes on what is followed. The shared stream must not wait for a channel, so its
-// calls only leave news, and a goroutine passes on the latest.
+// watch passes on what is followed. It is called on the stack of the channel's own Following, and not
+// on that of a stream, which channels share.
 type watch struct {
 	receiver *discovery.Receiver
 	pass     func(adsclient.Snapshot)
-	news     chan news // holds what was not passed on yet
-	done     chan struct{}
-	close    sync.Once
+	ctx      context.Context // ends with the watch
+	cancel   context.CancelFunc
 
 	following atomic.Pointer[adsclient.Following] // nil until it is known how to reach the servers
-}
-
-// news is what servers say or, while they have nothing, why.
-type news struct {
-	snapshot *adsclient.Snapshot
-	err      error
-	outage   *adsclient.Outage // nil where it is over
-	outages  bool              // there is something new of it
+	lost      *adsclient.Outage                   // why the answer is not confirmed, nil where it is
 }
 
 // Changed implements adsclient.Follower.
 func (w *watch) Changed(s adsclient.Snapshot) {
-	w.leave(func(n *news) { n.snapshot, n.err = &s, nil })
+	w.pass(s)
+	w.doubt() // what was passed on may be from before
 }
 
 // Unknown implements adsclient.Follower.
-func (w *watch) Unknown(err error) { w.leave(func(n *news) { n.snapshot, n.err = nil, err }) }
+func (w *watch) Unknown(err error) {
+	w.receiver.Fail(err)
+	w.doubt()
+}
 
-// Rejected implements adsclient.Follower. The receiver only takes note of it, so it does
-// not wait for the channel.
+// Rejected implements adsclient.Follower.
 func (w *watch) Rejected(err error) { w.receiver.Rejected(err) }
 
-// Lost implements adsclient.Follower. It comes after what was said before, which would end the
-// doubt.
+// Lost implements adsclient.Follower.
 func (w *watch) Lost(o *adsclient.Outage) {
-	w.leave(func(n *news) { n.outage, n.outages = o, true })
-}
-
-// leave replaces older news. One goroutine at a time calls it.
-func (w *watch) leave(change func(*news)) {
-	var n news
-	select {
-	case n = <-w.news:
-	default:
+	if w.lost = o; o == nil {
+		w.receiver.Unconfirmed(nil, time.Time{})
 	}
-	change(&n)
-	w.news <- n
+	w.doubt()
 }
 
-func (w *watch) run() {
-	var lost *adsclient.Outage
-	for {
-		select {
-		case <-w.done:
-			return
-		case n := <-w.news:
-			switch {
-			case n.err != nil:
-				w.receiver.Fail(n.err)
-			case n.snapshot != nil:
-				w.pass(*n.snapshot)
-			}
-			before := lost
-			if n.outages {
-				lost = n.outage
-			}
-			switch {
-			case lost != nil: // also where what was passed on is from before
-				w.receiver.Unconfirmed(lost.Err, lost.Heard)
-			case before != nil:
-				w.receiver.Unconfirmed(nil, time.Time{})
-			}
-		}
+// doubt says why the last answer is not confirmed, if it is not.
+func (w *watch) doubt() {
+	if w.lost != nil {
+		w.receiver.Unconfirmed(w.lost.Err, w.lost.Heard)
 	}
 }
 
@@ -118,12 +84,10 @@ func (w *watch) endpointsFailed() {
 
 // stop ends the watch.
 func (w *watch) stop() {
-	w.close.Do(func() {
-		close(w.done)
-		if following := w.following.Load(); following != nil {
-			following.Stop()
-		}
-	})
+	w.cancel()
+	if following := w.following.Load(); following != nil {
+		following.Stop()
+	}
 }
 
 // fileError says what is wrong with a file, or with what was read from one. It may pass: the
@@ -133,22 +97,13 @@ type fileError struct{ error }
 // begin begins to follow, unless the watch is closed.
 func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server) *adsclient.Following) {
 	w.receiver.Trying(awaited(servers))
-	if w.isClosed() {
+	if w.ctx.Err() != nil {
 		return
 	}
 	following := follow(servers)
 	w.following.Store(following)
-	if w.isClosed() { // which may have been before it was stored
+	if w.ctx.Err() != nil { // it may have been closed before that was stored
 		following.Stop()
-	}
-}
-
-func (w *watch) isClosed() bool {
-	select {
-	case <-w.done:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -167,15 +122,10 @@ func (w *watch) tryAgain(err error, read func() ([]adsclient.Server, error), fol
 	var servers []adsclient.Server
 	for attempt := 0; err != nil; attempt++ {
 		w.receiver.Fail(err)
-		timer := time.NewTimer(backoff.Delay(attempt, rand.Float64()))
-		select {
-		case <-w.done:
-			timer.Stop()
+		if !backoff.Rest(w.ctx, backoff.Delay(attempt, rand.Float64())) {
 			return
-		case <-timer.C:
 		}
 		servers, err = read()
 	}
 	w.begin(servers, follow)
-	w.run()
 }

@@ -25,8 +25,8 @@ type Target struct {
 	Needs func(clusters map[string]State) Needs
 }
 
-// Follower is told about a target. Its methods are called one at a time, must return
-// at once and must not call this package. None is called after the end.
+// Follower is told about a target. Its methods are called one at a time, must return at once, and
+// must not call this package but for Stop. One call may still come after that.
 type Follower interface {
 	// Changed is called with what is to be used, in place of what was before.
 	Changed(Snapshot)
@@ -50,12 +50,13 @@ func Follow(t Target, f Follower, recorder estats.MetricsRecorder) *Following {
 		order:    ads.NewServers(len(t.Servers), t.ReachabilityOnly),
 		used:     -1,
 	}
+	g.serial.SetHooks(&serial.Hooks{Begin: func() {}, Flush: g.tell})
 	g.serial.Do(g.ask)
 	return g
 }
 
-// Following is a target that is followed. Its methods must not be called from inside a
-// call of the Follower's.
+// Following is a target that is followed. Its methods, but for Stop, must not be called from inside
+// a call of the Follower's.
 type Following struct {
 	target   Target
 	follower Follower
@@ -65,6 +66,7 @@ type Following struct {
 	serial serial.Serializer
 	order  *ads.Servers
 	views  []*view // of the servers asked
+	news   bool    // one of them has changed since the follower was told
 	used   int     // the server whose view was passed on last, or -1
 	why    string  // the reason that was passed on last, "" after a view
 
@@ -88,7 +90,7 @@ func (g *Following) ask() {
 
 // Stop ends the watches. To call it again changes nothing.
 func (g *Following) Stop() {
-	g.serial.Do(func() {
+	g.serial.Run(func() {
 		for _, v := range g.views {
 			v.close()
 		}
@@ -112,14 +114,14 @@ func (g *Following) EndpointsFailed() {
 	}
 }
 
-// happened follows something that happened to a view.
+// happened follows something that happened to a view. What comes while the follower is told becomes
+// one change.
 func (g *Following) happened(v *view, news bool) {
 	if news {
+		v.news, g.news = true, true
 		g.order.Sent(v.server, v.has(v.ask()))
 	}
 	g.ask()
-	g.tell(v, news)
-	g.tellLost()
 }
 
 // shown returns the server whose view is to be passed on: the one in use or, while none
@@ -136,23 +138,28 @@ func (g *Following) shown() int {
 	return -1
 }
 
-// tell tells the follower what has changed, if changed is the view to be passed on.
-func (g *Following) tell(changed *view, news bool) {
+// tell tells the follower what has changed.
+func (g *Following) tell() {
 	shown := g.shown()
 	switch {
+	case len(g.views) == 0: // it was stopped
+		return
 	case shown < 0:
-		if news {
+		if g.news {
 			g.unknown(g.whyNone())
 		}
-		return
-	case shown != g.used:
-		g.log(shown)
-		g.used = shown
-	case !news || changed != g.views[shown]:
-		return
+	case shown != g.used || g.views[shown].news:
+		if shown != g.used {
+			g.log(shown)
+		}
+		g.used, g.why = shown, ""
+		g.follower.Changed(g.views[shown].snapshot())
 	}
-	g.why = ""
-	g.follower.Changed(g.views[shown].snapshot())
+	g.news = false
+	for _, v := range g.views {
+		v.news = false
+	}
+	g.tellLost()
 }
 
 // unknown tells the follower why there is nothing, if err is not what it was told last.

@@ -2,6 +2,7 @@ package adsclient
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -219,5 +220,37 @@ func TestFollowingEnds(t *testing.T) {
 		if got := len(clients.clients); got != 0 {
 			t.Errorf("%d clients are left", got)
 		}
+	})
+}
+
+// busy is a follower that takes its time for each change.
+type busy struct {
+	followed
+	rest func()
+}
+
+func (b busy) Changed(s Snapshot) {
+	b.followed.Changed(s)
+	b.rest()
+}
+
+// What comes while the follower is told becomes one change: a burst of responses costs it two.
+func TestABurstBecomesOneChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1"}
+		m := startManager(t, func(s *adstest.Stream) error {
+			s.Recv()
+			for i := range addresses {
+				if err := s.Respond(strconv.Itoa(i), strconv.Itoa(i), adstest.Cluster("a", addresses[:i+1]...)); err != nil {
+					return err
+				}
+				time.Sleep(time.Second)
+			}
+			return s.Drain()
+		})
+		n := new(notes)
+		defer Follow(Target{Cluster: "a", Servers: []Server{m.target()}, Needs: needs("a")}, busy{followed{n}, func() { time.Sleep(time.Minute) }}, nil).Stop()
+		pass(time.Hour)
+		expect(t, "a", n.take(), "a:1", "a:4")
 	})
 }

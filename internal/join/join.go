@@ -90,7 +90,7 @@ type Join struct {
 	lookAgain serial.Slot
 	live      *live.Channel
 	shown     atomic.Pointer[[]live.Source]
-	vain      error // why the only source could not be started
+	vain      error // why the only source could not be started; written before start returns
 	ended     bool  // Close has had its turn
 }
 
@@ -140,12 +140,10 @@ func (j *Join) start() error {
 			j.do(actions)
 		})
 	})
-	var err error
-	j.events.Do(func() { err = j.vain })
-	if err != nil {
+	if j.vain != nil {
 		j.Close()
 	}
-	return err
+	return j.vain // it was written in an event that this stack has waited for
 }
 
 // given returns a mechanism as the core sees it. What is given is a *Mechanism, nil for a part.
