@@ -123,7 +123,9 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 		}
 		apply(t, b, p, second)
 		synctest.Wait()
-		if got := shareOf(cc, heavy); got < 475 || got > 525 {
+		// Each of the 999 others starts at a random place of its turn, so the count has a standard
+		// deviation of 8: these bounds are five of them.
+		if got := shareOf(cc, heavy); got < 460 || got > 540 {
 			t.Errorf("%d of 10,000 picks after the update, want about 500", got)
 		}
 		if all, live := len(cc.SubConns()), len(cc.Live()); all != 10_000 || live != 10_000 {
