@@ -8,6 +8,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // endpoint is A50's map entry; one for each endpoint, as A61 has it.
@@ -21,6 +22,7 @@ type counted struct {
 	counter
 	name      string             // its first address
 	addresses []resolver.Address // that subchannels are made of
+	spare     bool               // the child may not connect to it
 	list      uint64             // the last one that it was bound with, guarded by the policy's subConns.mu
 	subConns  []*subConn         // to one of them, guarded by the policy's subConns.mu
 
@@ -69,7 +71,7 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		if e == nil {
 			e = &endpoint{}
 		}
-		e.Shell.name, e.Shell.addresses = name, given.Addresses
+		e.Shell.name, e.Shell.addresses, e.Shell.spare = name, given.Addresses, stateattr.IsSpare(given)
 		known[key] = e
 		list = append(list, e)
 	}

@@ -191,7 +191,9 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 		pickers[0] = &weighted.Counting{Picker: pickers[0]}
 	}
 	picker := weighted.New(pickers, weights, places)
-	picker.SetParts(p.core.Parts())
+	ready, unproven, failed := p.core.Parts()
+	picker.SetParts(ready, unproven)
+	picker.SetFailedPart(failed)
 	if p.recording {
 		p.scheduled.Use(picker, children)
 	}

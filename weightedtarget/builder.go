@@ -13,12 +13,18 @@
 //	    "startPoint": "spec"
 //	}}
 //
-//	field                      type              default   range                              from
-//	targets                    map of objects    none      weights sum to at most 4294967295  A28
-//	targets[name].weight       number            required  1 to 4294967295                    A28
-//	targets[name].childPolicy  list of policies  required  at least one                       A28
-//	removedChildRetention      duration          "0s"      "0s" and more                      our own
-//	startPoint                 string            "spec"    "spec", "random"                   our own
+//	field                        type              default   range                              from
+//	targets                      map of objects    none      weights sum to at most 4294967295  A28
+//	targets[name].weight         number            required  1 to 4294967295                    A28
+//	targets[name].childPolicy    list of policies  required  at least one                       A28
+//	removedChildRetention        duration          "0s"      "0s" and more                      our own
+//	startPoint                   string            "spec"    "spec", "random"                   our own
+//	balance                      object            none      an own zone and zones              our own
+//	balance.own                  string            none      "", one of balance.zones           our own
+//	balance.zones                map of objects    none      any                                our own
+//	balance.zones[name].callers  number            none      0 and more                         our own
+//	targets[name].zone           string            none      one of balance.zones               our own
+//	targets[name].capacity       number            none      0 and more                         our own
 //
 // Without targets, calls fail. removedChildRetention is how long a child is kept after
 // an update removes it, in case another brings it back; it gets no calls meanwhile.
@@ -26,6 +32,14 @@
 // "spec" it starts at the beginning, and a client's first calls go to the heaviest
 // child. With "random" it starts at a random point, and the first calls of a fleet
 // follow the weights.
+//
+// With balance the weights are not used: the targets share the calls by their zones, own being that of
+// the client (docs/near.md). capacity is the weight of the endpoints below a target that can take calls,
+// and callers is how many clients a zone has. The shares are made of the capacity that has not failed.
+// They are made again where the part of all capacity that a zone has moves by 1/64, becomes 0, or is 0
+// no longer. A target of a zone without a share is not made before it has one. When it has none any
+// more it is kept for 15 minutes, and for as long as a part of it has failed; it gets calls only while
+// no target with a share is READY.
 //
 // Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". Of a
 // list of policies the first that is registered is used. An unknown field is ignored,

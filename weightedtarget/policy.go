@@ -23,8 +23,10 @@ type policy struct {
 	*shell.Shell
 	core     core.Core
 	config   *lbconfig.WeightedTarget
-	children map[string]*child // the retained ones too
-	picker   *weighted.Picker  // in use, if a child is READY
+	state    resolver.State                 // of the last update, where calls are balanced:
+	groups   map[string][]resolver.Endpoint // for children that are made later
+	children map[string]*child              // the retained ones too
+	picker   *weighted.Picker               // in use, if a child is READY
 
 	watched   bool
 	scheduled weighted.Scheduled[string] // while somebody watches
@@ -52,8 +54,17 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.WeightedTarget] {
 // Begin updates the children.
 func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 	p.config = config
+	p.core.SetBalance(balanceOf(config))
 	actions := p.core.Update(slices.Collect(maps.Keys(config.Targets)), time.Duration(config.RemovedChildRetention))
-	groups := p.Split(state.Endpoints, p.core.Has)
+	groups := p.Split(state.Endpoints, func(name string) bool { _, ok := config.Targets[name]; return ok })
+	p.do(actions, state, groups)
+	if p.state, p.groups = state, groups; !p.core.Balanced() {
+		p.state, p.groups = resolver.State{}, nil
+	}
+}
+
+// do carries out what the core has decided, with the state and the endpoints of an update.
+func (p *policy) do(actions []core.Action, state resolver.State, groups map[string][]resolver.Endpoint) {
 	place := stateattr.PlaceOf(state)
 	for _, a := range actions {
 		c := p.children[a.Child]
@@ -61,25 +72,19 @@ func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 		case core.Create:
 			p.children[a.Child] = p.newChild(a.Child)
 		case core.Update:
-			target := config.Targets[a.Child]
+			target := p.config.Targets[a.Child]
 			c.weight = target.Weight
 			place.Locality = a.Child
 			c.Update(target.ChildPolicy, stateattr.SetPlace(shell.WithEndpoints(state, groups[a.Child]), place))
 		case core.Retain:
-			c.StartTimer(retention, a.After, func() { p.destroy(p.core.RetentionEnded(a.Child)) })
+			c.StartTimer(retention, a.After, func() { p.do(p.core.RetentionEnded(a.Child), p.state, p.groups) })
 		case core.Return:
 			c.StopTimer(retention)
 		case core.Destroy:
-			p.destroy([]core.Action{a})
+			p.scheduled.Forget(a.Child)
+			c.Close()
+			delete(p.children, a.Child)
 		}
-	}
-}
-
-func (p *policy) destroy(actions []core.Action) {
-	for _, a := range actions {
-		p.scheduled.Forget(a.Child)
-		p.children[a.Child].Close()
-		delete(p.children, a.Child)
 	}
 }
 
@@ -92,10 +97,13 @@ func (p *policy) newChild(name string) *child {
 		} else if p.core.Report(name, states[state.ConnectivityState]) {
 			c.counts = state
 			if state.ConnectivityState == connectivity.Ready {
-				c.lacks = 1 - shell.TierOf(state.Picker).ReadyPart
+				tier := shell.TierOf(state.Picker)
+				c.lacks = 1 - tier.ReadyPart
+				p.core.SetFailedPart(name, tier.FailedPart)
 			}
 		}
 		if !p.Updating() { // End looks at what all children are then
+			p.rebalance()
 			p.wake()
 		}
 		if p.core.Stale() {
@@ -114,6 +122,7 @@ func (p *policy) wake() {
 
 // End publishes the state in any case: weights may have changed.
 func (p *policy) End() {
+	p.rebalance()
 	p.wake()
 	p.Publish()
 }
@@ -149,6 +158,9 @@ func (p *policy) State() balancer.State {
 // One that is connecting counts neither way, as an endpoint of weighted_round_robin does, but
 // for what of it was not READY when it was: nothing says that this is well now.
 func (p *policy) parts(names []string) (ready, unproven float64) {
+	if p.core.Balanced() {
+		return p.partsOfZones()
+	}
 	all := 0.0
 	for _, name := range p.core.In(core.TransientFailure) {
 		all += float64(p.children[name].weight)
@@ -178,7 +190,7 @@ func (p *policy) pickerOf(names []string) *weighted.Picker {
 			counts = c.refused
 		}
 		pickers = append(pickers, counts.Picker)
-		weights = append(weights, c.weight)
+		weights = append(weights, p.core.Weight(name, c.weight))
 		places = append(places, &c.place)
 	}
 	return weighted.New(pickers, weights, places)
@@ -220,8 +232,8 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	for i := range s.Children {
 		name := s.Children[i].Name
 		target := details.Target{CountsAs: p.core.CountsAs(name)}
-		if p.core.Has(name) {
-			target.Weight = p.children[name].weight
+		if p.core.Has(name) && !p.core.IsSpare(name) {
+			target.Weight = p.core.Weight(name, p.children[name].weight)
 		}
 		s.Children[i].Details = target
 	}

@@ -52,8 +52,8 @@ func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, 
 	return parts
 }
 
-// Zones of 3, 2 and 1 backends, with as many callers each: each backend has a sixth of all calls. The
-// home zone dies, and its calls go to the other zones, not to the next part of the list.
+// Zones of 3, 2 and 1 backends, with as many callers each: each backend has a sixth of all calls. A zone
+// that loses a backend sends a part of its calls elsewhere, until it is back.
 func TestBalanceOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -82,12 +82,69 @@ func TestBalanceOnRealSockets(t *testing.T) {
 			break
 		}
 	}
-	for _, s := range zones["b"] {
-		s.grpc.Stop()
-	}
-	for name, part := range counted(ctx, t, inB, calls, "a0", "a1", "a2", "c0") {
-		if math.Abs(part-1./4) > 0.001 {
-			t.Errorf("with its zone gone %s has %v of the calls of zone b, want a quarter", name, part)
+	// Of what is left a has 3/5, and b and c a fifth each: 3/5 of the calls stay, and a has capacity left over.
+	shares := func(what string, want map[string]float64) {
+		t.Helper()
+		var names []string
+		for name := range want {
+			names = append(names, name)
+		}
+		for got := (map[string]float64)(nil); ; {
+			got = counted(ctx, t, inB, calls, names...)
+			if near(got, want, 0.001) {
+				return
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("%s: the backends have these parts of the calls of zone b: %v, want %v", what, got, want)
+			}
 		}
 	}
+	zones["b"][0].grpc.Stop()
+	shares("half of the zone is gone", map[string]float64{"b1": 0.6, "a0": 0.4 / 3, "a1": 0.4 / 3, "a2": 0.4 / 3})
+	startServerOn(t, "b0", zones["b"][0].address, nil)
+	shares("it is back", map[string]float64{"b0": 0.5, "b1": 0.5})
+}
+
+// The home zone dies, and no call goes to the next part of the list, nor fails.
+func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	zones := make(map[string][]*server)
+	for zone, n := range map[string]int{"a": 3, "b": 2, "c": 1} {
+		for i := range n {
+			zones[zone] = append(zones[zone], startServer(t, fmt.Sprint(zone, i), nil))
+		}
+	}
+	backup := startServer(t, "backup", nil)
+	cc := newClient(t, "failover:///file://"+zonesFile(t, zones)+",file://"+zonesFile(t, map[string][]*server{"b": {backup}})+"?prefer=balance&zone=b")
+	counted(ctx, t, cc, 100, "b0", "b1")
+	for _, s := range zones["b"] {
+		s.grpc.GracefulStop() // its calls end well
+	}
+	seen := make(map[string]int)
+	for seen["a0"] < 1000 {
+		got, err := who(ctx, cc)
+		if err != nil || got.name == "backup" {
+			t.Fatalf("after the calls %v: %+v, %v; want no error, and nothing of the next part of the list", seen, got, err)
+		}
+		seen[got.name]++
+	}
+	if c := seen["c0"]; c > 0 || seen["a1"] < 900 || seen["a2"] < 900 {
+		t.Errorf("with the zone gone its calls go to %v, want a alone, which alone has capacity left over", seen)
+	}
+}
+
+// near reports whether each part is as it should be, give or take so much, and there are no others.
+func near(got, want map[string]float64, by float64) bool {
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			return false
+		}
+	}
+	for name, part := range want {
+		if math.Abs(got[name]-part) > by {
+			return false
+		}
+	}
+	return true
 }

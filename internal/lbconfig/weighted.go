@@ -2,7 +2,9 @@ package lbconfig
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"google.golang.org/grpc/serviceconfig"
 )
@@ -30,12 +32,26 @@ type WeightedTarget struct {
 	Targets               map[string]Target `json:"targets"`
 	RemovedChildRetention Duration          `json:"removedChildRetention"`
 	StartPoint            StartPoint        `json:"startPoint"`
+	Balance               *Balance          `json:"balance,omitempty"` // nil for A28
 }
 
 // Target is one child of understudy_weighted_target.
 type Target struct {
-	Weight      uint32 `json:"weight"`
-	ChildPolicy Policy `json:"childPolicy"`
+	Weight      uint32  `json:"weight"`
+	ChildPolicy Policy  `json:"childPolicy"`
+	Zone        string  `json:"zone,omitempty"`     // with Balance: one of its zones
+	Capacity    float64 `json:"capacity,omitempty"` // with Balance: the weight of the endpoints that can take calls
+}
+
+// Balance has the targets share the calls by zones, as far as their endpoints have not failed.
+type Balance struct {
+	Own   string                 `json:"own,omitempty"` // the client's zone, "" for none of Zones
+	Zones map[string]BalanceZone `json:"zones"`
+}
+
+// BalanceZone is a zone in which there are targets or callers.
+type BalanceZone struct {
+	Callers float64 `json:"callers,omitempty"` // how many clients there are, or their calls
 }
 
 func (w *WeightedTarget) setDefaults() { *w = WeightedTarget{StartPoint: StartSpec} }
@@ -48,12 +64,43 @@ func (w *WeightedTarget) check(string) error {
 	if sum > math.MaxUint32 {
 		return fmt.Errorf("targets: the weights sum to %d, want at most %d", sum, uint32(math.MaxUint32))
 	}
+	return w.Balance.of(w.Targets)
+}
+
+// of checks that each target is in a zone, where calls are balanced.
+func (b *Balance) of(targets map[string]Target) error {
+	if b == nil {
+		return nil
+	}
+	if _, ok := b.Zones[b.Own]; b.Own != "" && !ok {
+		return fmt.Errorf("balance.own: %q given, which is not in balance.zones", b.Own)
+	}
+	for _, name := range slices.Sorted(maps.Keys(targets)) {
+		if zone := targets[name].Zone; zone == "" {
+			return fmt.Errorf("targets[%q].zone: none given, want one of balance.zones", name)
+		} else if _, ok := b.Zones[zone]; !ok {
+			return fmt.Errorf("targets[%q].zone: %q given, which is not in balance.zones", name, zone)
+		}
+	}
 	return nil
+}
+
+func (z *BalanceZone) check(path string) error { return atLeast0(join(path, "callers"), z.Callers) }
+
+// atLeast0 checks a number of something.
+func atLeast0(path string, number float64) error {
+	if number >= 0 && !math.IsInf(number, 0) {
+		return nil
+	}
+	return at(path, fmt.Errorf("%v given, want a number from 0 on", number))
 }
 
 func (t *Target) check(path string) error {
 	if t.Weight == 0 {
 		return at(join(path, "weight"), fmt.Errorf("0 or none given, want 1 to %d", uint32(math.MaxUint32)))
+	}
+	if err := atLeast0(join(path, "capacity"), t.Capacity); err != nil {
+		return err
 	}
 	return t.ChildPolicy.required(join(path, "childPolicy"))
 }

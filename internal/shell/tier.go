@@ -23,6 +23,9 @@ type Tier struct {
 	// UnprovenPart is the part that is READY, too, but has not answered since it was ejected.
 	// ReadyPart does not hold it.
 	UnprovenPart float64
+	// FailedPart is the part of all weight that has failed: unlike ReadyPart it knows how much is
+	// still connecting. Only package weightedroundrobin's policy says it.
+	FailedPart float64
 }
 
 // Condition says whether calls should go to a tier.
@@ -53,6 +56,9 @@ func TierOf(picker balancer.Picker) Tier {
 		tier := Tier{ReadyPart: p.ReadyPart()}
 		if p, ok := picker.(interface{ UnprovenPart() float64 }); ok {
 			tier.UnprovenPart = p.UnprovenPart()
+		}
+		if p, ok := picker.(interface{ FailedPart() float64 }); ok {
+			tier.FailedPart = p.FailedPart()
 		}
 		return tier
 	}

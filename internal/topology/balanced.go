@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/understudy-lb/understudy/internal/core/balance"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	whereabouts "github.com/understudy-lb/understudy/internal/place"
 )
 
@@ -17,25 +18,43 @@ type zone struct {
 	listed       bool // it has endpoints, whatever their health
 }
 
+// spread is how the calls of a group are balanced between zones, by what has not failed.
+type spread struct {
+	own    string // the client's zone, "" for none of zones
+	zones  map[string]lbconfig.BalanceZone
+	of     map[string]inZone // by locality
+	spares bool              // the localities of the next group are of this one, too, and have no share by now
+}
+
+// inZone is a locality of a zone.
+type inZone struct {
+	zone     string
+	capacity uint64
+}
+
 // balanced returns a priority whose calls are spread so that they stay in the client's zone as far as
-// all endpoints can have the same load, and after it one of the zones that have no share of them.
+// all endpoints can have the same load, and after it one of the zones that have no share of them. The
+// first knows of the others: they have a share in it when enough of its own endpoints have failed.
 func (n Near) balanced(p *Priority) []group {
 	if n.Place.Zone == "" {
 		return []group{{Priority: *p}}
 	}
 	zones := zonesOf(p)
-	shares := n.shares(zones)
+	shares, first := n.shares(zones)
 	var spare uint64 // the capacity of zones without a share
 	for i, z := range zones {
 		if shares[i] == 0 {
 			spare += z.capacity
 		}
 	}
-	share, rest := group{name: "balanced"}, group{name: "other zones"}
+	// Without callers, the others have calls in proportion to their capacity.
+	second := &spread{zones: make(map[string]lbconfig.BalanceZone), of: first.of}
+	share, rest := group{name: "balanced", spread: first}, group{name: "other zones", spread: second}
 	for i, z := range zones {
 		part, of, to := shares[i], z.capacity, &share
 		if part == 0 {
 			part, of, to = 1, spare, &rest
+			second.zones[z.key()] = lbconfig.BalanceZone{}
 		}
 		for _, l := range z.localities {
 			l := *l
@@ -49,30 +68,40 @@ func (n Near) balanced(p *Priority) []group {
 	case len(rest.Localities) == 0:
 		return []group{share}
 	}
+	first.spares = true
 	return []group{share, rest}
 }
 
 // fraction returns the weight of a part of all calls: 2^30 for all.
 func fraction(of float64) uint32 { return uint32(max(1, math.Round(of*(1<<30)))) }
 
-// shares returns the part of the calls that goes to each zone.
-func (n Near) shares(zones []zone) []float64 {
+// key returns the zone's name among all zones.
+func (z *zone) key() string { return LocalityName(z.region, z.name, "") }
+
+// shares returns the part of the calls that goes to each zone, and what it follows from.
+func (n Near) shares(zones []zone) ([]float64, *spread) {
+	s := &spread{zones: make(map[string]lbconfig.BalanceZone), of: make(map[string]inZone)}
 	own := -1
 	var list []balance.Zone
 	for i, z := range zones {
 		if own < 0 && n.Place.SameZone(whereabouts.Place{Region: z.region, Zone: z.name}) {
-			own = i
+			own, s.own = i, z.key()
 		}
 		callers := n.Callers[z.name]
 		if n.Callers == nil && z.listed {
 			callers = 1
 		}
 		list = append(list, balance.Zone{Capacity: float64(z.capacity), Callers: callers})
+		s.zones[z.key()] = lbconfig.BalanceZone{Callers: callers}
+		for _, l := range z.localities {
+			s.of[NameOf(l)] = inZone{z.key(), usableWeight(l)}
+		}
 	}
 	for _, name := range n.without(zones) {
 		list = append(list, balance.Zone{Callers: n.Callers[name]})
+		s.zones[LocalityName("", name, "")] = lbconfig.BalanceZone{Callers: n.Callers[name]}
 	}
-	return balance.Shares(list, own)[:len(zones)]
+	return balance.Shares(list, own)[:len(zones)], s
 }
 
 // without returns the zones with callers that the source does not name.

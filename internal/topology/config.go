@@ -36,6 +36,7 @@ type priorityChild struct {
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
 	localities         map[string]uint32 // name to weight
+	spread             *spread           // nil unless calls are balanced
 	outlierDetection   *OutlierDetection // of its cluster, nil where that says nothing
 }
 
@@ -72,9 +73,17 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 func (p priorityChild) policy(leaf lbconfig.Policy) lbconfig.Policy {
 	targets := make(map[string]lbconfig.Target, len(p.localities))
 	for name, weight := range p.localities {
-		targets[name] = lbconfig.Target{Weight: weight, ChildPolicy: leaf}
+		target := lbconfig.Target{Weight: weight, ChildPolicy: leaf}
+		if p.spread != nil {
+			at := p.spread.of[name]
+			target.Zone, target.Capacity = at.zone, float64(at.capacity)
+		}
+		targets[name] = target
 	}
 	localities := &lbconfig.WeightedTarget{Targets: targets, StartPoint: startPoint, RemovedChildRetention: retention}
+	if p.spread != nil {
+		localities.Balance = &lbconfig.Balance{Own: p.spread.own, Zones: p.spread.zones}
+	}
 	return lbconfig.Named(dropName, &lbconfig.Drop{
 		DropCategories: p.drops,
 		ChildPolicy:    lbconfig.Named(weightedTargetName, localities),

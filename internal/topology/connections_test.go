@@ -22,6 +22,7 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/place"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
@@ -55,7 +56,8 @@ func answerOf(t *testing.T, lines ...string) *discovery.Answer {
 	for _, line := range lines {
 		head, list, _ := strings.Cut(line, ":")
 		fields := append(strings.Fields(head), "weight=1")
-		locality := discovery.Locality{Region: fields[1], Weight: number(t, strings.TrimPrefix(fields[2], "weight="))}
+		region, zone, _ := strings.Cut(fields[1], "/")
+		locality := discovery.Locality{Region: region, Zone: zone, Weight: number(t, strings.TrimPrefix(fields[2], "weight="))}
 		for _, e := range strings.Fields(list) {
 			host, weight, _ := strings.Cut(e, "*")
 			host, ill := strings.CutSuffix(host, "!")
@@ -224,6 +226,43 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 		}
 		if got := lbtest.Pick(c.cc.State()); !strings.HasPrefix(got, "fail: ") {
 			t.Errorf("pick without localities: %s, want a failure", got)
+		}
+	})
+}
+
+// Balanced zones have one place, whatever their shares: one that gets a share connects, and is kept, and
+// the others stay connected.
+func TestConnectionsOutliveBalance(t *testing.T) {
+	onChannel(t, func(c *channel) {
+		c.translator.Near = topology.Near{Prefer: "balance", Place: place.Place{Zone: "a"}}
+		const all = "+a1 +a2 +a3"
+		for _, step := range []struct {
+			what, a, want, picks string
+		}{
+			{"all stay at home", "0 /a: a1 a2 a3", all, "a1 a2 a3"},
+			{"less is left at home", "0 /a: a1 a2! a3!", "+b1 +b2 -a2 -a3", "a1 b1 b2"},
+			{"all is left", "0 /a: a1 a2 a3", "+a2 +a3", "a1 a2 a3"},
+			{"less again", "0 /a: a1 a2! a3!", "-a2 -a3", "a1 b1 b2"},
+			{"nothing", "0 /a: a1! a2! a3!", "-a1", "b1 b2"},
+		} {
+			before := c.cc.Live()
+			c.update(answerOf(t, step.a, "0 /b: b1 b2", "0 /c: c1"))
+			if got := changes(before, c.cc.Live()); got != step.want {
+				t.Errorf("%s: connections: %q, want %q", step.what, got, step.want)
+			}
+			if got := c.picked(240); got != step.picks {
+				t.Errorf("%s: picks: %s, want %s", step.what, got, step.picks)
+			}
+		}
+		tree, err := c.translator.Translate(answerOf(t, "0 /a: a1 a2 a3", "0 /b: b1 b2", "0 /c: c1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := topology.Join(topology.Settings{}, tree).Size(), "6 endpoints in 2 priorities"; got != want {
+			t.Errorf("%s, want %s: each has one place, and the first priority knows of those of the second", got, want)
+		}
+		if got, want := topology.Join(topology.Settings{Subset: 1}, tree).Size(), "3 of 6 endpoints in 2 priorities"; got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	})
 }

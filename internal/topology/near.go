@@ -49,8 +49,9 @@ var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRe
 // group is a part of a priority of an answer.
 type group struct {
 	Priority
-	of   int    // that priority
-	name string // how near it is, "" where nothing was split
+	of     int     // that priority
+	name   string  // how near it is, "" where nothing was split
+	spread *spread // nil unless calls are balanced
 }
 
 // split returns the answer with each priority split by how near its endpoints are, and for each

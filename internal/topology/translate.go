@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/experimental/balancer/weight"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 const million = lbconfig.Million
@@ -52,7 +54,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 			a, groups = Near{}.split(c.Answer)
 		}
 	}
-	children := t.name(a, len(groups) > 0 && t.Near.Prefer != "")
+	children := t.name(a, groups)
 	var tree Tree
 	tree.priorities = make([]priorityChild, 0, len(a.Priorities))
 	drops := dropCategories(a)
@@ -66,15 +68,19 @@ func (t *Translator) Tree(c *Checked) Tree {
 			ignoreReresolution: true, // whoever wrote the addresses sends new ones unasked
 			drops:              drops,
 			localities:         make(map[string]uint32, len(p.Localities)),
+			spread:             groups[i].spread,
 		}
 		before := len(tree.Endpoints)
-		for j := range p.Localities {
-			l := &p.Localities[j]
-			child.localities[NameOf(l)] = c.weights[i][j]
-			tree.Endpoints = t.appendEndpoints(tree.Endpoints, l, place{i, j, 0}, c.skip, child.name)
-		}
+		t.appendLocalities(&tree, c, i, &child)
 		if len(tree.Endpoints) == before {
 			child.why = cmp.Or(a.Why, whyNone(p))
+		}
+		if child.spread != nil && child.spread.spares {
+			before = len(tree.Endpoints)
+			t.appendLocalities(&tree, c, i+1, &child)
+			for j := before; j < len(tree.Endpoints); j++ {
+				tree.Endpoints[j], tree.spares = stateattr.SetSpare(tree.Endpoints[j]), true
+			}
 		}
 		tree.priorities = append(tree.priorities, child)
 	}
@@ -82,16 +88,31 @@ func (t *Translator) Tree(c *Checked) Tree {
 	return tree
 }
 
+// appendLocalities appends the localities of priority i, which are of the child.
+func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *priorityChild) {
+	for j := range c.Priorities[i].Localities {
+		l := &c.Priorities[i].Localities[j]
+		child.localities[NameOf(l)] = c.weights[i][j]
+		tree.Endpoints = t.appendEndpoints(tree.Endpoints, l, place{i, j, 0}, c.skip, child.name)
+	}
+}
+
 // name returns the names of the children for the priorities of an answer, and remembers them. Those
 // of near groups go by addresses: a locality moves from one to another when a group is merged.
-func (t *Translator) name(a *Answer, near bool) (names []string) {
+func (t *Translator) name(a *Answer, groups []group) (names []string) {
+	near := len(groups) > 0 && t.Near.Prefer != ""
+	below := make([]Priority, len(a.Priorities)) // with those that a group has as spares
 	members := make([][]member, len(a.Priorities))
 	for i, p := range a.Priorities {
+		if s := groups[i].spread; s != nil && s.spares {
+			p.Localities = slices.Concat(p.Localities, a.Priorities[i+1].Localities)
+		}
+		below[i] = p
 		for j := range p.Localities {
 			members[i] = append(members[i], member{a.Service, NameOf(&p.Localities[j])})
 		}
 	}
-	children, state := t.names.assign(members, near, func(i int) map[string]bool { return addressesOf(&a.Priorities[i]) })
+	children, state := t.names.assign(members, near, func(i int) map[string]bool { return addressesOf(&below[i]) })
 	t.names = state
 	prefix := ""
 	if t.Name != "" {

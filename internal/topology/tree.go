@@ -30,6 +30,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // Tree is what a resolver sends to a channel.
@@ -42,16 +43,17 @@ type Tree struct {
 
 	priorities []priorityChild
 	settings   Settings
-	of         int // how many endpoints it would have without a subset
+	of, size   int  // how many endpoints it has, without a subset and with it; spares do not count
+	spares     bool // some endpoints have another place in the tree, with this one as a spare
 }
 
 // Size says how many endpoints and priorities the tree has, for people.
 //
 //	20 of 5000 endpoints in 1 priority
 func (t Tree) Size() string {
-	endpoints := printable.Count(len(t.Endpoints), "endpoint", "endpoints")
-	if len(t.Endpoints) < t.of {
-		endpoints = fmt.Sprintf("%d of %s", len(t.Endpoints), printable.Count(t.of, "endpoint", "endpoints"))
+	endpoints := printable.Count(t.size, "endpoint", "endpoints")
+	if t.size < t.of {
+		endpoints = fmt.Sprintf("%d of %s", t.size, printable.Count(t.of, "endpoint", "endpoints"))
 	}
 	return endpoints + " in " + printable.Count(len(t.priorities), "priority", "priorities")
 }
@@ -115,9 +117,24 @@ func Join(settings Settings, trees ...Tree) Tree {
 	for _, tree := range trees {
 		joined.Endpoints = append(joined.Endpoints, tree.Endpoints...)
 		joined.priorities = append(joined.priorities, tree.priorities...)
+		joined.spares = joined.spares || tree.spares
 	}
 	joined.settings = settings
-	joined.of = len(joined.Endpoints)
+	joined.of = joined.count()
 	joined.Endpoints = settings.subset(joined.Endpoints)
+	joined.size = joined.count()
 	return joined
+}
+
+// count returns how many endpoints the tree has, each in one place.
+func (t *Tree) count() int {
+	n := len(t.Endpoints)
+	if t.spares {
+		for _, e := range t.Endpoints {
+			if stateattr.IsSpare(e) {
+				n--
+			}
+		}
+	}
+	return n
 }

@@ -19,6 +19,7 @@ type Picker struct {
 	picked    atomic.Bool // with one child: whether it was picked
 	readyPart float64     // the part of the weight that is there
 	unproven  float64     // and the part that is unproven
+	failed    float64     // the part of all weight that has failed
 }
 
 // ReadyPart returns the part of the weight that is there to be picked, of what is
@@ -27,6 +28,12 @@ func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
 // UnprovenPart returns the part of that weight that is unproven; see shell.TierOf.
 func (p *Picker) UnprovenPart() float64 { return p.unproven }
+
+// FailedPart returns the part of all weight that has failed; see shell.TierOf.
+func (p *Picker) FailedPart() float64 { return p.failed }
+
+// SetFailedPart sets what FailedPart returns, which is 0 otherwise, before the first pick.
+func (p *Picker) SetFailedPart(part float64) { p.failed = part }
 
 // SetParts sets what ReadyPart and UnprovenPart return, which are 1 and 0 otherwise, before
 // the first pick.

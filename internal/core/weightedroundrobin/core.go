@@ -208,12 +208,12 @@ func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 }
 
 // Parts returns which part of the weight is READY, and which is READY and unproven, of that
-// of all endpoints which are READY or have failed. One that is connecting, for the first time
+// of all endpoints which are READY or have failed; and which part of all weight has failed. One that is connecting, for the first time
 // or again, counts neither way until it has connected or failed: otherwise too little of a
 // policy would be READY each time that it comes up, grows, or has to connect again. One that was
 // unproven still counts as failed: that its connection ended proves nothing. One must be READY.
-func (c *Core[T]) Parts() (ready, unproven float64) {
-	var good, doubtful, failed uint64
+func (c *Core[T]) Parts() (ready, unproven, failed float64) {
+	var good, doubtful, bad uint64
 	for _, child := range c.order {
 		switch {
 		case child.state == Ready && child.unproven:
@@ -221,11 +221,11 @@ func (c *Core[T]) Parts() (ready, unproven float64) {
 		case child.state == Ready:
 			good += uint64(child.weight)
 		case child.failed, child.unproven:
-			failed += uint64(child.weight)
+			bad += uint64(child.weight)
 		}
 	}
-	all := float64(good + doubtful + failed)
-	return float64(good) / all, float64(doubtful) / all
+	all := float64(good + doubtful + bad)
+	return float64(good) / all, float64(doubtful) / all, float64(bad) / float64(c.sum)
 }
 
 // Failed returns the child whose error calls fail with while the policy is

@@ -36,7 +36,7 @@ func TestReadyPart(t *testing.T) {
 	} {
 		core.Reported(children[step.child], step.state, time.Time{})
 		core.Publish(time.Time{})
-		if ready, unproven := core.Parts(); ready != step.want || unproven != 0 {
+		if ready, unproven, _ := core.Parts(); ready != step.want || unproven != 0 {
 			t.Errorf("after %d reported %v: %v is READY, %v unproven, want %v and 0", step.child, step.state, ready, unproven, step.want)
 		}
 	}
@@ -80,7 +80,7 @@ func TestUnprovenPart(t *testing.T) {
 			t.Error("nothing is to be published")
 		}
 		core.Publish(time.Time{})
-		if gotReady, gotUnproven := core.Parts(); gotReady != ready || gotUnproven != unproven {
+		if gotReady, gotUnproven, _ := core.Parts(); gotReady != ready || gotUnproven != unproven {
 			t.Errorf("%v is READY, %v unproven, want %v and %v", gotReady, gotUnproven, ready, unproven)
 		}
 	}

@@ -53,6 +53,7 @@ type Core struct {
 	children  map[string]*child
 	published State // the last state published
 	stale     bool  // the last publication is out of date
+	balanced  balanced
 }
 
 type child struct {
@@ -60,7 +61,12 @@ type child struct {
 	refused  bool  // it returned an error from its last update, and has reported nothing since
 	retained bool  // it is not configured, and kept for a time
 	woken    bool  // told to leave IDLE since its last report
+	spare    bool  // it has no share: see Core.SetBalance
+	failed   float64
 }
+
+// out reports whether the child gets no calls, whatever it counts as.
+func (ch *child) out() bool { return ch.retained || ch.spare }
 
 // counts is what the child counts as.
 func (ch *child) counts() State {
@@ -88,30 +94,42 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 			delete(c.children, name)
 			actions = append(actions, Action{Kind: Destroy, Child: name})
 		case !child.retained:
-			child.retained = true
+			child.retained, child.spare = true, false
 			actions = append(actions, Action{Kind: Retain, Child: name, After: retention})
 		}
 	}
 	for _, name := range slices.Sorted(slices.Values(names)) {
-		switch ch := c.children[name]; {
-		case ch == nil:
-			// It counts as CONNECTING until it reports, so that calls wait for it where
-			// the others have failed.
-			c.children[name] = &child{state: Connecting}
-			actions = append(actions, Action{Kind: Create, Child: name})
-		case ch.retained:
-			ch.retained = false
-			actions = append(actions, Action{Kind: Return, Child: name})
-		}
-		actions = append(actions, Action{Kind: Update, Child: name})
+		actions = append(actions, c.configure(name)...)
 	}
 	return actions
 }
 
+// configure updates a child that is configured, and makes it where it is needed.
+func (c *Core) configure(name string) (actions []Action) {
+	switch ch := c.children[name]; {
+	case ch == nil && c.isSpare(name):
+		return nil
+	case ch == nil:
+		// It counts as CONNECTING until it reports, so that calls wait for it where
+		// the others have failed.
+		c.children[name] = &child{state: Connecting}
+		actions = append(actions, Action{Kind: Create, Child: name})
+	case ch.retained:
+		ch.retained = false
+		actions = append(actions, Action{Kind: Return, Child: name})
+	}
+	actions = append(actions, Action{Kind: Update, Child: name})
+	return append(actions, c.setSpare(name)...)
+}
+
 // RetentionEnded handles the end of a child's retention.
 func (c *Core) RetentionEnded(name string) []Action {
-	if child, ok := c.children[name]; !ok || !child.retained {
+	child, ok := c.children[name]
+	switch {
+	case !ok || !child.out():
 		return nil
+	case child.spare:
+		return c.spareEnded(name)
 	}
 	delete(c.children, name)
 	return []Action{{Kind: Destroy, Child: name}}
@@ -171,24 +189,32 @@ func (c *Core) Publish() State {
 
 // State returns the state of all children that are configured: READY if any child is,
 // else CONNECTING if any is, else IDLE if any is, else TRANSIENT_FAILURE; so, too,
-// without children.
+// without children. Of spares it counts that one is READY.
 func (c *Core) State() State {
 	all := TransientFailure
 	for _, child := range c.children {
-		if !child.retained {
+		if !child.out() || child.spare && child.counts() == Ready {
 			all = min(all, child.counts())
 		}
 	}
 	return all
 }
 
-// In returns the names of the configured children that count as state, sorted.
+// In returns the names of the configured children that count as state, sorted: those with a share,
+// or, if no such child is READY, the READY spares.
 func (c *Core) In(state State) []string {
-	var names []string
+	var names, spares []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {
-		if child := c.children[name]; !child.retained && child.counts() == state {
+		switch child := c.children[name]; {
+		case child.counts() != state || child.retained:
+		case child.spare:
+			spares = append(spares, name)
+		default:
 			names = append(names, name)
 		}
+	}
+	if state == Ready && len(names) == 0 {
+		return spares
 	}
 	return names
 }

@@ -61,7 +61,7 @@ type WeightedTarget struct {
 
 // Target is what a snapshot says of a child of that policy beyond its state.
 type Target struct {
-	Weight   uint32               // 0 for one that is only retained
+	Weight   uint32               // 0 for one that is only kept
 	CountsAs weightedtarget.State // which is not always what the child reported
 }
 

@@ -1,0 +1,272 @@
+package weightedtarget
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/understudy-lb/understudy/internal/core/balance"
+)
+
+// byZone is a core whose children are balanced between zones, and what was done for it.
+type byZone struct {
+	Core
+	names []string
+	did   []string
+}
+
+func shares(capacity, callers []float64, own int) []float64 {
+	zones := make([]balance.Zone, len(capacity))
+	for i := range zones {
+		zones[i] = balance.Zone{Capacity: capacity[i], Callers: callers[i]}
+	}
+	return balance.Shares(zones, own)
+}
+
+// update gives zones such as "a=3 b=2+1 c=1x4", whose children a, b, b1 and c have these capacities;
+// zone c has 4 callers, and the others one. The first is the client's.
+func (c *byZone) update(zones string) {
+	b := &Balance{Shares: shares}
+	c.names = nil
+	for zone := range strings.FieldsSeq(zones) {
+		name, rest, _ := strings.Cut(zone, "=")
+		sizes, callers, some := strings.Cut(rest, "x")
+		z := Zone{Callers: 1, Capacities: make(map[string]float64)}
+		if some {
+			fmt.Sscan(callers, &z.Callers)
+		}
+		for i, size := range strings.Split(sizes, "+") {
+			child := strings.TrimSuffix(fmt.Sprint(name, i), "0")
+			var capacity float64
+			fmt.Sscan(size, &capacity)
+			z.Capacities[child] = capacity
+			c.names = append(c.names, child)
+		}
+		b.Zones = append(b.Zones, z)
+	}
+	c.SetBalance(b)
+	c.act(c.Core.Update(c.names, 0))
+	c.act(c.Rebalance())
+	c.Publish()
+}
+
+func (c *byZone) act(actions []Action) {
+	for _, a := range actions {
+		if a.Kind != Update {
+			c.did = append(c.did, [...]string{Create: "create", Retain: "keep", Return: "take", Destroy: "destroy"}[a.Kind]+" "+a.Child)
+		}
+	}
+}
+
+// report reports the state of a child with the part that has failed, as "a READY 0.5".
+func (c *byZone) report(text string) {
+	var name, state string
+	failed := 0.0
+	fmt.Sscan(text, &name, &state, &failed)
+	c.Report(name, stateNames[state])
+	if state == "READY" {
+		c.SetFailedPart(name, failed)
+	}
+	c.act(c.Rebalance())
+	if c.Stale() {
+		c.Publish()
+	}
+}
+
+// state returns the state and the parts of those that count, in percent, and what was done meanwhile.
+func (c *byZone) state() string {
+	text := c.State().String()
+	sum := 0.0
+	for _, name := range c.In(c.State()) {
+		sum += float64(c.Weight(name, 1))
+	}
+	for _, name := range c.In(c.State()) {
+		text += fmt.Sprintf(" %s %.3g", name, 100*float64(c.Weight(name, 1))/sum)
+	}
+	if len(c.did) > 0 {
+		text += "; " + strings.Join(c.did, ", ")
+	}
+	c.did = nil
+	return text
+}
+
+func TestBalanceFollowsFailures(t *testing.T) {
+	c := &byZone{}
+	for i, step := range []struct{ do, want string }{
+		{"update a=3 b=2 c=1", "CONNECTING a 100; create a"},
+		{"a READY 0.6667", "READY a 100; create b"}, // U is 1/4, so that 3/4 stay; b has capacity left over, and connects
+		{"b READY", "READY a 75 b 25"},
+		{"a READY 0.3333", "READY a 100; keep b"}, // U is 2/5
+		{"a READY 0.6667", "READY a 75 b 25; take b"},
+		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0, 2/3, 1/3: of the others b alone has more than its third
+		{"a CONNECTING", "READY b 100"},        // it counts as failed
+		{"b READY 0.5", "READY b 100; create c"},
+		{"c READY", "READY b 50 c 50"},
+		{"b TRANSIENT_FAILURE", "READY c 100; keep b"},
+		{"c TRANSIENT_FAILURE", "TRANSIENT_FAILURE a 100; take a, keep c"}, // by the source's word, where all has failed
+		{"end b", "TRANSIENT_FAILURE a 100; keep b"},
+		{"c READY", "READY c 100; keep a, take c"},
+		{"a READY", "READY a 100; take a, keep c"},
+		{"b READY", "READY a 100"},
+		{"end c", "READY a 100; destroy c"},
+		{"end b", "READY a 100; destroy b"},
+		{"end b", "READY a 100"},
+		{"update a=3 b=2 c=1", "READY a 100"},
+		{"update a=1 b=2 c=3", "READY a 100; create c"}, // a half, but c connects
+		{"c CONNECTING", "READY a 100"},
+		{"c READY", "READY a 50 c 50"},
+		{"update a=1x0 b=2 c=3", "READY a 100; keep c"}, // nobody else has capacity left over,
+		{"update a=0 b=2 c=3", "READY c 100; keep a, create b, take c"},
+	} {
+		switch what, rest, _ := strings.Cut(step.do, " "); what {
+		case "update":
+			c.update(rest)
+		case "end":
+			c.act(c.RetentionEnded(rest))
+		default:
+			c.report(step.do)
+		}
+		if got := c.state(); got != step.want {
+			t.Errorf("step %d, %s:\n     %s\nwant %s", i, step.do, got, step.want)
+		}
+	}
+}
+
+// Shares follow in steps of 1/64 of U, counted from the last ones.
+func TestBalanceInSteps(t *testing.T) {
+	c := &byZone{}
+	c.update("a=100 b=100 c=100")
+	for _, step := range []struct {
+		failed string
+		want   float64 // what stays in zone a, in percent
+	}{
+		{"0", 100},
+		{"0.02", 100}, // U is 0.3289, less by 0.0044
+		{"0.06", 100}, // 0.0142
+		{"0.08", 94.52},
+		{"0.12", 94.52}, // 0.0095 since
+		{"0.16", 88.73},
+		{"0.1", 88.73},
+		{"0", 100},
+	} {
+		c.report("a READY " + step.failed)
+		if got := 100 * float64(c.balanced.weights["a"]) / allCalls; math.Abs(got-step.want) > 0.01 {
+			t.Errorf("%s of a has failed: %.2f %% stay, want %v", step.failed, got, step.want)
+		}
+	}
+	c = &byZone{} // a zone that goes or comes is a step, however small it is
+	c.update("a=1 b=100 c=100")
+	for _, state := range []string{"READY", "TRANSIENT_FAILURE", "READY"} {
+		c.report("a " + state)
+		if _, share := c.balanced.weights["a"]; share != (state == "READY") {
+			t.Errorf("a is %s, and has a share: %v", state, share)
+		}
+	}
+}
+
+// While a child with a share connects, the spares that are READY have the calls, in proportion to what
+// of them has not failed.
+func TestSparesStandIn(t *testing.T) {
+	c := &byZone{}
+	c.update("a=1 b=1+1 c=4")
+	c.report("a READY")
+	c.report("c READY")
+	if got, want := c.state(), "READY a 42.9 c 57.1; create a, create c"; got != want {
+		t.Fatalf("%s, want %s", got, want)
+	}
+	c.update("a=9 b=1+1 c=4")
+	if got, want := c.state(), "READY a 100; keep c"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	c.report("a CONNECTING")
+	if got, want := c.state(), "READY c 100"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Whatever happens: calls never wait or fail while a child is READY; the shares are those of a U from
+// which the present one has not moved by a step; and a spare that has failed is not forgotten.
+func TestBalanceAtRandom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &byZone{}
+		draw := func() string {
+			var zones []string
+			for _, zone := range []string{"a", "b", "c"} {
+				text := fmt.Sprint(zone, "=", rapid.IntRange(0, 4).Draw(t, "capacity"))
+				if rapid.IntRange(0, 3).Draw(t, "two") == 0 {
+					text += fmt.Sprint("+", rapid.IntRange(0, 4).Draw(t, "capacity"))
+				}
+				zones = append(zones, fmt.Sprint(text, "x", rapid.IntRange(0, 2).Draw(t, "callers")))
+			}
+			return strings.Join(zones, " ")
+		}
+		c.update(draw())
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			name := rapid.SampledFrom([]string{"a", "a1", "b", "b1", "c", "c1"}).Draw(t, "child")
+			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			case 0:
+				c.update(draw())
+			case 1:
+				failed := c.children[name] != nil && (c.children[name].counts() == TransientFailure || c.children[name].failed > 0)
+				if c.act(c.RetentionEnded(name)); failed && c.children[name] == nil {
+					t.Fatalf("%s had failed, and is forgotten", name)
+				}
+			default:
+				states := slices.Sorted(maps.Keys(stateNames))
+				c.report(fmt.Sprint(name, " ", rapid.SampledFrom(states).Draw(t, "state"), " ", float64(rapid.IntRange(0, 3).Draw(t, "failed"))/4))
+			}
+			for _, child := range c.children {
+				if !child.retained && child.counts() == Ready && c.State() != Ready {
+					t.Fatalf("a child is READY, and the policy %v", c.State())
+				}
+			}
+			c.check(t)
+		}
+	})
+}
+
+// check holds the weights against a dumb computation from the U that they are of.
+func (c *byZone) check(t *rapid.T) {
+	now, all := make([]float64, 3), make([]float64, 3)
+	callers := make([]float64, 3)
+	for i, zone := range c.balanced.Zones {
+		callers[i] = zone.Callers
+		for name, capacity := range zone.Capacities {
+			all[i] += capacity
+			if child := c.children[name]; child == nil {
+				now[i] += capacity
+			} else if child.counts() != TransientFailure {
+				now[i] += capacity * (1 - child.failed)
+			}
+		}
+	}
+	if now[0]+now[1]+now[2] == 0 {
+		now = all
+	}
+	sum := now[0] + now[1] + now[2]
+	for i := range now {
+		if now[i] /= max(sum, 1e-100); math.Abs(now[i]-c.balanced.parts[i]) > 1./64 || (now[i] == 0) != (c.balanced.parts[i] == 0) {
+			t.Fatalf("U of zone %d is %v, and the shares are of %v", i, now[i], c.balanced.parts[i])
+		}
+	}
+	want := shares(c.balanced.parts, callers, 0)
+	for i, zone := range c.balanced.Zones {
+		got := 0.0
+		for name := range zone.Capacities {
+			got += float64(c.balanced.weights[name]) / allCalls
+			if child := c.children[name]; child != nil && child.spare != (sum > 0 && c.balanced.weights[name] == 0) {
+				t.Fatalf("%s is a spare: %v, with the weight %d", name, child.spare, c.balanced.weights[name])
+			} else if child == nil && c.balanced.weights[name] > 0 {
+				t.Fatalf("%s has a share, and was not made", name)
+			}
+		}
+		if math.Abs(got-want[i]) > 1e-6 {
+			t.Fatalf("zone %d has %v of the calls, want %v", i, got, want[i])
+		}
+	}
+}

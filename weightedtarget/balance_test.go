@@ -1,0 +1,127 @@
+package weightedtarget
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+)
+
+// balance gives the policy targets of zones of their names, such as "a=3 b=2", as many callers each,
+// the first of which is the client's.
+func (h *harness) balance(t *testing.T, targets string) {
+	t.Helper()
+	var list, zones []string
+	var state resolver.State
+	for target := range strings.FieldsSeq(targets) {
+		name, capacity, _ := strings.Cut(target, "=")
+		list = append(list, fmt.Sprintf(`%q: {"weight": 1, "zone": %q, "capacity": %s, "childPolicy": [{%q: {"id": %q}}]}`, name, name, capacity, h.builder.PolicyName, name))
+		zones = append(zones, fmt.Sprintf(`%q: {"callers": 1}`, name))
+		state.Endpoints = append(state.Endpoints, hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: "of " + name}}}, name))
+	}
+	c, err := parseConfig(fmt.Appendf(nil, `{"targets": {%s}, "balance": {"own": %q, "zones": {%s}}}`, strings.Join(list, ","), targets[:1], strings.Join(zones, ",")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: c, ResolverState: state}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failedPart is a picker of a child of which so much has failed.
+type failedPart struct {
+	balancer.Picker
+	part float64
+}
+
+func (f failedPart) FailedPart() float64 { return f.part }
+func (f failedPart) ReadyPart() float64  { return 1 - f.part }
+
+// fail has a child report that it is READY, but for a part.
+func (h *harness) fail(name string, part float64) {
+	picker := base.NewErrPicker(lbtest.PickedStub{ID: name})
+	h.builder.Get(name).CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: failedPart{picker, part}})
+	synctest.Wait()
+}
+
+// goesTo returns the state, and the parts of the calls that go to each child.
+func (h *harness) goesTo() string {
+	state := h.cc.State()
+	if state.ConnectivityState != connectivity.Ready {
+		return state.ConnectivityState.String()
+	}
+	counts := make(map[string]int)
+	for range 2000 {
+		counts[lbtest.Pick(state)]++
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, fmt.Sprintf("%s %.0f", name, math.Round(float64(counts[name])/20)))
+	}
+	return strings.Join(all, " ")
+}
+
+// Shares follow what has failed: a zone that loses a part of its endpoints sends a part of its calls to
+// the zone with capacity left over, whose target is made then, and is kept for a time.
+func TestBalanceFollowsFailures(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		want := func(what, want string) {
+			t.Helper()
+			var open []string
+			for _, name := range []string{"a", "b", "c"} {
+				if stub := h.builder.Get(name); stub != nil && !stub.IsClosed() {
+					open = append(open, name)
+				}
+			}
+			if got := h.goesTo() + "; " + strings.Join(open, " "); got != want {
+				t.Errorf("%s: %s, want %s", what, got, want)
+			}
+		}
+		h.balance(t, "a=3 b=2 c=1")
+		h.report("a", connectivity.Ready)
+		want("all is well", "a 100; a")
+		h.fail("a", 2./3)
+		want("b connects", "a 100; a b")
+		if got := h.builder.Get("b").Addresses(); !slices.Equal(got, []string{"of b"}) {
+			t.Errorf("b has the endpoints %q, want its own", got)
+		}
+		h.report("b", connectivity.Ready)
+		want("b is connected", "a 75 b 25; a b")
+		if part := shell.TierOf(h.cc.State().Picker).ReadyPart; math.Abs(part-0.6) > 1e-9 {
+			t.Errorf("%v is READY, want 1 and 2 of 5", part)
+		}
+		h.report("a", connectivity.TransientFailure)
+		want("a dies", "b 100; a b")
+		h.report("a", connectivity.Ready)
+		want("a is back", "a 100; a b")
+		time.Sleep(15*time.Minute - time.Second)
+		synctest.Wait()
+		want("b is kept", "a 100; a b")
+		h.report("a", connectivity.TransientFailure)
+		h.report("a", connectivity.Ready)
+		time.Sleep(15*time.Minute - time.Second)
+		want("b is kept for as long since it had a share", "a 100; a b")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		want("b is not needed", "a 100; a")
+		h.balance(t, "a=1 b=2 c=3")
+		h.report("c", connectivity.Ready)
+		want("an update has shares at once", "a 50 c 50; a c")
+		h.update("a=1 b=1 c=2", "")
+		h.report("b", connectivity.Ready)
+		want("nothing is balanced any more", "a 25 b 25 c 50; a b c")
+	})
+}
