@@ -94,3 +94,52 @@ func TestAPreferenceOfEndpointsWithoutLocalities(t *testing.T) {
 		t.Errorf("the log says %d times that nothing can be preferred, want once", n)
 	}
 }
+
+// So does it where a source that may know localities says none that the preference goes by, and where a
+// list of names leads to addresses.
+func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
+	for _, test := range []struct {
+		prefer string
+		of     discovery.Locality
+		lacks  string // "" where there is an effect
+	}{
+		{"zone", discovery.Locality{}, "zone or region"},
+		{"zone", discovery.Locality{Region: "r"}, ""},
+		{"node", discovery.Locality{SubZone: "s"}, "node, zone or region"},
+		{"node", discovery.Locality{Endpoints: []discovery.Endpoint{{Node: "n"}}}, ""},
+		{"hints", discovery.Locality{Zone: "z"}, "hints"},
+		{"hints", discovery.Locality{Endpoints: []discovery.Endpoint{{ForNodes: []string{"m"}}}}, ""},
+		{"balance", discovery.Locality{Region: "r"}, "zone"},
+		{"balance", discovery.Locality{Zone: "z"}, ""},
+	} {
+		source := &scripted{}
+		note := "prefer=" + test.prefer + " has no effect: the source says no " + test.lacks
+		before := logged.Count("has no effect: the source says no ")
+		r, err := one(source).Build(target("x:///y?node=n&zone=a&prefer="+test.prefer), &channel{}, resolver.BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle.Wait()
+		named := logged.Count(note)
+		for _, address := range []string{"10.0.0.1:1", "10.0.0.2:1"} {
+			l := test.of
+			l.Weight = 1
+			l.Endpoints = append([]discovery.Endpoint{{Addresses: []string{address}}}, l.Endpoints...)
+			for i := range l.Endpoints[1:] {
+				l.Endpoints[1+i].Addresses = []string{"10.0.0.9:1"}
+			}
+			if err := source.Update(discovery.Answer{Priorities: []discovery.Priority{{Localities: []discovery.Locality{l}}}}); err != nil {
+				t.Fatal(err)
+			}
+			settle.Wait()
+		}
+		r.Close()
+		want := 0
+		if test.lacks != "" {
+			want = 1
+		}
+		if all, n := logged.Count("has no effect: the source says no ")-before, logged.Count(note)-named; all != want || want > 0 && n != 1 {
+			t.Errorf("prefer=%s of %+v: the log says %d times that the source says nothing for it, %d times %q; want %d", test.prefer, test.of, all, n, test.lacks, want)
+		}
+	}
+}

@@ -153,6 +153,10 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 		case content.Resolved == nil: // whose source then knows where the client is
 			s.translator.Near = c.config.Settings.Near()
 			c.noteZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
+			if lacks := s.translator.Near.Lacks(content.Answer); lacks != "" && content.Endpoints > 0 && !s.placeless {
+				s.placeless = true
+				logger.Warning(c.line(m.Name, "prefer="+c.config.Settings.Prefer+" has no effect: the source says no "+lacks+" of any endpoint"))
+			}
 		case c.config.Settings.Prefer != "" && !s.placeless:
 			s.placeless = true
 			logger.Warning(c.line(m.Name, "prefer="+c.config.Settings.Prefer+" has no effect on endpoints without localities, such as those of DNS"))

@@ -26,6 +26,23 @@ func (p Place) Or(other Place) Place {
 	return p
 }
 
+// Serves reports whether an endpoint can be near a client here, where it prefers by "zone", "node",
+// "hints" or "balance"; so it can where it prefers nothing, "".
+func (p Place) Serves(prefer string) bool {
+	switch prefer {
+	case "":
+		return true
+	case "zone":
+		return p.Zone != "" || p.Region != ""
+	case "balance":
+		return p.Zone != ""
+	case "hints":
+		return p.Zone != "" || p.Node != ""
+	default:
+		return p != Place{}
+	}
+}
+
 // SameZone reports whether both are known to be in one zone: zones of one name in two regions
 // are two.
 func (p Place) SameZone(other Place) bool {

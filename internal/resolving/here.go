@@ -25,26 +25,10 @@ func (h *here) Place() place.Place {
 	for _, s := range h.sources {
 		p = p.Or(s.Place())
 	}
-	if !serves(p, h.prefer) {
+	if !p.Serves(h.prefer) {
 		h.missing()
 	}
 	return p
-}
-
-// serves reports whether anything can be preferred at a place.
-func serves(p place.Place, prefer string) bool {
-	switch prefer {
-	case "":
-		return true
-	case "zone":
-		return p.Zone != "" || p.Region != ""
-	case "balance":
-		return p.Zone != ""
-	case "hints":
-		return p.Zone != "" || p.Node != ""
-	default:
-		return p != place.Place{}
-	}
 }
 
 // newHere returns what tells the place of a channel, and says by note what has no effect.

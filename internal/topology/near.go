@@ -34,6 +34,33 @@ func (s Settings) Near() Near {
 	return n
 }
 
+// Lacks says what an answer does not say of any endpoint, so that nothing can be preferred; "" where
+// it does.
+func (n Near) Lacks(a *Answer) string {
+	var region, zone, node, hints bool
+	for i := range a.Priorities {
+		for j := range a.Priorities[i].Localities {
+			l := &a.Priorities[i].Localities[j]
+			region, zone = region || l.Region != "", zone || l.Zone != ""
+			for k := range l.Endpoints {
+				e := &l.Endpoints[k]
+				node, hints = node || e.Node != "", hints || len(e.ForZones)+len(e.ForNodes) > 0
+			}
+		}
+	}
+	switch {
+	case n.Prefer == "zone" && !zone && !region:
+		return "zone or region"
+	case n.Prefer == "node" && !node && !zone && !region:
+		return "node, zone or region"
+	case n.Prefer == "hints" && !hints:
+		return "hints"
+	case n.Prefer == "balance" && !zone:
+		return "zone"
+	}
+	return ""
+}
+
 // nearness is how near an endpoint is, the nearest first. With hints it is sameNode or elsewhere.
 type nearness int
 

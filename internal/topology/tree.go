@@ -52,11 +52,14 @@ type Tree struct {
 //	20 of 5000 endpoints in 1 priority
 func (t Tree) Size() string {
 	endpoints := printable.Count(t.size, "endpoint", "endpoints")
-	if t.size < t.of {
+	if t.IsPart() {
 		endpoints = fmt.Sprintf("%d of %s", t.size, printable.Count(t.of, "endpoint", "endpoints"))
 	}
 	return endpoints + " in " + printable.Count(len(t.priorities), "priority", "priorities")
 }
+
+// IsPart reports whether the tree leaves out endpoints, for the channel is to connect a subset.
+func (t Tree) IsPart() bool { return t.size < t.of }
 
 // Config returns the value of loadBalancingConfig in a service config. Equal trees have equal
 // bytes. Each call makes it.

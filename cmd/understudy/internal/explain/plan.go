@@ -55,6 +55,12 @@ func planOf(parts []clusterfile.Part, settings topology.Settings, drops bool) (p
 	}
 	p.tree = topology.Join(settings, trees...)
 	p.config = p.tree.Config()
+	if near := settings.Near(); !near.Place.Serves(near.Prefer) {
+		p.notes = append(p.notes, "prefer="+near.Prefer+" has no effect: nothing says where the client runs, such as --zone")
+	}
+	if p.tree.IsPart() && settings.SubsetSeed == 0 {
+		p.notes = append(p.notes, fmt.Sprintf("subset=%d: each channel draws endpoints of its own, so others connect others than these; subsetSeed chooses some", settings.Subset))
+	}
 	return p, nil
 }
 
@@ -86,6 +92,9 @@ func treeOf(i int, part clusterfile.Part, settings topology.Settings, several, d
 			answer.Drops = nil
 		}
 		translator := topology.Translator{Name: name, Near: settings.Near()}
+		if lacks := translator.Near.Lacks(&answer); lacks != "" {
+			notes = append(notes, "prefer="+translator.Near.Prefer+" has no effect: the source says no "+lacks+" of any endpoint")
+		}
 		if tree, err = translator.Translate(&answer); err != nil {
 			return tree, nil, err
 		}

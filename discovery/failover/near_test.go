@@ -1,0 +1,26 @@
+package failover_test
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
+)
+
+var logged = testlog.KeepWarnings()
+
+// A list of names knows no zones. The log says so, once for each part.
+func TestAPreferenceOfNames(t *testing.T) {
+	us := startTier(t, "us", insecure.NewCredentials())
+	const note = "prefer=zone has no effect on endpoints without localities, such as those of DNS"
+	for _, target := range []string{"failover:///%s,%[1]s?prefer=zone&zone=a", "failover:///dns:///%s?prefer=zone&zone=a"} {
+		before := logged.Count(note)
+		conn := dial(t, fmt.Sprintf(target, us.address), plaintext)
+		await(t, conn, "us as "+us.address)
+		if n := logged.Count(note) - before; n < 1 || n > 2 {
+			t.Errorf("%s: the log says %d times that nothing can be preferred, want once for each part that has answered", target, n)
+		}
+	}
+}
