@@ -22,7 +22,7 @@ type counted struct {
 	counter
 	name      string             // its first address
 	addresses []resolver.Address // that subchannels are made of
-	spare     bool               // the child may not connect to it
+	reserve   bool               // the child may not connect to it
 	list      uint64             // the last one that it was bound with, guarded by the policy's subConns.mu
 	subConns  []*subConn         // to one of them, guarded by the policy's subConns.mu
 
@@ -71,7 +71,7 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		if e == nil {
 			e = &endpoint{}
 		}
-		e.Shell.name, e.Shell.addresses, e.Shell.spare = name, given.Addresses, stateattr.IsSpare(given)
+		e.Shell.name, e.Shell.addresses, e.Shell.reserve = name, given.Addresses, stateattr.IsReserve(given)
 		known[key] = e
 		list = append(list, e)
 	}

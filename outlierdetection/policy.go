@@ -74,7 +74,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.setRules(rulesOf(c))
 	p.bind(list)
 	for _, e := range list {
-		if now := p.connection(e); now != core.Absent || e.Shell.spare { // the child is to connect to what else is new
+		if now := p.connection(e); now != core.Absent || e.Shell.reserve { // the child is to connect to what else is new
 			p.core.Connection(e, now)
 		}
 	}

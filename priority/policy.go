@@ -144,7 +144,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 }
 
 func (p *policy) describe(name string) details.PriorityChild {
-	child := details.PriorityChild{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(p.groups[name])}
+	child := details.PriorityChild{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(withoutReserve(p.groups[name]))}
 	child.CountsAs, _ = p.core.State(name)
 	child.Since, _ = p.since(name)
 	child.Standby = p.core.Standby(name)

@@ -42,12 +42,26 @@ func (p *policy) updateChild(name string) {
 
 // isLarge reports whether a child holds more connections than a standby should.
 func (p *policy) isLarge(name string) bool {
-	return len(p.groups[name]) > mostSpare && p.holds(p.config.Children[name].Config, p.groups[name], mostSpare+1) > mostSpare
+	if len(p.groups[name]) <= mostSpare {
+		return false
+	}
+	endpoints := withoutReserve(p.groups[name])
+	return len(endpoints) > mostSpare && p.holds(p.config.Children[name].Config, endpoints, mostSpare+1) > mostSpare
+}
+
+// withoutReserve returns the endpoints that are connected at first: not those of zones without a share
+// of the calls.
+func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
+	if !slices.ContainsFunc(endpoints, stateattr.IsReserve) {
+		return endpoints
+	}
+	return slices.DeleteFunc(slices.Clone(endpoints), stateattr.IsReserve)
 }
 
 // part returns some of the endpoints, in their order: the same ones from update to update, and
-// at least one of each locality.
+// at least one of each locality that has a share of the calls.
 func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
+	endpoints = withoutReserve(endpoints)
 	draws := make(map[int]uint64, len(endpoints))
 	for i, e := range endpoints {
 		for _, a := range hierarchy.Addresses(e) {
@@ -83,7 +97,7 @@ func (p *policy) beginSpare(name string) {
 	if p.core.Standby(name) && p.isLarge(name) {
 		p.spare.parts[name] = true
 		shell.Logger.Infof("priority: %s: %s is a standby of %d endpoints: %d of them are connected before they are needed",
-			p.Options.Target.String(), p.title(name), len(p.groups[name]), len(p.spare.part(p.groups[name])))
+			p.Options.Target.String(), p.title(name), len(withoutReserve(p.groups[name])), len(p.spare.part(p.groups[name])))
 	}
 }
 

@@ -232,7 +232,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	for i := range s.Children {
 		name := s.Children[i].Name
 		target := details.Target{CountsAs: p.core.CountsAs(name)}
-		if p.core.Has(name) && !p.core.IsSpare(name) {
+		if p.core.Has(name) && !p.core.IsReserve(name) {
 			target.Weight = p.core.Weight(name, p.children[name].weight)
 		}
 		s.Children[i].Details = target

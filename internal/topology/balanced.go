@@ -20,10 +20,10 @@ type zone struct {
 
 // spread is how the calls of a group are balanced between zones, by what has not failed.
 type spread struct {
-	own    string // the client's zone, "" for none of zones
-	zones  map[string]lbconfig.BalanceZone
-	of     map[string]inZone // by locality
-	spares bool              // the localities of the next group are of this one, too, and have no share by now
+	own      string // the client's zone, "" for none of zones
+	zones    map[string]lbconfig.BalanceZone
+	of       map[string]inZone // by locality
+	reserves bool              // the localities of the next group are of this one, too, and have no share by now
 }
 
 // inZone is a locality of a zone.
@@ -68,7 +68,7 @@ func (n Near) balanced(p *Priority) []group {
 	case len(rest.Localities) == 0:
 		return []group{share}
 	}
-	first.spares = true
+	first.reserves = true
 	return []group{share, rest}
 }
 

@@ -75,11 +75,11 @@ func (t *Translator) Tree(c *Checked) Tree {
 		if len(tree.Endpoints) == before {
 			child.why = cmp.Or(a.Why, whyNone(p))
 		}
-		if child.spread != nil && child.spread.spares {
+		if child.spread != nil && child.spread.reserves {
 			before = len(tree.Endpoints)
 			t.appendLocalities(&tree, c, i+1, &child)
 			for j := before; j < len(tree.Endpoints); j++ {
-				tree.Endpoints[j], tree.spares = stateattr.SetSpare(tree.Endpoints[j]), true
+				tree.Endpoints[j], tree.reserves = stateattr.SetReserve(tree.Endpoints[j]), true
 			}
 		}
 		tree.priorities = append(tree.priorities, child)
@@ -101,10 +101,10 @@ func (t *Translator) appendLocalities(tree *Tree, c *Checked, i int, child *prio
 // of near groups go by addresses: a locality moves from one to another when a group is merged.
 func (t *Translator) name(a *Answer, groups []group) (names []string) {
 	near := len(groups) > 0 && t.Near.Prefer != ""
-	below := make([]Priority, len(a.Priorities)) // with those that a group has as spares
+	below := make([]Priority, len(a.Priorities)) // with those that a group has as reserves
 	members := make([][]member, len(a.Priorities))
 	for i, p := range a.Priorities {
-		if s := groups[i].spread; s != nil && s.spares {
+		if s := groups[i].spread; s != nil && s.reserves {
 			p.Localities = slices.Concat(p.Localities, a.Priorities[i+1].Localities)
 		}
 		below[i] = p

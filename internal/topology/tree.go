@@ -43,8 +43,8 @@ type Tree struct {
 
 	priorities []priorityChild
 	settings   Settings
-	of, size   int  // how many endpoints it has, without a subset and with it; spares do not count
-	spares     bool // some endpoints have another place in the tree, with this one as a spare
+	of, size   int  // how many endpoints it has, without a subset and with it; reserves do not count
+	reserves   bool // some endpoints have another place in the tree, with this one as a reserve
 }
 
 // Size says how many endpoints and priorities the tree has, for people.
@@ -120,7 +120,7 @@ func Join(settings Settings, trees ...Tree) Tree {
 	for _, tree := range trees {
 		joined.Endpoints = append(joined.Endpoints, tree.Endpoints...)
 		joined.priorities = append(joined.priorities, tree.priorities...)
-		joined.spares = joined.spares || tree.spares
+		joined.reserves = joined.reserves || tree.reserves
 	}
 	joined.settings = settings
 	joined.of = joined.count()
@@ -132,9 +132,9 @@ func Join(settings Settings, trees ...Tree) Tree {
 // count returns how many endpoints the tree has, each in one place.
 func (t *Tree) count() int {
 	n := len(t.Endpoints)
-	if t.spares {
+	if t.reserves {
 		for _, e := range t.Endpoints {
-			if stateattr.IsSpare(e) {
+			if stateattr.IsReserve(e) {
 				n--
 			}
 		}

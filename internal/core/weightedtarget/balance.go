@@ -28,9 +28,9 @@ type Zone struct {
 // it becomes 0 or is 0 no longer. It is counted from the last shares, which are exact.
 const Step = 1. / 64
 
-// SpareRetention is how long a child is kept that has no share any more. It is that of a priority that
+// ReserveRetention is how long a child is kept that has no share any more. It is that of a priority that
 // is not in use (gRFC A56).
-const SpareRetention = 15 * time.Minute
+const ReserveRetention = 15 * time.Minute
 
 // allCalls is the weight of all calls.
 const allCalls = 1 << 30
@@ -44,8 +44,8 @@ type balanced struct {
 
 // SetBalance takes what the next update says of zones, nil for nothing. The shares are made again.
 //
-// A child of a zone without a share is a spare: it is not made before it has a share, and then kept for
-// a time when it has none any more. A spare gets calls only while no child with a share is READY.
+// A child of a zone without a share is a reserve: it is not made before it has a share, and then kept for
+// a time when it has none any more. A reserve gets calls only while no child with a share is READY.
 func (c *Core) SetBalance(b *Balance) {
 	c.balanced = balanced{Balance: b}
 	if b != nil {
@@ -71,7 +71,7 @@ func (c *Core) Rebalance() (actions []Action) {
 	for _, zone := range c.balanced.Zones {
 		for _, name := range slices.Sorted(maps.Keys(zone.Capacities)) {
 			if child, ok := c.children[name]; ok && !child.retained {
-				actions = append(actions, c.setSpare(name)...)
+				actions = append(actions, c.setReserve(name)...)
 			} else {
 				actions = append(actions, c.configure(name)...)
 			}
@@ -161,30 +161,30 @@ func parts(zones []float64) []float64 {
 	return list
 }
 
-// isSpare reports whether a child has no share.
-func (c *Core) isSpare(name string) bool {
+// isReserve reports whether a child has no share.
+func (c *Core) isReserve(name string) bool {
 	return c.balanced.weights != nil && c.balanced.weights[name] == 0
 }
 
-// setSpare notes whether a child has a share.
-func (c *Core) setSpare(name string) []Action {
+// setReserve notes whether a child has a share.
+func (c *Core) setReserve(name string) []Action {
 	child := c.children[name]
-	switch spare := c.isSpare(name); {
-	case spare == child.spare:
+	switch reserve := c.isReserve(name); {
+	case reserve == child.reserve:
 		return nil
-	case spare:
-		child.spare = true
-		return []Action{{Kind: Retain, Child: name, After: SpareRetention}}
+	case reserve:
+		child.reserve = true
+		return []Action{{Kind: Retain, Child: name, After: ReserveRetention}}
 	}
-	child.spare = false
+	child.reserve = false
 	return []Action{{Kind: Return, Child: name}}
 }
 
-// spareEnded handles the end of the time for which a spare is kept. One that has failed, in part, is
+// reserveEnded handles the end of the time for which a reserve is kept. One that has failed, in part, is
 // kept on: nothing else knows that, and a zone of which it is forgotten would get its share again.
-func (c *Core) spareEnded(name string) []Action {
+func (c *Core) reserveEnded(name string) []Action {
 	if child := c.children[name]; child.failed > 0 || child.counts() == TransientFailure {
-		return []Action{{Kind: Retain, Child: name, After: SpareRetention}}
+		return []Action{{Kind: Retain, Child: name, After: ReserveRetention}}
 	}
 	delete(c.children, name)
 	return []Action{{Kind: Destroy, Child: name}}
@@ -194,7 +194,7 @@ func (c *Core) spareEnded(name string) []Action {
 func (c *Core) Balanced() bool { return c.balanced.Balance != nil }
 
 // Weight returns which weight a child that is configured has, where its configuration gives it this
-// one. A spare has that of its part of all capacity.
+// one. A reserve has that of its part of all capacity.
 func (c *Core) Weight(name string, given uint32) uint32 {
 	if c.balanced.weights == nil {
 		return given
@@ -215,5 +215,5 @@ func (c *Core) Weight(name string, given uint32) uint32 {
 	return 1 // not reached
 }
 
-// IsSpare reports whether a child that there is has no share.
-func (c *Core) IsSpare(name string) bool { return c.children[name].spare }
+// IsReserve reports whether a child that there is has no share.
+func (c *Core) IsReserve(name string) bool { return c.children[name].reserve }

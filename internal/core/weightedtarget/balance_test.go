@@ -104,7 +104,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		{"a READY 0.3333", "READY a 100; keep b"}, // U is 2/5
 		{"a READY 0.6667", "READY a 75 b 25; take b"},
 		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0, 2/3, 1/3: of the others b alone has more than its third
-		{"a CONNECTING", "READY b 100"},        // it counts as failed
+		{"a CONNECTING", "READY b 100"},                // it counts as failed
 		{"b READY 0.5", "READY b 100; create c"},
 		{"c READY", "READY b 50 c 50"},
 		{"b TRANSIENT_FAILURE", "READY c 100; keep b"},
@@ -169,9 +169,9 @@ func TestBalanceInSteps(t *testing.T) {
 	}
 }
 
-// While a child with a share connects, the spares that are READY have the calls, in proportion to what
+// While a child with a share connects, the reserves that are READY have the calls, in proportion to what
 // of them has not failed.
-func TestSparesStandIn(t *testing.T) {
+func TestReservesStandIn(t *testing.T) {
 	c := &byZone{}
 	c.update("a=1 b=1+1 c=4")
 	c.report("a READY")
@@ -190,7 +190,7 @@ func TestSparesStandIn(t *testing.T) {
 }
 
 // Whatever happens: calls never wait or fail while a child is READY; the shares are those of a U from
-// which the present one has not moved by a step; and a spare that has failed is not forgotten.
+// which the present one has not moved by a step; and a reserve that has failed is not forgotten.
 func TestBalanceAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &byZone{}
@@ -259,8 +259,8 @@ func (c *byZone) check(t *rapid.T) {
 		got := 0.0
 		for name := range zone.Capacities {
 			got += float64(c.balanced.weights[name]) / allCalls
-			if child := c.children[name]; child != nil && child.spare != (sum > 0 && c.balanced.weights[name] == 0) {
-				t.Fatalf("%s is a spare: %v, with the weight %d", name, child.spare, c.balanced.weights[name])
+			if child := c.children[name]; child != nil && child.reserve != (sum > 0 && c.balanced.weights[name] == 0) {
+				t.Fatalf("%s is a reserve: %v, with the weight %d", name, child.reserve, c.balanced.weights[name])
 			} else if child == nil && c.balanced.weights[name] > 0 {
 				t.Fatalf("%s has a share, and was not made", name)
 			}

@@ -61,12 +61,12 @@ type child struct {
 	refused  bool  // it returned an error from its last update, and has reported nothing since
 	retained bool  // it is not configured, and kept for a time
 	woken    bool  // told to leave IDLE since its last report
-	spare    bool  // it has no share: see Core.SetBalance
+	reserve  bool  // it has no share: see Core.SetBalance
 	failed   float64
 }
 
 // out reports whether the child gets no calls, whatever it counts as.
-func (ch *child) out() bool { return ch.retained || ch.spare }
+func (ch *child) out() bool { return ch.retained || ch.reserve }
 
 // counts is what the child counts as.
 func (ch *child) counts() State {
@@ -94,7 +94,7 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 			delete(c.children, name)
 			actions = append(actions, Action{Kind: Destroy, Child: name})
 		case !child.retained:
-			child.retained, child.spare = true, false
+			child.retained, child.reserve = true, false
 			actions = append(actions, Action{Kind: Retain, Child: name, After: retention})
 		}
 	}
@@ -107,7 +107,7 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 // configure updates a child that is configured, and makes it where it is needed.
 func (c *Core) configure(name string) (actions []Action) {
 	switch ch := c.children[name]; {
-	case ch == nil && c.isSpare(name):
+	case ch == nil && c.isReserve(name):
 		return nil
 	case ch == nil:
 		// It counts as CONNECTING until it reports, so that calls wait for it where
@@ -119,7 +119,7 @@ func (c *Core) configure(name string) (actions []Action) {
 		actions = append(actions, Action{Kind: Return, Child: name})
 	}
 	actions = append(actions, Action{Kind: Update, Child: name})
-	return append(actions, c.setSpare(name)...)
+	return append(actions, c.setReserve(name)...)
 }
 
 // RetentionEnded handles the end of a child's retention.
@@ -128,8 +128,8 @@ func (c *Core) RetentionEnded(name string) []Action {
 	switch {
 	case !ok || !child.out():
 		return nil
-	case child.spare:
-		return c.spareEnded(name)
+	case child.reserve:
+		return c.reserveEnded(name)
 	}
 	delete(c.children, name)
 	return []Action{{Kind: Destroy, Child: name}}
@@ -189,11 +189,11 @@ func (c *Core) Publish() State {
 
 // State returns the state of all children that are configured: READY if any child is,
 // else CONNECTING if any is, else IDLE if any is, else TRANSIENT_FAILURE; so, too,
-// without children. Of spares it counts that one is READY.
+// without children. Of reserves it counts that one is READY.
 func (c *Core) State() State {
 	all := TransientFailure
 	for _, child := range c.children {
-		if !child.out() || child.spare && child.counts() == Ready {
+		if !child.out() || child.reserve && child.counts() == Ready {
 			all = min(all, child.counts())
 		}
 	}
@@ -201,20 +201,20 @@ func (c *Core) State() State {
 }
 
 // In returns the names of the configured children that count as state, sorted: those with a share,
-// or, if no such child is READY, the READY spares.
+// or, if no such child is READY, the READY reserves.
 func (c *Core) In(state State) []string {
-	var names, spares []string
+	var names, reserves []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {
 		switch child := c.children[name]; {
 		case child.counts() != state || child.retained:
-		case child.spare:
-			spares = append(spares, name)
+		case child.reserve:
+			reserves = append(reserves, name)
 		default:
 			names = append(names, name)
 		}
 	}
 	if state == Ready && len(names) == 0 {
-		return spares
+		return reserves
 	}
 	return names
 }
