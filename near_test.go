@@ -1,0 +1,245 @@
+package understudy_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
+	"github.com/understudy-lb/understudy/internal/testing/toldtest"
+	"github.com/understudy-lb/understudy/internal/topology"
+)
+
+// zones returns endpoints such as "r/a: a0 a1; r/b: b0!", where b0 cannot take calls.
+func zones(text string) (all []flat.Endpoint) {
+	for zone := range strings.SplitSeq(text, ";") {
+		locality, endpoints, _ := strings.Cut(zone, ":")
+		for address := range strings.FieldsSeq(endpoints) {
+			e := flat.Endpoint{Locality: strings.TrimSpace(locality)}
+			address, ill := strings.CutSuffix(address, "!")
+			if ill {
+				e.Health = discovery.Unhealthy
+			}
+			e.Address = address + ":1"
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// near opens a channel to endpoints of zones, where the client is in one and has a preference.
+func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Option) (*grpc.ClientConn, *toldtest.Source) {
+	m.t.Helper()
+	s := &toldtest.Source{}
+	cc := toldtest.Open(m.t, "x", []discovery.Part{{Source: s}}, options, append(m.dialOptions(), dial...)...)
+	if err := s.Receiver.Update(flat.Answer(zones(text)...)); err != nil {
+		m.t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	synctest.Wait()
+	return cc, s
+}
+
+// parts returns which part of so many calls goes to each zone, by the first letters of the addresses,
+// in percent.
+func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
+	m.t.Helper()
+	parts := make(map[byte]float64)
+	for range calls {
+		from, err := m.answers(cc)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		parts[from[0]] += 100 / float64(calls)
+	}
+	return parts
+}
+
+// The vectors of balance on channels, within 0.1 points over 100,000 calls.
+func TestBalanceOverManyCalls(t *testing.T) {
+	const sixths, callers = "/a: a0; /b: b0!; /c: c0 c1 c2; /d: d0 d1 d2; /e: e0", "a:2,b:2,c:1,d:1"
+	const three = "/a: a0 a1 a2; /b: b0 b1; /c: c0"
+	for _, test := range []struct {
+		zones, zone, callers string
+		expected             string // a part for each zone
+	}{
+		{sixths, "a", callers, "37.5 0 24.04 24.04 14.42"},
+		{three, "a", "", "100 0 0"},
+		{three, "b", "", "0 100 0"},
+		{three, "c", "", "50 0 50"},
+	} {
+		t.Run(fmt.Sprintf("%.3s in %s", test.expected, test.zone), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(t)
+				cc, _ := m.near(test.zones, nil, given.Set("Prefer", "balance"), given.Set("Zone", test.zone), given.Set("ZoneCallers", test.callers))
+				parts := m.parts(cc, 100_000)
+				for i, want := range strings.Fields(test.expected) {
+					var percent float64
+					fmt.Sscan(want, &percent)
+					if got := parts['a'+byte(i)]; math.Abs(got-percent) > 0.1 {
+						t.Errorf("zone %c has %.2f %% of the calls of zone %s, want %v", 'a'+i, got, test.zone, percent)
+					}
+				}
+			})
+		})
+	}
+}
+
+// hanging has connections to some addresses hang, as those to hosts do that have vanished.
+func (m *memory) hanging(addresses ...string) []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		if slices.Contains(addresses, address) {
+			m.mu.Lock()
+			m.server(address).attempts++
+			m.mu.Unlock()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return m.dial(ctx, address)
+	})}
+}
+
+// The first group of a priority hangs: the others are connected after a second, and have the calls after
+// one failover timer; where two groups hang, a second later.
+func TestGroupsThatHang(t *testing.T) {
+	for _, test := range []struct {
+		prefer, hangs, to string
+		after             time.Duration // that the calls have an answer
+	}{
+		{"zone", "a0:1", "b0:1", 10 * time.Second},
+		{"zone", "a0:1 b0:1", "c0:1", 11 * time.Second},
+		{"balance", "a0:1", "bc", 10 * time.Second}, // the other zones in proportion to U
+	} {
+		t.Run(test.prefer+" "+test.hangs, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, start := newMemory(t), time.Now()
+				cc, _ := m.near("r/a: a0; r/b: b0; s/c: c0", m.hanging(strings.Fields(test.hangs)...),
+					given.Set("Prefer", test.prefer), given.Set("Zone", "a"), given.Set("Region", "r"))
+				time.Sleep(time.Until(start.Add(999 * time.Millisecond)))
+				synctest.Wait()
+				if a, b, c := m.attempts("a0:1"), m.attempts("b0:1"), m.attempts("c0:1"); a == 0 || b+c > 0 {
+					t.Errorf("within a second %d, %d and %d connections were tried, want a0's alone", a, b, c)
+				}
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+				if b, c := m.attempts("b0:1"), m.attempts("c0:1"); b == 0 || c == 0 {
+					t.Errorf("after a second %d and %d connections were tried to b0 and c0, want some", b, c)
+				}
+				var from string
+				for err := error(context.Canceled); err != nil && time.Since(start) < time.Minute; {
+					from, err = m.answers(cc) // which waits for a second
+				}
+				if took := time.Since(start); !strings.Contains(test.to, from[:min(1, len(from))]) || took.Round(10*time.Millisecond) != test.after {
+					t.Errorf("%s answers after %v, want one of %s after %v", from, time.Since(start), test.to, test.after)
+				}
+			})
+		})
+	}
+}
+
+// A near group of fewer endpoints than zoneMinEndpoints is one with the next.
+func TestAThinZone(t *testing.T) {
+	for least, want := range map[int]string{1: "a", 2: "a", 3: "ab", 6: "abc"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMemory(t)
+			cc, _ := m.near("r/a: a0 a1; r/b: b0 b1; s/c: c0", nil,
+				given.Set("Prefer", "zone"), given.Set("Zone", "a"), given.Set("Region", "r"), given.Set("ZoneMinEndpoints", least))
+			got := ""
+			parts := m.parts(cc, 100)
+			for _, zone := range []byte("abc") {
+				if parts[zone] > 0 {
+					got += string(zone)
+				}
+			}
+			if got != want {
+				t.Errorf("zoneMinEndpoints=%d: the calls go to the zones %s, want %s", least, got, want)
+			}
+		})
+	}
+}
+
+// inZones has a fleet of balanced zones in memory, the client being in zone a.
+func inZones(t *testing.T, settings topology.Settings, text string, f func(h *fleet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := &fleet{t: t, bad: make(map[string]bool), cc: &lbtest.ClientConn{}}
+		h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
+		defer h.policy.Close()
+		settings.Prefer, settings.Zone = "balance", "a"
+		translator, answer := topology.Translator{Near: settings.Near()}, flat.Answer(zones(text)...)
+		tree, err := translator.Translate(&answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.update(topology.Join(settings, tree))
+		f(h)
+	})
+}
+
+// All endpoints of the home zone answer with errors. Where it has several they are ejected one after the
+// other: the zone with capacity left over has the calls, and they come back as A50 has it. Where it has one
+// nothing else is connected, the priority is emptied, and the calls go to the next, which has all others.
+func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
+	for zones, test := range map[string]struct {
+		others string
+		back   time.Duration // after which the zone has its calls again: the longest ejection, or two intervals
+	}{
+		"/a: a0 a1 a2; /b: b0 b1; /c: c0":             {"b", 5 * time.Minute},
+		"/a: a0; /b: b0; /c: c0":                      {"bc", 20 * time.Second},
+		"/a: a0 a1 a2 a3 a4 a5; /b: b0 b1 b2; /c: c0": {"b", 5 * time.Minute},
+	} {
+		inZones(t, topology.Settings{OutlierDetection: true}, zones, func(h *fleet) {
+			if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
+				t.Fatalf("%s: before: calls %v, %d failed", zones, in, failed)
+			}
+			home := len(h.cc.Live())
+			if want := strings.Count(zones, " a"); home != want {
+				t.Errorf("%s: %d endpoints are connected, want the %d at home", zones, home, want)
+			}
+			for i := range home {
+				h.bad[fmt.Sprintf("a%d:1", i)] = true
+			}
+			h.calls(21 * time.Second)
+			in, failed := h.calls(30 * time.Minute)
+			for _, other := range test.others {
+				if in[string(other)] < 10_000 {
+					t.Errorf("%s: the calls went to %v, want many in %c", zones, in, other)
+				}
+			}
+			if percent := 100 * float64(failed) / float64(30*60*200); percent > 1.5 || failed == 0 {
+				t.Errorf("%s: %.2f %% of the calls failed, want some and at most 1.5 %%", zones, percent)
+			}
+			clear(h.bad)
+			h.calls(test.back)
+			if in, failed := h.calls(time.Minute); in["a"] < 11900 || failed > 0 {
+				t.Errorf("%s: afterwards: calls %v, %d failed, want all at home", zones, in, failed)
+			}
+		})
+	}
+}
+
+// One of three endpoints at home answers with errors, and is ejected: a part of the calls goes where there
+// is capacity left over, until it is back.
+func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
+	inZones(t, topology.Settings{OutlierDetection: true}, "/a: a0 a1 a2; /b: b0 b1 b2; /c: c0 c1 c2 c3", func(h *fleet) {
+		h.calls(time.Second)
+		h.bad["a0:1"] = true
+		h.calls(20 * time.Second)
+		// U is 2/9, 3/9 and 4/9: two thirds stay, and the rest goes to c.
+		if in, _ := h.calls(3 * time.Second); in["a"] != 400 || in["b"] != 0 || in["c"] != 200 {
+			t.Errorf("the calls go to %v, want 400 in a and 200 in c", in)
+		}
+	})
+}
