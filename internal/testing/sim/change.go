@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -104,7 +106,7 @@ func (w *World) told(c *channel, t tree, truth Truth, endpoints int) (again bool
 	if !slices.Equal(w.known.detections(), truth.detections()) {
 		w.detected = now
 	}
-	w.before, w.known = w.known, truth
+	w.before, w.known, w.knownOf = w.known, truth, t.numbers()
 	if w.judge != nil {
 		w.judge.told(truth)
 	}
@@ -149,9 +151,9 @@ func (w *World) checkTold() {
 		return
 	}
 	w.lastTold = time.Now()
-	want := w.settings.sees(w.source.Sees(w.truth))
+	want, of := w.settings.near.groups(w.settings.sees(w.source.Sees(w.truth)))
 	nothing := w.known == nil && len(want.serving()) == 0 // which is told as an error
-	w.disagree(!nothing && !want.same(w.known), fmt.Sprintf("%v, want %v", w.known, want))
+	w.disagree(!nothing && !(want.same(w.known) && slices.Equal(of, w.knownOf)), fmt.Sprintf("%v of %d, want %v of %d", w.known, w.knownOf, want, of))
 }
 
 // disagree breaks the rule if told so, once until it is told otherwise.
@@ -166,28 +168,31 @@ func (w *World) disagree(disagree bool, what string) {
 // priorities, whatever localities are called, and the same outliers are detected there.
 func (t Truth) same(other Truth) bool {
 	return slices.EqualFunc(t, other, func(a, b Tier) bool {
-		return slices.Equal(a.weighted(), b.weighted()) && (len(a.Serving()) == 0 || a.detection() == b.detection())
+		return maps.EqualFunc(a.weighted(), b.weighted(), alike) && (len(a.Serving()) == 0 || a.detection() == b.detection())
 	})
 }
 
-// weighted returns the endpoints that take calls, by locality with their weights. That of a
-// locality which is alone says nothing.
-func (t Tier) weighted() []string {
-	var all []string
-	serving := slices.DeleteFunc(slices.Clone(t), func(l Locality) bool { return len(Tier{l}.Serving()) == 0 })
-	for _, l := range serving {
-		if len(serving) == 1 {
-			l.Weight = 1
-		}
+// weighted returns the part of the calls that each locality has, by its endpoints that take calls, with
+// their weights.
+func (t Tier) weighted() map[string]float64 {
+	all, sum := make(map[string]float64), 0.0
+	for _, l := range t {
 		var endpoints []string
 		for _, e := range l.Endpoints {
 			if !e.Draining {
 				endpoints = append(endpoints, fmt.Sprintf("%s*%d", e.Address, e.Weight))
 			}
 		}
-		slices.Sort(endpoints)
-		all = append(all, fmt.Sprintf("%d%v", l.Weight, endpoints))
+		if slices.Sort(endpoints); len(endpoints) > 0 {
+			all[fmt.Sprint(endpoints)] += float64(l.Weight)
+			sum += float64(l.Weight)
+		}
 	}
-	slices.Sort(all)
+	for name := range all {
+		all[name] /= sum
+	}
 	return all
 }
+
+// alike says whether two parts are the same but for rounding.
+func alike(a, b float64) bool { return math.Abs(a-b) < 1e-4 }

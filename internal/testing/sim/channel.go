@@ -81,7 +81,7 @@ func (c *channel) updating() {
 	c.advance()
 	c.before, c.priorities, c.lastUpdate = c.priorities, c.told.priorities, time.Now()
 	c.meet()
-	c.model.BeginUpdate(c.w.settings.model(c.priorities, c.truth))
+	c.model.BeginUpdate(c.w.settings.model(c.told, c.truth))
 	c.inUpdate = true
 }
 
@@ -179,7 +179,7 @@ func (c *channel) meet() {
 // atOnce says whether it may still matter in which order things happened at the moment of an
 // update. The lock is held.
 //
-// With standbys it does where another priority came into use at that moment: the model makes
+// With standbys, and near groups that are started early, it does where another priority came into use at that moment: the model makes
 // a standby at once, and the policy only after the events of the moment, when it may be
 // wanted no more. So the two give the same child its time to connect at different times.
 //
@@ -187,7 +187,7 @@ func (c *channel) meet() {
 // of an update the policy first takes in what the child says that it is at, and others later.
 func (c *channel) atOnce() bool {
 	s, since := c.w.settings, time.Since(c.lastUpdate)
-	if s.standbys > 0 && c.met.Equal(c.lastUpdate) && since <= time.Duration(len(c.priorities))*s.failover {
+	if (s.standbys > 0 || s.near.prefer != "") && c.met.Equal(c.lastUpdate) && since <= time.Duration(len(c.priorities))*s.failover {
 		return true
 	}
 	if s.failback == 0 || since > s.rest() {

@@ -57,6 +57,9 @@ func (w *World) failoverLine(m []string) string {
 // anotherOne tells a child from one of the same name.
 var anotherOne = regexp.MustCompile(`'\d+$`)
 
+// nearness is what a title says of a near group.
+var nearness = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted)\)$`)
+
 // opened returns the channel, and when it was opened.
 func (w *World) opened() (*channel, time.Time) {
 	w.mu.Lock()
@@ -109,6 +112,7 @@ func (c *channel) titled(child, title string, t tree) bool {
 	if strings.HasPrefix(title, "priority ") {
 		return true // of a part that names no localities
 	}
+	title = nearness.ReplaceAllString(title, "")
 	localities := strings.Split(title, ", ")
 	slices.Sort(localities)
 	return slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))

@@ -31,6 +31,8 @@ type settings struct {
 
 	standbys int
 	fast     bool // leave at once what has lost its connections
+
+	near nearby // what is preferred
 }
 
 // The mark and the recovery mark that are drawn. No priority of a world has exactly as
@@ -108,6 +110,7 @@ func (s settings) within(target string) string {
 	if s.detects != "" {
 		given.Set("outlierDetection", s.detects)
 	}
+	s.near.set(given)
 	switch {
 	case len(given) == 0:
 		return target
@@ -121,10 +124,12 @@ func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
 // model returns what A56's model is to know. Priority sees taps below it and no pick_first: it
 // takes a child of one endpoint for one that can hold one connection.
-func (s settings) model(priorities []string, truth Truth) prioritymodel.Config {
+func (s settings) model(t tree, truth Truth) prioritymodel.Config {
+	priorities := t.priorities
 	config := prioritymodel.Config{
 		Children:         make(map[string]prioritymodel.Child),
 		Priorities:       priorities,
+		Of:               t.of,
 		FailoverTimeout:  s.failover,
 		ChildRetention:   15 * time.Minute,
 		FailbackDelay:    s.failback,

@@ -15,8 +15,11 @@ func (w *World) checkStandbys(q quiet) {
 	if w.settings.standbys == 0 || !q.sure(w) {
 		return
 	}
-	first := q.right[0] + 1
-	for i := first; i < min(first+w.settings.standbys, len(w.known)); i++ {
+	inUse := w.knownOf[q.right[0]]
+	for i := range w.known {
+		if of := w.knownOf[i]; of <= inUse || of > inUse+w.settings.standbys {
+			continue // near groups of the one in use are no standbys
+		}
 		for _, s := range w.settings.shares(w.known[i], w.connects) {
 			if !slices.ContainsFunc(s.endpoints, w.connected) {
 				w.Log.Break(ruleStandby, "none of %v of p%d has a connection, while p%d is in use and the %d below are to be ready", s.endpoints, i, q.right[0], w.settings.standbys)

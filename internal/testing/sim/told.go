@@ -75,8 +75,21 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 type tree struct {
 	text       string // with the taps
 	priorities []string
+	of         []int                        // the source's priority that each belongs to, nil for its own
 	weights    map[string]map[string]uint32 // of localities, by child
 	detections map[string]detection         // by child
+}
+
+// numbers returns the source's priority that each belongs to.
+func (t tree) numbers() []int {
+	if t.of != nil {
+		return t.of
+	}
+	numbers := make([]int, len(t.priorities))
+	for i := range numbers {
+		numbers[i] = i
+	}
+	return numbers
 }
 
 // config is the part of a policy's configuration that is read here.
@@ -89,6 +102,9 @@ func (c *channel) tap(text string) tree {
 	policy := parse[[]map[string]config](service["loadBalancingConfig"])[0]
 	priority := policy["understudy_priority"]
 	t.priorities = parse[[]string](priority["priorities"])
+	if of, split := priority["sourcePriorities"]; split {
+		t.of = parse[[]int](of)
+	}
 	children := parse[map[string]config](priority["children"])
 	for name, child := range children {
 		t.weights[name] = weightsIn(child["config"])

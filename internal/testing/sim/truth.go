@@ -7,6 +7,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -138,7 +139,7 @@ func (t Truth) Cluster(name string) *endpointv3.ClusterLoadAssignment {
 	for priority, tier := range t {
 		for _, l := range tier {
 			locality := &endpointv3.LocalityLbEndpoints{
-				Locality:            &corev3.Locality{Region: "sim", Zone: l.Zone},
+				Locality:            &corev3.Locality{Region: regionOf(l.Zone), Zone: l.Zone},
 				Priority:            uint32(priority),
 				LoadBalancingWeight: wrapperspb.UInt32(l.Weight),
 			}
@@ -151,6 +152,23 @@ func (t Truth) Cluster(name string) *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
+// hintsOf returns where an endpoint runs, and for whom it is, as its metadata.
+func hintsOf(address string) *corev3.Metadata {
+	fields := map[string]any{"node": nodeOf(address)}
+	for name, list := range map[string][]string{"forNodes": forNodes(address), "forZones": forZones(address)} {
+		var all []any
+		for _, of := range list {
+			all = append(all, of)
+		}
+		fields[name] = all
+	}
+	hints, err := structpb.NewStruct(fields)
+	if err != nil {
+		panic(err) // there is nothing in it but text
+	}
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"understudy.dev": hints}}
+}
+
 func (e Endpoint) proto() *endpointv3.LbEndpoint {
 	health := corev3.HealthStatus_HEALTHY
 	if e.Draining {
@@ -159,6 +177,7 @@ func (e Endpoint) proto() *endpointv3.LbEndpoint {
 	host, port := split(e.Address)
 	return &endpointv3.LbEndpoint{
 		HealthStatus:        health,
+		Metadata:            hintsOf(e.Address),
 		LoadBalancingWeight: wrapperspb.UInt32(e.Weight),
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
 			Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{

@@ -116,6 +116,7 @@ type World struct {
 
 	happened  time.Time // the last event
 	known     Truth     // what the channel was told last, nil if nothing
+	knownOf   []int     // the source's priority that each of them belongs to
 	before    Truth     // what it was told before that
 	knownAt   time.Time
 	repeated  int                  // how often it was told the same, and took it, since anything happened
@@ -193,6 +194,9 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	}
 	w.source = w.newSource(kind, config)
 	w.settings = newSettings(w.rand)
+	if config.Pair == "" {
+		w.settings.near = newNearby(w.rand)
+	}
 	if config.Pair != "" {
 		w.choosePair(config.Pair)
 	}

@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// nearby is what a channel prefers, and where its client runs: docs/near.md, written down again.
+type nearby struct {
+	prefer             string // "zone", "node" or "hints", "" for nothing
+	zone, region, node string
+	least              int // zoneMinEndpoints, 0 where it is not given
+}
+
+// newNearby draws what is preferred: nothing, for two worlds of three.
+func newNearby(r *rand.Rand) nearby {
+	if r.IntN(3) > 0 {
+		return nearby{}
+	}
+	n := nearby{
+		prefer: []string{"zone", "node", "hints"}[r.IntN(3)],
+		zone:   string(rune('a' + r.IntN(6))),
+		node:   nodeOf(strconv.Itoa(r.IntN(3))),
+		least:  []int{0, 0, 1, 2, 3}[r.IntN(5)],
+	}
+	switch r.IntN(6) {
+	case 0: // nobody says
+	case 1:
+		n.region = regionOf(string(rune('a' + r.IntN(6)))) // in which there may be no such zone
+	default:
+		n.region = regionOf(n.zone)
+	}
+	return n
+}
+
+// set writes what is preferred into a target's query.
+func (n nearby) set(given url.Values) {
+	if n.prefer == "" {
+		return
+	}
+	for name, value := range map[string]string{"prefer": n.prefer, "zone": n.zone, "region": n.region, "node": n.node} {
+		if value != "" {
+			given.Set(name, value)
+		}
+	}
+	if n.least > 0 {
+		given.Set("zoneMinEndpoints", strconv.Itoa(n.least))
+	}
+}
+
+// regionOf returns the region of a zone: there are two.
+func regionOf(zone string) string {
+	if zone != "" && strings.Contains("abc", zone) {
+		return "sim"
+	}
+	return "far"
+}
+
+// digit returns the last digit of an address without its port.
+func digit(address string) int {
+	host, _, _ := strings.Cut(address, ":")
+	return int(host[len(host)-1] - '0')
+}
+
+// nodeOf, forNodes and forZones are where an endpoint runs, and for whom it is.
+func nodeOf(address string) string { return "n" + strconv.Itoa(digit(address)%3) }
+
+func forNodes(address string) []string {
+	if digit(address) > 6 {
+		return nil
+	}
+	return []string{"n" + strconv.Itoa(digit(address)%4)}
+}
+
+func forZones(address string) []string {
+	if digit(address) > 8 {
+		return nil
+	}
+	return []string{string(rune('a' + digit(address)%5)), string(rune('a' + (digit(address)+1)%5))}
+}
+
+// groups returns what a channel makes of what its source says: each priority in its near groups, in
+// order, and for each group of which priority it is.
+func (n nearby) groups(truth Truth) (groups Truth, of []int) {
+	for i, tier := range truth {
+		split := Truth{tier}
+		if n.prefer != "" && slices.ContainsFunc(tier, func(l Locality) bool { return l.Zone != "" }) {
+			split = n.split(tier)
+		}
+		for _, g := range split {
+			groups, of = append(groups, g), append(of, i)
+		}
+	}
+	return groups, of
+}
+
+// ranks is how many there are, the nearest first: node, zone, region, the rest.
+const ranks = 4
+
+// split returns the near groups of a tier. One with less endpoints that can take calls than it needs is
+// one with the next.
+func (n nearby) split(tier Tier) (groups Truth) {
+	rank := n.ranking(tier)
+	in := make([]bool, ranks)
+	for at := range ranks {
+		in[at] = true
+		group := tier.part(rank, in)
+		if len(group.Serving()) < max(n.least, 1) && at < ranks-1 {
+			continue
+		}
+		if len(group) > 0 {
+			groups = append(groups, group)
+		}
+		clear(in)
+	}
+	if len(groups) < 2 {
+		return Truth{tier}
+	}
+	return groups
+}
+
+// ranking returns what says how near an endpoint is.
+func (n nearby) ranking(tier Tier) func(zone, address string) int {
+	if n.prefer != "hints" {
+		return func(zone, address string) int {
+			sameZone := zone == n.zone && (n.region == "" || n.region == regionOf(zone))
+			switch {
+			case n.prefer == "node" && address != "" && nodeOf(address) == n.node:
+				return 0
+			case sameZone:
+				return 1
+			case n.region == regionOf(zone):
+				return 2
+			}
+			return 3
+		}
+	}
+	serving := tier.Serving()
+	for _, hint := range []struct {
+		of   func(string) []string
+		ours string
+	}{{forNodes, n.node}, {forZones, n.zone}} {
+		ours := func(address string) bool { return slices.Contains(hint.of(address), hint.ours) }
+		without := func(address string) bool { return len(hint.of(address)) == 0 }
+		if slices.ContainsFunc(serving, ours) && !slices.ContainsFunc(serving, without) {
+			return func(_, address string) int {
+				if address != "" && ours(address) {
+					return 0
+				}
+				return 3
+			}
+		}
+	}
+	return func(string, string) int { return 3 }
+}
+
+// part returns the part of a tier whose ranks are in it. A locality has the part of its weight that its
+// endpoints have which can take calls.
+func (t Tier) part(rank func(zone, address string) int, in []bool) (part Tier) {
+	const finer = 1 << 20 // than the weights of localities
+	all := func(string) bool { return true }
+	for _, l := range t {
+		some := l
+		some.Endpoints = nil
+		for _, e := range l.Endpoints {
+			if in[rank(l.Zone, e.Address)] {
+				some.Endpoints = append(some.Endpoints, e)
+			}
+		}
+		some.Weight *= finer
+		if whole := l.load(all); whole > 0 {
+			some.Weight = uint32(float64(some.Weight) * some.load(all) / whole)
+		}
+		if len(some.Endpoints) > 0 || len(l.Endpoints) == 0 && in[rank(l.Zone, "")] {
+			part = append(part, some)
+		}
+	}
+	return part
+}
+
+// placelessLine says that nothing can be preferred.
+func (w *World) placelessLine(m []string) string {
+	switch {
+	case m[1] != w.settings.near.prefer:
+		return "the channel prefers " + w.settings.near.prefer
+	case m[2] != "" && m[2] != "hints":
+		return "every source says zones and regions"
+	}
+	return ""
+}
