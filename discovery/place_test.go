@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/resolver"
@@ -103,9 +104,11 @@ func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 		of     discovery.Locality
 		lacks  string // "" where there is an effect
 	}{
-		{"zone", discovery.Locality{}, "zone or region"},
-		{"zone", discovery.Locality{Region: "r"}, ""},
-		{"node", discovery.Locality{SubZone: "s"}, "node, zone or region"},
+		{"zone", discovery.Locality{}, "zone"},
+		{"zone&region=r", discovery.Locality{}, "zone or region"},
+		{"zone&region=r", discovery.Locality{Region: "s"}, ""},
+		{"zone", discovery.Locality{Region: "r"}, "zone"}, // the client's is not known
+		{"node", discovery.Locality{SubZone: "s"}, "node or zone"},
 		{"node", discovery.Locality{Endpoints: []discovery.Endpoint{{Node: "n"}}}, ""},
 		{"hints", discovery.Locality{Zone: "z"}, "hints"},
 		{"hints", discovery.Locality{Endpoints: []discovery.Endpoint{{ForNodes: []string{"m"}}}}, ""},
@@ -113,7 +116,8 @@ func TestAPreferenceThatTheSourceSaysNothingFor(t *testing.T) {
 		{"balance", discovery.Locality{Zone: "z"}, ""},
 	} {
 		source := &scripted{}
-		note := "prefer=" + test.prefer + " has no effect: the source says no " + test.lacks
+		kind, _, _ := strings.Cut(test.prefer, "&")
+		note := "prefer=" + kind + " has no effect: the source says no " + test.lacks
 		before := logged.Count("has no effect: the source says no ")
 		r, err := one(source).Build(target("x:///y?node=n&zone=a&prefer="+test.prefer), &channel{}, resolver.BuildOptions{})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/understudy-lb/understudy/internal/options"
 	whereabouts "github.com/understudy-lb/understudy/internal/place"
@@ -34,8 +35,8 @@ func (s Settings) Near() Near {
 	return n
 }
 
-// Lacks says what an answer does not say of any endpoint, so that nothing can be preferred; "" where
-// it does.
+// Lacks says what an answer would have to say of an endpoint for it to be near, by what is known of the
+// client; "" where it says that of some, or where nothing is known of the client.
 func (n Near) Lacks(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {
@@ -48,17 +49,24 @@ func (n Near) Lacks(a *Answer) string {
 			}
 		}
 	}
-	switch {
-	case n.Prefer == "zone" && !zone && !region:
-		return "zone or region"
-	case n.Prefer == "node" && !node && !zone && !region:
-		return "node, zone or region"
-	case n.Prefer == "hints" && !hints:
-		return "hints"
-	case n.Prefer == "balance" && !zone:
-		return "zone"
+	var lacks []string
+	for _, of := range []struct {
+		name        string
+		ours, there bool
+	}{
+		{"node", n.Prefer == "node" && n.Place.Node != "", node},
+		{"zone", n.Prefer != "hints" && n.Place.Zone != "", zone},
+		{"region", n.Prefer != "hints" && n.Prefer != "balance" && n.Place.Region != "", region},
+		{"hints", n.Prefer == "hints", hints},
+	} {
+		switch {
+		case of.ours && of.there:
+			return ""
+		case of.ours:
+			lacks = append(lacks, of.name)
+		}
 	}
-	return ""
+	return strings.Join(lacks, " or ")
 }
 
 // nearness is how near an endpoint is, the nearest first. With hints it is sameNode or elsewhere.

@@ -2,7 +2,8 @@ package sim
 
 import "slices"
 
-// newTruth draws two or three priorities with one or two localities each. No address
+// newTruth draws two or three priorities with one or two localities each, the first with three where
+// calls are balanced between zones. No address
 // stands twice.
 func (w *World) newTruth() Truth {
 	pool := slices.Clone(w.addresses)
@@ -15,8 +16,15 @@ func (w *World) newTruth() Truth {
 	}
 	truth := make(Truth, 2+w.rand.IntN(2))
 	for i := range truth {
-		for range 1 + w.rand.IntN(2) {
+		zones := 1 + w.rand.IntN(2)
+		if w.settings.near.prefer == "balance" && i == 0 {
+			zones = 3
+		}
+		for n := range zones {
 			l := Locality{Zone: string(rune('a' + w.rand.IntN(6))), Weight: uint32(1 + w.rand.IntN(4))}
+			if w.settings.near.prefer != "" && n == 0 && w.rand.IntN(2) == 0 {
+				l.Zone = w.settings.near.zone
+			}
 			if slices.ContainsFunc(truth[i], func(o Locality) bool { return o.Zone == l.Zone }) {
 				continue
 			}

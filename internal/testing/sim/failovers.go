@@ -58,7 +58,7 @@ func (w *World) failoverLine(m []string) string {
 var anotherOne = regexp.MustCompile(`'\d+$`)
 
 // nearness is what a title says of a near group.
-var nearness = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted)\)$`)
+var nearness = regexp.MustCompile(` \((same (node|zone|region)|elsewhere|(not )?hinted|balanced|other zones)\)$`)
 
 // opened returns the channel, and when it was opened.
 func (w *World) opened() (*channel, time.Time) {
@@ -112,10 +112,12 @@ func (c *channel) titled(child, title string, t tree) bool {
 	if strings.HasPrefix(title, "priority ") {
 		return true // of a part that names no localities
 	}
+	some := strings.HasSuffix(title, " (balanced)") // those without a share are not named
 	title = nearness.ReplaceAllString(title, "")
 	localities := strings.Split(title, ", ")
 	slices.Sort(localities)
-	return slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
+	lacks := func(name string) bool { _, has := t.weights[child][name]; return !has }
+	return some && !slices.ContainsFunc(localities, lacks) || slices.Equal(localities, slices.Sorted(maps.Keys(t.weights[child])))
 }
 
 // poor says whether a child that is READY said that its calls should go elsewhere, or may

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"slices"
@@ -10,9 +12,10 @@ import (
 
 // nearby is what a channel prefers, and where its client runs: docs/near.md, written down again.
 type nearby struct {
-	prefer             string // "zone", "node" or "hints", "" for nothing
+	prefer             string // "zone", "node", "hints" or "balance", "" for nothing
 	zone, region, node string
-	least              int // zoneMinEndpoints, 0 where it is not given
+	least              int            // zoneMinEndpoints, 0 where it is not given
+	callers            map[string]int // zoneCallers, nil where it is not given
 }
 
 // newNearby draws what is preferred: nothing, for two worlds of three.
@@ -21,7 +24,7 @@ func newNearby(r *rand.Rand) nearby {
 		return nearby{}
 	}
 	n := nearby{
-		prefer: []string{"zone", "node", "hints"}[r.IntN(3)],
+		prefer: []string{"zone", "node", "hints", "balance"}[r.IntN(4)],
 		zone:   string(rune('a' + r.IntN(6))),
 		node:   nodeOf(strconv.Itoa(r.IntN(3))),
 		least:  []int{0, 0, 1, 2, 3}[r.IntN(5)],
@@ -45,6 +48,13 @@ func (n nearby) set(given url.Values) {
 		if value != "" {
 			given.Set(name, value)
 		}
+	}
+	if n.callers != nil {
+		var list []string
+		for _, zone := range slices.Sorted(maps.Keys(n.callers)) {
+			list = append(list, fmt.Sprint(zone, ":", n.callers[zone]))
+		}
+		given.Set("zoneCallers", strings.Join(list, ","))
 	}
 	if n.least > 0 {
 		given.Set("zoneMinEndpoints", strconv.Itoa(n.least))
@@ -87,7 +97,9 @@ func forZones(address string) []string {
 func (n nearby) groups(truth Truth) (groups Truth, of []int) {
 	for i, tier := range truth {
 		split := Truth{tier}
-		if n.prefer != "" && slices.ContainsFunc(tier, func(l Locality) bool { return l.Zone != "" }) {
+		if n.prefer == "balance" {
+			split = n.balance(tier)
+		} else if n.prefer != "" && slices.ContainsFunc(tier, func(l Locality) bool { return l.Zone != "" }) {
 			split = n.split(tier)
 		}
 		for _, g := range split {
@@ -186,8 +198,8 @@ func (w *World) placelessLine(m []string) string {
 	switch {
 	case m[1] != w.settings.near.prefer:
 		return "the channel prefers " + w.settings.near.prefer
-	case m[2] != "" && m[2] != "hints":
-		return "every source says zones and regions"
+	case m[2] != "" && m[2] != "hints" && part[*records](w) == nil:
+		return "files and management servers say zones and regions"
 	}
 	return ""
 }

@@ -156,6 +156,7 @@ func (w *World) checkQuiet() (calm bool) {
 	}
 	w.checkStandbys(q)
 	w.checkShares(q, counts)
+	w.checkBalance(q, counts)
 	w.checkGrowth(q)
 	return !w.disturbed(q)
 }
@@ -186,11 +187,13 @@ func (w *World) sample(q quiet) (map[string]int, bool) {
 
 // quiet is what should hold of a world that has settled.
 type quiet struct {
-	right     []int     // the priorities that may be in use
-	endpoints []string  // theirs
-	shares    []share   // of the calls, nil where they cannot be told
-	calls     int       // to be made
-	known     time.Time // when the channel was last told something
+	right     []int                // the priorities that may be in use
+	endpoints []string             // theirs
+	shares    []share              // of the calls, nil where they cannot be told
+	calls     int                  // to be made
+	balanced  []map[string]float64 // one of which the shares are, where calls are balanced between zones
+	slack     float64              // by how much they may be off
+	known     time.Time            // when the channel was last told something
 }
 
 // newQuiet returns what should hold now, and takes note of what a failover would now have
@@ -213,7 +216,11 @@ func (w *World) newQuiet() quiet {
 	}
 	sure := q.sure(w)
 	if sure && q.calls > 100 {
-		q.shares = w.settings.shares(w.known[q.right[0]], w.connects)
+		if tier := w.known[q.right[0]]; w.settings.near.balances(tier) {
+			q.balanced, q.slack = w.settings.near.balanced(tier, w.connects), w.settings.near.slack(tier)
+		} else {
+			q.shares = w.settings.shares(tier, w.connects)
+		}
 	}
 	if sure && w.settings.minReady == 0 {
 		w.lowest, w.vital = q.right[0], w.known[:q.right[0]+1].serving()

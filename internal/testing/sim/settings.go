@@ -42,6 +42,13 @@ var (
 	recoveries = []float64{0, 0.797}
 )
 
+// choosePlace draws what is preferred.
+func (s *settings) choosePlace(near nearby, r *rand.Rand) {
+	if s.near = near; s.near.prefer == "balance" {
+		s.chooseBalance(r)
+	}
+}
+
 // newSettings draws options: those of gRFC A56, and nothing else, for every second world.
 func newSettings(r *rand.Rand) settings {
 	s := settings{failover: failoverTime}
@@ -159,6 +166,9 @@ func (s settings) modelled(detects bool) bool {
 // patience is how long at most the right one of some priorities takes to be in use again
 // after the last event.
 func (s settings) patience(priorities int) time.Duration {
+	if s.near.prefer == "balance" { // zones are found out to be gone one after the other
+		priorities += 2 * int(attemptTime/s.failover)
+	}
 	return time.Duration(priorities)*s.failover + keepaliveTime + keepaliveTimeout + attemptTime + longestBackoff + 5*time.Second
 }
 
@@ -171,6 +181,9 @@ func (s settings) rest() time.Duration {
 // with slowStart.
 func (s *settings) choosePickFirst() {
 	s.pickFirst, s.slowStart = true, 0
+	if s.near.prefer == "balance" {
+		s.near = nearby{}
+	}
 	if s.detects == "true" {
 		s.detects = ""
 	}

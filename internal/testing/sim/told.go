@@ -13,6 +13,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/awaiting"
 	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // teller is a builder of the product, whose resolvers are overheard.
@@ -63,7 +64,13 @@ func (c *toldConn) UpdateState(state resolver.State) error {
 	c.mu.Lock()
 	t := c.trees[state.ServiceConfig]
 	c.mu.Unlock()
-	again := c.channel.w.told(c.channel, t, t.truth(state.Endpoints), len(state.Endpoints))
+	size := 0
+	for _, e := range state.Endpoints {
+		if !stateattr.IsReserve(e) { // which has another place, too
+			size++
+		}
+	}
+	again := c.channel.w.told(c.channel, t, t.truth(state.Endpoints), size)
 	err := c.ClientConn.UpdateState(state)
 	if again && err == nil {
 		c.channel.w.toldAgain()
@@ -125,7 +132,9 @@ func weightsIn(policies json.RawMessage) map[string]uint32 {
 		}
 		weights := make(map[string]uint32)
 		for locality, target := range parse[map[string]config](policy["targets"]) {
-			weights[locality] = parse[uint32](target["weight"])
+			if weights[locality] = 1; policy["balance"] == nil {
+				weights[locality] = parse[uint32](target["weight"])
+			}
 		}
 		return weights
 	}

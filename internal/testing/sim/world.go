@@ -187,6 +187,11 @@ func newWorld(seed uint64, config Config) (*World, error) {
 		w.conditions[address] = &condition{up: true, since: time.Now()}
 	}
 	w.conditions[nobody] = &condition{}
+	var near nearby
+	if config.Pair == "" {
+		near = newNearby(w.rand)
+	}
+	w.settings.near = near // where a client is, and what is there, belong together
 	w.truth = w.newTruth()
 	kind := config.Kind
 	if drawn := kinds[w.rand.IntN(len(kinds))]; kind == "" {
@@ -194,9 +199,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	}
 	w.source = w.newSource(kind, config)
 	w.settings = newSettings(w.rand)
-	if config.Pair == "" {
-		w.settings.near = newNearby(w.rand)
-	}
+	w.settings.choosePlace(near, w.rand)
 	if config.Pair != "" {
 		w.choosePair(config.Pair)
 	}

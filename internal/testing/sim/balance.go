@@ -1,0 +1,191 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// chooseBalance has the calls balanced between zones. Which endpoints have the calls can then be told
+// where nothing but connections counts.
+func (s *settings) chooseBalance(r *rand.Rand) {
+	s.near.least = 0
+	s.minReady, s.recovery, s.detects, s.pickFirst = 0, 0, "false", false
+	if r.IntN(2) == 0 {
+		return
+	}
+	s.near.callers = make(map[string]int)
+	for zone := range strings.SplitSeq("a b c d e f", " ") {
+		if n := r.IntN(4); n > 0 {
+			s.near.callers[zone] = n
+		}
+	}
+	if len(s.near.callers) == 0 {
+		s.near.callers = nil
+	}
+}
+
+// balances says whether the calls of a tier are: not without a place, nor where nothing can take them.
+func (n nearby) balances(t Tier) bool {
+	return n.prefer == "balance" && n.zone != "" && len(t.Serving()) > 0 && t[0].Zone != ""
+}
+
+// balance returns what a channel makes of a tier: a priority of all zones, and another of those that
+// have no share of the calls by the source's word. Weights between zones say nothing.
+func (n nearby) balance(t Tier) Truth {
+	if !n.balances(t) {
+		return Truth{t}
+	}
+	shares := n.zoneShares(t, func(l Locality) float64 { return l.load(func(string) bool { return true }) })
+	all, rest := slices.Clone(t), Tier{}
+	for i := range all {
+		all[i].Weight = 1
+		if shares[all[i].Zone] == 0 {
+			rest = append(rest, all[i])
+		}
+	}
+	if len(rest) == 0 {
+		return Truth{all}
+	}
+	return Truth{all, rest}
+}
+
+// own says whether a zone, with or without its region, is the client's.
+func (n nearby) own(zone string) bool {
+	region, name, told := strings.Cut(zone, "/") // as a channel is told
+	if !told {
+		region, name = regionOf(zone), zone
+	}
+	return name == n.zone && (n.region == "" || n.region == region)
+}
+
+// callersIn returns how many callers a zone of a tier has.
+func (n nearby) callersIn(l Locality) float64 {
+	if n.callers == nil {
+		return min(1, float64(len(l.Endpoints)))
+	}
+	return float64(n.callers[l.Zone[strings.LastIndex(l.Zone, "/")+1:]])
+}
+
+// zoneShares returns the part of the calls that goes to each zone of a tier by the formula of
+// docs/near.md, where left is what is left of a zone.
+func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float64 {
+	var capacity, callers float64
+	for _, l := range t {
+		capacity += left(l)
+		callers += n.callersIn(l)
+	}
+	if n.callers != nil { // those in zones that the source does not name are callers, too
+		callers = 0
+		named := func(zone string) bool {
+			return slices.ContainsFunc(t, func(l Locality) bool { return l.Zone == zone || strings.HasSuffix(l.Zone, "/"+zone) })
+		}
+		for zone, number := range n.callers {
+			if !named(zone) {
+				callers += float64(number)
+			}
+		}
+		for _, l := range t {
+			callers += n.callersIn(l)
+		}
+	}
+	u := func(l Locality) float64 { return left(l) / max(capacity, 1e-9) }
+	c := func(l Locality) float64 { return n.callersIn(l) / max(callers, 1e-9) }
+	shares, stays, over := make(map[string]float64), 0.0, 0.0
+	for _, l := range t {
+		if n.own(l.Zone) && u(l) > 0 && c(l) > 0 {
+			stays = min(1, u(l)/c(l))
+			shares[l.Zone] = stays
+		}
+		over += max(0, u(l)-c(l))
+	}
+	if stays > 1-1e-9 {
+		return shares
+	}
+	for _, l := range t {
+		part := u(l)
+		if over > 1e-9 {
+			part = max(0, u(l)-c(l)) / over
+		}
+		if part > 1e-9 {
+			shares[l.Zone] += (1 - stays) * part
+		}
+	}
+	return shares
+}
+
+// balanced returns the shares that endpoints of a tier may have: those of what can be reached, where a
+// zone of which something cannot may be taken for well, as long as it has no share and nobody looks.
+func (n nearby) balanced(t Tier, up func(string) bool) (all []map[string]float64) {
+	whole := func(l Locality) float64 { return l.load(func(string) bool { return true }) }
+	for well := range 1 << len(t) {
+		left := func(l Locality) float64 {
+			i := slices.IndexFunc(t, func(o Locality) bool { return o.Zone == l.Zone })
+			if well>>i&1 == 1 {
+				return whole(l)
+			}
+			return l.load(up)
+		}
+		shares, possible, one := n.zoneShares(t, left), true, make(map[string]float64)
+		for _, l := range t {
+			if part := shares[l.Zone]; part > 0 {
+				possible = possible && left(l) == l.load(up)
+				for _, e := range l.Endpoints {
+					if !e.Draining && up(e.Address) {
+						one[e.Address] = part * float64(e.Weight) / l.load(up)
+					}
+				}
+			}
+		}
+		if possible {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// slack is by how much shares may be off, which follow in steps of 1/64 of all capacity.
+func (n nearby) slack(t Tier) float64 {
+	callers, own := 0.0, 0.0
+	for _, l := range t {
+		callers += n.callersIn(l)
+		if n.own(l.Zone) {
+			own = n.callersIn(l)
+		}
+	}
+	for _, number := range n.callers {
+		callers += float64(number) // too many, for those of the tier are counted twice
+	}
+	if own == 0 {
+		return 0.01 + 2./64
+	}
+	return 0.01 + callers/own/64
+}
+
+// checkBalance compares how many calls went where with what balanced says.
+func (w *World) checkBalance(q quiet, counts map[string]int) {
+	if len(q.balanced) == 0 {
+		return
+	}
+	fits := func(shares map[string]float64) bool {
+		for _, address := range q.endpoints {
+			if math.Abs(float64(counts[address])/float64(q.calls)-shares[address]) > q.slack {
+				return false
+			}
+		}
+		return true
+	}
+	if !slices.ContainsFunc(q.balanced, fits) {
+		w.Log.Break(ruleShares, "of %d calls p%d got %v, want parts such as %v", q.calls, q.right, counts, fmt.Sprint(q.balanced))
+	}
+}
+
+// zonesLine says that there are callers in zones without endpoints.
+func (w *World) zonesLine([]string) string {
+	if w.settings.near.callers == nil {
+		return "no zone is said to have callers"
+	}
+	return ""
+}
