@@ -266,3 +266,29 @@ func TestConnectionsOutliveBalance(t *testing.T) {
 		}
 	})
 }
+
+// A group keeps its name, and its endpoints their connections, when another comes before it. An endpoint
+// that moves to another group is connected again.
+func TestConnectionsOutliveNearGroups(t *testing.T) {
+	onChannel(t, func(c *channel) {
+		c.translator.Near = topology.Near{Prefer: "zone", Place: place.Place{Region: "r", Zone: "a"}}
+		for _, step := range []struct {
+			what, want, picks string
+			lines             []string
+		}{
+			{"the region", "+b1 +b2", "b1 b2", []string{"0 r/b: b1 b2", "0 s/c: c1"}},
+			{"the zone comes before it", "+a1", "a1", []string{"0 r/a: a1", "0 r/b: b1 b2", "0 s/c: c1"}},
+			{"the zone goes", "-a1", "b1 b2", []string{"0 r/b: b1 b2", "0 s/c: c1"}},
+			{"an endpoint moves to the zone", "+b1 -b1", "b1", []string{"0 r/a: b1", "0 r/b: b2", "0 s/c: c1"}},
+		} {
+			before := c.cc.Live()
+			c.update(answerOf(t, step.lines...))
+			if got := changes(before, c.cc.Live()); got != step.want {
+				t.Errorf("%s: connections: %q, want %q", step.what, got, step.want)
+			}
+			if got := c.picked(100); got != step.picks {
+				t.Errorf("%s: picks: %s, want %s", step.what, got, step.picks)
+			}
+		}
+	})
+}
