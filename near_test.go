@@ -138,7 +138,8 @@ func TestGroupsThatHang(t *testing.T) {
 					t.Errorf("after a second %d and %d connections were tried to b0 and c0, want some", b, c)
 				}
 				var from string
-				for err := error(context.Canceled); err != nil && time.Since(start) < time.Minute; {
+				err := context.Canceled
+				for err != nil && time.Since(start) < time.Minute {
 					from, err = m.answers(cc) // which waits for a second
 				}
 				if took := time.Since(start); !strings.Contains(test.to, from[:min(1, len(from))]) || took.Round(10*time.Millisecond) != test.after {

@@ -50,7 +50,7 @@ func (c *byZone) update(zones string) {
 		b.Zones = append(b.Zones, z)
 	}
 	c.SetBalance(b)
-	c.act(c.Core.Update(c.names, 0))
+	c.act(c.Update(c.names, 0))
 	c.act(c.Rebalance())
 	c.Publish()
 }

@@ -153,7 +153,7 @@ func (w *World) checkTold() {
 	w.lastTold = time.Now()
 	want, of := w.settings.near.groups(w.settings.sees(w.source.Sees(w.truth)))
 	nothing := w.known == nil && len(want.serving()) == 0 // which is told as an error
-	w.disagree(!nothing && !(want.same(w.known) && slices.Equal(of, w.knownOf)), fmt.Sprintf("%v of %d, want %v of %d", w.known, w.knownOf, want, of))
+	w.disagree(!nothing && (!want.same(w.known) || !slices.Equal(of, w.knownOf)), fmt.Sprintf("%v of %d, want %v of %d", w.known, w.knownOf, want, of))
 }
 
 // disagree breaks the rule if told so, once until it is told otherwise.

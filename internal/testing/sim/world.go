@@ -178,15 +178,7 @@ func newWorld(seed uint64, config Config) (*World, error) {
 	}
 	living.Store(w)
 	w.network = NewNetwork(w.Log.Event)
-	for i := range 9 {
-		address := fmt.Sprintf("10.0.0.%d:443", i+1)
-		b := NewBackend(w.network, address, func(string) {})
-		b.Up()
-		w.addresses = append(w.addresses, address)
-		w.backends[address] = b
-		w.conditions[address] = &condition{up: true, since: time.Now()}
-	}
-	w.conditions[nobody] = &condition{}
+	w.addBackends()
 	var near nearby
 	if config.Pair == "" {
 		near = newNearby(w.rand)
@@ -221,6 +213,19 @@ func newWorld(seed uint64, config Config) (*World, error) {
 		}
 	}
 	return w, w.dial()
+}
+
+// addBackends starts the backends.
+func (w *World) addBackends() {
+	for i := range 9 {
+		address := fmt.Sprintf("10.0.0.%d:443", i+1)
+		b := NewBackend(w.network, address, func(string) {})
+		b.Up()
+		w.addresses = append(w.addresses, address)
+		w.backends[address] = b
+		w.conditions[address] = &condition{up: true, since: time.Now()}
+	}
+	w.conditions[nobody] = &condition{}
 }
 
 // dial opens the channel, and forgets what the one before was told.
