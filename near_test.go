@@ -174,12 +174,17 @@ func TestAThinZone(t *testing.T) {
 // inZones has a fleet of balanced zones in memory, the client being in zone a.
 func inZones(t *testing.T, settings topology.Settings, text string, f func(h *fleet)) {
 	t.Helper()
+	inZonesOf(t, settings, flat.Answer(zones(text)...), f)
+}
+
+func inZonesOf(t *testing.T, settings topology.Settings, answer discovery.Answer, f func(h *fleet)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := &fleet{t: t, bad: make(map[string]bool), cc: &lbtest.ClientConn{}}
 		h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
 		defer h.policy.Close()
 		settings.Prefer, settings.Zone = "balance", "a"
-		translator, answer := topology.Translator{Near: settings.Near()}, flat.Answer(zones(text)...)
+		translator := topology.Translator{Near: settings.Near()}
 		tree, err := translator.Translate(&answer)
 		if err != nil {
 			t.Fatal(err)
@@ -241,6 +246,28 @@ func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
 		// U is 2/9, 3/9 and 4/9: two thirds stay, and the rest goes to c.
 		if in, _ := h.calls(3 * time.Second); in["a"] != 400 || in["b"] != 0 || in["c"] != 200 {
 			t.Errorf("the calls go to %v, want 400 in a and 200 in c", in)
+		}
+	})
+}
+
+// A standby of balanced zones connects twenty endpoints of those that have a share of the calls: the others
+// take none of these places. They are standbys themselves, as the other groups of a number are.
+func TestAStandbyOfBalancedZones(t *testing.T) {
+	all := zones("/a: a0; /b: b0")
+	for i := range 30 {
+		zone := "b"
+		if i < 25 {
+			zone = "a"
+		}
+		all = append(all, flat.Endpoint{Address: fmt.Sprintf("%s%d:1", zone, 100+i), Locality: "/" + zone, Priority: 1})
+	}
+	inZonesOf(t, topology.Settings{WarmStandby: 1}, flat.Answer(all...), func(h *fleet) {
+		in := make(map[byte]int)
+		for _, sc := range h.cc.Live() {
+			in[sc.Addresses[0].Addr[0]]++
+		}
+		if in['a'] != 1+20 || in['b'] != 1+5 {
+			t.Errorf("%d endpoints of zone a and %d of b are connected, want 1 and 20, and 1 and 5", in['a'], in['b'])
 		}
 	})
 }
