@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -31,7 +32,7 @@ func newPod(t *testing.T) *pod {
 	p := &pod{token: make(chan string, 1), asked: make(chan *http.Request, 100), updates: make(chan string, 100), errors: make(chan error, 100)}
 	p.token <- "one"
 	p.Server = httptest.NewTLSServer(http.HandlerFunc(p.serve))
-	t.Cleanup(func() { p.CloseClientConnections(); p.Close() })
+	t.Cleanup(func() { _ = p.Config.Close(); p.Close() })
 	p.files = t.TempDir()
 	p.write(t, "token", "one\n")
 	p.write(t, "namespace", "shop")
@@ -167,4 +168,49 @@ func TestInAClusterWithoutANamespace(t *testing.T) {
 	if err := await(t, p.errors, "an error"); !strings.Contains(err.Error(), "the target gives no namespace, and the pod has none") {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// "Token and CA files are read again when older than a minute", and both are those of one connection to the
+// server.
+func TestFilesAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pod{files: t.TempDir()}
+		ca := func() {
+			root, err := os.ReadFile(testcert.New(t).File())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.write(t, "ca.crt", string(root))
+		}
+		p.write(t, "token", "one")
+		ca()
+		h := &host{server: server{account: p.files}}
+		read := func() (rt http.RoundTripper, token string) {
+			rt, token, err := h.prepare()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rt, token
+		}
+		rt, token := read()
+		p.write(t, "token", "two")
+		time.Sleep(59 * time.Second)
+		if again, still := read(); again != rt || token != "one" || still != "one" {
+			t.Errorf("after 59 s the token is %s, want that which was read", still)
+		}
+		time.Sleep(time.Second)
+		if again, now := read(); again != rt || now != "two" {
+			t.Errorf("after a minute the token is %s, want the new one", now)
+		}
+		ca()
+		time.Sleep(time.Minute)
+		if again, _ := read(); again == rt {
+			t.Error("other roots are not used")
+		}
+		p.write(t, "token", "three")
+		h.expire()
+		if _, now := read(); now != "three" {
+			t.Errorf("after 401 the token is %s, want the new one", now)
+		}
+	})
 }

@@ -3,6 +3,8 @@ package kubernetes
 import (
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,7 +16,10 @@ import (
 // pipe answers the first request with what the test writes, and holds the others.
 type pipe struct{ body io.ReadCloser }
 
-func (p *pipe) RoundTrip(*http.Request) (*http.Response, error) {
+func (p *pipe) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // which Services there are
+		return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}, nil
+	}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: p.body}, nil
 }
 
@@ -48,4 +53,107 @@ func TestDeletedSliceCountsForTenSeconds(t *testing.T) {
 		started.Close()
 		_ = writer.Close()
 	})
+}
+
+// "The last known set stays for 10 s after its last slice is deleted, where slices go one by one as well."
+func TestSlicesThatGoOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+			send(w, at("ADDED", "a", "10.0.0.1"), at("ADDED", "b", "10.0.0.2"), bookmark("7", true))
+			time.Sleep(time.Second)
+			send(w, at("DELETED", "a", ""))
+			time.Sleep(8 * time.Second)
+			send(w, at("DELETED", "b", ""))
+			return hold(ended)
+		}
+		l, stop := listen(t, s, query{})
+		time.Sleep(18 * time.Second)
+		if got := flat(l.answer()); got != "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy" || strings.Contains(l.said(), "fail") {
+			t.Errorf("9 s after the last slice the answer is %q", got)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		if got := l.said(); !strings.Contains(got, "19s fail kubernetes") && !strings.Contains(got, "19s fail no EndpointSlice of web.shop") {
+			t.Errorf("10 s after the last slice it says %q", got)
+		}
+		stop()
+	})
+}
+
+// A slice that goes while others of its Service stay counts for its 10 s alone.
+func TestASliceThatGoesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+			send(w, at("ADDED", "a", "10.0.0.1"), at("ADDED", "b", "10.0.0.2"), at("ADDED", "c", "10.0.0.3"), bookmark("7", true))
+			send(w, at("DELETED", "a", ""))
+			time.Sleep(8 * time.Second)
+			send(w, at("DELETED", "b", ""))
+			return hold(ended)
+		}
+		l, stop := listen(t, s, query{})
+		time.Sleep(11 * time.Second)
+		if got := flat(l.answer()); got != "0/10.0.0.2:80=healthy 0/10.0.0.3:80=healthy" {
+			t.Errorf("after 11 s the answer is %q", got)
+		}
+		time.Sleep(8 * time.Second)
+		if got := flat(l.answer()); got != "0/10.0.0.3:80=healthy" {
+			t.Errorf("after 19 s the answer is %q", got)
+		}
+		stop()
+	})
+}
+
+// "A Service deleted and created again … costs no connection": no answer lacks its endpoints. The new slices
+// have other names, and begin with the placeholder.
+func TestAServiceThatIsCreatedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+			send(w, at("ADDED", "a", "10.0.0.1,10.0.0.2"), bookmark("7", true))
+			time.Sleep(time.Second)
+			send(w, at("DELETED", "a", ""))
+			time.Sleep(7 * time.Second)
+			send(w, at("ADDED", "b", ""))
+			time.Sleep(time.Second)
+			send(w, at("MODIFIED", "b", "10.0.0.2,10.0.0.3"))
+			return hold(ended)
+		}
+		l, stop := listen(t, s, query{})
+		time.Sleep(time.Minute)
+		for _, line := range strings.Split(l.said(), "\n") {
+			if !strings.Contains(line, "10.0.0.2:80=healthy") {
+				t.Errorf("it says %q, want the endpoint that stays in it", line)
+			}
+		}
+		if got := flat(l.answer()); got != "0/10.0.0.2:80=healthy 0/10.0.0.3:80=healthy" {
+			t.Errorf("at last the answer is %q", got)
+		}
+		stop()
+	})
+}
+
+// "With get services granted the error says which."
+func TestWhyThereIsNoSlice(t *testing.T) {
+	for want, services := range map[string]map[string]string{
+		whyNone:                   nil,
+		"there is no Service web": {},
+		"has the type ExternalName, and no endpoints: it stands for db.example.com": {"web": `{"kind":"Service","spec":{"type":"ExternalName","externalName":"db.example.com"}}`},
+		"Service web has no selector":                                   {"web": `{"kind":"Service","spec":{"type":"ClusterIP"}}`},
+		"Service web is there, and its EndpointSlices are not made yet": {"web": `{"kind":"Service","spec":{"selector":{"app":"web"}}}`},
+		"or it has the type ExternalName, or no selector":               {"web": `[` + strings.Repeat("[", 1000)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{services: services, serve: func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+				send(w, bookmark("7", true))
+				return hold(ended)
+			}}
+			l, stop := listen(t, s, query{})
+			time.Sleep(3 * time.Second)
+			if got := l.said(); !strings.Contains(got, "fail no EndpointSlice of web.shop: ") || !strings.Contains(got, want) {
+				t.Errorf("it says %q, want %q", got, want)
+			}
+			stop()
+		})
+	}
 }

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/printable"
@@ -60,14 +62,18 @@ func (s server) base() string {
 	return "https://" + s.host
 }
 
-// client makes requests with the credentials of the pod, or a transport that has its own.
-type client struct {
+// host is a server that is asked, with the credentials of the pod, or through a transport that has its own.
+// Its methods are safe for concurrent use.
+type host struct {
 	server
-	namespace string
-	token     string
-	ca        []byte
-	own       *http.Transport // in a cluster
-	read      time.Time       // when the files were read
+	users int         // guarded by feeds.mu
+	plain atomic.Bool // it does not begin a watch with what there is
+
+	mu    sync.Mutex
+	token string
+	ca    []byte
+	own   *http.Transport // in a cluster
+	read  time.Time       // when the files were read
 }
 
 // file reads a file of the service account.
@@ -81,37 +87,59 @@ func (s server) file(name string) ([]byte, error) {
 	return bytes.TrimSpace(b), err
 }
 
-// prepare reads what has to be read. A program with a transport may be in no cluster.
-func (c *client) prepare() error {
-	if c.namespace == "" {
-		b, err := c.file("namespace")
-		switch {
-		case err == nil && label.MatchString(string(b)):
-			c.namespace = string(b)
-		case c.transport != nil:
-			c.namespace = "default"
-		default:
-			return fmt.Errorf("the target gives no namespace, and the pod has none: %w", cmpErr(err))
+// home returns the namespace of the pod. A program with a transport may be in no cluster.
+func (h *host) home() (string, error) {
+	b, err := h.file("namespace")
+	switch {
+	case err == nil && label.MatchString(string(b)):
+		return string(b), nil
+	case h.transport != nil:
+		return "default", nil
+	case err == nil:
+		err = errors.New("its name is not that of a namespace")
+	}
+	return "", fmt.Errorf("the target gives no namespace, and the pod has none: %w", err)
+}
+
+// expire has the files read again.
+func (h *host) expire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.read = time.Time{}
+}
+
+// prepare reads what has to be read, and returns what asks and the token, "" for none.
+func (h *host) prepare() (http.RoundTripper, string, error) {
+	if h.transport != nil {
+		return h.transport, "", nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.read.IsZero() || time.Since(h.read) >= fresh {
+		if err := h.look(); err != nil {
+			return nil, "", err
 		}
 	}
-	if c.transport != nil || !c.read.IsZero() && time.Since(c.read) < fresh {
-		return nil
-	}
-	token, err := c.file("token")
+	return h.own, h.token, nil
+}
+
+// look reads the files. The lock is held.
+func (h *host) look() error {
+	token, err := h.file("token")
 	if err != nil {
 		return err
 	}
-	ca, err := c.file("ca.crt")
+	ca, err := h.file("ca.crt")
 	if err != nil {
 		return err
 	}
-	if c.own == nil || !bytes.Equal(ca, c.ca) {
+	if h.own == nil || !bytes.Equal(ca, h.ca) {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(ca) {
 			return fmt.Errorf("%s/ca.crt holds no certificate", account)
 		}
-		c.close()
-		c.own = &http.Transport{
+		h.close()
+		h.own = &http.Transport{
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
@@ -119,37 +147,32 @@ func (c *client) prepare() error {
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
 	}
-	c.token, c.ca, c.read = string(token), ca, time.Now()
+	h.token, h.ca, h.read = string(token), ca, time.Now()
 	return nil
 }
 
-func cmpErr(err error) error {
-	if err == nil {
-		return errors.New("its name is not that of a namespace")
-	}
-	return err
-}
-
-func (c *client) close() {
-	if c.own != nil {
-		c.own.CloseIdleConnections()
+func (h *host) close() {
+	if h.own != nil {
+		h.own.CloseIdleConnections()
 	}
 }
 
-// get asks for the slices of Services. The caller closes the body. It follows no redirect, which
-// would send the token elsewhere.
-func (c *client) get(ctx context.Context, services string, more url.Values) (io.ReadCloser, error) {
-	more.Set("labelSelector", serviceLabel+" in ("+services+")")
-	at := c.base() + "/apis/discovery.k8s.io/v1/namespaces/" + c.namespace + "/endpointslices?" + more.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+const slicesAPI = "/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices"
+
+// get asks for something. The caller closes the body. It follows no redirect, which would send the token
+// elsewhere.
+func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
+	rt, token, err := h.prepare()
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, h.base()+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/json")
-	rt := c.transport
-	if rt == nil {
-		rt = c.own
-		request.Header.Set("Authorization", "Bearer "+c.token)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := rt.RoundTrip(request)
 	if err != nil {
@@ -174,7 +197,7 @@ type status struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 	Details struct {
-		Causes []struct {
+		Causes [8]struct {
 			Reason string `json:"reason"`
 		} `json:"causes"`
 	} `json:"details"`

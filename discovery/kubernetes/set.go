@@ -16,90 +16,10 @@ import (
 // This file is pure: slices by name in, an answer out.
 
 const (
-	serviceLabel  = "kubernetes.io/service-name"
-	priorityLabel = "understudy.dev/priority"
-	weightLabel   = "understudy.dev/weight"
-
-	maxEndpoints = 1000 // of a slice (discovery/v1)
-	maxPorts     = 100  // of a slice
-	maxSlices    = 10_000
-	maxPriority  = 127
-	maxWeight    = 1000
-	maxNotes     = 20
+	maxPriority = 127
+	maxWeight   = 1000
+	maxNotes    = 20
 )
-
-// slice is the part of an EndpointSlice (discovery.k8s.io/v1) that counts.
-type slice struct {
-	Metadata struct {
-		Name            string            `json:"name"`
-		ResourceVersion string            `json:"resourceVersion"`
-		Labels          map[string]string `json:"labels"`
-		Annotations     map[string]string `json:"annotations"`
-	} `json:"metadata"`
-	AddressType string     `json:"addressType"`
-	Endpoints   []endpoint `json:"endpoints"`
-	Ports       []port     `json:"ports"`
-}
-
-type endpoint struct {
-	Addresses  []string `json:"addresses"`
-	Conditions struct {
-		Ready       *bool `json:"ready"`
-		Serving     *bool `json:"serving"`
-		Terminating *bool `json:"terminating"`
-	} `json:"conditions"`
-	TargetRef struct {
-		UID string `json:"uid"`
-	} `json:"targetRef"`
-	NodeName string `json:"nodeName"`
-	Zone     string `json:"zone"`
-	Hints    struct {
-		ForZones []named `json:"forZones"`
-		ForNodes []named `json:"forNodes"`
-	} `json:"hints"`
-}
-
-type named struct {
-	Name string `json:"name"`
-}
-
-type port struct {
-	Name        string `json:"name"`
-	Port        int    `json:"port"`
-	Protocol    string `json:"protocol"`
-	AppProtocol string `json:"appProtocol"`
-}
-
-// rank is what the conditions make of an endpoint; the better one is the higher.
-type rank int
-
-const (
-	gone     rank = iota // terminating, and does not serve
-	waiting              // not ready
-	draining             // serving and terminating
-	ready
-)
-
-// rank reads the conditions: ready nil is true, serving nil is true, terminating nil is false.
-func (e *endpoint) rank() rank {
-	is := func(b *bool, otherwise bool) bool {
-		if b == nil {
-			return otherwise
-		}
-		return *b
-	}
-	c := e.Conditions
-	ending := is(c.Terminating, false)
-	switch {
-	case is(c.Ready, true):
-		return ready
-	case ending && is(c.Serving, true):
-		return draining
-	case ending:
-		return gone
-	}
-	return waiting
-}
 
 // item is an address of an endpoint, with what its slice says.
 type item struct {
@@ -119,12 +39,13 @@ func better(a, b item) int {
 // set makes one answer of slices.
 type set struct {
 	query
-	items  []item
-	notes  map[string]bool
-	listed map[string]bool // ports of all slices
-	seen   map[string]bool // Services that have slices
-	failed error           // why a slice has no port
-	mute   bool            // something has endpoints, and no port
+	items   []item
+	notes   map[string]bool
+	listed  map[string]bool // ports of all slices
+	seen    map[string]bool // Services that have slices
+	failed  error           // why a slice has no port
+	mute    bool            // something has endpoints, and no port
+	omitted string          // the first that was left out
 }
 
 // note notes what has no effect.
@@ -134,20 +55,31 @@ func (s *set) note(format string, args ...any) {
 	}
 }
 
+// omit notes what is left out, which calls say where nothing else is there.
+func (s *set) omit(format string, args ...any) {
+	if s.omitted == "" {
+		s.omitted = printable.Text(fmt.Sprintf(format, args...))
+	}
+	s.note(format, args...)
+}
+
 // answer makes an answer of the slices there are, and of those that were deleted a moment ago: these
 // count where no other slice knows the endpoint.
-func answer(q query, there, left map[string]*slice) (discovery.Answer, error) {
+func answer(q query, of *snapshot) (discovery.Answer, error) {
 	s := &set{query: q, notes: map[string]bool{}, listed: map[string]bool{}, seen: map[string]bool{}}
-	if len(there)+len(left) == 0 {
-		return discovery.Answer{}, discovery.Mistake(fmt.Errorf("no EndpointSlice of %s: there is no such Service, or it has the type ExternalName, or no selector", s))
+	if len(of.there)+len(of.left) == 0 {
+		return discovery.Answer{}, discovery.Mistake(fmt.Errorf("no EndpointSlice of %s: %s", s, cmp.Or(of.wrong, of.why, whyNone)))
 	}
-	s.read(there)
+	for _, text := range of.notes {
+		s.note("%s", text)
+	}
+	s.read(of.there)
 	known := make(map[string]bool)
 	for _, i := range s.items {
 		known[i.id], known[i.address] = true, true
 	}
 	live := len(s.items)
-	s.read(left)
+	s.read(of.left)
 	s.items = append(s.items[:live:live], slices.DeleteFunc(s.items[live:], func(i item) bool { return known[i.id] || known[i.address] })...)
 	for service := range strings.SplitSeq(q.services, ",") {
 		if !s.seen[service] {
@@ -177,7 +109,7 @@ func (s *set) read(all map[string]*slice) {
 		sl := all[name]
 		s.seen[sl.Metadata.Labels[serviceLabel]] = true
 		if sl.AddressType != "IPv4" && sl.AddressType != "IPv6" {
-			s.note("slice %s has the address type %q, want IPv4 or IPv6", name, sl.AddressType)
+			s.omit("slice %s has the address type %q, want IPv4 or IPv6", name, sl.AddressType)
 			continue
 		}
 		if s.family != "" && sl.AddressType != s.family || len(sl.Endpoints) == 0 {
@@ -199,17 +131,17 @@ func (s *set) read(all map[string]*slice) {
 
 // add adds an endpoint of a slice. Only its first address has a meaning.
 func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
-	if len(e.Addresses) == 0 {
+	if e.address == "" {
 		return
 	}
-	ip, err := netip.ParseAddr(e.Addresses[0])
+	ip, err := netip.ParseAddr(e.address)
 	if err != nil || ip.Is4() != (sl.AddressType == "IPv4") || ip.Zone() != "" {
-		s.note("slice %s has the address %q, want one of %s", sl.Metadata.Name, e.Addresses[0], sl.AddressType)
+		s.omit("slice %s has the address %q, want one of %s", sl.Metadata.Name, e.address, sl.AddressType)
 		return
 	}
-	i := item{e.rank(), priority, weight, netip.AddrPortFrom(ip, uint16(number)).String(), sl.AddressType, "", e} //nolint:gosec // portOf keeps it below 65536
-	if i.id = i.address; e.TargetRef.UID != "" {
-		i.id = e.TargetRef.UID + " " + strconv.Itoa(number)
+	i := item{e.rank, priority, weight, netip.AddrPortFrom(ip, uint16(number)).String(), sl.AddressType, "", e} //nolint:gosec // portOf keeps it below 65536
+	if i.id = i.address; e.uid != "" {
+		i.id = e.uid + " " + strconv.Itoa(number)
 	}
 	s.items = append(s.items, i)
 }
@@ -298,39 +230,35 @@ func (s *set) build() discovery.Answer {
 	byPriority := make(map[int]map[string][]discovery.Endpoint)
 	for _, id := range order {
 		best := pods[id][0]
-		if best.rank == gone || best.rank == draining && (anyReady || s.never) {
+		if best.rank == gone {
 			continue
 		}
 		if byPriority[best.priority] == nil {
 			byPriority[best.priority] = make(map[string][]discovery.Endpoint)
 		}
 		zones := byPriority[best.priority]
-		zones[best.of.Zone] = append(zones[best.of.Zone], made(pods[id]))
+		zones[best.of.zone] = append(zones[best.of.zone], made(pods[id], !anyReady && !s.never))
 	}
 	return s.sorted(byPriority)
 }
 
-// made makes the endpoint of a pod.
-func made(of []item) discovery.Endpoint {
+// made makes the endpoint of a pod. One that ends takes calls if last is set.
+func made(of []item, last bool) discovery.Endpoint {
 	best := of[0]
-	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.of.NodeName} //nolint:gosec // at most maxWeight
-	if best.rank == waiting {
+	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.of.node} //nolint:gosec // at most maxWeight
+	switch {
+	case best.rank == waiting:
 		e.Health = discovery.Unhealthy
+	case best.rank == draining && !last:
+		e.Health = discovery.Draining
 	}
 	of = slices.Clone(of)
 	slices.SortFunc(of, func(a, b item) int { return cmp.Compare(a.family, b.family) })
 	for _, i := range of {
 		e.Addresses = append(e.Addresses, i.address)
 	}
-	e.ForZones, e.ForNodes = names(best.of.Hints.ForZones), names(best.of.Hints.ForNodes)
+	e.ForZones, e.ForNodes = best.of.forZones, best.of.forNodes
 	return e
-}
-
-func names(of []named) (all []string) {
-	for _, n := range of {
-		all = append(all, n.Name)
-	}
-	return all
 }
 
 // sorted makes the answer, in an order that does not depend on the slices.
@@ -347,6 +275,9 @@ func (s *set) sorted(byPriority map[int]map[string][]discovery.Endpoint) discove
 	}
 	if len(a.Priorities) == 0 {
 		a.Why = "Service " + s.String() + " has no pods that serve"
+		if s.omitted != "" {
+			a.Why += "; " + s.omitted
+		}
 	}
 	return a
 }

@@ -52,7 +52,7 @@ func TestTheSet(t *testing.T) {
 		{"an address used again", "", []string{one(`{"addresses":["10.0.0.1"],"targetRef":{"uid":"a"},"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.1"],"targetRef":{"uid":"b"}}`)}, nil,
 			"0/10.0.0.1:80=healthy"},
 		{"one that terminates leaves", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.2"]}`)}, nil,
-			"0/10.0.0.2:80=healthy"},
+			"0/10.0.0.1:80=draining 0/10.0.0.2:80=healthy"},
 		{"one that terminates serves where none is ready", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":false,"serving":true,"terminating":true}},{"addresses":["10.0.0.2"],"conditions":{"ready":false}}`)}, nil,
 			"0/10.0.0.1:80=healthy 0/10.0.0.2:80=unhealthy"},
 		{"ready wins over terminating", "", []string{one(`{"addresses":["10.0.0.1"],"conditions":{"ready":true,"serving":false,"terminating":true}}`)}, nil, "0/10.0.0.1:80=healthy"},
@@ -76,7 +76,7 @@ func TestTheSet(t *testing.T) {
 			for i, rest := range c.left {
 				left[fmt.Sprint("l", i)] = parsed(t, fmt.Sprint("l", i), rest)
 			}
-			a, err := answer(query{namespace: "shop", services: "web", port: c.port}, there, left)
+			a, err := answer(query{namespace: "shop", services: "web", port: c.port}, &snapshot{there: there, left: left})
 			switch {
 			case err != nil:
 				if c.want == "" || !strings.Contains(err.Error(), c.want) {

@@ -34,7 +34,7 @@ type apiServer struct {
 func newAPIServer(t *testing.T) *apiServer {
 	s := &apiServer{requests: make(chan *http.Request, 100), lines: make(chan string, 100)}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	t.Cleanup(func() { _ = s.Config.Close(); s.Close() })
 	return s
 }
 
@@ -167,4 +167,35 @@ func TestServerThatCannotBeginWithWhatThereIs(t *testing.T) {
 func object(event string) string {
 	_, o, _ := strings.Cut(event, `"object":`)
 	return strings.TrimSuffix(o, "}")
+}
+
+// A thousand channels to one Service, with different ports and options, cost the server one watch.
+func TestAThousandChannelsCostOneWatch(t *testing.T) {
+	s, rt := newAPIServer(t), &http.Transport{}
+	address := backend(t)
+	_, number, _ := net.SplitHostPort(address)
+	s.lines <- added("ADDED", "a", address)
+	s.lines <- synced
+	var last []healthpb.HealthClient
+	for i := range 1000 {
+		target := "kubernetes:///web.shop:" + []string{"grpc", number, number + "?terminating=never", "grpc?addressType=IPv4"}[i%4]
+		cc, err := understudy.NewClient(target,
+			understudy.Options{Sources: []discovery.SourceOption{kubernetes.WithTransport(s.URL, rt)}},
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cc.Close() })
+		if cc.Connect(); i%100 < 4 {
+			last = append(last, healthpb.NewHealthClient(cc))
+		}
+	}
+	for _, c := range last {
+		if err := call(t, c, grpc.WaitForReady(true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.watches.Load(); n != 1 {
+		t.Errorf("%d requests, want one watch", n)
+	}
 }

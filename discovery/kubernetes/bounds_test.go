@@ -1,0 +1,168 @@
+package kubernetes
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// many writes n endpoints.
+func many(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,{"addresses":["10.1.%d.%d"]}`, i/250, i%250)
+	}
+	return b.String()[1:]
+}
+
+// "Bodies are bounded; at most 1,000 endpoints and 100 ports a slice." One slice beyond that ends the watch
+// for nobody: it is left out, or its last good form goes on, with a note as long as it is so.
+func TestOneSliceBeyondTheBounds(t *testing.T) {
+	manyPorts := strings.Replace(at("MODIFIED", "b", "10.0.0.9"), `"ports":[`, `"ports":[`+strings.Repeat(`{"port":1},`, 100), 1)
+	for what, test := range map[string]struct {
+		beyond string // instead of the slice b
+		note   string
+		out    bool // nothing of b is known
+	}{
+		"endpoints":              {at("MODIFIED", "b", many(1001)), "more than 1000 endpoints", false},
+		"endpoints of 2 bytes":   {at("MODIFIED", "b", "{}"+strings.Repeat(",0", 1_000_000)), "a JSON number for endpoints", false},
+		"empty endpoints":        {at("MODIFIED", "b", "{}"+strings.Repeat(",{}", 1_000_000)), "more than 1000 endpoints", false},
+		"ports":                  {manyPorts, "100 ports", false},
+		"another type":           {strings.Replace(at("MODIFIED", "b", "10.0.0.9"), `"endpoints":[`, `"endpoints":7,"x":[`, 1), "7 given, want an array", false},
+		"an object of no type":   {`{"type":"MODIFIED","object":[1]}` + "\n", "it has a JSON array for object", false},
+		"more than 8 MiB":        {at("MODIFIED", "b", `{"addresses":["`+strings.Repeat("1", maxEvent)+`"]}`), "more than 8 MiB", false},
+		"one that was not there": {at("ADDED", "x", many(1001)), `slice "x" is left out: it has more than 1000 endpoints`, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{}
+				s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+					send(w, at("ADDED", "a", "10.0.0.1"), at("ADDED", "b", "10.0.0.2"), bookmark("7", true))
+					time.Sleep(time.Second)
+					send(w, test.beyond, at("MODIFIED", "a", "10.0.0.3"))
+					time.Sleep(time.Second)
+					send(w, at("MODIFIED", "b", "10.0.0.4"), at("DELETED", "x", ""))
+					return hold(ended)
+				}
+				l, stop := listen(t, s, query{})
+				time.Sleep(1500 * time.Millisecond)
+				a := l.answer()
+				if notes := strings.Join(a.Notes, "\n"); flat(a) != "0/10.0.0.2:80=healthy 0/10.0.0.3:80=healthy" || !strings.Contains(notes, test.note) {
+					t.Errorf("the answer is %s, with the notes %q, want %q", flat(a), notes, test.note)
+				}
+				time.Sleep(time.Second)
+				a = l.answer()
+				if kinds, _ := s.requests(); flat(a) != "0/10.0.0.3:80=healthy 0/10.0.0.4:80=healthy" || kinds != "all" {
+					t.Errorf("once it is well the answer is %s, with the notes %q, after the requests %s", flat(a), a.Notes, kinds)
+				}
+				if strings.Contains(test.beyond, `"name":"b"`) && what != "more than 8 MiB" && a.Notes != nil {
+					t.Errorf("once it is well the notes are %q", a.Notes)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// The same holds for a slice with which the watch begins, and in a list.
+func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
+	for _, list := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{}
+			s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {
+				beyond, well := at("ADDED", "a", many(1001)), at("ADDED", "b", "10.0.0.2")
+				switch {
+				case list && q.Has("sendInitialEvents"):
+					return 400
+				case list && !q.Has("watch"):
+					object := func(e string) string { return strings.TrimSuffix(e[strings.Index(e, `"object":`)+9:], "}\n") }
+					send(w, `{"items":[`+object(beyond)+`,`+object(well)+`,{"metadata":7}],"x":{"y":[1]},"metadata":{"resourceVersion":"5"}}`)
+					return 0
+				case q.Get("resourceVersion") == "":
+					send(w, beyond, well, bookmark("7", true))
+				}
+				send(w, "")
+				return hold(ended)
+			}
+			l, stop := listen(t, s, query{})
+			time.Sleep(time.Second)
+			if a := l.answer(); flat(a) != "0/10.0.0.2:80=healthy" || !strings.Contains(strings.Join(a.Notes, "\n"), `slice "a" is left out: it has more than 1000 endpoints`) {
+				t.Errorf("the answer is %s, with the notes %q", flat(a), a.Notes)
+			}
+			stop()
+		})
+	}
+}
+
+// A server that sends 65,000 slices, or endpoints without end, costs no more than the bounds.
+func TestTooManySlices(t *testing.T) {
+	c := newCollection()
+	for i := range 65_000 {
+		c.put(sliceOf(t, fmt.Sprint("s", i), "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"]}]`), nil, nil)
+	}
+	if len(c.slices) != maxSlices || len(c.wrong) != maxNotes {
+		t.Errorf("%d slices count, and %d notes, want %d and %d", len(c.slices), len(c.wrong), maxSlices, maxNotes)
+	}
+	c.put(sliceOf(t, "s5", "IPv4", "web", `"endpoints":[]`), nil, nil)
+	if len(c.slices["s5"].Endpoints) != 0 {
+		t.Error("one that is known does not change")
+	}
+	c = newCollection()
+	full := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+many(1000)+`]`)
+	for i := range 300 {
+		one := *full
+		one.Metadata.Name = fmt.Sprint("s", i)
+		c.put(&one, nil, nil)
+	}
+	for i := range 300 {
+		c.remove(fmt.Sprint("s", i))
+		one := *full
+		one.Metadata.Name = fmt.Sprint("t", i)
+		c.put(&one, nil, nil)
+	}
+	if c.endpoints != maxAll || len(c.slices) != maxAll/1000 {
+		t.Errorf("%d endpoints count, in %d slices, want %d", c.endpoints, len(c.slices), maxAll)
+	}
+}
+
+// "A body that never ends": a list, what a watch begins with, and an answer that is no success.
+func TestBodiesThatNeverEnd(t *testing.T) {
+	for what, test := range map[string]struct {
+		code  int
+		begin string
+		drip  string
+		want  string
+	}{
+		"what a watch begins with": {0, "", at("ADDED", "a", "10.0.0.1"), "did not send all there is in time"},
+		"a list":                   {400, `{"items":[`, `{"metadata":{"name":"a"}},`, "did not answer in time"},
+		"within an object":         {0, `{"type":"`, "a", "did not send all there is in time"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{}
+				s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {
+					if q.Has("sendInitialEvents") && test.code != 0 {
+						return test.code
+					}
+					for send(w, test.begin); ; send(w, test.drip) {
+						select {
+						case <-ended:
+							return 0
+						case <-time.After(100 * time.Millisecond):
+						}
+					}
+				}
+				l, stop := listen(t, s, query{})
+				time.Sleep(61 * time.Second)
+				if got := l.said(); !strings.HasPrefix(got, "1m0s fail ") || !strings.Contains(got, test.want) {
+					t.Errorf("it says %q, want %q after a minute", got, test.want)
+				}
+				stop()
+			})
+		})
+	}
+}

@@ -1,0 +1,172 @@
+package kubernetes
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+const (
+	maxEvent = 8 << 20   // bytes of one event, or one slice of a list; etcd has 1.5 MiB
+	maxList  = 256 << 20 // bytes of one list
+)
+
+// event is one of a watch.
+type event struct {
+	Type   string `json:"type"`
+	Object struct {
+		slice
+		status
+	} `json:"object"`
+	problem error // why the object does not parse
+	err     error // why nothing comes after it
+}
+
+// events reads the events of a watch, each of which is bounded. One that is too long is left out.
+func events(ctx context.Context, body io.Reader) <-chan *event {
+	to := make(chan *event)
+	go func() {
+		s := newStream(body)
+		for {
+			e := new(event)
+			e.problem, e.err = s.next(e)
+			select {
+			case to <- e:
+			case <-ctx.Done():
+				return
+			}
+			if e.err != nil {
+				return
+			}
+		}
+	}()
+	return to
+}
+
+// stream reads JSON values one by one.
+type stream struct {
+	bounded *io.LimitedReader
+	*json.Decoder
+}
+
+func newStream(body io.Reader) *stream {
+	s := &stream{bounded: &io.LimitedReader{R: body}}
+	s.Decoder = json.NewDecoder(s.bounded)
+	return s
+}
+
+// next reads the next value. The problem is that it is not what into wants, and the error that there is
+// no other one. Of one that is too long the rest of the line is skipped.
+func (s *stream) next(into any) (problem, err error) {
+	s.bounded.N = maxEvent
+	err = s.Decode(into)
+	switch {
+	case err == nil:
+		return nil, nil
+	case s.bounded.N <= 0:
+		rest := bufio.NewReader(s.bounded.R)
+		for more := true; more; {
+			_, e := rest.ReadSlice('\n')
+			if more = errors.Is(e, bufio.ErrBufferFull); e != nil && !more {
+				return nil, e
+			}
+		}
+		*s = *newStream(rest)
+		return fmt.Errorf("it has more than %d MiB", maxEvent>>20), nil
+	case broken(err):
+		return nil, err
+	}
+	return inWords(err), nil
+}
+
+// inWords says which part of a value has another type, without the names of our own.
+func inWords(err error) error {
+	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("it has a JSON %s for %s", typed.Value, cmp.Or(typed.Field[strings.LastIndex(typed.Field, ".")+1:], "it"))
+	}
+	return err
+}
+
+// broken reports whether nothing can be read after an error.
+func broken(err error) bool {
+	_, syntax := errors.AsType[*json.SyntaxError](err)
+	_, typed := errors.AsType[*json.UnmarshalTypeError](err)
+	_, ours := errors.AsType[*shapeError](err)
+	return syntax || !typed && !ours
+}
+
+// shapeError says that a value is no array.
+type shapeError struct{ given string }
+
+func (e *shapeError) Error() string { return e.given + " given, want an array" }
+
+// readList reads a list: its version, and take takes each of its slices.
+func readList(body io.Reader, take func(sl *slice, problem error)) (version string, err error) {
+	s := newStream(io.LimitReader(body, maxList))
+	s.bounded.N = maxEvent
+	if t, err := s.Token(); err != nil || t != json.Delim('{') {
+		return "", errors.Join(errors.New("it is no object"), err)
+	}
+	for s.More() {
+		s.bounded.N = maxEvent
+		name, err := s.Token()
+		if err != nil {
+			return "", err
+		}
+		switch name {
+		case "metadata":
+			var m struct {
+				ResourceVersion string `json:"resourceVersion"`
+			}
+			if err := s.Decode(&m); err != nil {
+				return "", err
+			}
+			version = m.ResourceVersion
+		case "items":
+			if err := s.items(take); err != nil {
+				return "", err
+			}
+		default:
+			var skipped json.RawMessage
+			if err := s.Decode(&skipped); err != nil {
+				return "", err
+			}
+		}
+	}
+	if _, err := s.Token(); err != nil {
+		return "", err
+	}
+	if version == "" {
+		return "", errors.New("it has no resourceVersion")
+	}
+	return version, nil
+}
+
+// items reads the slices of a list, which may be null.
+func (s *stream) items(take func(sl *slice, problem error)) error {
+	t, err := s.Token()
+	switch {
+	case err != nil:
+		return err
+	case t == nil:
+		return nil
+	case t != json.Delim('['):
+		return &shapeError{"items: " + fmt.Sprint(t)}
+	}
+	for s.More() {
+		s.bounded.N = maxEvent
+		sl := new(slice)
+		err := s.Decode(sl)
+		if err != nil && broken(err) {
+			return err
+		}
+		take(sl, inWords(err))
+	}
+	_, err = s.Token()
+	return err
+}

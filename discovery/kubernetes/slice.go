@@ -1,0 +1,184 @@
+package kubernetes
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unique"
+)
+
+// This file is pure: it reads what the API server sends, within bounds.
+
+const (
+	serviceLabel  = "kubernetes.io/service-name"
+	priorityLabel = "understudy.dev/priority"
+	weightLabel   = "understudy.dev/weight"
+
+	maxEndpoints = 1000 // of a slice (discovery/v1)
+	maxPorts     = 100  // of a slice
+	maxHints     = 64   // of an endpoint; the API has 8
+)
+
+// slice is the part of an EndpointSlice (discovery.k8s.io/v1) that counts.
+type slice struct {
+	Metadata struct {
+		Name            string `json:"name"`
+		ResourceVersion string `json:"resourceVersion"`
+		Labels          labels `json:"labels"`
+		Annotations     struct {
+			Ended string `json:"k8s.io/initial-events-end"`
+		} `json:"annotations"`
+	} `json:"metadata"`
+	AddressType string    `json:"addressType"`
+	Endpoints   endpoints `json:"endpoints"` // those beyond maxEndpoints are one
+	Ports       ports     `json:"ports"`     // those beyond maxPorts are one
+}
+
+// labels are those of a slice that count.
+type labels map[string]string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *labels) UnmarshalJSON(b []byte) error {
+	var all map[string]string
+	err := json.Unmarshal(b, &all)
+	for _, name := range []string{serviceLabel, priorityLabel, weightLabel} {
+		if value, given := all[name]; given {
+			if *l == nil {
+				*l = make(labels)
+			}
+			(*l)[name] = value
+		}
+	}
+	return err
+}
+
+// endpoint is the part of an endpoint that counts. Many have the same zones and nodes, so these are kept once.
+type endpoint struct {
+	rank
+	address            string // the first one, which alone has a meaning; "" for none
+	uid, node, zone    string
+	forZones, forNodes []string
+}
+
+type endpoints []endpoint
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *endpoints) UnmarshalJSON(b []byte) error {
+	var given struct {
+		Addresses  [1]string `json:"addresses"`
+		Conditions struct {
+			Ready       *bool `json:"ready"`
+			Serving     *bool `json:"serving"`
+			Terminating *bool `json:"terminating"`
+		} `json:"conditions"`
+		TargetRef struct {
+			UID string `json:"uid"`
+		} `json:"targetRef"`
+		NodeName string `json:"nodeName"`
+		Zone     string `json:"zone"`
+		Hints    struct {
+			ForZones names `json:"forZones"`
+			ForNodes names `json:"forNodes"`
+		} `json:"hints"`
+	}
+	empty := given
+	return bounded(b, maxEndpoints, &given, func() {
+		c := given.Conditions
+		*l = append(*l, endpoint{
+			rank:    rankOf(c.Ready, c.Serving, c.Terminating),
+			address: given.Addresses[0], uid: given.TargetRef.UID,
+			node: once(given.NodeName), zone: once(given.Zone),
+			forZones: given.Hints.ForZones, forNodes: given.Hints.ForNodes,
+		})
+		given = empty
+	})
+}
+
+// once returns the one copy that there is of a text.
+func once(text string) string {
+	if text == "" {
+		return ""
+	}
+	return unique.Make(text).Value()
+}
+
+type port struct {
+	Name        string `json:"name"`
+	Port        int    `json:"port"`
+	Protocol    string `json:"protocol"`
+	AppProtocol string `json:"appProtocol"`
+}
+
+type ports []port
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *ports) UnmarshalJSON(b []byte) error {
+	var given port
+	return bounded(b, maxPorts, &given, func() { *l, given = append(*l, given), port{} })
+}
+
+// names are those of zones or nodes.
+type names []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *names) UnmarshalJSON(b []byte) error {
+	var given struct {
+		Name string `json:"name"`
+	}
+	*l = nil
+	return bounded(b, maxHints, &given, func() {
+		if len(*l) < maxHints {
+			*l = append(*l, once(given.Name))
+		}
+		given.Name = ""
+	})
+}
+
+// bounded reads each element of an array into the value that into points to, and calls taken. It reads no
+// more than one beyond the bound: two bytes of JSON may be a hundred of memory.
+func bounded(b []byte, most int, into any, taken func()) error {
+	if bytes.Equal(b, []byte("null")) {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return &shapeError{fmt.Sprintf("%.20s", b)}
+	}
+	for n := 0; n <= most && d.More(); n++ {
+		if err := d.Decode(into); err != nil {
+			return err
+		}
+		taken()
+	}
+	return nil
+}
+
+// rank is what the conditions make of an endpoint; the better one is the higher.
+type rank int8
+
+const (
+	gone     rank = iota // terminating, and does not serve
+	waiting              // not ready
+	draining             // serving and terminating
+	ready
+)
+
+// rankOf reads the conditions: ready nil is true, serving nil is true, terminating nil is false.
+func rankOf(isReady, serving, terminating *bool) rank {
+	is := func(b *bool, otherwise bool) bool {
+		if b == nil {
+			return otherwise
+		}
+		return *b
+	}
+	ending := is(terminating, false)
+	switch {
+	case is(isReady, true):
+		return ready
+	case ending && is(serving, true):
+		return draining
+	case ending:
+		return gone
+	}
+	return waiting
+}

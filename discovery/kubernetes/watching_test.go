@@ -1,0 +1,272 @@
+package kubernetes
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// all is what there is at first, and then the watch is held open.
+func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int, url.Values, io.Writer, <-chan struct{}) int {
+	return func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+		if n == 0 {
+			send(w, at("ADDED", "a", "10.0.0.1"), bookmark("7", true))
+		}
+		return then(n, w, ended)
+	}
+}
+
+// "watch=1, bookmarks, sendInitialEvents=true, resourceVersionMatch=NotOlderThan, timeoutSeconds random in
+// [300, 600)".
+func TestWhatIsAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = wellThen(func(n int, w io.Writer, ended <-chan struct{}) int { send(w, bookmark("9", false)); return 0 })
+		_, stop := listen(t, s, query{services: "web,web-canary"})
+		time.Sleep(2 * time.Hour)
+		stop()
+		_, all := s.requests()
+		if got := all[0].Values; got.Get("watch") != "1" || got.Get("allowWatchBookmarks") != "true" || got.Get("sendInitialEvents") != "true" ||
+			got.Get("resourceVersionMatch") != "NotOlderThan" || got.Has("resourceVersion") || got.Get("labelSelector") != "kubernetes.io/service-name in (web,web-canary)" {
+			t.Errorf("it asks for %v", got)
+		}
+		values := make(map[string]bool)
+		for _, a := range all {
+			var seconds int
+			if _, err := fmt.Sscan(a.Get("timeoutSeconds"), &seconds); err != nil || seconds < 300 || seconds >= 600 {
+				t.Errorf("timeoutSeconds is %q, want from 300 to 599", a.Get("timeoutSeconds"))
+			}
+			values[a.Get("timeoutSeconds")] = true
+		}
+		if len(all) < 10 || len(values) < 5 {
+			t.Errorf("%d requests have the timeouts %v, want random ones", len(all), values)
+		}
+		if q := all[1].Values; q.Get("resourceVersion") != "9" || q.Has("sendInitialEvents") || q.Has("resourceVersionMatch") {
+			t.Errorf("it is resumed by %v, want the version of the last bookmark", q)
+		}
+	})
+}
+
+// "A watch that ends is resumed from the last version, at once the first time, then with backoff."
+func TestAWatchThatEndsIsResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = wellThen(func(n int, w io.Writer, ended <-chan struct{}) int {
+			if n == 0 {
+				time.Sleep(time.Minute)
+				return 0
+			}
+			return -1
+		})
+		_, stop := listen(t, s, query{})
+		time.Sleep(time.Hour)
+		stop()
+		kinds, all := s.requests()
+		if !strings.HasPrefix(kinds, "all 7 7 7 7 7") {
+			t.Errorf("it asks for %s, want all, and then from the version 7 on", kinds)
+		}
+		for i, least := range []time.Duration{time.Minute, 800 * time.Millisecond, 1280 * time.Millisecond, 2 * time.Second} {
+			after := all[i+1].at.Sub(all[i].at)
+			if after < least || after > 2*least {
+				t.Errorf("request %d comes %v after the one before, want %v or a little more", i+1, after, least)
+			}
+		}
+		if n := len(all); n > 60 || n < 25 {
+			t.Errorf("%d requests in an hour without a server, want one in two minutes", n)
+		}
+	})
+}
+
+// "What is known stays in use, confirmed by bookmarks; the page says since when it was not." "What is wrong
+// is said once."
+func TestServerDownForAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = wellThen(func(n int, w io.Writer, ended <-chan struct{}) int {
+			switch {
+			case n == 0:
+				time.Sleep(50 * time.Second)
+				send(w, bookmark("9", false))
+				time.Sleep(10 * time.Second)
+				return 0
+			case time.Now().Minute() < 59 && time.Now().Hour() == 0:
+				return -1
+			}
+			send(w, bookmark("10", false))
+			return hold(ended)
+		})
+		l, stop := listen(t, s, query{})
+		time.Sleep(55 * time.Second)
+		if got := l.said(); got != "0s update 0/10.0.0.1:80=healthy\n50s confirm" {
+			t.Errorf("it says %q at first", got)
+		}
+		time.Sleep(10 * time.Second)
+		if got := l.said(); !strings.HasPrefix(got, "1m0s doubt since 50s: connection refused") || strings.Contains(got, "fail") || strings.Contains(got, "update") {
+			t.Errorf("it says %q when the server goes", got)
+		}
+		time.Sleep(time.Hour)
+		got := l.said()
+		if stop(); !strings.HasSuffix(got, "confirm") || strings.Contains(got, "update") || strings.Contains(got, "fail") {
+			t.Errorf("it says %q when the server is back, want that what is known holds", got)
+		}
+	})
+}
+
+// "A server that refuses that (400, 422) gets LIST and then WATCH, remembered for it."
+func TestRefusalIsRememberedForTheServer(t *testing.T) {
+	for _, code := range []int{http.StatusBadRequest, http.StatusUnprocessableEntity} {
+		synctest.Test(t, func(t *testing.T) {
+			old := func() *scripted {
+				s := &scripted{}
+				s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {
+					switch {
+					case q.Has("sendInitialEvents"):
+						return code
+					case !q.Has("watch"):
+						send(w, `{"kind":"EndpointSliceList","metadata":{"resourceVersion":"5"},"items":null}`)
+						return 0
+					}
+					send(w, "")
+					return hold(ended)
+				}
+				return s
+			}
+			s, other := old(), old()
+			_, stop := listen(t, s, query{})
+			synctest.Wait()
+			_, stopSecond := listen(t, s, query{services: "api"})
+			_, stopOther := listen(t, other, query{})
+			time.Sleep(time.Second)
+			first, _ := s.requests()
+			second, _ := other.requests()
+			if first != "all list 5 list 5" || second != "all list 5" {
+				t.Errorf("%d: it asks the one server for %s, and the other one for %s", code, first, second)
+			}
+			stop()
+			stopSecond()
+			stopOther()
+		})
+	}
+}
+
+// "A watch that hangs is noticed … in everybody's 30 s after timeoutSeconds."
+func TestAWatchThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = wellThen(func(n int, w io.Writer, ended <-chan struct{}) int { send(w, ""); return hold(ended) })
+		l, stop := listen(t, s, query{})
+		time.Sleep(11 * time.Minute)
+		stop()
+		kinds, all := s.requests()
+		var seconds int
+		_, _ = fmt.Sscan(all[0].Get("timeoutSeconds"), &seconds)
+		if want := time.Duration(seconds)*time.Second + 30*time.Second; all[1].at.Sub(all[0].at) != want || !strings.HasPrefix(kinds, "all 7") {
+			t.Errorf("it asks for %s, again after %v, want %v", kinds, all[1].at.Sub(all[0].at), want)
+		}
+		if got := l.said(); !strings.Contains(got, "doubt since 0s: the API server has been silent for too long") {
+			t.Errorf("it says %q", got)
+		}
+	})
+}
+
+// "403 fails with verbs, resource, namespace and account", and the command that prints the Role.
+func TestForbiddenNamesWhatIsNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{serve: func(_ int, _ url.Values, w io.Writer, _ <-chan struct{}) int { return http.StatusForbidden }}
+		rt := statusTransport{s, `{"kind":"Status","code":403,"message":"endpointslices.discovery.k8s.io is forbidden: User \"system:serviceaccount:shop:web\" cannot watch resource \"endpointslices\""}`}
+		l, stop := listen(t, rt, query{})
+		time.Sleep(time.Second / 2)
+		got := l.said()
+		stop()
+		for _, part := range []string{"list and watch", "endpointslices.discovery.k8s.io", "namespace shop", "system:serviceaccount:shop:web", "understudy explain --rbac"} {
+			if !strings.Contains(got, part) {
+				t.Errorf("it says %q, want %q in it", got, part)
+			}
+		}
+	})
+}
+
+// statusTransport gives a body to answers that are no success.
+type statusTransport struct {
+	*scripted
+	body string
+}
+
+func (s statusTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.scripted.RoundTrip(r)
+	if err == nil && response.StatusCode != http.StatusOK {
+		response.Body = io.NopCloser(strings.NewReader(s.body))
+	}
+	return response, err
+}
+
+// "An unknown event type is ignored with a note; DELETED deletes."
+func TestUnknownEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = wellThen(func(n int, w io.Writer, ended <-chan struct{}) int {
+			time.Sleep(time.Second)
+			for range 1000 {
+				send(w, `{"type":"RENAMED","object":{"metadata":{"name":"a","resourceVersion":"1"}}}`+"\n")
+			}
+			send(w, at("ADDED", "b", "10.0.0.2"))
+			return hold(ended)
+		})
+		l, stop := listen(t, s, query{})
+		time.Sleep(2 * time.Second)
+		if got, notes := flat(l.answer()), l.answer().Notes; got != "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy" || len(notes) != 1 || !strings.Contains(notes[0], `the unknown type "RENAMED" has no effect`) {
+			t.Errorf("the answer is %s, with the notes %q", got, notes)
+		}
+		stop()
+	})
+}
+
+// "One update for a burst", also where it is split, and where a slice that was deleted waits to go.
+func TestABurstIsOneUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = wellThen(func(n int, w io.Writer, ended <-chan struct{}) int {
+			time.Sleep(time.Second)
+			text := at("ADDED", "b", "10.0.0.2") + at("MODIFIED", "a", "10.0.0.3") + at("ADDED", "c", "10.0.0.4")
+			for _, part := range []string{text[:100], text[100:333], text[333:]} {
+				send(w, part)
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(time.Second)
+			send(w, at("DELETED", "c", ""))
+			for i := range 50 {
+				send(w, at("MODIFIED", "b", fmt.Sprint("10.0.1.", i)))
+				time.Sleep(40 * time.Millisecond)
+			}
+			return hold(ended)
+		})
+		l, stop := listen(t, s, query{})
+		time.Sleep(1500 * time.Millisecond)
+		if got, want := l.said(), "0s update 0/10.0.0.1:80=healthy\n1.06s update 0/10.0.0.2:80=healthy 0/10.0.0.3:80=healthy 0/10.0.0.4:80=healthy"; got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if n := strings.Count(l.said(), "update"); n < 10 {
+			t.Errorf("%d updates while something changes all the time, want one in 50 ms to 80 ms", n)
+		}
+		stop()
+	})
+}
+
+// "No redirect is followed": the token goes nowhere else.
+func TestEndlessRedirects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{serve: func(int, url.Values, io.Writer, <-chan struct{}) int { return http.StatusFound }}
+		l, stop := listen(t, s, query{})
+		time.Sleep(10 * time.Second)
+		if _, all := s.requests(); len(all) > 7 || !strings.Contains(l.said(), "302 Found") {
+			t.Errorf("it asks %d times in 10 s", len(all))
+		}
+		stop()
+	})
+}

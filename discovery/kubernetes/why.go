@@ -1,0 +1,64 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+const (
+	servicesAPI = "/api/v1/namespaces/%s/services/%s"
+	maxService  = 1 << 20 // bytes of a Service
+)
+
+// why returns why there is no slice, "" where the account may not get Services, or nobody knows.
+func (w *watch) why(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	var all []string
+	for name := range strings.SplitSeq(w.feed.services, ",") {
+		text := w.whyNot(ctx, name)
+		if text == "" {
+			return ""
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
+// whyNot returns why a Service has no slice.
+func (w *watch) whyNot(ctx context.Context, name string) string {
+	body, err := w.host.get(ctx, fmt.Sprintf(servicesAPI, w.namespace, name), url.Values{})
+	var s *status
+	switch {
+	case errors.As(err, &s) && s.Code == http.StatusNotFound:
+		return "there is no Service " + name
+	case err != nil:
+		return ""
+	}
+	defer closing(ctx, body)()
+	var is struct {
+		Kind string `json:"kind"`
+		Spec struct {
+			Type         string            `json:"type"`
+			ExternalName string            `json:"externalName"`
+			Selector     map[string]string `json:"selector"`
+		} `json:"spec"`
+	}
+	switch err := json.NewDecoder(io.LimitReader(body, maxService)).Decode(&is); {
+	case err != nil, is.Kind != "Service":
+		return ""
+	case is.Spec.Type == "ExternalName":
+		return fmt.Sprintf("Service %s has the type ExternalName, and no endpoints: it stands for %s; want a target for that, such as dns:///%[2]s", name, printable.Line(is.Spec.ExternalName, 253))
+	case len(is.Spec.Selector) == 0:
+		return "Service " + name + " has no selector, and nobody has made EndpointSlices for it"
+	}
+	return "Service " + name + " is there, and its EndpointSlices are not made yet"
+}
