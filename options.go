@@ -60,8 +60,9 @@ type Options struct {
 	// Prefer sends the calls of each priority to its near endpoints first: "zone" to those of
 	// the client's zone, then of its region, then to the rest; "node" to those of its node before
 	// these; "hints" to those that the source names for clients of its node or zone. "balance"
-	// keeps calls in the client's zone as far as all endpoints have the same load then. The default
-	// is "": to all alike. With the others a zone with few endpoints and many callers is
+	// keeps calls in the client's zone as far as all endpoints have the same load then; "none" sends
+	// them to all alike. The default is "": what the source says, which is "hints" for kubernetes, and
+	// "none" for others. With the others a zone with few endpoints and many callers is
 	// overloaded: see docs/near.md. Source: ours, and Envoy's zone-aware routing.
 	Prefer string
 	// Zone, Region and Node are where the client runs, in the words of the source of the

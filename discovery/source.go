@@ -83,6 +83,10 @@ type Part struct {
 	// then chooses the names, so set it only where the user asks for it. An authority that
 	// the user gives wins over it.
 	TrustNames bool
+	// Prefer is what is preferred of the part's endpoints where neither the target nor the program says
+	// it: "hints" for a source whose hints were made to be used, "" for nothing. Where nobody says where
+	// the client runs it has no effect, and nothing is said of that.
+	Prefer string
 	// OutlierDetection is the configuration of understudy_outlier_detection for the part, a JSON
 	// object with the fields of gRFC A50 and without childPolicy, "" for none. It counts in a list
 	// that a source gives (Receiver.Parts), where the channel has no setting of its own.

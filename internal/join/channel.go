@@ -142,6 +142,20 @@ func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
 	return c.parsed
 }
 
+// near returns what is preferred of the endpoints of a mechanism: what the channel says, or else the part,
+// if anything can be near to where the client is.
+func (c *Channel) near(s *slot) topology.Near {
+	settings := c.config.Settings
+	if settings.Prefer != "" {
+		return settings.Near()
+	}
+	settings.Prefer = s.Prefer
+	if n := settings.Near(); n.Place.Zone != "" || n.Place.Node != "" {
+		return n
+	}
+	return topology.Near{}
+}
+
 // tree returns the tree of a mechanism. The server names are the mechanism's: a source does not
 // choose the names on certificates, unless the user trusts it to.
 func (c *Channel) tree(m *core.Shown) topology.Tree {
@@ -151,7 +165,7 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 		switch {
 		case content == nil:
 		case content.Resolved == nil: // whose source then knows where the client is
-			s.translator.Near = c.config.Settings.Near()
+			s.translator.Near = c.near(s)
 			c.noteZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
 			if lacks := s.translator.Near.Lacks(content.Answer); lacks != "" && content.Endpoints > 0 && !s.placeless {
 				s.placeless = true

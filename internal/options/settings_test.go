@@ -31,7 +31,7 @@ func TestParseSettings(t *testing.T) {
 		"minReady=":                      "not one minReady given, but none or several",
 		"slowStart=soon":                 `slowStart: "soon" given, want a duration such as 10s`,
 		"authority=a":                    `unknown parameter "authority", want one of failbackDelay, `,
-		"prefer=near":                    `prefer: "near" given, want one of zone, node, hints, balance`,
+		"prefer=near":                    `prefer: "near" given, want one of zone, node, hints, balance, none`,
 		"zoneCallers=a":                  `zoneCallers: "a" given, want zones and how many callers each has, as in a:2,b:1`,
 		"zone=a%0a":                      `zone: "a\n" given, want a name of at most 256 bytes, without`,
 		"zoneMinEndpoints=0":             "zoneMinEndpoints: 0 given, want 1 and more",

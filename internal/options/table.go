@@ -55,7 +55,7 @@ type Settings struct {
 	// Here tells that place, with what the environment and sources know of it. Package
 	// resolving sets it; nil is for tools without a channel.
 	Here place.Teller
-	// Prefer says which endpoints are preferred for their place, "" none.
+	// Prefer says which endpoints are preferred for their place: "none" for none, "" for what a part says.
 	Prefer string
 	// ZoneMinEndpoints is how many endpoints a near group has at least, 0 for the default, 1. One
 	// with fewer is merged with the next.
@@ -197,8 +197,8 @@ var table = []Option{
 		Default: "as each [cluster](xds.md#outlier-detection) says: else `false`", Range: "`true`, `false`; not with `pickFirst`", Source: "gRFC A50, and ours",
 	},
 	{
-		Name: "prefer", Field: "Prefer", Kind: Choice, Choices: []string{"zone", "node", "hints", "balance"},
-		Default: "none: all endpoints of a priority alike", Range: "`zone`, `node`, `hints`, `balance`", Source: "ours; `balance` is Envoy's zone-aware formula",
+		Name: "prefer", Field: "Prefer", Kind: Choice, Choices: []string{"zone", "node", "hints", "balance", "none"},
+		Default: "`none`: all endpoints of a priority alike; for `kubernetes:` `hints`", Range: "`zone`, `node`, `hints`, `balance`, `none`", Source: "ours; `balance` is Envoy's zone-aware formula",
 	},
 	{
 		Name: "zone", Field: "Zone", Kind: Name,

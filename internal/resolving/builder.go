@@ -78,6 +78,14 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if err != nil {
 		return nil, err
 	}
+	if given.Prefer != "" { // it goes before what the parts say
+		for i := range parts {
+			parts[i].Prefer = ""
+		}
+	}
+	if given.Prefer == "none" {
+		given.Prefer = ""
+	}
 	given.Here = newHere(given.Settings, parts, b.note)
 	given.ChannelSeed = seedOf(opts)
 	inUse, _ := given.InUse.(*inuse.Teller)

@@ -51,7 +51,12 @@ func Settings(target string) (options.Settings, error) {
 	if err != nil {
 		return options.Settings{}, err
 	}
-	_, given, _, err := b.Read(discovery.Target{Target: read, Channel: read})
+	parts, given, _, err := b.Read(discovery.Target{Target: read, Channel: read})
+	for _, p := range parts {
+		if given.Prefer == "" && given.Zone+given.Node != "" {
+			given.Prefer = p.Prefer
+		}
+	}
 	return given.Settings, b.Prefixed(err, read)
 }
 

@@ -3,6 +3,7 @@ package resolving
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/understudy-lb/understudy/discovery"
@@ -37,7 +38,7 @@ func newHere(given options.Settings, parts []discovery.Part, note func(string)) 
 	h.missing = sync.OnceFunc(func() {
 		note(fmt.Sprintf("prefer=%s has no effect: nobody says where this client runs, such as by zone= or UNDERSTUDY_ZONE", given.Prefer))
 	})
-	if given.Prefer == "" {
+	if given.Prefer == "" && !slices.ContainsFunc(parts, func(p discovery.Part) bool { return p.Prefer != "" }) {
 		return h
 	}
 	var notes []string

@@ -25,7 +25,7 @@ type Near struct {
 // Near returns what the settings prefer. It is asked each time when an answer becomes a tree, for
 // the place may have become known just before.
 func (s Settings) Near() Near {
-	if s.Prefer == "" {
+	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
 	}
 	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Place(), MinEndpoints: s.ZoneMinEndpoints}

@@ -1,0 +1,87 @@
+package kubernetes_test
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	_ "github.com/understudy-lb/understudy/discovery/failover"
+	"github.com/understudy-lb/understudy/discovery/kubernetes"
+	"github.com/understudy-lb/understudy/internal/testing/testlog"
+)
+
+var logged = testlog.KeepWarnings()
+
+// What the cluster hints is preferred by default, where it is known where the client runs. It is no more
+// than a default: without a place nothing is said of it, and another preference goes before it.
+func TestHintsArePreferredByDefault(t *testing.T) {
+	a, b := backend(t), backend(t)
+	for _, test := range []struct {
+		target string
+		zone   string // of the environment
+		prefer string // of the program
+		want   []string
+	}{
+		{"kubernetes:///web.shop", "", "", []string{a, b}},
+		{"kubernetes:///web.shop", "b", "", []string{b}},
+		{"kubernetes:///web.shop?zone=a", "b", "", []string{a}},
+		{"kubernetes:///web.shop?node=n-b", "", "", []string{b}},
+		{"kubernetes:///web.shop?prefer=hints", "b", "", []string{b}},
+		{"kubernetes:///web.shop?prefer=none", "b", "", []string{a, b}},
+		{"kubernetes:///web.shop?prefer=zone", "b", "none", []string{a}}, // whose own zone is b
+		{"kubernetes:///web.shop", "b", "none", []string{a, b}},
+		{"kubernetes:///web.shop", "b", "zone", []string{a}},
+		{"kubernetes:///web.shop", "c", "", []string{a, b}}, // which no hint names
+		{"failover:///kubernetes:///web.shop,127.0.0.1:1", "b", "", []string{b}},
+		{"failover:///kubernetes:///web.shop,127.0.0.1:1?prefer=none", "b", "", []string{a, b}},
+	} {
+		t.Run(fmt.Sprintf("%s in zone %q with %q", test.target, test.zone, test.prefer), func(t *testing.T) {
+			t.Setenv("UNDERSTUDY_ZONE", test.zone)
+			before := logged.Count("has no effect")
+			s := newAPIServer(t)
+			// The hints are the zones the other way round, so that these are told apart.
+			s.lines <- hinted("a", a, "b", "a") + hinted("b", b, "a", "b")
+			s.lines <- synced
+			cc, err := understudy.NewClient(test.target,
+				understudy.Options{Prefer: test.prefer, Sources: []discovery.SourceOption{kubernetes.WithTransport(s.URL, &http.Transport{})}},
+				grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = cc.Close() }()
+			got := make(map[string]bool)
+			for n := 0; n < 200 || len(got) < len(test.want) && n < 10_000; n++ { // until all are connected
+				var p peer.Peer
+				if err := call(t, healthpb.NewHealthClient(cc), grpc.WaitForReady(true), grpc.Peer(&p)); err != nil {
+					t.Fatal(err)
+				}
+				got[p.Addr.String()] = true
+			}
+			want := slices.Sorted(slices.Values(test.want))
+			if calls := slices.Sorted(maps.Keys(got)); !slices.Equal(calls, want) {
+				t.Errorf("calls go to %v, want %v", calls, want)
+			}
+			if n := logged.Count("has no effect") - before; n != 0 {
+				t.Errorf("the log says %d times that something has no effect", n)
+			}
+		})
+	}
+}
+
+// hinted is an event: a slice with one endpoint of a zone, whose hints are for another zone and a node.
+func hinted(name, address, zone, forZone string) string {
+	host, port, _ := net.SplitHostPort(address)
+	return fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":%q,"labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4",`+
+		`"endpoints":[{"addresses":[%q],"zone":%q,"hints":{"forZones":[{"name":%q}],"forNodes":[{"name":"n-%[4]s"}]}}],"ports":[{"name":"grpc","port":%s}]}}`+"\n",
+		name, host, zone, forZone, port)
+}
