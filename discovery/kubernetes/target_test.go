@@ -36,3 +36,12 @@ func TestTargets(t *testing.T) {
 		}
 	}
 }
+
+func targetOf(t testing.TB, text string) resolver.Target {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolver.Target{URL: *u}
+}
