@@ -79,6 +79,9 @@ func (s *stream) next(into any) (problem, err error) {
 		*s = *newStream(rest)
 		return fmt.Errorf("it has more than %d MiB", maxEvent>>20), nil
 	case broken(err):
+		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
+			err = fmt.Errorf("what the API server sends is no JSON: %w", err)
+		}
 		return nil, err
 	}
 	return inWords(err), nil

@@ -76,7 +76,7 @@ func (o *Options) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.RemovalDelay, "removal-delay", DefaultRemovalDelay, "`duration` for which a cluster is still served after its file is gone")
 	flags.DurationVar(&o.MaxConnectionAge, "max-connection-age", DefaultMaxConnectionAge, "`duration` after which a client connects again, give or take a tenth, so that a fleet spreads over replicas; 0 for no limit")
 	flags.StringVar(&o.Cache, "cache", "", "`directory` in which the last good form of each cluster survives a restart")
-	flags.BoolVar(&o.Strict, "strict", false, "refuse to start where a file is not good, or there is none")
+	flags.BoolVar(&o.Strict, "strict", false, "refuse to start where a file is not good, or there is none, or a target leads to nothing")
 	flags.StringVar(&o.Policy, "policy", weightedroundrobin.Name, "`policy` that xds: clients are told to use, if they have it; or "+RoundRobin)
 	flags.BoolVar(&o.Insecure, "insecure", false, "serve without TLS beyond loopback")
 	flags.StringVar(&o.Metrics, "metrics", "", "`address` to serve metrics at, host:port or a port on loopback, in Prometheus' text format")

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -23,7 +25,8 @@ import (
 // follows are the targets of Options.From. They may be used by any goroutine.
 type follows struct {
 	log     *slog.Logger
-	wake    func() // when there is something new
+	wake    func()        // when there is something new
+	news    chan struct{} // gets a value then, too
 	program options.Program
 
 	mu   sync.Mutex
@@ -39,6 +42,7 @@ type follow struct {
 	latest  *endpointv3.ClusterLoadAssignment // which cluster is to become, nil for nothing new
 	hold    *time.Timer                       // that ends the wait for that, nil where none was begun
 	problem string                            // what is wrong now, "" for nothing
+	waits   bool                              // a part has neither answered nor failed
 	notes   string                            // what of it has no effect
 }
 
@@ -49,7 +53,7 @@ func startFollows(o Options, wake func()) (*follows, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &follows{log: o.Log, wake: wake, program: options.Program{Sources: sources}}
+	f := &follows{log: o.Log, wake: wake, news: make(chan struct{}, 1), program: options.Program{Sources: sources}}
 	for _, text := range o.From {
 		if err := f.start(text); err != nil {
 			f.close()
@@ -126,8 +130,50 @@ func (f *follows) heard(one *follow, n join.News) {
 		one.hold = time.AfterFunc(partsHold, func() { f.holdNoMore(one) })
 	}
 	f.note(one, strings.Join(problems, "; "), strings.Join(notes, "; "))
+	one.waits = len(n.Waiting) > 0
 	f.mu.Unlock()
+	f.tell()
+}
+
+// tell says that there is something new.
+func (f *follows) tell() {
 	f.wake()
+	select {
+	case f.news <- struct{}{}:
+	default: // it was said already
+	}
+}
+
+// settle waits until each target has led to something, or failed, and returns what is wrong.
+func (f *follows) settle() error {
+	over := time.NewTimer(partsHold)
+	defer over.Stop()
+	for waits := true; ; {
+		problems, more := f.wrong()
+		if !more || !waits {
+			return errors.Join(problems...)
+		}
+		select {
+		case <-f.news:
+		case <-over.C:
+			waits = false
+		}
+	}
+}
+
+// wrong returns what is wrong with the targets, and whether some have not answered yet, which is wrong as
+// well.
+func (f *follows) wrong() (problems []error, waits bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.list {
+		waiting := one.waits || one.cluster == nil && one.problem == ""
+		waits = waits || waiting
+		if waiting || one.problem != "" {
+			problems = append(problems, fmt.Errorf("%s: %s", one.target, cmp.Or(one.problem, "no answer yet")))
+		}
+	}
+	return problems, waits
 }
 
 // partsHold is how long the parts of a target that have answered wait for the others at first: what was
@@ -141,7 +187,7 @@ func (f *follows) holdNoMore(one *follow) {
 		one.cluster, one.latest = one.latest, nil
 	}
 	f.mu.Unlock()
-	f.wake()
+	f.tell()
 }
 
 // unserved says what of an answer has no effect: a cluster has one set of drops.

@@ -68,9 +68,12 @@ func (p *publisher) begin(o Options) error {
 	if err := p.files.exist(); err != nil && len(p.clusters.served) == 0 && len(o.From) == 0 {
 		return fmt.Errorf("nothing to serve: %w", err)
 	}
+	var all error
+	if o.Strict {
+		all = p.follows.settle()
+	}
 	problems := p.reload()
 	if o.Strict {
-		var all error
 		for _, path := range slices.Sorted(maps.Keys(problems)) {
 			all = errors.Join(all, problems[path])
 		}

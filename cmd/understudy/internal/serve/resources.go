@@ -19,8 +19,8 @@ type resources struct {
 	gate                           *gate // before all of them
 }
 
-// newResources returns empty ones. Their versions differ from those of an earlier
-// server on the same address, which its clients will name.
+// newResources returns empty ones. go-control-plane's versions differ from those that clients name when
+// they come: the first request of a stream is for all that it names.
 func newResources(policy string) *resources {
 	prefix := strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	empty := func(typeURL string) *cachev3.LinearCache {

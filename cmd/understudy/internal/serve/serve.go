@@ -68,7 +68,8 @@ type Options struct {
 	// Cache, if not empty, is a directory in which the last good form of each
 	// cluster survives a restart.
 	Cache string
-	// Strict makes Start fail where a file is not good, or where there is none.
+	// Strict makes Start fail where a file is not good, or where there is none, and where a target
+	// leads to nothing within 15 s.
 	// Otherwise that is logged, and the rest is served.
 	Strict bool
 	// Policy is the load balancing policy that clusters name: the name of package

@@ -2,7 +2,12 @@ package serve
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // ads serves streams. Each has a server of go-control-plane of its own, which sees the
@@ -120,14 +126,30 @@ func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	}
 }
 
-// Send sends a response.
+// Send sends a response. To its client the version is that of the content, which replicas have in common;
+// go-control-plane counts those of its own.
 func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
 	names := make([]string, len(r.GetResources()))
 	for i, resource := range r.GetResources() {
 		names[i] = nameOf(resource.GetValue())
 	}
 	s.clients.response(s.client, r.GetTypeUrl(), response{r.GetNonce(), r.GetVersionInfo(), names, time.Now()})
+	if isServed(r.GetTypeUrl()) {
+		r.VersionInfo = versionOf(r.GetResources())
+	}
 	return s.send(r)
+}
+
+// versionOf returns a hash of resources, whatever their order.
+func versionOf(resources []*anypb.Any) string {
+	sorted := slices.Clone(resources)
+	slices.SortFunc(sorted, func(a, b *anypb.Any) int { return strings.Compare(nameOf(a.GetValue()), nameOf(b.GetValue())) })
+	sum := sha256.New()
+	for _, r := range sorted {
+		_ = binary.Write(sum, binary.BigEndian, uint64(len(r.GetValue()))) // a hash takes all
+		_, _ = sum.Write(r.GetValue())
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:12])
 }
 
 // deltaStream is a stream of the incremental variant.

@@ -1,0 +1,152 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+
+	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
+	"github.com/understudy-lb/understudy/internal/testing/kubetest"
+)
+
+// pod writes an endpoint of a slice.
+func pod(host int, zone, conditions string) string {
+	return fmt.Sprintf(`{"addresses":["10.0.0.%[1]d"],"zone":%[2]q,"nodeName":"n%[1]d","conditions":{%[3]s},"hints":{"forZones":[{"name":%[2]q}]}}`, host, zone, conditions)
+}
+
+const terminating = `"ready":false,"serving":true,"terminating":true`
+
+// fleet returns the options of a server that follows the Service web at an API server.
+func fleet(t *testing.T, api *kubetest.Server) Options {
+	return Options{From: []string{"web=kubernetes:///web.shop:grpc"}, Kubeconfig: kubeconfig.Options{Path: api.Kubeconfig(t)}}
+}
+
+// servedAs writes the endpoints of a cluster as they are served.
+func servedAs(t *testing.T, s *Server) string {
+	t.Helper()
+	var c endpointv3.ClusterLoadAssignment
+	if err := first(t, s, resourcev3.EndpointType, "web").GetResources()[0].UnmarshalTo(&c); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, l := range c.GetEndpoints() {
+		for _, e := range l.GetLbEndpoints() {
+			at := e.GetEndpoint().GetAddress().GetSocketAddress()
+			known := e.GetMetadata().GetFilterMetadata()["understudy.dev"].GetFields()
+			lines = append(lines, fmt.Sprintf("%d%s %s:%d %v %s %s", l.GetPriority(), l.GetLocality().GetZone(), at.GetAddress(), at.GetPortValue(), e.GetHealthStatus(),
+				known["node"].GetStringValue(), known["forZones"].GetListValue().GetValues()[0].GetStringValue()))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// It prefers nothing by itself: its own zone and node are not read. Localities travel, and nodes and hints in
+// filter_metadata.
+func TestServeHasNoPlace(t *testing.T) {
+	t.Setenv("UNDERSTUDY_ZONE", "a")
+	t.Setenv("UNDERSTUDY_NODE", "n1")
+	api := kubetest.Start(t)
+	api.Set("web", "s", 80, pod(1, "a", ""), pod(2, "b", ""))
+	s, l := start(t, fleet(t, api))
+	l.wait(t, "cluster served")
+	if got, want := servedAs(t, s), "0a 10.0.0.1:80 HEALTHY n1 a\n0b 10.0.0.2:80 HEALTHY n2 b"; got != want {
+		t.Errorf("it serves\n%s\nwant\n%s", got, want)
+	}
+}
+
+// An endpoint is DRAINING only while another is ready. Where none is, those that serve and terminate are
+// HEALTHY.
+func TestServeDrains(t *testing.T) {
+	api := kubetest.Start(t)
+	api.Set("web", "s", 80, pod(1, "a", terminating), pod(2, "a", ""), pod(3, "a", `"ready":false`))
+	s, l := start(t, fleet(t, api))
+	l.wait(t, "cluster served")
+	if got, want := servedAs(t, s), "0a 10.0.0.1:80 DRAINING n1 a\n0a 10.0.0.2:80 HEALTHY n2 a\n0a 10.0.0.3:80 UNHEALTHY n3 a"; got != want {
+		t.Errorf("while one is ready it serves\n%s\nwant\n%s", got, want)
+	}
+	next := ask(t, open(t, s, nil), "web")
+	next()
+	api.Set("web", "s", 80, pod(1, "a", terminating), pod(2, "a", terminating), pod(3, "a", `"ready":false`))
+	next()
+	if got, want := servedAs(t, s), "0a 10.0.0.1:80 HEALTHY n1 a\n0a 10.0.0.2:80 HEALTHY n2 a\n0a 10.0.0.3:80 UNHEALTHY n3 a"; got != want {
+		t.Errorf("while none is ready it serves\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The version is the hash of the sorted content, so replicas agree, whatever each of them has served before.
+func TestReplicasAgreeOnVersions(t *testing.T) {
+	api := kubetest.Start(t)
+	api.Set("web", "s", 80, pod(1, "a", ""), pod(2, "b", ""))
+	one, l := start(t, fleet(t, api))
+	l.wait(t, "cluster served")
+	next := ask(t, open(t, one, nil), "web")
+	next()
+	before := first(t, one, resourcev3.EndpointType, "web").GetVersionInfo()
+	api.Set("web", "t", 80, pod(3, "a", ""))
+	next()
+	o := fleet(t, api)
+	o.Paths = []string{directory(t, t.TempDir(), "other.yaml")} // which the other one has not
+	two, l := start(t, o)
+	for l.wait(t, "cluster served")["cluster"] != "web" {
+	}
+	for _, kind := range []string{resourcev3.EndpointType, resourcev3.ClusterType, resourcev3.ListenerType} {
+		a, b := first(t, one, kind, "web").GetVersionInfo(), first(t, two, kind, "web").GetVersionInfo()
+		if a != b || a == "" || a == before {
+			t.Errorf("the versions of %s are %q and %q, and %q before a change", kind, a, b, before)
+		}
+	}
+	if a, b := servedAs(t, one), servedAs(t, two); a != b {
+		t.Errorf("one serves\n%s\nand the other\n%s", a, b)
+	}
+}
+
+// What is known stays while the API server is away, in the cache over a restart, too, and metrics say that
+// something is wrong.
+func TestServeWithoutItsAPIServer(t *testing.T) {
+	api := kubetest.Start(t)
+	api.Set("web", "s", 80, pod(1, "a", ""))
+	o := fleet(t, api)
+	o.Cache, o.Metrics = t.TempDir(), "0"
+	s, l := start(t, o)
+	l.wait(t, "cluster served")
+	api.SetDown(true)
+	if problem, _ := l.wait(t, "target fails, what it led to before is still served")["error"].(string); !strings.Contains(problem, "503 Service Unavailable") && !strings.Contains(problem, "EOF") {
+		t.Errorf("the log says %q", problem)
+	}
+	expect(t, s, "while the API server is away", map[string]int{"web": 1})
+	s.Stop()
+	s, l = start(t, o)
+	l.wait(t, "cluster restored from the cache")
+	l.wait(t, "target fails, nothing of it is served")
+	expect(t, s, "after a restart without it", map[string]int{"web": 1})
+	api.SetDown(false)
+	api.Set("web", "t", 80, pod(2, "a", ""))
+	l.wait(t, "target is well again")
+	next := ask(t, open(t, s, nil), "web")
+	for next() != 2 {
+	}
+	if text := scrape(t, s); !strings.Contains(text, "understudy_serve_") {
+		t.Errorf("the metrics are %s", text)
+	}
+}
+
+// With strict it refuses to start where a target leads to nothing.
+func TestStrictTargets(t *testing.T) {
+	api := kubetest.Start(t)
+	o := fleet(t, api)
+	o.Listen, o.Strict = "127.0.0.1:0", true
+	if _, err := Start(context.Background(), o); err == nil || !strings.Contains(err.Error(), "kubernetes:///web.shop:grpc: ") || !strings.Contains(err.Error(), "no EndpointSlice of web.shop") {
+		t.Errorf("the error is %v, want that there is no slice", err)
+	}
+	api.Set("web", "s", 80, pod(1, "a", ""))
+	s, err := Start(context.Background(), o)
+	if err != nil {
+		t.Fatalf("with a slice: %v", err)
+	}
+	defer s.Stop()
+	expect(t, s, "at once", map[string]int{"web": 1})
+}
