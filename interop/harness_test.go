@@ -110,6 +110,27 @@ func (p *process) kill() {
 // and returns its address.
 func backend(t *testing.T) string {
 	t.Helper()
+	_, address := backendServer(t, new(atomic.Int64))
+	return address
+}
+
+// counted counts the connections that it accepts.
+type counted struct {
+	net.Listener
+	n *atomic.Int64
+}
+
+func (c counted) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.n.Add(1)
+	}
+	return conn, err
+}
+
+// backendServer is backend with the server, which counts its connections.
+func backendServer(t *testing.T, opened *atomic.Int64) (*grpc.Server, string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -122,9 +143,9 @@ func backend(t *testing.T) string {
 		return handle(ctx, req)
 	}))
 	healthpb.RegisterHealthServer(server, health.NewServer())
-	go server.Serve(listener)
+	go server.Serve(counted{listener, opened})
 	t.Cleanup(server.Stop)
-	return address
+	return server, address
 }
 
 // call returns which backend answers one call.
