@@ -1,0 +1,156 @@
+package kubernetes_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/kubernetes"
+	"github.com/understudy-lb/understudy/internal/testing/kubetest"
+)
+
+// These are failures that users of others have reported, told once more to this source. Each pod has a slice
+// of its own or several, since all are at one address.
+
+// replay is a channel to a Service, and its pods.
+type replay struct {
+	*kubetest.Server
+	t    *testing.T
+	pods map[string]string // addresses by name
+	cc   *grpc.ClientConn
+}
+
+func newReplay(t *testing.T, pods ...string) *replay {
+	r := &replay{Server: kubetest.Start(t), t: t, pods: make(map[string]string)}
+	for _, name := range pods {
+		r.pods[name] = backend(t)
+	}
+	return r
+}
+
+// set sets a slice that holds a pod, with the rest of the endpoint in JSON.
+func (r *replay) set(slice, pod, rest string) {
+	host, text, _ := net.SplitHostPort(r.pods[pod])
+	var port int
+	_, _ = fmt.Sscan(text, &port)
+	r.Set("web", slice, port, fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q}%s}`, host, pod, rest))
+}
+
+// open opens the channel.
+func (r *replay) open() {
+	cc, err := understudy.NewClient("kubernetes:///web.shop",
+		understudy.Options{Sources: []discovery.SourceOption{kubernetes.WithTransport(r.URL, &http.Transport{})}},
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.cc = cc
+	r.t.Cleanup(func() { _ = cc.Close() })
+}
+
+// call makes a call, and returns the pod that answers.
+func (r *replay) call() string {
+	r.t.Helper()
+	var p peer.Peer
+	if err := call(r.t, healthpb.NewHealthClient(r.cc), grpc.WaitForReady(true), grpc.Peer(&p)); err != nil {
+		r.t.Fatal(err)
+	}
+	for name, address := range r.pods {
+		if address == p.Addr.String() {
+			return name
+		}
+	}
+	r.t.Fatalf("%v answers, which is none of %v", p.Addr, r.pods)
+	return ""
+}
+
+// goTo waits until the calls go to all of these pods, and to no other one in a hundred calls.
+func (r *replay) goTo(when string, want ...string) {
+	r.t.Helper()
+	var last string
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		seen := make(map[string]bool)
+		for range 100 {
+			seen[r.call()] = true
+		}
+		var names []string
+		for name := range seen {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		if last = strings.Join(names, " "); last == strings.Join(want, " ") {
+			return
+		}
+	}
+	r.t.Fatalf("%s calls go to %s, want %v", when, last, want)
+}
+
+// kuberesolver 66: of several slices only the endpoints of that which changed last were used; the endpoints
+// of a slice that was deleted were added; and those without a condition ready did not count.
+func TestReplayOfKuberesolver66(t *testing.T) {
+	r := newReplay(t, "a", "b", "c", "d")
+	r.set("web-1", "a", "")
+	r.set("web-2", "b", "")
+	r.set("web-3", "c", `,"conditions":{"ready":null}`)
+	r.open()
+	r.goTo("at first", "a", "b", "c")
+	r.set("web-2", "d", "")
+	r.goTo("after one slice has changed", "a", "c", "d")
+	r.set("web-1", "a", `,"zone":"z"`)
+	r.goTo("after another has changed", "a", "c", "d")
+	r.set("web-3", "c", `,"conditions":{"ready":false}`)
+	r.Delete("web-3")
+	r.goTo("after one was deleted", "a", "d")
+}
+
+// go-zero PR 5659: what an event had took the place of all that was known, so that most endpoints were gone
+// after an update, and it was not merged.
+func TestReplayOfGoZero5659(t *testing.T) {
+	r := newReplay(t, "a", "b", "c", "d")
+	for i, pod := range []string{"a", "b", "c"} {
+		r.set(fmt.Sprint("web-", i), pod, "")
+	}
+	r.open()
+	r.goTo("at first", "a", "b", "c")
+	for range 20 { // each event is of one slice
+		for i, pod := range []string{"a", "b", "c"} {
+			r.set(fmt.Sprint("web-", i), pod, "")
+		}
+	}
+	r.set("web-3", "d", "")
+	r.goTo("after many events of one slice each", "a", "b", "c", "d")
+	r.set("web-1", "c", "") // c is in two slices, and b in none
+	r.goTo("after a slice has lost what another one has", "a", "c", "d")
+}
+
+// OpenTelemetry's collector, contrib 50436: its exporter sent to pods that were dying.
+func TestReplayOfOtelContrib50436(t *testing.T) {
+	r := newReplay(t, "a", "b")
+	r.set("web-1", "a", "")
+	r.set("web-2", "b", "")
+	r.open()
+	r.goTo("at first", "a", "b")
+	r.set("web-1", "a", `,"conditions":{"ready":false,"serving":true,"terminating":true}`)
+	for sent := time.Now(); ; {
+		began := time.Now()
+		if pod := r.call(); pod == "a" && began.Sub(sent) > time.Second {
+			t.Fatalf("a call that began %v after the event went to the pod that terminates", began.Sub(sent))
+		}
+		if began.Sub(sent) > 2*time.Second {
+			break
+		}
+	}
+	r.set("web-2", "b", `,"conditions":{"ready":false}`) // and a is the last that serves
+	r.goTo("while none is ready", "a")
+}
