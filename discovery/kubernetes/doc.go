@@ -14,6 +14,8 @@
 // pod's, not the Service's. Without a port the only one counts, else the one with the name grpc, else
 // the only one whose appProtocol is grpc or kubernetes.io/h2c.
 //
+// What the cluster hints for clients of a zone or a node is preferred by default: ?prefer=none prefers nothing.
+//
 // The labels understudy.dev/priority (0 to 127, the default is 0) and understudy.dev/weight (1 to 1,000, of
 // each endpoint, the default is 1) of a Service rank and weigh its endpoints.
 //
@@ -21,7 +23,8 @@
 //
 // In a cluster the server, its certificate authority and the token come from the pod's environment and
 // service account. WithTransport gives others. The account needs list and watch on
-// endpointslices.discovery.k8s.io in the namespace. Channels to one target share one watch, which
-// ends 30 s after the last of them. While the server is away, what is known stays in use. A slice that is
-// deleted counts for 10 s more, so that a Service which is created again loses no connection.
+// endpointslices.discovery.k8s.io in the namespace; with get on services an error says why there are none.
+// Channels to one Service share one watch, whatever their ports, which ends 30 s after the last of them. While the server is away, what is known stays in use. A slice that is
+// deleted counts for 10 s more, so that a Service which is created again loses no connection. One that
+// is beyond the API's bounds is left out, or counts as it was before, with a note.
 package kubernetes

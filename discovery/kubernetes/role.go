@@ -39,6 +39,10 @@ rules:
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [list, watch]
+# Optional, so that an error says why a Service has no EndpointSlices:
+# - apiGroups: [""]
+#   resources: [services]
+#   verbs: [get]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

@@ -19,6 +19,10 @@ func ExampleRole() {
 	// - apiGroups: [discovery.k8s.io]
 	//   resources: [endpointslices]
 	//   verbs: [list, watch]
+	// # Optional, so that an error says why a Service has no EndpointSlices:
+	// # - apiGroups: [""]
+	// #   resources: [services]
+	// #   verbs: [get]
 	// ---
 	// apiVersion: rbac.authorization.k8s.io/v1
 	// kind: RoleBinding
