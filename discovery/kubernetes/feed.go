@@ -70,6 +70,7 @@ type said struct {
 type user struct {
 	query
 	receiver *discovery.Receiver
+	failed   bool // the slices make no answer; guarded by feed.telling
 	left     bool // guarded by feed.mu
 }
 
@@ -160,7 +161,8 @@ func (f *feed) each(tell func(*user)) {
 func (f *feed) pass(u *user) {
 	switch {
 	case f.said.snapshot != nil:
-		if a, err := answer(u.query, f.said.snapshot); err != nil {
+		a, err := answer(u.query, f.said.snapshot)
+		if u.failed = err != nil; u.failed {
 			u.receiver.Fail(err)
 		} else {
 			_ = u.receiver.Update(a) // where it is refused, another one has to come
@@ -182,13 +184,22 @@ func (f *feed) update(s *snapshot) {
 	f.each(f.pass)
 }
 
-// confirm passes on that what is known holds.
+// confirm passes on that what is known holds. Where it makes no answer, the one before it does not hold.
 func (f *feed) confirm() {
 	f.telling.Lock()
 	defer f.telling.Unlock()
+	doubted := f.said.doubt != nil
 	f.said.doubt = nil
 	f.note()
-	f.each(func(u *user) { u.receiver.Confirm() })
+	f.each(func(u *user) {
+		switch {
+		case !u.failed:
+			u.receiver.Confirm()
+		case doubted:
+			u.receiver.Unconfirmed(nil, time.Time{})
+			f.pass(u)
+		}
+	})
 }
 
 // fail passes on why there is nothing, or nothing new.

@@ -56,6 +56,8 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	case problem != nil:
 	case size > maxEndpoints || len(sl.Ports) > maxPorts:
 		problem = fmt.Errorf("it has more than %d endpoints or %d ports", maxEndpoints, maxPorts)
+	case sl.long():
+		problem = fmt.Errorf("it has a text of more than %d bytes", maxText)
 	case before == nil && len(c.slices) >= maxSlices:
 		problem = fmt.Errorf("there are more than %d slices", maxSlices)
 	case c.endpoints+size > maxAll:

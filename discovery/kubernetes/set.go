@@ -51,7 +51,7 @@ type set struct {
 // note notes what has no effect.
 func (s *set) note(format string, args ...any) {
 	if len(s.notes) < maxNotes {
-		s.notes[printable.Text(fmt.Sprintf(format, args...))] = true
+		s.notes[printable.Line(fmt.Sprintf(format, args...), 300)] = true
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unique"
 )
 
@@ -16,7 +17,8 @@ const (
 
 	maxEndpoints = 1000 // of a slice (discovery/v1)
 	maxPorts     = 100  // of a slice
-	maxHints     = 64   // of an endpoint; the API has 8
+	maxHints     = 8    // of an endpoint, for zones and for nodes
+	maxText      = 253  // bytes: names of objects and nodes may be as long
 )
 
 // slice is the part of an EndpointSlice (discovery.k8s.io/v1) that counts.
@@ -32,6 +34,25 @@ type slice struct {
 	AddressType string    `json:"addressType"`
 	Endpoints   endpoints `json:"endpoints"` // those beyond maxEndpoints are one
 	Ports       ports     `json:"ports"`     // those beyond maxPorts are one
+}
+
+// long reports whether a text of the slice is longer than the API allows.
+func (s *slice) long() bool {
+	texts := []string{s.Metadata.Name, s.AddressType}
+	for _, value := range s.Metadata.Labels {
+		texts = append(texts, value)
+	}
+	for _, p := range s.Ports {
+		texts = append(texts, p.Name, p.Protocol, p.AppProtocol)
+	}
+	tooLong := func(text string) bool { return len(text) > maxText }
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		if tooLong(e.address) || tooLong(e.uid) || tooLong(e.node) || tooLong(e.zone) || slices.ContainsFunc(e.forZones, tooLong) || slices.ContainsFunc(e.forNodes, tooLong) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(texts, tooLong)
 }
 
 // labels are those of a slice that count.

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	burst    = 50 * time.Millisecond // in which events become one update
+	burst    = 50 * time.Millisecond // in which events become one update, or ten times as long as that takes
+	longest  = time.Second / 2       // but no longer
 	first    = 60 * time.Second      // in which all that there is has to come (docs/waits.md)
 	overtime = 30 * time.Second      // after which a watch that should have ended is taken for dead
 	silence  = 10 * time.Second      // of a watch, after which its end may mean that the versions went back
@@ -57,7 +58,7 @@ func (w *watch) run(ctx context.Context) {
 			w.feed.fail(say)
 		}
 		failures++
-		w.sleep(ctx, delay)
+		backoff.Rest(ctx, delay)
 	}
 }
 
@@ -213,9 +214,18 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 	}
 }
 
+// reach notes up to which version all is known. One that is too long for a URL is none.
+func (w *watch) reach(version string) {
+	if len(version) > maxText {
+		version = ""
+	}
+	w.version = version
+}
+
 // begin takes all there is.
 func (w *watch) begin(ctx context.Context, version string, all *collection) {
-	w.version, w.heard = version, true
+	w.reach(version)
+	w.heard = true
 	w.known.replace(all, time.Now())
 	w.tell(ctx)
 }
@@ -223,6 +233,7 @@ func (w *watch) begin(ctx context.Context, version string, all *collection) {
 // follow takes events until there are no more.
 func (w *watch) follow(ctx context.Context, from <-chan *event) error {
 	var due, expired <-chan time.Time
+	pause := burst
 	again := func() {
 		due, expired = nil, nil
 		if next := w.known.next(); !next.IsZero() {
@@ -242,7 +253,9 @@ func (w *watch) follow(ctx context.Context, from <-chan *event) error {
 			w.tell(ctx)
 			again()
 		case <-due:
+			began := time.Now()
 			w.tell(ctx)
+			pause = min(max(burst, 10*time.Since(began)), longest)
 			again()
 		case e := <-from:
 			changed, err := w.take(e)
@@ -252,7 +265,7 @@ func (w *watch) follow(ctx context.Context, from <-chan *event) error {
 			case err != nil:
 				return late(ctx, err)
 			case changed && due == nil:
-				due = time.After(burst)
+				due = time.After(pause)
 			case e.Type == "BOOKMARK" && due == nil:
 				w.feed.confirm()
 			}
@@ -279,7 +292,7 @@ func (w *watch) take(e *event) (changed bool, err error) {
 	}
 	w.heard = true
 	if of.ResourceVersion != "" {
-		w.version = of.ResourceVersion
+		w.reach(of.ResourceVersion)
 	}
 	return e.Type != "BOOKMARK", nil
 }
@@ -292,14 +305,4 @@ func (w *watch) tell(ctx context.Context) {
 		s.why = w.why(ctx)
 	}
 	w.feed.update(s)
-}
-
-// sleep waits, unless ctx ends.
-func (w *watch) sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

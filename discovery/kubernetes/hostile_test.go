@@ -1,0 +1,117 @@
+package kubernetes
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A bookmark confirms what is known. Where that is that there is nothing, the last answer from before is
+// not confirmed.
+func TestABookmarkAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+			if n > 0 && n < 3 {
+				return -1
+			}
+			if n == 0 {
+				send(w, at("ADDED", "a", "10.0.0.1"), bookmark("7", true), at("DELETED", "a", ""))
+				time.Sleep(time.Minute)
+				send(w, bookmark("8", false))
+				time.Sleep(time.Second)
+				return 0
+			}
+			send(w, bookmark("9", false))
+			return hold(ended)
+		}
+		l, stop := listen(t, s, query{})
+		time.Sleep(60500 * time.Millisecond)
+		if got := l.said(); strings.Contains(got, "confirm") || !strings.Contains(got, "10s fail no EndpointSlice") {
+			t.Errorf("it says %q, want a failure that no bookmark ends", got)
+		}
+		time.Sleep(10 * time.Second)
+		got := l.said()
+		if lines := strings.Split(got, "\n"); strings.Contains(got, "confirm") || !strings.Contains(lines[0], "doubt") || !strings.Contains(got, "fail no EndpointSlice") || !strings.HasSuffix(got, "<nil>") {
+			t.Errorf("once the server is back it says %q, want the same failure, and no doubt", got)
+		}
+		stop()
+	})
+}
+
+// A version is opaque, and goes into a URL: one that is no version means that all is asked for again.
+func TestVersionsThatAreLies(t *testing.T) {
+	for what, version := range map[string]string{"long": strings.Repeat("9", 1<<20), "none": ""} {
+		for _, end := range []bool{true, false} {
+			t.Run(fmt.Sprint(what, " at the beginning ", end), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &scripted{}
+					s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+						if n > 0 {
+							return hold(ended)
+						}
+						if end {
+							send(w, at("ADDED", "a", "10.0.0.1"), bookmark(version, true))
+							return 0
+						}
+						send(w, at("ADDED", "a", "10.0.0.1"), bookmark("7", true), bookmark(version, false))
+						return 0
+					}
+					l, stop := listen(t, s, query{})
+					time.Sleep(10 * time.Second)
+					want := "all all"
+					if !end && version == "" {
+						want = "all 7" // the last one that it gave
+					}
+					if kinds, _ := s.requests(); !strings.HasPrefix(kinds, want) {
+						t.Errorf("it asks for %.100s, want %s", kinds, want)
+					}
+					if got := flat(l.answer()); got != "0/10.0.0.1:80=healthy" {
+						t.Errorf("the answer is %s", got)
+					}
+					stop()
+				})
+			})
+		}
+	}
+}
+
+// Texts of a slice are as long as the API allows, or the slice is left out. No note is long.
+func TestLongTexts(t *testing.T) {
+	long := strings.Repeat("x", 300_000)
+	for what, sl := range map[string]*slice{
+		"a name":      sliceOf(t, long, "IPv4", "web", `"endpoints":[]`),
+		"a type":      sliceOf(t, "a", long, "web", `"endpoints":[]`),
+		"a label":     sliceOf(t, "a", "IPv4", `web ,"understudy.dev/weight":"`+long+`"`, `"endpoints":[]`),
+		"an address":  sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["`+long+`"]}]`),
+		"a uid":       sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"targetRef":{"uid":"`+long+`"}}]`),
+		"a zone":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"zone":"`+long+`"}]`),
+		"a node":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"nodeName":"`+long+`"}]`),
+		"a hint":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"hints":{"forZones":[{"name":"`+long+`"}]}}]`),
+		"a port":      sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"name":"`+long+`"}]`),
+		"a protocol":  sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"appProtocol":"`+long+`"}]`),
+		"a transport": sliceOf(t, "a", "IPv4", "web", `"endpoints":[],"ports":[{"protocol":"`+long+`"}]`),
+	} {
+		k := newKnown()
+		k.change(sl, nil)
+		if len(k.slices) != 0 {
+			t.Errorf("%s of 300,000 bytes is taken", what)
+		}
+		for _, note := range k.snapshot().notes {
+			if len(note) > 400 || !strings.Contains(note, "a text of more than 253 bytes") {
+				t.Errorf("%s: the note is %.500s", what, note)
+			}
+		}
+	}
+	hints := sliceOf(t, "a", "IPv4", "web", `"endpoints":[{"addresses":["10.0.0.1"],"hints":{"forZones":[{"name":"a"}`+strings.Repeat(`,{"name":"a"}`, 1000)+`]}}]`)
+	if n := len(hints.Endpoints[0].forZones); n != maxHints {
+		t.Errorf("%d hints count, want %d", n, maxHints)
+	}
+	if n := len(sliceOf(t, "a", "IPv4", "web", `"endpoints":[{}`+strings.Repeat(`,{}`, 100_000)+`]`).Endpoints); n != maxEndpoints+1 {
+		t.Errorf("%d endpoints are read, want one more than %d", n, maxEndpoints)
+	}
+}
