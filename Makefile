@@ -90,10 +90,15 @@ tidy: ## go mod tidy for all modules
 	bash .ci/tidy cmd/understudy ../..
 	bash .ci/tidy interop ..
 	GOWORK=off go -C interop/peers mod tidy
+	GOWORK=off go -C interop/kubernetes/apiserver mod tidy
 
 .PHONY: ci
 ci: ## all that continuous integration runs
 	bash .ci/run
+
+.PHONY: kubernetes
+kubernetes: ## discovery/kubernetes against a real API server, which is built first: six minutes of CPU, once
+	bash .ci/kubernetes
 
 .PHONY: interop-node
 interop-node: ## gRPC for Node.js against understudy serve (needs Node.js and npm)

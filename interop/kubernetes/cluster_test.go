@@ -1,0 +1,365 @@
+//go:build kubernetes
+
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+const (
+	port  = "8080"
+	grace = 5 * time.Second // what a pod has from its SIGTERM to its end
+)
+
+// cluster plays the scheduler, the kubelets and the network of a namespace.
+type cluster struct {
+	api       *api
+	namespace string
+	slots     chan struct{} // so many requests at once
+
+	mu       sync.Mutex
+	cordoned map[string]bool
+	nodes    []string
+	turn     int
+	pods     map[string]*pod   // by name
+	real     map[string]string // addresses of listeners by those of pods
+	last     netip.Addr
+	dials    int
+}
+
+// pod is a pod that runs.
+type pod struct {
+	node, ip string
+	server   *grpc.Server
+	ending   bool
+}
+
+// podObject is the part of a Pod that counts.
+type podObject struct {
+	Metadata struct {
+		Name              string
+		DeletionTimestamp string
+	}
+	Spec struct{ NodeName string }
+}
+
+// newCluster makes a namespace with three nodes, each in a zone. number sets its addresses apart from those of others.
+func newCluster(t *testing.T, a *api, namespace string, number byte) *cluster {
+	c := &cluster{api: a, namespace: namespace, slots: make(chan struct{}, 16), cordoned: make(map[string]bool),
+		pods: make(map[string]*pod), real: make(map[string]string), last: netip.AddrFrom4([4]byte{10, number, 0, 0})}
+	a.must(t, http.MethodPost, "/api/v1/namespaces", object{"metadata": object{"name": namespace}}, nil)
+	a.must(t, http.MethodPost, c.path("serviceaccounts"), object{"metadata": object{"name": "default"}}, nil)
+	for _, zone := range []string{"a", "b", "c"} {
+		node := namespace + "-" + zone
+		c.nodes = append(c.nodes, node)
+		a.must(t, http.MethodPost, "/api/v1/nodes", object{"metadata": object{"name": node,
+			"labels": object{"topology.kubernetes.io/zone": zone}}}, nil)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		for _, p := range c.pods {
+			p.server.Stop()
+		}
+	})
+	running.Go(func() {
+		follow(ctx, a, c.path("pods")+"?", func(kind string, p podObject) {
+			running.Go(func() { c.see(ctx, kind, p) })
+		})
+	})
+	return c
+}
+
+func (c *cluster) path(resource string) string {
+	return "/api/v1/namespaces/" + c.namespace + "/" + resource
+}
+
+// deploy makes a Deployment, and a Service with a port named grpc.
+func (c *cluster) deploy(t *testing.T, name string, replicas int) {
+	t.Helper()
+	labels := object{"app": name}
+	c.api.must(t, http.MethodPost, c.deployments(), object{"metadata": object{"name": name}, "spec": object{
+		"replicas": replicas, "selector": object{"matchLabels": labels},
+		"template": object{"metadata": object{"labels": labels}, "spec": object{
+			"terminationGracePeriodSeconds": grace / time.Second,
+			"containers":                    []object{{"name": "web", "image": "web"}}}}}}, nil)
+	c.serve(t, name)
+}
+
+func (c *cluster) deployments() string {
+	return "/apis/apps/v1/namespaces/" + c.namespace + "/deployments"
+}
+
+// serve makes the Service of a Deployment.
+func (c *cluster) serve(t *testing.T, name string) {
+	t.Helper()
+	c.api.must(t, http.MethodPost, c.path("services"), object{"metadata": object{"name": name}, "spec": object{
+		"selector": object{"app": name}, "ports": []object{{"name": "grpc", "port": 80, "targetPort": 8080}}}}, nil)
+}
+
+func (c *cluster) scale(t *testing.T, name string, replicas int) {
+	t.Helper()
+	c.api.must(t, http.MethodPatch, c.deployments()+"/"+name, object{"spec": object{"replicas": replicas}}, nil)
+}
+
+// roll changes the template of a Deployment, as kubectl rollout restart does.
+func (c *cluster) roll(t *testing.T, name string) {
+	t.Helper()
+	c.api.must(t, http.MethodPatch, c.deployments()+"/"+name, object{"spec": object{"template": object{"metadata": object{
+		"annotations": object{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339Nano)}}}}}, nil)
+}
+
+// drain evicts all pods of a node, which gets no more, as kubectl drain does.
+func (c *cluster) drain(t *testing.T, node string) (evicted int) {
+	t.Helper()
+	c.mu.Lock()
+	c.cordoned[node] = true
+	var names []string
+	for name, p := range c.pods {
+		if p.node == node && !p.ending {
+			names = append(names, name)
+		}
+	}
+	c.mu.Unlock()
+	for _, name := range names {
+		c.api.must(t, http.MethodPost, c.path("pods/"+name+"/eviction"),
+			object{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": object{"name": name}}, nil)
+	}
+	return len(names)
+}
+
+// see does what a scheduler and a kubelet do with a pod.
+func (c *cluster) see(ctx context.Context, kind string, p podObject) {
+	name := p.Metadata.Name
+	defer happened()
+	c.mu.Lock()
+	known := c.pods[name]
+	switch {
+	case kind == "DELETED":
+		delete(c.pods, name)
+		c.mu.Unlock()
+		if known != nil {
+			known.server.Stop()
+		}
+	case p.Metadata.DeletionTimestamp != "":
+		first := known != nil && !known.ending
+		if first {
+			known.ending = true
+		}
+		c.mu.Unlock()
+		if first {
+			happened()
+			c.end(ctx, name, known)
+		}
+	case p.Spec.NodeName == "":
+		for c.cordoned[c.nodes[c.turn%len(c.nodes)]] {
+			c.turn++
+		}
+		node := c.nodes[c.turn%len(c.nodes)]
+		c.turn++
+		c.mu.Unlock()
+		c.tell(ctx, http.MethodPost, name+"/binding", object{"metadata": object{"name": name},
+			"target": object{"apiVersion": "v1", "kind": "Node", "name": node}})
+	case known == nil:
+		known = &pod{node: p.Spec.NodeName}
+		c.run(known)
+		c.pods[name] = known
+		c.mu.Unlock()
+		happened()
+		c.tell(ctx, http.MethodPatch, name+"/status", object{"status": object{"phase": "Running",
+			"podIP": known.ip, "podIPs": []object{{"ip": known.ip}},
+			"conditions": []object{{"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}}}})
+	default:
+		c.mu.Unlock()
+	}
+}
+
+// end ends a pod: it serves on while its preStop hook sleeps, finishes what it has begun, and is gone.
+func (c *cluster) end(ctx context.Context, name string, p *pod) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(grace):
+	}
+	p.server.GracefulStop()
+	c.tell(ctx, http.MethodDelete, name, object{"gracePeriodSeconds": 0})
+}
+
+// tell makes a request about a pod, until the server takes it or the pod is no more.
+func (c *cluster) tell(ctx context.Context, method, what string, body object) {
+	c.slots <- struct{}{}
+	defer func() { <-c.slots }()
+	for ctx.Err() == nil {
+		r, err := c.api.ask(ctx, method, c.path("pods/"+what), body)
+		if err == nil && (r.code < 300 || r.code == http.StatusNotFound || r.code == http.StatusConflict) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// run starts the server of a pod, which says the pod's address in the header "pod".
+func (c *cluster) run(p *pod) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	c.last = c.last.Next()
+	p.ip = c.last.String()
+	c.real[net.JoinHostPort(p.ip, port)] = l.Addr().String()
+	p.server = grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
+			return err
+		}
+		if err := stream.SetHeader(metadata.Pairs("pod", p.ip)); err != nil {
+			return err
+		}
+		return stream.SendMsg(&emptypb.Empty{})
+	}))
+	go func() { _ = p.server.Serve(l) }()
+}
+
+// dial dials the listener of a pod.
+func (c *cluster) dial(ctx context.Context, address string) (net.Conn, error) {
+	c.mu.Lock()
+	at := c.real[address]
+	c.dials++
+	c.mu.Unlock()
+	if at == "" {
+		return nil, fmt.Errorf("no route to %s", address)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", at)
+}
+
+func (c *cluster) dialled() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dials
+}
+
+// running returns the addresses of pods that are not ending.
+func (c *cluster) running() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[string]bool)
+	for _, p := range c.pods {
+		if !p.ending {
+			all[p.ip] = true
+		}
+	}
+	return all
+}
+
+// sliceObject is the part of an EndpointSlice that a judge reads.
+type sliceObject struct {
+	Metadata  struct{ Name string }
+	Endpoints []struct {
+		Addresses  []string
+		Conditions struct{ Ready, Serving, Terminating *bool }
+	}
+}
+
+// observer watches the slices of a Service beside the source, and remembers when the server sent what.
+type observer struct {
+	mu     sync.Mutex
+	slices map[string]sliceObject
+	ready  map[string][2]time.Time // by address: since when it is ready, and until when, zero for still
+	ending map[string]time.Time    // since when it terminates
+}
+
+func (c *cluster) observe(t *testing.T, name string) *observer {
+	o := &observer{slices: make(map[string]sliceObject), ready: make(map[string][2]time.Time), ending: make(map[string]time.Time)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() { cancel(); running.Wait() })
+	path := "/apis/discovery.k8s.io/v1/namespaces/" + c.namespace + "/endpointslices?labelSelector=kubernetes.io/service-name%3D" + name + "&"
+	running.Go(func() { follow(ctx, c.api, path, o.see) })
+	return o
+}
+
+func (o *observer) see(kind string, s sliceObject) {
+	now := time.Now()
+	defer happened()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.slices[s.Metadata.Name] = s; kind == "DELETED" {
+		delete(o.slices, s.Metadata.Name)
+	}
+	is := make(map[string]bool)
+	for _, s := range o.slices {
+		for _, e := range s.Endpoints {
+			ip := e.Addresses[0]
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				is[ip] = true
+			}
+			if _, known := o.ending[ip]; !known && e.Conditions.Terminating != nil && *e.Conditions.Terminating {
+				o.ending[ip] = now
+			}
+		}
+	}
+	for ip := range is {
+		if times, known := o.ready[ip]; !known || !times[1].IsZero() {
+			o.ready[ip] = [2]time.Time{now}
+		}
+	}
+	for ip, times := range o.ready {
+		if !is[ip] && times[1].IsZero() {
+			o.ready[ip] = [2]time.Time{times[0], now}
+		}
+	}
+}
+
+// ends reports whether the server has said that the endpoint at ip terminates.
+func (o *observer) ends(ip string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.ending[ip].IsZero()
+}
+
+// count returns how many slices there are, and how many endpoints in them, ready and at all.
+func (o *observer) count() (slices, ready, all int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range o.slices {
+		all += len(s.Endpoints)
+	}
+	for _, times := range o.ready {
+		if times[1].IsZero() {
+			ready++
+		}
+	}
+	return len(o.slices), ready, all
+}
+
+// late returns how long before this moment the server had said that the endpoint at ip terminates, and that another
+// is ready, which it still was then. It is zero where the server had not said both.
+func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	since, is := o.ending[ip]
+	if !is {
+		return 0
+	}
+	for _, times := range o.ready {
+		if times[1].IsZero() || times[1].After(moment) {
+			late = max(late, min(moment.Sub(since), moment.Sub(times[0])))
+		}
+	}
+	return late
+}

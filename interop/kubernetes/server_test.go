@@ -1,0 +1,409 @@
+//go:build kubernetes
+
+// Package kubernetes holds discovery/kubernetes against a real API server, with real controllers. Deployments make
+// the pods, and this package plays the scheduler and the kubelets: its pods are gRPC servers on the loopback, with
+// addresses such as clusters give, since the API refuses loopback addresses in slices. make kubernetes runs it.
+package kubernetes
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 3 * time.Minute
+
+var shared *server // for all tests that do not disturb it
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "understudy-kubernetes-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if shared, err = newServer(dir); err == nil {
+		defer func() { shared.kill() }()
+		err = shared.start()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// server is a control plane of its own.
+type server struct {
+	dir, port string
+	cmd       *exec.Cmd
+	*api      // as its administrator, once it was started
+}
+
+func newServer(dir string) (*server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = l.Close() }()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return &server{dir: dir, port: port}, err
+}
+
+// start starts it, also again, and returns when it is ready.
+func (s *server) start(flags ...string) error {
+	binary := os.Getenv("KUBE_APISERVER")
+	if binary == "" {
+		return errors.New("KUBE_APISERVER is not set; want the path of the server, which make kubernetes builds")
+	}
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	s.cmd = exec.Command(binary, append([]string{s.dir, s.port}, flags...)...)
+	s.cmd.Stderr = log
+	if _, err := s.cmd.StdinPipe(); err != nil { // it ends with us
+		return err
+	}
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	late := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if late.Stop(); err != nil || line != "ready\n" {
+		text, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("the API server ended, or said %q in place of ready within %v; the end of its log:\n%s", line, patience, text[max(0, len(text)-4000):])
+	}
+	if s.api != nil {
+		return nil
+	}
+	ca, err := os.ReadFile(filepath.Join(s.dir, "apiserver.crt"))
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	token, err := os.ReadFile(filepath.Join(s.dir, "token"))
+	s.api = newAPI("https://127.0.0.1:"+s.port, string(token), roots)
+	return err
+}
+
+// kill ends the server at once, as kill -9 does.
+func (s *server) kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+	}
+}
+
+// compact makes etcd forget all versions but the last.
+func (s *server) compact(t *testing.T) {
+	t.Helper()
+	at, err := os.ReadFile(filepath.Join(s.dir, "etcd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(method string, body string, to any) {
+		r, err := http.Post(string(at)+"/v3/kv/"+method, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = r.Body.Close() }()
+		text, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(text, to); r.StatusCode != http.StatusOK || err != nil {
+			t.Fatalf("etcd answers %s to %s: %s", r.Status, method, text)
+		}
+	}
+	var now struct{ Header struct{ Revision string } }
+	call("range", `{"key":"AA=="}`, &now)
+	call("compaction", `{"revision":"`+now.Header.Revision+`","physical":true}`, &struct{}{})
+}
+
+// api speaks to a server as an account. It is a transport for the source, too, and keeps what went over it.
+type api struct {
+	base, token string
+	roots       *x509.CertPool
+	under       *http.Transport
+
+	mu     sync.Mutex
+	open   map[net.Conn]bool
+	gate   chan struct{} // requests wait until it is closed; nil for no gate
+	asked  []request
+	events []told
+}
+
+// request is one of the source.
+type request struct {
+	version string // from which it watches
+	code    int    // of the answer, 0 for none
+}
+
+// told is an event that a watch of the source got.
+type told struct {
+	Type   string
+	Object struct {
+		Code     int
+		Metadata struct {
+			Name, ResourceVersion string
+			Annotations           map[string]string
+		}
+	}
+}
+
+func newAPI(base, token string, roots *x509.CertPool) *api {
+	a := &api{base: base, token: token, roots: roots, open: make(map[net.Conn]bool)}
+	a.under = &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err == nil {
+				a.mu.Lock()
+				a.open[conn] = true
+				a.mu.Unlock()
+			}
+			return conn, err
+		},
+	}
+	return a
+}
+
+// as returns the same server, for another token.
+func (a *api) as(token string) *api { return newAPI(a.base, token, a.roots) }
+
+// cut breaks all connections. Requests that come later wait until pass is called.
+func (a *api) cut() (pass func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for conn := range a.open {
+		_ = conn.Close()
+	}
+	clear(a.open)
+	gate := make(chan struct{})
+	a.gate = gate
+	return func() { close(gate) }
+}
+
+// RoundTrip implements http.RoundTripper, for the source.
+func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	gate := a.gate
+	a.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	response, err := a.under.RoundTrip(r)
+	defer happened()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		a.asked = append(a.asked, request{r.URL.Query().Get("resourceVersion"), 0})
+		return nil, err
+	}
+	a.asked = append(a.asked, request{r.URL.Query().Get("resourceVersion"), response.StatusCode})
+	if response.StatusCode == http.StatusOK {
+		response.Body = &tap{ReadCloser: response.Body, api: a}
+	}
+	return response, nil
+}
+
+// tap keeps the events that are read.
+type tap struct {
+	io.ReadCloser
+	api  *api
+	rest []byte
+}
+
+func (p *tap) Read(b []byte) (int, error) {
+	n, err := p.ReadCloser.Read(b)
+	p.rest = append(p.rest, b[:n]...)
+	for {
+		line, rest, found := bytes.Cut(p.rest, []byte("\n"))
+		if !found {
+			return n, err
+		}
+		p.rest = rest
+		var e told
+		if json.Unmarshal(line, &e) == nil {
+			p.api.mu.Lock()
+			p.api.events = append(p.api.events, e)
+			p.api.mu.Unlock()
+			happened()
+		}
+	}
+}
+
+// history returns what the source asked and was told.
+func (a *api) history() ([]request, []told) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]request(nil), a.asked...), append([]told(nil), a.events...)
+}
+
+// reply is an answer of the server.
+type reply struct {
+	code     int
+	warnings []string
+	body     []byte
+}
+
+// ask makes a request. The body is JSON, a patch if the method is PATCH, or YAML if it is text.
+func (a *api) ask(ctx context.Context, method, path string, body any) (reply, error) {
+	kind := "application/json"
+	var text []byte
+	switch b := body.(type) {
+	case nil:
+	case string:
+		kind, text = "application/yaml", []byte(b)
+	default:
+		text, _ = json.Marshal(b)
+		if method == http.MethodPatch {
+			kind = "application/strategic-merge-patch+json"
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, method, a.base+path, bytes.NewReader(text))
+	if err != nil {
+		return reply{}, err
+	}
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	r.Header.Set("Content-Type", kind)
+	response, err := a.under.RoundTrip(r)
+	if err != nil {
+		return reply{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	all, err := io.ReadAll(response.Body)
+	return reply{response.StatusCode, response.Header.Values("Warning"), all}, err
+}
+
+type object = map[string]any
+
+// must makes a request that has to succeed, and reads the answer into to, unless that is nil.
+func (a *api) must(t *testing.T, method, path string, body, to any) {
+	t.Helper()
+	r, err := a.ask(t.Context(), method, path, body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	if r.code >= 300 {
+		t.Fatalf("%s %s: %d %s", method, path, r.code, r.body)
+	}
+	if to != nil {
+		if err := json.Unmarshal(r.body, to); err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+	}
+}
+
+// account makes a service account, and returns the server as it sees it.
+func (a *api) account(t *testing.T, namespace, name string) *api {
+	t.Helper()
+	at := "/api/v1/namespaces/" + namespace + "/serviceaccounts"
+	a.must(t, http.MethodPost, at, object{"metadata": object{"name": name}}, nil)
+	var token struct{ Status struct{ Token string } }
+	a.must(t, http.MethodPost, at+"/"+name+"/token", object{"spec": object{"expirationSeconds": 3600}}, &token)
+	return a.as(token.Status.Token)
+}
+
+// follow watches what is at path until ctx ends, from all there is on, and again after the server was away.
+func follow[T any](ctx context.Context, a *api, path string, each func(kind string, object T)) {
+	for ctx.Err() == nil {
+		follow1(ctx, a, path, each)
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func follow1[T any](ctx context.Context, a *api, path string, each func(kind string, object T)) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path+"watch=1", nil)
+	if err != nil {
+		return
+	}
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	response, err := a.under.RoundTrip(r)
+	if err != nil {
+		return
+	}
+	defer func() { _ = response.Body.Close() }()
+	for d := json.NewDecoder(response.Body); ; {
+		var e struct {
+			Type   string
+			Object T
+		}
+		if response.StatusCode != http.StatusOK || d.Decode(&e) != nil || e.Type == "ERROR" {
+			return
+		}
+		each(e.Type, e.Object)
+	}
+}
+
+// news wakes those who wait for something to happen.
+var news struct {
+	sync.Mutex
+	next chan struct{}
+}
+
+func nextNews() <-chan struct{} {
+	news.Lock()
+	defer news.Unlock()
+	if news.next == nil {
+		news.next = make(chan struct{})
+	}
+	return news.next
+}
+
+// happened is called after whatever a test may wait for.
+func happened() {
+	news.Lock()
+	defer news.Unlock()
+	if news.next != nil {
+		close(news.next)
+		news.next = nil
+	}
+}
+
+// await waits until is true. It looks whenever something happened.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for late := time.After(patience); ; {
+		next := nextNews()
+		if is() {
+			return
+		}
+		select {
+		case <-next:
+		case <-late:
+			t.Fatalf("after %v not: %s", patience, what)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+//go:build kubernetes
+
+package kubernetes
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/kubernetes"
+)
+
+// channel opens a channel to the pods of a cluster, which asks the server as an account.
+func (c *cluster) channel(t *testing.T, target string, as *api) *grpc.ClientConn {
+	t.Helper()
+	cc, err := understudy.NewClient(target,
+		understudy.Options{Sources: []discovery.SourceOption{kubernetes.WithTransport(as.base, as)}},
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(c.dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc
+}
+
+// call makes a call that waits for ready, and returns the address of the pod that answered.
+func call(ctx context.Context, cc *grpc.ClientConn) (string, error) {
+	var header metadata.MD
+	err := cc.Invoke(ctx, "/web/Get", &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(true), grpc.Header(&header))
+	if err != nil {
+		return "", err
+	}
+	return header.Get("pod")[0], nil
+}
+
+// one makes a call that must be answered.
+func one(t *testing.T, cc *grpc.ClientConn) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ip, err := call(ctx, cc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ip
+}
+
+// made is a call that was made.
+type made struct {
+	began time.Time
+	took  time.Duration
+	ip    string
+	err   error
+}
+
+// traffic makes 200 calls a second until stop is called.
+type traffic struct {
+	mu      sync.Mutex
+	calls   []made
+	recent  map[string]time.Time // when each pod answered last
+	running sync.WaitGroup
+	end     chan struct{}
+}
+
+func newTraffic(cc *grpc.ClientConn) *traffic {
+	const every = time.Second / 200
+	f := &traffic{recent: make(map[string]time.Time), end: make(chan struct{})}
+	f.running.Go(func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		begin, begun := time.Now(), 0
+		for {
+			select {
+			case <-f.end:
+				return
+			case <-ticker.C:
+			}
+			for ; begun < int(time.Since(begin)/every); begun++ {
+				f.running.Go(func() { f.one(cc) })
+			}
+		}
+	})
+	return f
+}
+
+func (f *traffic) one(cc *grpc.ClientConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	m := made{began: time.Now()}
+	m.ip, m.err = call(ctx, cc)
+	m.took = time.Since(m.began)
+	f.mu.Lock()
+	defer happened()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, m)
+	f.recent[m.ip] = time.Now()
+}
+
+// answering reports whether all of these pods have answered since a moment, and no other.
+func (f *traffic) answering(these map[string]bool, since time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for ip, last := range f.recent {
+		if last.After(since) {
+			if !these[ip] {
+				return false
+			}
+			n++
+		}
+	}
+	return n == len(these)
+}
+
+func (f *traffic) stop() []made {
+	close(f.end)
+	f.running.Wait()
+	return f.calls
+}
+
+// A Service of 250 endpoints in three slices is scaled, rolled, drained, deleted and created again under
+// 200 calls a second: every call that waits for ready is answered, and none that begins later than 1 s after the
+// server sent the event goes to a terminating endpoint while another is ready.
+func TestServiceOf250(t *testing.T) {
+	c := newCluster(t, shared.api, "shop", 1)
+	seen := c.observe(t, "web")
+	client := shared.account(t, "shop", "client")
+	shared.grant(t, "kubernetes:///web.shop:grpc", "client")
+	cc := c.channel(t, "kubernetes:///web.shop:grpc", client)
+	c.deploy(t, "web", 20)
+	one(t, cc)
+	calls := newTraffic(cc)
+	step := func(what string, ready int, do func()) {
+		t.Helper()
+		began := time.Now()
+		do()
+		acted := time.Now()
+		await(t, what+": the slices have what is wanted", func() bool {
+			_, n, _ := seen.count()
+			return n == ready && len(c.running()) == ready
+		})
+		settled := time.Now()
+		if ready > 0 {
+			await(t, what+": all pods answer, and no other", func() bool {
+				return calls.answering(c.running(), settled.Add(time.Second)) && time.Since(settled) > 2*time.Second
+			})
+		}
+		n, _, _ := seen.count()
+		t.Logf("%s: asked in %v, in %d slices after %v, answered by all %d after %v", what, acted.Sub(began).Round(time.Millisecond),
+			n, settled.Sub(acted).Round(time.Millisecond), ready, time.Since(settled).Round(time.Millisecond))
+	}
+	step("scaled to 250", 250, func() { c.scale(t, "web", 250) })
+	if n, _, _ := seen.count(); n != 3 {
+		t.Errorf("250 endpoints are in %d slices, want 3", n)
+	}
+	before := c.running()
+	step("rolled", 250, func() {
+		c.roll(t, "web")
+		await(t, "all pods are new", func() bool {
+			now := c.running()
+			for ip := range now {
+				if before[ip] {
+					return false
+				}
+			}
+			return len(now) == 250
+		})
+	})
+	step("drained", 250, func() {
+		if n := c.drain(t, c.nodes[0]); n < 50 {
+			t.Errorf("%d pods were on the node that is drained, want at least 50", n)
+		}
+		await(t, "others take their place", func() bool { _, n, _ := seen.count(); return n == 250 })
+	})
+	dials := c.dialled()
+	step("deleted and created again", 250, func() {
+		c.api.must(t, http.MethodDelete, c.path("services/web"), nil, nil)
+		await(t, "its slices are deleted", func() bool { n, _, _ := seen.count(); return n == 0 })
+		c.serve(t, "web")
+	})
+	if n := c.dialled() - dials; n != 0 {
+		t.Errorf("a Service that was created again cost %d connections, want none", n)
+	}
+	step("scaled to 0", 0, func() { c.scale(t, "web", 0) })
+	if ip := one(t, cc); !seen.ends(ip) {
+		t.Errorf("a call was answered by %s, want one of those that serve while they terminate, as none is ready", ip)
+	}
+	await(t, "no endpoint is left", func() bool { _, _, n := seen.count(); return n == 0 })
+	step("scaled to 100", 100, func() { c.scale(t, "web", 100) })
+	judge(t, calls.stop(), seen)
+	asked, events := client.history()
+	t.Logf("the source made %d requests, and was told %d events", len(asked), len(events))
+}
+
+// judge holds all calls against what the server said.
+func judge(t *testing.T, calls []made, seen *observer) {
+	t.Helper()
+	if len(calls) < 5000 {
+		t.Errorf("%d calls were made, want many more", len(calls))
+	}
+	lost, stray := 0, 0
+	longest, latest := time.Duration(0), time.Duration(0)
+	for _, m := range calls {
+		longest = max(longest, m.took)
+		if m.err != nil {
+			if lost++; lost < 5 {
+				t.Errorf("a call was lost after %v: %v", m.took, m.err)
+			}
+			continue
+		}
+		late := seen.late(m.ip, m.began)
+		if latest = max(latest, late); late > time.Second {
+			if stray++; stray < 5 {
+				t.Errorf("a call that went to %s, which was terminating, began %v after another was ready", m.ip, late)
+			}
+		}
+	}
+	t.Logf("%d calls, %d lost, %d strayed to a terminating endpoint; the latest that went to one began %v after the event; the longest took %v; %d pods",
+		len(calls), lost, stray, latest.Round(time.Millisecond), longest.Round(time.Millisecond), len(seen.ready))
+}
+
+// answers waits until calls reach these pods, and no other.
+func answers(t *testing.T, cc *grpc.ClientConn, want map[string]bool) {
+	t.Helper()
+	var got map[string]bool
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		got = make(map[string]bool)
+		for range 5 * len(want) {
+			got[one(t, cc)] = true
+		}
+		if maps.Equal(got, want) {
+			return
+		}
+	}
+	t.Fatalf("calls reach %v, want %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+}

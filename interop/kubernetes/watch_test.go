@@ -1,0 +1,206 @@
+//go:build kubernetes
+
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/understudy-lb/understudy/discovery/kubernetes"
+)
+
+// grant applies the manifests that explain --rbac prints.
+func (a *api) grant(t *testing.T, target, account string) {
+	t.Helper()
+	text, err := kubernetes.Role(target, account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range a.apply(t, text, "") {
+		if r.code != http.StatusCreated || len(r.warnings) > 0 {
+			t.Fatalf("what explain --rbac prints is answered %d %s %s", r.code, r.warnings, r.body)
+		}
+	}
+}
+
+// An account without rights is told verbs, resource, namespace and its name. With what explain --rbac prints, the
+// same channel works, and the account can do nothing else.
+func TestRights(t *testing.T) {
+	c := newCluster(t, shared.api, "rights", 2)
+	c.deploy(t, "web", 2)
+	await(t, "two pods", func() bool { return len(c.running()) == 2 })
+	client := shared.account(t, "rights", "client")
+	const target = "kubernetes:///web.rights:grpc"
+	cc := c.channel(t, target, client)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := cc.Invoke(ctx, "/web/Get", &emptypb.Empty{}, &emptypb.Empty{}, grpc.WaitForReady(false))
+	for _, part := range []string{"list and watch on endpointslices.discovery.k8s.io in namespace rights", "403",
+		`User "system:serviceaccount:rights:client"`, `cannot watch resource "endpointslices"`, "understudy explain --rbac"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("a call without rights fails with %v, want %s in it", err, part)
+		}
+	}
+	shared.grant(t, target, "client")
+	answers(t, cc, c.running())
+
+	var review struct {
+		Status struct {
+			ResourceRules []struct{ APIGroups, Resources, Verbs []string }
+		}
+	}
+	client.must(t, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+		object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": object{"namespace": "rights"}}, &review)
+	var rules []string
+	for _, r := range review.Status.ResourceRules {
+		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // everybody's
+			rules = append(rules, fmt.Sprint(r.APIGroups, r.Resources, r.Verbs))
+		}
+	}
+	if want := []string{"[discovery.k8s.io] [endpointslices] [list watch]"}; !slices.Equal(rules, want) {
+		t.Errorf("the account may do %v, want %v", rules, want)
+	}
+}
+
+// A Service that is not there and a Service without pods are told apart, and calls that wait are answered once there are pods.
+func TestNothing(t *testing.T) {
+	c := newCluster(t, shared.api, "nothing", 5)
+	client := shared.account(t, "nothing", "client")
+	shared.grant(t, "kubernetes:///web.nothing:grpc", "client")
+	cc := c.channel(t, "kubernetes:///web.nothing:grpc", client)
+	fails := func(want string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for {
+			err := cc.Invoke(ctx, "/web/Get", &emptypb.Empty{}, &emptypb.Empty{})
+			if err != nil && strings.Contains(err.Error(), want) {
+				return
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("calls fail with %v, want %s", err, want)
+			}
+		}
+	}
+	fails("ExternalName")
+	c.deploy(t, "web", 0)
+	fails("Service web.nothing has no pods that serve")
+	c.scale(t, "web", 1)
+	one(t, cc)
+}
+
+// A watch is resumed from the version of the last event or bookmark, and confirmed by bookmarks. A minute goes by before one.
+func TestBookmark(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, shared.api, "marks", 3)
+	c.deploy(t, "web", 2)
+	await(t, "two pods", func() bool { return len(c.running()) == 2 })
+	client := shared.account(t, "marks", "client")
+	shared.grant(t, "kubernetes:///web.marks:grpc", "client")
+	cc := c.channel(t, "kubernetes:///web.marks:grpc", client)
+	answers(t, cc, c.running())
+	_, before := client.history()
+	if n := slices.IndexFunc(before, func(e told) bool { return e.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" }); n < 0 {
+		t.Errorf("the first set ended without its bookmark: %v", before)
+	}
+	var last told
+	await(t, "a bookmark", func() bool {
+		_, events := client.history()
+		last = events[len(events)-1]
+		return len(events) > len(before) && last.Type == "BOOKMARK"
+	})
+	client.cut()()
+	await(t, "another request", func() bool { asked, _ := client.history(); return len(asked) > 1 })
+	asked, _ := client.history()
+	if again := asked[len(asked)-1]; again.version != last.Object.Metadata.ResourceVersion {
+		t.Errorf("after a bookmark of version %s the source watches from %q", last.Object.Metadata.ResourceVersion, again.version)
+	}
+	c.scale(t, "web", 4)
+	await(t, "four pods", func() bool { return len(c.running()) == 4 })
+	answers(t, cc, c.running())
+	if asked, _ := client.history(); len(asked) != 2 || asked[0].version != "" {
+		t.Errorf("the source made the requests %v, want one watch, and one that resumes it", asked)
+	}
+}
+
+// While the server is away, what is known stays in use, and costs no connection. When it is back, the
+// watch goes on. When it has forgotten the version that the source knows (410), the source starts again.
+func TestServerThatComesBack(t *testing.T) {
+	t.Parallel()
+	s, err := newServer(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.kill() })
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster(t, s.api, "away", 4)
+	c.deploy(t, "web", 3)
+	await(t, "three pods", func() bool { return len(c.running()) == 3 })
+	client := s.account(t, "away", "client")
+	s.grant(t, "kubernetes:///web.away:grpc", "client")
+	cc := c.channel(t, "kubernetes:///web.away:grpc", client)
+	answers(t, cc, c.running())
+
+	dials := c.dialled()
+	s.kill()
+	asked, _ := client.history()
+	await(t, "the source finds the server away", func() bool {
+		now, _ := client.history()
+		return len(now) > len(asked)+1 && now[len(now)-1].code == 0
+	})
+	answers(t, cc, c.running())
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	c.scale(t, "web", 5)
+	await(t, "five pods", func() bool { return len(c.running()) == 5 })
+	answers(t, cc, c.running())
+	if n := c.dialled() - dials; n != 2 {
+		t.Errorf("a server that came back, and two pods more, cost %d connections, want 2", n)
+	}
+	dials = c.dialled()
+
+	pass := client.cut()
+	s.kill()
+	if err := s.start("--watch-cache=false"); err != nil { // without its cache it forgets when etcd does
+		t.Fatal(err)
+	}
+	c.scale(t, "web", 6)
+	await(t, "six pods", func() bool { return len(c.running()) == 6 })
+	seen := c.observe(t, "web")
+	await(t, "six endpoints", func() bool { _, n, _ := seen.count(); return n == 6 })
+	s.compact(t)
+	answers(t, cc, without(c.running(), c.last.String()))
+	pass()
+	answers(t, cc, c.running())
+	asked, _ = client.history()
+	t.Logf("the source asked %v", asked)
+	if n := c.dialled() - dials; n != 1 {
+		t.Errorf("a version that is lost, and a pod more, cost %d connections, want 1", n)
+	}
+	if !gone(client) {
+		asked, events := client.history()
+		t.Errorf("the server never answered 410: %v %v", asked, events)
+	}
+}
+
+func without(all map[string]bool, one string) map[string]bool {
+	delete(all, one)
+	return all
+}
+
+// gone reports whether a request was answered 410, as a status or as an event.
+func gone(a *api) bool {
+	asked, events := a.history()
+	return slices.ContainsFunc(asked, func(r request) bool { return r.code == http.StatusGone }) ||
+		slices.ContainsFunc(events, func(e told) bool { return e.Type == "ERROR" && e.Object.Code == http.StatusGone })
+}
