@@ -363,3 +363,18 @@ func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
 	}
 	return late
 }
+
+// wait waits until so many endpoints are ready, and returns their addresses.
+func (o *observer) wait(t *testing.T, n int) map[string]bool {
+	t.Helper()
+	await(t, fmt.Sprintf("%d endpoints are ready", n), func() bool { _, ready, _ := o.count(); return ready == n })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := make(map[string]bool)
+	for ip, times := range o.ready {
+		if times[1].IsZero() {
+			all[ip] = true
+		}
+	}
+	return all
+}

@@ -58,6 +58,7 @@ func one(t *testing.T, cc *grpc.ClientConn) string {
 
 // made is a call that was made.
 type made struct {
+	phase string
 	began time.Time
 	took  time.Duration
 	ip    string
@@ -67,6 +68,7 @@ type made struct {
 // traffic makes 200 calls a second until stop is called.
 type traffic struct {
 	mu      sync.Mutex
+	phase   string // what is being done
 	calls   []made
 	recent  map[string]time.Time // when each pod answered last
 	running sync.WaitGroup
@@ -94,10 +96,18 @@ func newTraffic(cc *grpc.ClientConn) *traffic {
 	return f
 }
 
+func (f *traffic) enter(phase string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.phase = phase
+}
+
 func (f *traffic) one(cc *grpc.ClientConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	m := made{began: time.Now()}
+	f.mu.Lock()
+	m := made{phase: f.phase, began: time.Now()}
+	f.mu.Unlock()
 	m.ip, m.err = call(ctx, cc)
 	m.took = time.Since(m.began)
 	f.mu.Lock()
@@ -143,6 +153,7 @@ func TestServiceOf250(t *testing.T) {
 	calls := newTraffic(cc)
 	step := func(what string, ready int, do func()) {
 		t.Helper()
+		calls.enter(what)
 		began := time.Now()
 		do()
 		acted := time.Now()
@@ -215,14 +226,14 @@ func judge(t *testing.T, calls []made, seen *observer) {
 		longest = max(longest, m.took)
 		if m.err != nil {
 			if lost++; lost < 5 {
-				t.Errorf("a call was lost after %v: %v", m.took, m.err)
+				t.Errorf("%s: a call was lost after %v: %v", m.phase, m.took, m.err)
 			}
 			continue
 		}
 		late := seen.late(m.ip, m.began)
 		if latest = max(latest, late); late > time.Second {
 			if stray++; stray < 5 {
-				t.Errorf("a call that went to %s, which was terminating, began %v after another was ready", m.ip, late)
+				t.Errorf("%s: a call that went to %s, which was terminating, began %v after another was ready, and took %v", m.phase, m.ip, late, m.took)
 			}
 		}
 	}
