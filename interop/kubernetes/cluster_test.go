@@ -5,9 +5,11 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -362,6 +364,13 @@ func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
 		}
 	}
 	return late
+}
+
+// names returns the names of the slices.
+func (o *observer) names() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Sorted(maps.Keys(o.slices))
 }
 
 // wait waits until so many endpoints are ready, and returns their addresses.
