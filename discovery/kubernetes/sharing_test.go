@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,14 +15,14 @@ import (
 // or in what they make of the slices, share it. It ends 30 s after its last user.
 func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ended := 0
+		var ended atomic.Int32
 		s := &scripted{}
 		s.serve = func(n int, _ url.Values, w io.Writer, over <-chan struct{}) int {
 			send(w, at("ADDED", "a", "10.0.0.1"), bookmark("7", true))
 			time.Sleep(time.Second)
 			send(w, at("MODIFIED", "a", "10.0.0.2"))
 			<-over
-			ended++
+			ended.Add(1)
 			return 0
 		}
 		var stops []func()
@@ -55,11 +56,11 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 			if i == len(stops)-1 {
 				go stop()
 				time.Sleep(linger - time.Second)
-				if ended != 0 {
+				if ended.Load() != 0 {
 					t.Error("the watch ends less than 30 s after its last user")
 				}
 				time.Sleep(2 * time.Second)
-				if ended != 1 {
+				if ended.Load() != 1 {
 					t.Error("the watch goes on 31 s after its last user")
 				}
 				continue
