@@ -85,3 +85,27 @@ func hinted(name, address, zone, forZone string) string {
 		`"endpoints":[{"addresses":[%q],"zone":%q,"hints":{"forZones":[{"name":%q}],"forNodes":[{"name":"n-%[4]s"}]}}],"ports":[{"name":"grpc","port":%s}]}}`+"\n",
 		name, host, zone, forZone, port)
 }
+
+// A cluster need not hint anything. Only somebody who asked for hints hears of that.
+func TestAClusterWithoutHints(t *testing.T) {
+	a := backend(t)
+	for prefer, want := range map[string]int{"": 0, "hints": 1} {
+		before := logged.Count("has no effect")
+		s := newAPIServer(t)
+		s.lines <- added("ADDED", "a", a) + "\n"
+		s.lines <- synced
+		cc, err := understudy.NewClient("kubernetes:///web.shop?zone=b",
+			understudy.Options{Prefer: prefer, Sources: []discovery.SourceOption{kubernetes.WithTransport(s.URL, &http.Transport{})}},
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := call(t, healthpb.NewHealthClient(cc), grpc.WaitForReady(true)); err != nil {
+			t.Error(err)
+		}
+		_ = cc.Close()
+		if n := logged.Count("has no effect") - before; n != want {
+			t.Errorf("with prefer=%q the log says %d times that something has no effect, want %d", prefer, n, want)
+		}
+	}
+}

@@ -162,18 +162,12 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 	s := c.slots[m.ID]
 	content, _ := m.Answer.Content.(*topology.Checked)
 	if content == nil || s.of != content {
-		switch {
-		case content == nil:
-		case content.Resolved == nil: // whose source then knows where the client is
-			s.translator.Near = c.near(s)
-			c.noteZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
-			if lacks := s.translator.Near.Lacks(content.Answer); lacks != "" && content.Endpoints > 0 && !s.placeless {
-				s.placeless = true
-				logger.Warning(c.line(m.Name, "prefer="+c.config.Settings.Prefer+" has no effect: the source says no "+lacks+" of any endpoint"))
+		if content != nil {
+			if content.Resolved == nil { // its source knows where endpoints are
+				s.translator.Near = c.near(s)
+				c.noteZones(m.Name, s.naming, s.translator.Near.Unnamed(content.Answer))
 			}
-		case c.config.Settings.Prefer != "" && !s.placeless:
-			s.placeless = true
-			logger.Warning(c.line(m.Name, "prefer="+c.config.Settings.Prefer+" has no effect on endpoints without localities, such as those of DNS"))
+			c.notePreference(m.Name, s, content)
 		}
 		s.tree, s.of = s.translate(content), content
 	}
@@ -190,6 +184,24 @@ func (c *Channel) tree(m *core.Shown) topology.Tree {
 		tree = tree.WithOutlierDetection(o)
 	}
 	return tree
+}
+
+// notePreference logs once that a preference which was given has no effect on an answer.
+func (c *Channel) notePreference(name string, s *slot, content *topology.Checked) {
+	given := c.config.Settings.Prefer
+	if given == "" || s.placeless {
+		return
+	}
+	why := ""
+	if content.Resolved != nil {
+		why = " on endpoints without localities, such as those of DNS"
+	} else if lacks := s.translator.Near.Lacks(content.Answer); lacks != "" && content.Endpoints > 0 {
+		why = ": the source says no " + lacks + " of any endpoint"
+	}
+	if why != "" {
+		s.placeless = true
+		logger.Warning(c.line(name, "prefer="+given+" has no effect"+why))
+	}
 }
 
 // noteZones says once which zones have callers, and are named by no answer.
