@@ -114,7 +114,7 @@ func TestAFunctionThatHangs(t *testing.T) {
 	})
 }
 
-// A channel that is idle has no priority in use, and nobody is told so: what was told last holds.
+// A channel that is idle has no priority in use, and PriorityChanged does not say so.
 // When it wakes up it chooses its first again.
 func TestAnIdleChannelTellsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestAnIdleChannelTellsNothing(t *testing.T) {
 	})
 }
 
-// Two channels share dial options. The function is told of each, and not of both at once.
+// Two channels share dial options. The function is called for each, and not for both at once.
 func TestTwoChannelsTellOneFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}

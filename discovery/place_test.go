@@ -12,7 +12,7 @@ import (
 )
 
 // A preference without a place has no effect, and the log says so once; what the environment
-// says wrongly, it says, too. Nobody is told of a place that nobody asked for.
+// says wrongly, it says, too. A place that nobody asked for is not mentioned.
 func TestAPreferenceWithoutAPlaceIsLoggedOnce(t *testing.T) {
 	const note, wrong = "nobody says where this client runs", "UNDERSTUDY_ZONE has no effect"
 	for _, test := range []struct {

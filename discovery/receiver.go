@@ -8,7 +8,7 @@ import (
 
 // Receiver takes what one source finds, for one channel. Its methods may be called from any
 // goroutine and from anywhere, also from inside Start. They note what is said, and return: the
-// channel is told on another goroutine, and what comes while it takes an answer becomes one update.
+// channel is updated on another goroutine, and what comes while it takes an answer becomes one update.
 // The answer of a gRPC resolver goes to the channel on its caller's stack, where no other is on its way. They
 // never call the source on the caller's stack. After Started.Close they do nothing, and return nil.
 //

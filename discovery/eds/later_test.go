@@ -97,7 +97,7 @@ func TestAnEditedClusterIsForgotten(t *testing.T) {
 	}
 }
 
-// taking is a receiver that keeps what it is told.
+// taking is a receiver that keeps what it receives.
 type taking struct {
 	discovery.Receiver
 	answer discovery.Answer

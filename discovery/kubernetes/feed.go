@@ -52,7 +52,7 @@ type feed struct {
 	end   context.CancelFunc
 	at    atomic.Pointer[time.Time] // when what is known was confirmed, nil for never
 
-	telling sync.Mutex // one user is told one thing at a time
+	telling sync.Mutex // a user receives one thing at a time
 	said    said
 
 	mu   sync.Mutex // nothing is called under it

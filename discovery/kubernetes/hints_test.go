@@ -23,7 +23,7 @@ import (
 var logged = testlog.KeepWarnings()
 
 // What the cluster hints is preferred by default, where it is known where the client runs. It is no more
-// than a default: without a place nothing is said of it, and another preference goes before it.
+// than a default: without a place nothing is said of it, and another preference overrides it.
 func TestHintsArePreferredByDefault(t *testing.T) {
 	a, b := backend(t), backend(t)
 	for _, test := range []struct {

@@ -36,7 +36,7 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 		late, stop := listen(t, s, query{port: "grpc", never: true}) // which gets what is known at once
 		stops = append(stops, stop)
 		if got := late.said(); got != "0s update 0/10.0.0.2:80=healthy" {
-			t.Errorf("one that comes later is told %q", got)
+			t.Errorf("one that comes later receives %q", got)
 		}
 		for i, want := range []string{"0/10.0.0.2:80=healthy", "0/10.0.0.2:80=healthy", "0/10.0.0.2:8080=healthy", "0/10.0.0.2:80=healthy", "0/10.0.0.2:80=healthy", "", "0/10.0.0.2:80=healthy"} {
 			if got := flat(all[i].answer()); got != want {
@@ -96,13 +96,13 @@ func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 		time.Sleep(29 * time.Second)
 		l, stop := listen(t, s, query{})
 		if got := l.said(); got != "0s update 0/10.0.0.0:80=healthy" {
-			t.Errorf("after 29 s it is told %q", got)
+			t.Errorf("after 29 s it receives %q", got)
 		}
 		go stop()
 		time.Sleep(31 * time.Second)
 		l, stop = listen(t, s, query{})
 		if got := l.said(); got != "0s update 0/10.0.0.1:80=healthy" {
-			t.Errorf("after 31 s it is told %q", got)
+			t.Errorf("after 31 s it receives %q", got)
 		}
 		stop()
 		if kinds, _ := s.requests(); kinds != "all all" {
@@ -127,11 +127,11 @@ func TestOneThatComesLater(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		l, stopLate := listen(t, s, query{port: "grpc"})
 		if got := l.said(); !strings.HasPrefix(got, "0s update 0/10.0.0.1:80=healthy\n0s doubt since -10s: connection refused") {
-			t.Errorf("it is told %q", got)
+			t.Errorf("it receives %q", got)
 		}
 		l, stopLateDown := listen(t, down, query{port: "grpc"})
 		if got := l.said(); got != "0s fail connection refused" {
-			t.Errorf("it is told %q", got)
+			t.Errorf("it receives %q", got)
 		}
 		for _, stop := range []func(){stop, stopDown, stopLate, stopLateDown} {
 			stop()

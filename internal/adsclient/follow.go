@@ -25,7 +25,7 @@ type Target struct {
 	Needs func(clusters map[string]State) Needs
 }
 
-// Follower is told about a target. Its methods are called one at a time, must return at once, and
+// Follower learns about a target. Its methods are called one at a time, must return at once, and
 // must not call this package but for Stop. One call may still come after that.
 type Follower interface {
 	// Changed is called with what is to be used, in place of what was before.
@@ -114,7 +114,7 @@ func (g *Following) EndpointsFailed() {
 	}
 }
 
-// happened follows something that happened to a view. What comes while the follower is told becomes
+// happened follows something that happened to a view. What comes while the follower is called becomes
 // one change.
 func (g *Following) happened(v *view, news bool) {
 	if news {

@@ -234,7 +234,7 @@ func (b busy) Changed(s Snapshot) {
 	b.rest()
 }
 
-// What comes while the follower is told becomes one change: a burst of responses costs it two.
+// What comes while the follower is called becomes one change: a burst of responses costs it two.
 func TestABurstBecomesOneChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1"}

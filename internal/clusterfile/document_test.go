@@ -25,7 +25,7 @@ func rewrite(t *testing.T, path, content string) {
 	}
 }
 
-// A control plane takes no file in which a cluster is wrong, and is told of all places.
+// A control plane takes no file in which a cluster is wrong, and learns all places.
 func TestLoadOfClusters(t *testing.T) {
 	path := writeFile(t, "endpoints: []\n")
 	if doc, err := Load(path); err != nil || doc.Clusters != nil || doc.Endpoints.GetClusterName() != "endpoints" {

@@ -47,7 +47,7 @@ func TestNearFirstByEDS(t *testing.T) {
 		want        []string // the zones that have the calls
 	}{
 		{"the bootstrap's zone", "prefer=zone", nil, []string{"b"}},
-		{"the target's zone goes before the bootstrap's", "prefer=zone&zone=a", nil, []string{"a"}},
+		{"the target's zone overrides the bootstrap's", "prefer=zone&zone=a", nil, []string{"a"}},
 		{"a zone that is too thin", "prefer=zone&zone=a&zoneMinEndpoints=2", nil, []string{"a", "b"}},
 		{"hints of the source", "prefer=hints", map[string]string{"a": "b", "b": "a"}, []string{"a"}},
 		{"hints for others", "prefer=hints", map[string]string{"a": "c", "b": "c"}, []string{"a", "b"}},

@@ -17,7 +17,7 @@ const (
 	// settled is how old a file is whose content nobody has changed within the last step, whatever
 	// clock its time is of.
 	settled = time.Minute
-	// long is for how long a file may be written to before somebody is told.
+	// long is for how long a file may be written to before somebody hears of it.
 	long = 10 * time.Second
 )
 

@@ -38,7 +38,7 @@ const quiet = time.Hour
 // message is the line that is logged.
 const message = "servers refuse keepalive pings"
 
-// cure is what it says beside the target.
+// cure is the advice in that line, beside the target.
 const cure = "a server ended a connection because it was pinged too often (" + calm + "), and gRPC pings half as often from now on: " +
 	"let the servers allow the pings (understudy.Options.ServerKeepalive), servers first, or set no Keepalive"
 

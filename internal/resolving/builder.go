@@ -78,7 +78,7 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	if err != nil {
 		return nil, err
 	}
-	if given.Prefer != "" { // it goes before what the parts say
+	if given.Prefer != "" { // it overrides the parts
 		for i := range parts {
 			parts[i].Prefer = ""
 		}

@@ -19,7 +19,7 @@ const million = lbconfig.Million
 // the children that it made, so each channel needs its own. The zero value is ready
 // to use. It is not safe for concurrent use.
 type Translator struct {
-	// Name goes before the names of the children, "NAME/child0" in place of "child0",
+	// Name precedes the names of the children, "NAME/child0" in place of "child0",
 	// so that the mechanisms of a channel share no name (see Join).
 	Name string
 	// TrustNames makes the hostname of an endpoint, where it has one, the name that its

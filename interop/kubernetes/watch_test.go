@@ -30,7 +30,7 @@ func (a *api) grant(t *testing.T, target, account string) {
 	}
 }
 
-// An account without rights is told verbs, resource, namespace and its name. With what explain --rbac prints, the
+// An account without rights learns verbs, resource, namespace and its name. With what explain --rbac prints, the
 // same channel works, and the account can do nothing else.
 func TestRights(t *testing.T) {
 	c := newCluster(t, shared.api, "rights", 2)

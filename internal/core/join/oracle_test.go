@@ -306,7 +306,7 @@ func (r *rival) failf(format string, args ...any) {
 	}
 }
 
-// do does what the core asks for, and hears what the channel is told.
+// do does what the core asks for, and hears what the channel learns.
 func (r *rival) do(actions []Action) {
 	r.act(actions)
 	for m := r.core.Next(); m.Kind != Nothing; m = r.core.Next() {

@@ -106,7 +106,7 @@ func (c *Core) Look() (list []Status) {
 
 func (m *mechanism) status() Status {
 	s := Status{ID: m.id, Name: m.Name, Phase: m.phase, Listed: m.parts != nil, Failed: m.phase == Failed, Trying: m.trying, Answer: m.answer, Answered: m.heard, Trouble: m.complaint, LastError: m.lastError, FailedAt: m.failedAt}
-	if s.Trouble.Text == "" { // what it says itself counts more
+	if s.Trouble.Text == "" { // its own complaint counts more
 		s.Trouble = m.lost
 	}
 	return s

@@ -148,7 +148,7 @@ func TestWaysToReachAServer(t *testing.T) {
 		"a certificate":           {ca, "client-certificate-data: " + data(certificate) + ", client-key-data: " + data(secret), "200 certificate of "},
 		"a plugin's token":        {ca, run(`{"apiVersion":"` + version + `","kind":"ExecCredential","status":{"token":"abc"}}`), "200 Bearer abc"},
 		"a plugin's certificate":  {ca, run(string(printed)), "200 certificate of "},
-		"what a plugin is told":   {ca, run("info"), "200 Bearer for " + s.URL},
+		"what a plugin learns":    {ca, run("info"), "200 Bearer for " + s.URL},
 		"a certificate of others": {"", "", "certificate signed by unknown authority"},
 	} {
 		path := write(t, filepath.Join(dir, "config"), configOf(s.URL, test.cluster, test.user))

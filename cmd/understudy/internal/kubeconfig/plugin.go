@@ -37,7 +37,7 @@ type plugin struct {
 	Interactive string `yaml:"interactiveMode"`
 	ClusterInfo bool   `yaml:"provideClusterInfo"`
 
-	info string // what the program is told of the cluster
+	info string // what the program learns of the cluster
 
 	mu      sync.Mutex
 	has     *credentials
