@@ -30,6 +30,10 @@ type memory struct {
 
 	mu      sync.Mutex
 	servers map[string]*memoryServer // by address, made when they are dialled
+
+	// dialing is held while a pipe is made, which starts timers that are over at once. Go (1.26.8) runs
+	// those where they are made, and two at a time in one bubble end the process under the race detector.
+	dialing sync.Mutex
 }
 
 // memoryServer is one of them.
@@ -90,7 +94,9 @@ func (m *memory) dial(ctx context.Context, address string) (net.Conn, error) {
 	if down {
 		return nil, errors.New("connection refused")
 	}
+	m.dialing.Lock()
 	conn, err := s.listener.DialContext(ctx)
+	m.dialing.Unlock()
 	if err != nil {
 		return nil, err
 	}
