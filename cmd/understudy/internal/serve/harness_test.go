@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +69,35 @@ func (l *logs) wait(t *testing.T, msg string) map[string]any {
 		case <-l.more:
 		case <-deadline:
 			t.Fatalf("%q was not logged within %v; was: %v", msg, patience, l.lines)
+		}
+	}
+}
+
+// waitForAll waits until all of these messages have been logged, in any order, and drops what came before the
+// last of them.
+func (l *logs) waitForAll(t *testing.T, msgs ...string) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		l.mu.Lock()
+		found, last := 0, 0
+		for _, msg := range msgs {
+			if i := slices.IndexFunc(l.lines, func(line map[string]any) bool { return line["msg"] == msg }); i >= 0 {
+				found, last = found+1, max(last, i)
+			}
+		}
+		if found == len(msgs) {
+			l.lines = l.lines[last+1:]
+		}
+		lines := l.lines
+		l.mu.Unlock()
+		if found == len(msgs) {
+			return
+		}
+		select {
+		case <-l.more:
+		case <-deadline:
+			t.Fatalf("%q were not all logged within %v; was: %v", msgs, patience, lines)
 		}
 	}
 }
