@@ -1,0 +1,112 @@
+// Kubernetes tells stories that users of other resolvers for Kubernetes reported, to our source and to
+// kuberesolver at the same time: both watch one API server on loopback, and get the same events. It prints
+// which pods answer the calls of each channel, a while after each event.
+//
+// It needs Linux, where all of 127.0.0.0/8 is loopback.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"text/tabwriter"
+	"time"
+
+	"github.com/sercand/kuberesolver/v6"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/understudy-lb/understudy"
+	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/discovery/kubernetes"
+)
+
+// settled is how long after an event the calls are made that count. A step may add to it.
+const settled = 2 * time.Second
+
+const kuberesolverPath = "github.com/sercand/kuberesolver/v6"
+
+func main() {
+	if err := compare(); err != nil {
+		fmt.Fprintln(os.Stderr, "kubernetes:", err)
+		os.Exit(1)
+	}
+}
+
+// compare tells all stories, and prints the table.
+func compare() error {
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
+	fmt.Fprintf(table, "| what happens\t| pods that the Service has ready\t| Understudy calls\t| kuberesolver %s calls\t|\n| ---\t| ---\t| ---\t| ---\t|\n", version())
+	for _, s := range stories {
+		if err := tell(s, table); err != nil {
+			return fmt.Errorf("%s: %w", s.steps[0].what, err)
+		}
+	}
+	return table.Flush()
+}
+
+// version returns the version of kuberesolver that this program was built with.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			if module.Path == kuberesolverPath {
+				return module.Version
+			}
+		}
+	}
+	return "of an unknown version"
+}
+
+// tell tells a story to two new channels, and writes a row for each step.
+func tell(s story, table *tabwriter.Writer) error {
+	p, err := startPods()
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	server := startServer()
+	defer server.stop()
+	c := &cluster{apiServer: server, port: p.port}
+	s.before(c)
+	ours, theirs, err := channels(server.URL)
+	if err != nil {
+		return err
+	}
+	defer ours.Close()   //nolint:errcheck // nothing to be lost
+	defer theirs.Close() //nolint:errcheck // nothing to be lost
+	ours.Connect()
+	theirs.Connect()
+	if err := server.awaitWatches(2); err != nil {
+		return err
+	}
+	traffic(settled, ours, theirs)
+	for _, step := range s.steps {
+		if step.change != nil {
+			step.change(c)
+			traffic(settled, ours, theirs)
+		}
+		traffic(step.later, ours, theirs)
+		fmt.Fprintf(table, "| %s\t| %s\t| %s\t| %s\t|\n", step.what, step.ready, whoAnswers(ours), whoAnswers(theirs))
+	}
+	return nil
+}
+
+// channels opens our channel and kuberesolver's, which balances the calls with round_robin.
+func channels(url string) (ours, theirs *grpc.ClientConn, err error) {
+	ours, err = understudy.NewClient("kubernetes:///web.shop",
+		understudy.Options{Sources: []discovery.SourceOption{kubernetes.WithTransport(url, &http.Transport{})}},
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs, err = grpc.NewClient("kuberesolver:///web.shop",
+		grpc.WithResolvers(kuberesolver.NewBuilder(kuberesolver.NewInsecureK8sClient(url), "kuberesolver")),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, nil, errors.Join(err, ours.Close())
+	}
+	return ours, theirs, nil
+}

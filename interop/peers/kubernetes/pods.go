@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
+)
+
+// podNames are the names of the pods, which have the addresses 127.0.0.1, 127.0.0.2 and so on.
+var podNames = []string{"a", "b", "c", "d"}
+
+// pods are servers at one port of several addresses, as pods of a Deployment are.
+type pods struct {
+	port    int
+	servers []*grpc.Server
+}
+
+// startPods starts all pods. Somebody may have the port at one of the addresses: then another port is tried.
+func startPods() (*pods, error) {
+	var errs []error
+	for range 20 {
+		p, err := tryPods()
+		if err == nil {
+			return p, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+func tryPods() (*pods, error) {
+	p := &pods{}
+	for i := range podNames {
+		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", addressOf(i), p.port))
+		if err != nil {
+			p.stop()
+			return nil, err
+		}
+		p.port = l.Addr().(*net.TCPAddr).Port
+		server := grpc.NewServer()
+		healthgrpc.RegisterHealthServer(server, health.NewServer())
+		p.servers = append(p.servers, server)
+		go server.Serve(l) //nolint:errcheck // it ends with stop
+	}
+	return p, nil
+}
+
+func (p *pods) stop() {
+	for _, server := range p.servers {
+		server.Stop()
+	}
+}
+
+func addressOf(pod int) string { return fmt.Sprintf("127.0.0.%d", pod+1) }
+
+// endpoint returns a pod as an endpoint in JSON, with its conditions.
+func endpoint(name, conditions string) string {
+	return fmt.Sprintf(`{"addresses":[%q],"targetRef":{"uid":%q},"conditions":{%s}}`, addressOf(slices.Index(podNames, name)), name, conditions)
+}
+
+// callsOfStep is how many calls find out which pods a channel uses.
+const callsOfStep = 200
+
+// whoAnswers makes calls one after another, and returns the names of the pods that answer, and how many
+// calls failed if some did.
+func whoAnswers(cc grpc.ClientConnInterface) string {
+	client, answered, failed := healthgrpc.NewHealthClient(cc), make([]bool, len(podNames)), 0
+	for range callsOfStep {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		var p peer.Peer
+		_, err := client.Check(ctx, &healthgrpc.HealthCheckRequest{}, grpc.Peer(&p))
+		cancel()
+		if err != nil {
+			failed++
+			continue
+		}
+		host, _, _ := net.SplitHostPort(p.Addr.String())
+		for i := range podNames {
+			answered[i] = answered[i] || addressOf(i) == host
+		}
+	}
+	var names []string
+	for i, name := range podNames {
+		if answered[i] {
+			names = append(names, name)
+		}
+	}
+	if failed > 0 {
+		names = append(names, fmt.Sprintf("(%d of %d calls failed)", failed, callsOfStep))
+	}
+	return strings.Join(names, " ")
+}
+
+// traffic makes a call of each channel every 10 ms for some time. Their answers do not count.
+func traffic(long time.Duration, channels ...grpc.ClientConnInterface) {
+	ticks := time.NewTicker(10 * time.Millisecond)
+	defer ticks.Stop()
+	for end := time.Now().Add(long); time.Now().Before(end); <-ticks.C {
+		for _, cc := range channels {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			healthgrpc.NewHealthClient(cc).Check(ctx, &healthgrpc.HealthCheckRequest{}) //nolint:errcheck // the calls that count come later
+			cancel()
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// apiServer is an API server that knows the EndpointSlices of one Service. It has both forms of a watch:
+// the parameter, and the path that is deprecated, which kuberesolver uses.
+type apiServer struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	slices  map[string]string // JSON by name
+	log     []string          // events, of the versions 1, 2 and so on
+	watches int
+	down    bool
+}
+
+func startServer() *apiServer {
+	s := &apiServer{slices: make(map[string]string)}
+	s.changed = sync.NewCond(&s.mu)
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	return s
+}
+
+// stop ends all watches, and the server.
+func (s *apiServer) stop() {
+	s.mu.Lock()
+	s.down = true
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	s.CloseClientConnections()
+	s.Close()
+}
+
+// awaitWatches waits until so many watches have begun, and fails after 30 s.
+func (s *apiServer) awaitWatches(n int) error {
+	late := false
+	timer := time.AfterFunc(30*time.Second, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		late = true
+		s.changed.Broadcast()
+	})
+	defer timer.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.watches < n && !late {
+		s.changed.Wait()
+	}
+	if s.watches < n {
+		return fmt.Errorf("%d watches began in 30 s, want %d", s.watches, n)
+	}
+	return nil
+}
+
+// set adds a slice or changes it: its endpoints in JSON.
+func (s *apiServer) set(name string, port int, endpoints ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind := "MODIFIED"
+	if _, known := s.slices[name]; !known {
+		kind = "ADDED"
+	}
+	s.slices[name] = fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"shop","resourceVersion":"%d","labels":{"kubernetes.io/service-name":"web"}},"addressType":"IPv4","endpoints":[%s],"ports":[{"name":"grpc","port":%d}]}`,
+		name, len(s.log)+1, strings.Join(endpoints, ","), port)
+	s.add(kind, s.slices[name])
+}
+
+// remove deletes a slice.
+func (s *apiServer) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add("DELETED", s.slices[name])
+	delete(s.slices, name)
+}
+
+// add adds an event to the log. The lock is held.
+func (s *apiServer) add(kind, object string) {
+	s.log = append(s.log, fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object))
+	s.changed.Broadcast()
+}
+
+// serve serves a watch: at first what there is, unless a version is given, and then each event.
+func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
+	parameters := r.URL.Query()
+	if !strings.Contains(r.URL.Path, "/endpointslices") || !strings.Contains(r.URL.Path, "/watch/") && !parameters.Has("watch") {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watches++
+	s.changed.Broadcast()
+	at := len(s.log)
+	if version := parameters.Get("resourceVersion"); version != "" {
+		at, _ = strconv.Atoi(version)
+	} else {
+		for _, name := range slices.Sorted(maps.Keys(s.slices)) {
+			fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", s.slices[name])
+		}
+	}
+	if parameters.Get("sendInitialEvents") == "true" {
+		fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", at)
+	}
+	for w.(http.Flusher).Flush(); !s.down; w.(http.Flusher).Flush() {
+		for ; at < len(s.log); at++ {
+			fmt.Fprintln(w, s.log[at])
+		}
+		w.(http.Flusher).Flush()
+		s.changed.Wait()
+	}
+}
