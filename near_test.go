@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
@@ -268,6 +269,42 @@ func TestAStandbyOfBalancedZones(t *testing.T) {
 		}
 		if in['a'] != 1+20 || in['b'] != 1+5 {
 			t.Errorf("%d endpoints of zone a and %d of b are connected, want 1 and 20, and 1 and 5", in['a'], in['b'])
+		}
+	})
+}
+
+// A standby of many endpoints has none of the zones without a share. When some of its endpoints fail these
+// zones get no share: nobody could take the calls.
+func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
+	all := zones("/a: p0")
+	for i := range 72 {
+		zone := "abc"[i%3 : i%3+1]
+		all = append(all, flat.Endpoint{Address: fmt.Sprintf("%s%d:1", zone, 100+i), Locality: "/" + zone, Priority: 1})
+	}
+	inZonesOf(t, topology.Settings{WarmStandby: 1}, flat.Answer(all...), func(h *fleet) {
+		var live []string
+		for _, sc := range h.cc.Live() {
+			if address := sc.Addresses[0].Addr; address[0] == 'a' {
+				live = append(live, address)
+			}
+		}
+		h.lose(live[:8]...)
+		if state := h.cc.State().ConnectivityState; state != connectivity.Ready {
+			t.Errorf("the channel is %v, want READY by p0", state)
+		}
+	})
+}
+
+// Endpoints that two zones have are in the first, so the other has nothing to share.
+func TestBalanceOfEndpointsThatTwoZonesHave(t *testing.T) {
+	answer := flat.Answer(zones("/a: a0 a1 a2; /b: x0 x1 x2; /c: x0 x1 x2")...)
+	localities := answer.Priorities[0].Localities
+	localities[1], localities[2] = localities[2], localities[1]
+	inZonesOf(t, topology.Settings{}, answer, func(h *fleet) {
+		h.settle()
+		h.lose("a1:1")
+		if in, failed := h.calls(time.Second); in["a"] == 0 || failed > 0 {
+			t.Errorf("calls %v, %d failed, want some at home, and none failed", in, failed)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package weightedtarget
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -123,5 +124,87 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		h.update("a=1 b=1 c=2", "")
 		h.report("b", connectivity.Ready)
 		want("nothing is balanced any more", "a 25 b 25 c 50; a b c")
+	})
+}
+
+// A target that fails inside its update takes its share from another that is made by the same report: the
+// second is made, and kept as one without a share.
+func TestATargetThatFailsInItsUpdate(t *testing.T) {
+	for how, fails := range map[string]func(*lbtest.Stub) error{
+		"refuses": func(*lbtest.Stub) error { return errors.New("no good") },
+		"reports": func(s *lbtest.Stub) error { s.Report(connectivity.TransientFailure, errors.New("down")); return nil },
+	} {
+		t.Run(how, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, h *harness) {
+				h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+					if s.ID() == "b" {
+						return fails(s)
+					}
+					return nil
+				}
+				h.balance(t, "a=3 b=3 c=3")
+				h.report("a", connectivity.Ready)
+				h.fail("a", 1./3)
+				if got := h.goesTo(); got != "a 100" {
+					t.Errorf("calls: %s, want all in a, since b has failed", got)
+				}
+				if h.builder.Get("c") == nil {
+					t.Error("c was not made, or is closed at once")
+				}
+				time.Sleep(15*time.Minute + time.Second)
+				synctest.Wait()
+				if h.builder.Get("c") != nil {
+					t.Error("c is kept without a share")
+				}
+			})
+		})
+	}
+}
+
+// The same with a target that has no share at first, gets one, and loses it by the failure: its time runs.
+func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.balance(t, "a=3 b=3 d=4")
+		h.report("a", connectivity.Ready)
+		h.report("d", connectivity.Ready)
+		d := h.builder.Get("d")
+		h.balance(t, "a=3 b=3 d=3")
+		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
+			if s.ID() == "b" {
+				return errors.New("no good")
+			}
+			return nil
+		}
+		h.fail("a", 1./3)
+		h.report("a", connectivity.Ready)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if !d.IsClosed() {
+			t.Error("d has no share for an hour, and is open")
+		}
+	})
+}
+
+// A target without a share that has the calls, because none with a share is READY, is kept beyond its time.
+func TestATargetThatStandsInIsKept(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *harness) {
+		h.balance(t, "a=3 b=2 c=1")
+		h.report("a", connectivity.Ready)
+		h.fail("a", 2./3)
+		h.report("b", connectivity.Ready)
+		h.report("a", connectivity.Ready)
+		time.Sleep(15*time.Minute - time.Second)
+		h.report("a", connectivity.Connecting)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := h.goesTo(); got != "b 100" || h.builder.Get("b") == nil {
+			t.Errorf("calls: %s; b is open: %v, want it to have the calls while a connects", got, h.builder.Get("b") != nil)
+		}
+		h.report("a", connectivity.Ready)
+		time.Sleep(15*time.Minute + time.Second)
+		synctest.Wait()
+		if h.builder.Get("b") != nil {
+			t.Error("b is open 15 minutes after a is READY again")
+		}
 	})
 }

@@ -21,12 +21,13 @@ import (
 // policy is the core in its shell.
 type policy struct {
 	*shell.Shell
-	core     core.Core
-	config   *lbconfig.WeightedTarget
-	state    resolver.State                 // of the last update, where calls are balanced:
-	groups   map[string][]resolver.Endpoint // for children that are made later
-	children map[string]*child              // the retained ones too
-	picker   *weighted.Picker               // in use, if a child is READY
+	core        core.Core
+	config      *lbconfig.WeightedTarget
+	state       resolver.State                 // of the last update, where calls are balanced:
+	groups      map[string][]resolver.Endpoint // for children that are made later
+	rebalancing bool                           // actions of Rebalance are being carried out
+	children    map[string]*child              // the retained ones too
+	picker      *weighted.Picker               // in use, if a child is READY
 
 	watched   bool
 	scheduled weighted.Scheduled[string] // while somebody watches
@@ -53,19 +54,18 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.WeightedTarget] {
 
 // Begin updates the children.
 func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
-	p.config = config
-	p.core.SetBalance(balanceOf(config))
-	actions := p.core.Update(slices.Collect(maps.Keys(config.Targets)), time.Duration(config.RemovedChildRetention))
-	groups := p.Split(state.Endpoints, func(name string) bool { _, ok := config.Targets[name]; return ok })
-	p.do(actions, state, groups)
-	if p.state, p.groups = state, groups; !p.core.Balanced() {
+	p.config, p.state = config, state
+	p.groups = p.Split(state.Endpoints, func(name string) bool { _, ok := config.Targets[name]; return ok })
+	p.core.SetBalance(p.balance())
+	p.do(p.core.Update(slices.Collect(maps.Keys(config.Targets)), time.Duration(config.RemovedChildRetention)))
+	if !p.core.Balanced() {
 		p.state, p.groups = resolver.State{}, nil
 	}
 }
 
-// do carries out what the core has decided, with the state and the endpoints of an update.
-func (p *policy) do(actions []core.Action, state resolver.State, groups map[string][]resolver.Endpoint) {
-	place := stateattr.PlaceOf(state)
+// do carries out what the core has decided.
+func (p *policy) do(actions []core.Action) {
+	place := stateattr.PlaceOf(p.state)
 	for _, a := range actions {
 		c := p.children[a.Child]
 		switch a.Kind {
@@ -75,9 +75,9 @@ func (p *policy) do(actions []core.Action, state resolver.State, groups map[stri
 			target := p.config.Targets[a.Child]
 			c.weight = target.Weight
 			place.Locality = a.Child
-			c.Update(target.ChildPolicy, stateattr.SetPlace(shell.WithEndpoints(state, groups[a.Child]), place))
+			c.Update(target.ChildPolicy, stateattr.SetPlace(shell.WithEndpoints(p.state, p.groups[a.Child]), place))
 		case core.Retain:
-			c.StartTimer(retention, a.After, func() { p.do(p.core.RetentionEnded(a.Child), p.state, p.groups) })
+			c.StartTimer(retention, a.After, func() { p.do(p.core.RetentionEnded(a.Child)) })
 		case core.Return:
 			c.StopTimer(retention)
 		case core.Destroy:

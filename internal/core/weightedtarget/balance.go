@@ -181,9 +181,10 @@ func (c *Core) setReserve(name string) []Action {
 }
 
 // reserveEnded handles the end of the time for which a reserve is kept. One that has failed, in part, is
-// kept on: nothing else knows that, and a zone of which it is forgotten would get its share again.
+// kept on: nothing else knows that, and a zone of which it is forgotten would get its share again. So is
+// one that has the calls while no child with a share is READY.
 func (c *Core) reserveEnded(name string) []Action {
-	if child := c.children[name]; child.failed > 0 || child.counts() == TransientFailure {
+	if child := c.children[name]; child.failed > 0 || child.counts() == TransientFailure || slices.Contains(c.In(Ready), name) {
 		return []Action{{Kind: Retain, Child: name, After: ReserveRetention}}
 	}
 	delete(c.children, name)

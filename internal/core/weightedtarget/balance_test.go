@@ -213,8 +213,12 @@ func TestBalanceAtRandom(t *testing.T) {
 				c.update(draw())
 			case 1:
 				failed := c.children[name] != nil && (c.children[name].counts() == TransientFailure || c.children[name].failed > 0)
+				before := c.State()
 				if c.act(c.RetentionEnded(name)); failed && c.children[name] == nil {
 					t.Fatalf("%s had failed, and is forgotten", name)
+				}
+				if after := c.State(); after != before {
+					t.Fatalf("with the time of %s over the policy is %v, and was %v", name, after, before)
 				}
 			default:
 				states := slices.Sorted(maps.Keys(stateNames))
