@@ -54,11 +54,8 @@ func (n nearby) balance(t Tier) Truth {
 
 // own says whether a zone, with or without its region, is the client's.
 func (n nearby) own(zone string) bool {
-	region, name, told := strings.Cut(zone, "/") // as a channel is told
-	if !told {
-		region, name = regionOf(zone), zone
-	}
-	return name == n.zone && (n.region == "" || n.region == region)
+	region, name := placeOf(zone)
+	return name == n.zone && (n.region == "" || region == "" || n.region == region)
 }
 
 // callersIn returns how many callers a zone of a tier has.

@@ -53,11 +53,12 @@ var lines = []line{
 	{regexp.MustCompile(`^eds: cluster "sim\w*": (back to )?management server (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^srv: _grpc\._tcp\.sim: the records say that there is no such service$`), (*World).goneLine},
 	{regexp.MustCompile(`^\w+: .*the SRV records of _grpc\._tcp\.sim name no server: no call can be made$`), (*World).goneLine},
-	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|no endpoint can take calls: .*|there are no endpoints): no call can be made$`), (*World).emptyClusterLine},
+	{regexp.MustCompile(`^\w+: .*(?:cluster "\S+" has no localities|Service \S+ has no pods that serve|no endpoint can take calls: .*|there are no endpoints): no call can be made$`), (*World).emptyClusterLine},
 	{regexp.MustCompile(`^eds: (.*)no cluster "\w+" from (.*)$`), (*World).sourceLine},
 	// All channels of a world have the same options, also those that a part alone needs.
 	{regexp.MustCompile(`^\w+: an option of package \w+, which the program gives in Sources, has no effect: `), func(*World, []string) string { return "" }},
-	{regexp.MustCompile(`^(srv|failover): (.*)$`), (*World).sourceLine},
+	{regexp.MustCompile(`^\w+: (?:\S+: )*(Service \S+ has no EndpointSlice(?:; Service \S+ has no EndpointSlice)*)$`), (*World).sliceLine},
+	{regexp.MustCompile(`^(srv|failover|k8s|kubernetes): (.*)$`), (*World).sourceLine},
 	{regexp.MustCompile(`^priority: (?:child "(.*)"|p(\d+) (.*)) refused its update and (?:stays \w+|counts as failed): .*$`), (*World).rejectedLine},
 	{regexp.MustCompile(`^outlier_detection: endpoint (\S+) is ejected by (consecutive_failures|failure_percentage|success_rate)$`), (*World).ejectedLine},
 	{regexp.MustCompile(`^outlier_detection: (\S+): (?:priority .*: )?(not all of its endpoints are ejected any more|calls to all of its endpoints fail|a few calls show whether its endpoints are well again)(?: with [A-Z_, ]+)?$`), (*World).emptiedLine},
@@ -117,7 +118,11 @@ func (w *World) keptLine(m []string) string {
 	if last.IsZero() {
 		return w.sourceLine(m)
 	}
-	if _, opened := w.opened(); time.Since(opened) > 0 && age > time.Since(last)+w.source.Lag()+time.Second {
+	slack := w.source.Lag() + time.Second
+	if part[*kube](w) != nil {
+		slack += longestWatch // a watch confirms what is known when it begins, and by bookmarks
+	}
+	if _, opened := w.opened(); time.Since(opened) > 0 && age > time.Since(last)+slack {
 		return fmt.Sprintf("the channel was told %v ago", time.Since(last))
 	}
 	return w.sourceLine(m)

@@ -27,7 +27,7 @@ type mixedPart struct {
 // newMixed draws sources for truth, in an order that is drawn as well. No kind comes
 // twice.
 func newMixed(w *World, config Config) *mixed {
-	kinds := []string{"failover", "dns", "eds", "file", "srv"}
+	kinds := []string{"failover", "dns", "eds", "file", "srv", "kubernetes"}
 	w.rand.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	m := &mixed{}
 	for first := 0; first < len(w.truth); {

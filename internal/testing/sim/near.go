@@ -69,6 +69,15 @@ func regionOf(zone string) string {
 	return "far"
 }
 
+// placeOf returns the region and the name of a zone, which may stand after its region, as a channel is
+// told; the region is "" where nobody says it.
+func placeOf(zone string) (region, name string) {
+	if region, name, told := strings.Cut(zone, "/"); told {
+		return region, name
+	}
+	return regionOf(zone), zone
+}
+
 // digit returns the last digit of an address without its port.
 func digit(address string) int {
 	host, _, _ := strings.Cut(address, ":")
@@ -138,13 +147,13 @@ func (n nearby) split(tier Tier) (groups Truth) {
 func (n nearby) ranking(tier Tier) func(zone, address string) int {
 	if n.prefer != "hints" {
 		return func(zone, address string) int {
-			sameZone := zone == n.zone && (n.region == "" || n.region == regionOf(zone))
+			region, _ := placeOf(zone)
 			switch {
 			case n.prefer == "node" && address != "" && nodeOf(address) == n.node:
 				return 0
-			case sameZone:
+			case n.own(zone):
 				return 1
-			case n.region == regionOf(zone):
+			case region != "" && n.region == region:
 				return 2
 			}
 			return 3
@@ -198,7 +207,7 @@ func (w *World) placelessLine(m []string) string {
 	switch {
 	case m[1] != w.settings.near.prefer:
 		return "the channel prefers " + w.settings.near.prefer
-	case m[2] != "" && m[2] != "hints" && part[*records](w) == nil:
+	case m[2] != "" && m[2] != "hints" && part[*records](w) == nil && (m[2] != "region" || part[*kube](w) == nil):
 		return "files and management servers say zones and regions"
 	}
 	return ""

@@ -20,7 +20,7 @@ var (
 	length    = flag.Duration("sim.length", time.Hour, "how long a world lives")
 	eventEach = flag.Duration("sim.event", 2*time.Minute, "how often something happens on average")
 	callEach  = flag.Duration("sim.call", time.Second, "how often a call is made")
-	kind      = flag.String("sim.source", "", "failover, dns, eds, file, srv or mixed; empty: the seed draws it")
+	kind      = flag.String("sim.source", "", "failover, dns, eds, file, srv, kubernetes or mixed; empty: the seed draws it")
 	day       = flag.Bool("sim.day", false, "each world lives for a day, and something happens every four minutes")
 	pickFirst = flag.Bool("sim.pickfirst", false, "each target has pickFirst")
 	keepLogs  = flag.Bool("sim.log", false, "keep the event log of worlds without a broken rule as well")

@@ -52,6 +52,8 @@ func (w *World) newLeaf(kind string, truth Truth, first int, config Config) Sour
 		return newFile(w, truth, config.Dir)
 	case "srv":
 		return newRecords(w.rand, truth)
+	case "kubernetes":
+		return newKube(w, truth)
 	case "dns":
 		return newHosts(w, truth, first)
 	}
@@ -59,7 +61,7 @@ func (w *World) newLeaf(kind string, truth Truth, first int, config Config) Sour
 }
 
 // kinds are the sources that the seed draws from.
-var kinds = []string{"failover", "dns", "eds", "eds", "file", "srv", "mixed", "mixed", "mixed"}
+var kinds = []string{"failover", "dns", "eds", "eds", "file", "srv", "kubernetes", "mixed", "mixed", "mixed"}
 
 // split returns the host and the port of an address.
 func split(address string) (string, uint32) {

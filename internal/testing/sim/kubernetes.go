@@ -1,0 +1,282 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/understudy-lb/understudy/discovery/kubernetes"
+	"github.com/understudy-lb/understudy/internal/testing/given"
+)
+
+// kubeServices are two for each priority that a truth ever has, in order; their names are short, as the log
+// cuts long targets.
+const kubeServices = "abcdefgh"
+
+// kube is a source of a kubernetes: target: an API server, and the controller that writes its
+// EndpointSlices. Each priority has two Services, of another weight each.
+type kube struct {
+	api  *apiServer
+	stop context.CancelFunc
+	wake chan struct{} // there is something else to write
+	rand *rand.Rand    // the controller's own
+
+	mu     sync.Mutex
+	truth  Truth
+	layout int // where endpoints stand: another number, other slices
+}
+
+func newKube(w *World, truth Truth) *kube {
+	ctx, stop := context.WithCancel(context.Background())
+	k := &kube{stop: stop, wake: make(chan struct{}, 1), truth: truth, rand: rand.New(rand.NewPCG(w.rand.Uint64(), 1))} //nolint:gosec // a schedule, not a secret
+	k.api = newAPIServer(ctx, rand.New(rand.NewPCG(w.rand.Uint64(), 2)))                                                //nolint:gosec // likewise
+	for name, s := range k.wanted() {
+		k.api.set(name, s)
+	}
+	go k.control(ctx)
+	return k
+}
+
+// kubeService returns the Service of a priority that has a weight, and the weight.
+func kubeService(tier int, weight uint32) (name string, labelled uint32) {
+	if weight > 2 {
+		return kubeServices[2*tier+1:][:1], 3
+	}
+	return kubeServices[2*tier:][:1], 1
+}
+
+// Target names all Services, also those that there are not yet.
+func (k *kube) Target() string {
+	return "k8s://sim/" + strings.Join(strings.Split(kubeServices, ""), ",")
+}
+
+func (k *kube) Options() []given.Option {
+	return []given.Option{given.Sources(kubernetes.WithTransport("http://10.9.0.6", k.api))}
+}
+
+// Sees returns truth with the weights of the Services, without regions, and without priorities and
+// localities that have no endpoints. Where no endpoint is ready, those that end take the calls.
+func (k *kube) Sees(truth Truth) Truth {
+	seen, last := Truth{}, len(truth.serving()) == 0
+	for i, tier := range truth {
+		var some Tier
+		for _, l := range tier {
+			l = Locality{Zone: "/" + l.Zone, Endpoints: slices.Clone(l.Endpoints)}
+			for n := range l.Endpoints {
+				e := &l.Endpoints[n]
+				_, e.Weight = kubeService(i, e.Weight)
+				if e.Draining = e.Draining && !last; !e.Draining {
+					l.Weight += e.Weight
+				}
+			}
+			if len(l.Endpoints) > 0 {
+				some = append(some, l)
+			}
+		}
+		if len(some) > 0 {
+			seen = append(seen, some)
+		}
+	}
+	return seen
+}
+
+func (k *kube) Publish(truth Truth) {
+	k.mu.Lock()
+	k.truth = truth
+	k.mu.Unlock()
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *kube) Fail(r *rand.Rand) string { return k.api.fail(trouble(1 + r.IntN(int(troubles)-1))) }
+func (k *kube) Restore()                 { k.api.restore() }
+
+// The longest that the controller takes for all slices; and that it waits between the slices of a Service that
+// it deletes, and before it creates that again.
+const (
+	kubeWrites = 8 * time.Second
+	kubeApart  = 4 * time.Second
+	kubeAgain  = 8 * time.Second
+)
+
+// Lag is that of the controller, and of slices that were deleted, which count for 10 s; and of a
+// watch that ended meanwhile.
+func (k *kube) Lag() time.Duration { return kubeWrites + 10*time.Second + 3*time.Second }
+
+// Recovery is the longest backoff before a watch of versions that there are no longer, one after it, and all
+// that there is.
+func (k *kube) Recovery() time.Duration {
+	return 144*time.Second + longestWatch + 144*time.Second + time.Minute + k.Lag()
+}
+
+// Fixed says that priorities are numbers, which none has that is empty.
+func (k *kube) Fixed() bool { return false }
+
+func (k *kube) Close() { k.stop() }
+
+// wanted returns the slices that the controller wants. The first Service is never without one.
+func (k *kube) wanted() map[string]kubeSlice {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := map[string]kubeSlice{"a-empty": {service: "a", weight: 1}}
+	for i, tier := range k.truth {
+		for _, l := range tier {
+			for _, e := range l.Endpoints {
+				service, weight := kubeService(i, e.Weight)
+				name := fmt.Sprintf("%s-%d", service, (digit(e.Address)*(k.layout+1)+k.layout)%3)
+				s := all[name]
+				s.service, s.priority, s.weight = service, i, weight
+				s.endpoints = append(slices.Clone(s.endpoints), kubeEndpoint{e.Address, l.Zone, e.Draining})
+				all[name] = s
+			}
+		}
+	}
+	return all
+}
+
+// control writes what is wanted; now and then it moves endpoints to other slices, or a Service is
+// deleted and created again, which changes nothing that a channel has to know.
+func (k *kube) control(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-k.wake:
+		case <-time.After(time.Duration(30+k.rand.IntN(270)) * time.Second):
+			if k.rand.IntN(2) == 0 {
+				k.again(ctx)
+				break
+			}
+			k.mu.Lock()
+			k.layout++
+			k.mu.Unlock()
+		}
+		k.write(ctx)
+	}
+}
+
+// write writes slices one by one: first what is added, then what is removed, then slices that are over.
+func (k *kube) write(ctx context.Context) {
+	want := k.wanted()
+	names := slices.Sorted(maps.Keys(want))
+	for _, name := range names {
+		s, before := want[name], k.api.get(name)
+		for _, e := range before.endpoints {
+			if !slices.ContainsFunc(s.endpoints, func(o kubeEndpoint) bool { return o.address == e.address }) {
+				s.endpoints = append(slices.Clone(s.endpoints), e)
+			}
+		}
+		k.put(ctx, name, s)
+	}
+	for _, name := range names {
+		k.put(ctx, name, want[name])
+	}
+	for _, name := range k.api.names() {
+		if _, wanted := want[name]; !wanted {
+			k.api.remove(name)
+			k.rest(ctx, 100*time.Millisecond)
+		}
+	}
+}
+
+func (k *kube) put(ctx context.Context, name string, s kubeSlice) {
+	if k.api.set(name, s) {
+		k.rest(ctx, 200*time.Millisecond)
+	}
+}
+
+// rest waits for up to so long, half of the time for no time.
+func (k *kube) rest(ctx context.Context, most time.Duration) {
+	if k.rand.IntN(2) == 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(k.rand.Int64N(int64(most)))):
+	}
+}
+
+// again deletes a Service slice by slice, and lets it be created again before the time of its last slice
+// is over.
+func (k *kube) again(ctx context.Context) {
+	all := k.api.names()
+	service := k.api.get(all[k.rand.IntN(len(all))]).service
+	all = slices.DeleteFunc(all, func(name string) bool { return k.api.get(name).service != service })
+	k.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	pause := func(most time.Duration) (over bool) { // unless something else is wanted
+		select {
+		case <-ctx.Done():
+			return true
+		case <-k.wake:
+			return true
+		case <-time.After(time.Duration(k.rand.Int64N(int64(most)))):
+			return false
+		}
+	}
+	for i, name := range all {
+		if i > 0 && pause(kubeApart) {
+			return
+		}
+		k.api.remove(name)
+	}
+	pause(kubeAgain)
+}
+
+// kubeSlice is an EndpointSlice.
+type kubeSlice struct {
+	service   string
+	priority  int
+	weight    uint32
+	endpoints []kubeEndpoint
+}
+
+type kubeEndpoint struct {
+	address, zone string
+	draining      bool
+}
+
+// json returns the slice as the API server sends it.
+func (s kubeSlice) json(name string, version int) string {
+	named := func(names []string) (all []any) {
+		for _, n := range names {
+			all = append(all, map[string]any{"name": n})
+		}
+		return all
+	}
+	endpoints := []any{}
+	port := uint32(0)
+	for _, e := range s.endpoints {
+		host, of := split(e.address)
+		port = of
+		endpoints = append(endpoints, map[string]any{
+			"addresses": []string{host}, "zone": e.zone, "nodeName": nodeOf(e.address), "targetRef": map[string]any{"uid": "pod-" + host},
+			"conditions": map[string]any{"ready": !e.draining, "serving": true, "terminating": e.draining},
+			"hints":      map[string]any{"forZones": named(forZones(e.address)), "forNodes": named(forNodes(e.address))},
+		})
+	}
+	return string(marshal(map[string]any{
+		"metadata": map[string]any{"name": name, "resourceVersion": fmt.Sprint(version), "labels": map[string]any{
+			"kubernetes.io/service-name": s.service, "understudy.dev/priority": fmt.Sprint(s.priority), "understudy.dev/weight": fmt.Sprint(s.weight)}},
+		"addressType": "IPv4", "endpoints": endpoints,
+		"ports": []any{map[string]any{"name": "grpc", "port": cmp.Or(port, 443)}},
+	}))
+}
+
+// sliceLine is about Services without slices.
+func (w *World) sliceLine(m []string) string {
+	k := part[*kube](w)
+	for part := range strings.SplitSeq(m[1], "; ") {
+		service := strings.Fields(part)[1]
+		if had := k.api.servesFor(service); had > k.Lag() && w.sourceLine(m) != "" {
+			return fmt.Sprintf("Service %s has had slices for %v", service, had)
+		}
+	}
+	return ""
+}
