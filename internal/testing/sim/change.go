@@ -35,6 +35,9 @@ func (w *World) moves(truth Truth) bool {
 	if w.lowest < 0 || w.lowest >= len(w.known) || !slices.Equal(w.known.detections(), truth.detections()) {
 		return true
 	}
+	if part[*kube](w) != nil && slices.ContainsFunc(truth, Tier.partly) {
+		return true
+	}
 	fixed := w.source.Fixed()
 	above := func(t Truth, n int) (shape []string) {
 		for _, tier := range t {
@@ -48,6 +51,13 @@ func (w *World) moves(truth Truth) bool {
 	}
 	n := len(above(w.known[:w.lowest+1], len(w.known)))
 	return !slices.Equal(above(w.known, n), above(truth, n))
+}
+
+// partly says whether a tier that takes calls has a locality that does not. While Services are written one by
+// one, endpoints may stand for a moment in the priority of others that end, and go by its name.
+func (t Tier) partly() bool {
+	idle := func(l Locality) bool { return len(Tier{l}.Serving()) == 0 }
+	return len(t.Serving()) > 0 && slices.ContainsFunc(t, idle)
 }
 
 // places returns where calls may go in a tier, by locality: another one is another child.
