@@ -35,25 +35,29 @@ type watch struct {
 	heard     bool   // something came since the watch began
 	whole     bool   // the last request was for a watch that begins with all there is
 	tokenRead bool   // the token was read again for a 401
+	unheard   int    // how many watches in a row ended at once, with nothing heard
+
+	following time.Time // since when events are awaited, zero for not
 }
 
 // run asks until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	defer w.host.release()
 	for failures := 0; ctx.Err() == nil; {
-		w.heard, w.whole = false, false
-		began := time.Now()
+		w.heard, w.whole, w.following = false, false, time.Time{}
 		err := w.ask(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if w.heard {
-			w.tokenRead = false
-			if time.Since(began) > silence { // one that ends at once again and again is no success
-				failures = 0
-			}
+		lasted := !w.following.IsZero() && time.Since(w.following) > silence
+		if w.unheard++; w.heard || lasted {
+			w.unheard = 0
 		}
-		delay, say := w.judge(err, failures, time.Since(began))
+		if lasted { // one that ends at once again and again is no success
+			failures = 0
+			w.tokenRead = w.tokenRead && !w.heard
+		}
+		delay, say := w.judge(err, failures, lasted)
 		if say != nil {
 			w.feed.fail(say)
 		}
@@ -63,29 +67,31 @@ func (w *watch) run(ctx context.Context) {
 }
 
 // judge decides how to go on after err, and what to say of it. It changes what to ask for.
-func (w *watch) judge(err error, failures int, took time.Duration) (delay time.Duration, say error) {
+func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration, say error) {
 	if failures > 0 {
 		delay = backoff.Delay(failures-1, rand.Float64())
 	}
-	var s *status
+	s, refused := errors.AsType[*status](err)
+	if !refused && !w.heard && lasted {
+		w.version = "" // the server may have gone back in time (kubernetes 107457)
+	}
 	switch {
-	case err == nil: // it ended on time
-		if !w.heard && took > silence {
-			w.version = "" // the server may have gone back in time (kubernetes 107457)
-		}
-		return delay, nil
-	case !errors.As(err, &s):
+	case err == nil && w.unheard > 1:
+		return delay, errors.New("the API server ends each watch at once")
+	case !refused:
 		return delay, err
 	case s.Code == http.StatusGone, s.tooLarge():
-		w.version = ""
-		return delay, nil
-	case w.whole && (s.Code == http.StatusBadRequest || s.Code == http.StatusUnprocessableEntity):
+		if w.version = ""; w.unheard > 1 {
+			say = err
+		}
+		return delay, say
+	case w.whole && !w.heard && (s.Code == http.StatusBadRequest || s.Code == http.StatusUnprocessableEntity):
 		w.host.plain.Store(true)
 		return 0, nil
 	case s.Code == http.StatusUnauthorized && !w.tokenRead && w.host.transport == nil:
 		w.tokenRead = true
 		w.host.expire()
-		return 0, nil
+		return delay, nil
 	case s.Code == http.StatusForbidden:
 		return max(delay, time.Second), discovery.Mistake(fmt.Errorf(
 			"the account needs the verbs list and watch on endpointslices.discovery.k8s.io in namespace %s (understudy explain --rbac prints the Role): %w", w.namespace, err))
@@ -132,6 +138,7 @@ func (w *watch) ask(ctx context.Context) (err error) {
 		}
 	}
 	slow.Stop()
+	w.following = time.Now()
 	return w.follow(ctx, from)
 }
 

@@ -1,0 +1,157 @@
+package kubernetes
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// cut ends an answer with an error after a while, as a balancer does that closes idle connections.
+func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
+	select {
+	case <-ended:
+	case <-time.After(after):
+	}
+	_ = w.(*firstWrite).to.(*io.PipeWriter).CloseWithError(io.ErrUnexpectedEOF)
+	return 0
+}
+
+// A server that was restored from a backup accepts a version that is later than its own, and is silent. All is
+// asked for again, however the silent watch ends; an outage alone asks nobody to do that.
+func TestARestoreBehindABalancer(t *testing.T) {
+	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // the latter is longer than a watch
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{}
+			s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {
+				switch {
+				case n == 0:
+					send(w, at("ADDED", "a", "10.0.0.1"), bookmark("7000", true))
+					return cut(w, time.Minute, ended)
+				case n < 4:
+					return -1
+				case q.Get("resourceVersion") == "":
+					send(w, at("ADDED", "a", "10.0.0.2"), bookmark("5", true))
+					return hold(ended)
+				}
+				send(w, "")
+				return cut(w, silent, ended)
+			}
+			l, stop := listen(t, s, query{})
+			time.Sleep(15 * time.Minute)
+			if got := flat(l.answer()); got != "0/10.0.0.2:80=healthy" {
+				t.Errorf("silent for %v: the answer is %s", silent, got)
+			}
+			if kinds, _ := s.requests(); !strings.HasPrefix(kinds, "all 7000 7000 7000 7000 all") {
+				t.Errorf("silent for %v: it asks for %s", silent, kinds)
+			}
+			stop()
+		})
+	}
+}
+
+// A quiet Service behind a balancer that cuts idle connections is watched nearly all the time.
+func TestAQuietServiceBehindABalancer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = func(_ int, q url.Values, w io.Writer, ended <-chan struct{}) int {
+			if send(w, ""); q.Get("resourceVersion") == "" {
+				send(w, at("ADDED", "a", "10.0.0.1"), bookmark("7", true))
+			}
+			return cut(w, 50*time.Second, ended)
+		}
+		_, stop := listen(t, s, query{})
+		time.Sleep(time.Hour)
+		_, all := s.requests()
+		for i := range all[1:] {
+			if gap := all[i+1].at.Sub(all[i].at) - 50*time.Second; gap > 2*time.Second {
+				t.Errorf("after watch %d there is none for %v", i, gap)
+			}
+		}
+		stop()
+	})
+}
+
+// A version that is none, from a server that cannot begin a watch with what there is, makes no loop.
+func TestAListWithoutAVersionMakesNoLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {
+			switch {
+			case n > 1000:
+				return hold(ended)
+			case q.Has("sendInitialEvents"):
+				return http.StatusBadRequest
+			}
+			send(w, `{"metadata":{"resourceVersion":"`+strings.Repeat("9", 300)+`"},"items":[]}`)
+			return 0
+		}
+		l, stop := listen(t, s, query{})
+		time.Sleep(10 * time.Second)
+		if kinds, all := s.requests(); len(all) > 20 || !strings.HasPrefix(kinds, "all list all") {
+			t.Errorf("%d requests in 10 s: %.100s", len(all), kinds)
+		}
+		if got := l.said(); !strings.Contains(got, "400 Bad Request") {
+			t.Errorf("it says %q, want the refusal", got)
+		}
+		stop()
+	})
+}
+
+// A server that takes no token once the watch has begun is asked again with a delay that grows.
+func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
+	p := newPod(t)
+	asked := make(chan time.Time, 10_000)
+	p.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, "endpointslices") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		asked <- time.Now()
+		send(w, at("ADDED", "a", "10.0.0.1"), bookmark("7", true), `{"type":"ERROR","object":{"code":401}}`+"\n")
+	})
+	p.start(t)
+	began := await(t, asked, "first request")
+	for range 3 {
+		await(t, asked, "request")
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("four requests take %v, want a delay of a second or more", took)
+	}
+}
+
+// What ends each watch is said from the second time in a row on, once nothing is heard.
+func TestWatchesThatEndAtOnceAreSaid(t *testing.T) {
+	well := at("ADDED", "a", "10.0.0.1") + bookmark("7", true)
+	for what, test := range map[string]struct {
+		first string
+		code  int
+		want  string
+	}{
+		"410 always":          {"", 410, "fail the API server answers 410 Gone"},
+		"410 after an answer": {well, 410, "doubt since 0s: the API server answers 410 Gone"},
+		"empty answers":       {well, 0, "doubt since 0s: the API server ends each watch at once"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{}
+				s.serve = func(n int, _ url.Values, w io.Writer, _ <-chan struct{}) int {
+					if n == 0 && test.first != "" {
+						send(w, test.first)
+						return 0
+					}
+					return test.code
+				}
+				l, stop := listen(t, s, query{})
+				time.Sleep(time.Minute)
+				if got := l.said(); !strings.Contains(got, test.want) {
+					t.Errorf("it says %q, want %q", got, test.want)
+				}
+				stop()
+			})
+		})
+	}
+}
