@@ -1,9 +1,12 @@
 package kubernetes
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -164,5 +167,55 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 				stop()
 			})
 		})
+	}
+}
+
+// The bounds hold for slices that count as they were before, too.
+func TestLastGoodFormsKeepTheBounds(t *testing.T) {
+	full := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+many(1000)+`]`)
+	k := newKnown()
+	for round := range 3 {
+		all := newCollection()
+		for i := range maxAll / 1000 {
+			one := *full
+			one.Metadata.Name = fmt.Sprint("r", round, "-", i)
+			all.put(&one, nil, nil)
+		}
+		for name, old := range k.slices {
+			one := new(slice)
+			one.Metadata.Name = name
+			all.put(one, errors.New("it does not parse"), old)
+		}
+		k.replace(all, time.Now())
+	}
+	if k.endpoints > maxAll {
+		t.Errorf("%d endpoints count after three lists, want at most %d", k.endpoints, maxAll)
+	}
+}
+
+// Of a slice no more is kept than counts, whatever its event holds beside it.
+func TestASliceKeepsNothingOfItsEvent(t *testing.T) {
+	const size = 1 << 20
+	long := strings.Repeat("x", size)
+	for what, swap := range map[string][2]string{
+		"message":    {`"object":{`, `"object":{"message":"` + long + `",`},
+		"version":    {`"resourceVersion":"8"`, `"resourceVersion":"` + long + `"`},
+		"annotation": {`"metadata":{`, `"metadata":{"annotations":{"k8s.io/initial-events-end":"` + long + `"},`},
+		"name":       {`"name":"a`, `"name":"` + long},
+	} {
+		k := newKnown()
+		before := heap()
+		for i := range 20 {
+			e := new(event)
+			text := strings.Replace(at("ADDED", fmt.Sprint("a", i), "10.0.0.1"), swap[0], swap[1], 1)
+			if err := json.Unmarshal([]byte(text), e); err != nil {
+				t.Fatal(err)
+			}
+			k.change(&e.Object.slice, e.problem)
+		}
+		if grown := heap() - before; grown > 5*size {
+			t.Errorf("20 slices with a long %s keep %d KiB", what, grown>>10)
+		}
+		runtime.KeepAlive(k)
 	}
 }

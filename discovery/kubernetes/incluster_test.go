@@ -214,3 +214,15 @@ func TestFilesAreReadAgain(t *testing.T) {
 		}
 	})
 }
+
+// A transport whose roots were replaced while a watch was open keeps no connection after it: nobody but
+// itself closes what is idle.
+func TestAReplacedTransportClosesIdleConnections(t *testing.T) {
+	h := &host{server: server{account: newPod(t).files}}
+	if _, _, err := h.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if h.own.IdleConnTimeout <= 0 {
+		t.Error("idle connections are never closed")
+	}
+}

@@ -68,17 +68,23 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 		return
 	}
 	text := fmt.Sprintf("slice %s is left out: %v", printable.Quote(printable.Line(name, 100)), problem)
-	if last != nil && name != "" {
+	if last != nil && name != "" && len(c.slices) < maxSlices && c.endpoints+len(last.Endpoints) <= maxAll {
 		text = fmt.Sprintf("slice %s counts as it was before: %v", printable.Quote(printable.Line(name, 100)), problem)
 		c.add(name, last)
 	}
 	if len(c.wrong) < maxNotes {
-		c.wrong[name] = printable.Line(text, 300)
+		c.wrong[noted(name)] = printable.Line(text, 300)
 	}
 }
 
+// noted returns the name under which a slice is noted: one that is too long for a slice may be megabytes.
+func noted(name string) string { return printable.Line(name, 300) }
+
+// add keeps a copy of what counts of a slice, which may be a part of a large event.
 func (c *collection) add(name string, sl *slice) {
-	c.slices[name] = sl
+	kept := *sl
+	kept.Metadata.ResourceVersion, kept.Metadata.Annotations.Ended = "", ""
+	c.slices[name] = &kept
 	c.endpoints += len(sl.Endpoints)
 }
 
@@ -89,7 +95,7 @@ func (c *collection) remove(name string) *slice {
 		c.endpoints -= len(sl.Endpoints)
 	}
 	delete(c.slices, name)
-	delete(c.wrong, name)
+	delete(c.wrong, noted(name))
 	return sl
 }
 
@@ -132,10 +138,13 @@ func (k *known) change(sl *slice, problem error) {
 func (k *known) remove(name string, now time.Time) {
 	sl := k.collection.remove(name)
 	k.leave(sl, now)
-	if sl == nil {
-		return
+	if sl != nil {
+		k.prolong(sl.Metadata.Labels[serviceLabel], now)
 	}
-	service := sl.Metadata.Labels[serviceLabel]
+}
+
+// prolong has all deleted slices of a Service that has lost one count for a while, where it has no other.
+func (k *known) prolong(service string, now time.Time) {
 	for _, other := range k.slices {
 		if other.Metadata.Labels[serviceLabel] == service {
 			return
@@ -150,15 +159,20 @@ func (k *known) remove(name string, now time.Time) {
 
 // replace puts all there is in the place of what was known.
 func (k *known) replace(all *collection, now time.Time) {
+	lost := make(map[string]bool) // Services
 	for name, sl := range k.slices {
 		if all.slices[name] == nil {
 			k.leave(sl, now)
+			lost[sl.Metadata.Labels[serviceLabel]] = true
 		}
 	}
 	for name := range all.slices {
 		k.forget(name)
 	}
 	k.collection, k.told = all, true
+	for service := range lost {
+		k.prolong(service, now)
+	}
 }
 
 // leave keeps a slice that was deleted for a while.

@@ -80,6 +80,35 @@ func TestSlicesThatGoOneByOne(t *testing.T) {
 	})
 }
 
+// The same holds where the last slice is found gone in all there is, after 410.
+func TestTheLastSliceIsFoundGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
+			if n > 0 {
+				send(w, bookmark("20", true))
+				return hold(ended)
+			}
+			send(w, at("ADDED", "a", "10.0.0.1"), at("ADDED", "b", "10.0.0.2"), bookmark("7", true))
+			time.Sleep(time.Second)
+			send(w, at("DELETED", "a", ""))
+			time.Sleep(8 * time.Second)
+			send(w, `{"type":"ERROR","object":{"code":410}}`+"\n")
+			return 0
+		}
+		l, stop := listen(t, s, query{})
+		time.Sleep(18 * time.Second)
+		if got := flat(l.answer()); got != "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy" || strings.Contains(l.said(), "fail") {
+			t.Errorf("9 s after the last slice the answer is %q", got)
+		}
+		time.Sleep(3 * time.Second)
+		if got := l.said(); !strings.Contains(got, "fail no EndpointSlice of web.shop") {
+			t.Errorf("12 s after the last slice it says %q", got)
+		}
+		stop()
+	})
+}
+
 // A slice that goes while others of its Service stay counts for its 10 s alone.
 func TestASliceThatGoesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -143,6 +143,7 @@ func (h *host) look() error {
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
+			IdleConnTimeout:     90 * time.Second, // also once another one is in its place
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
