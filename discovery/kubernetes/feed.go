@@ -184,6 +184,15 @@ func (f *feed) update(s *snapshot) {
 	f.each(f.pass)
 }
 
+// revise passes on what is left of what is known once the time of a deleted slice is over. It confirms
+// nothing, and a doubt stays.
+func (f *feed) revise(s *snapshot) {
+	f.telling.Lock()
+	defer f.telling.Unlock()
+	f.said.snapshot = s
+	f.each(f.pass)
+}
+
 // confirm passes on that what is known holds. Where it makes no answer, the one before it does not hold.
 func (f *feed) confirm() {
 	f.telling.Lock()

@@ -109,6 +109,38 @@ func TestTheLastSliceIsFoundGone(t *testing.T) {
 	})
 }
 
+// A deleted slice goes after its 10 s while the server is away, too. That confirms nothing.
+func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{}
+		s.serve = func(n int, _ url.Values, w io.Writer, _ <-chan struct{}) int {
+			if n > 0 {
+				return -1
+			}
+			send(w, at("ADDED", "a", "10.0.0.1"), at("ADDED", "b", "10.0.0.2"), bookmark("7", true))
+			time.Sleep(time.Second)
+			send(w, at("DELETED", "a", ""))
+			time.Sleep(time.Second)
+			return 0
+		}
+		l, stop := listen(t, s, query{})
+		time.Sleep(10500 * time.Millisecond)
+		if got := flat(l.answer()); got != "0/10.0.0.1:80=healthy 0/10.0.0.2:80=healthy" {
+			t.Errorf("9.5 s after the slice was deleted the answer is %s", got)
+		}
+		_ = l.said()
+		time.Sleep(time.Second)
+		if got := l.said(); !strings.Contains(got, "11s update 0/10.0.0.2:80=healthy\n11s doubt since 1.05s: ") {
+			t.Errorf("10 s after the slice was deleted it says %q", got)
+		}
+		time.Sleep(time.Hour)
+		if got := l.said(); strings.Contains(got, "update") || strings.Contains(got, "confirm") || !strings.Contains(got, "doubt since 1.05s") {
+			t.Errorf("in the hour after it says %.500q, want the doubt alone", got)
+		}
+		stop()
+	})
+}
+
 // A slice that goes while others of its Service stay counts for its 10 s alone.
 func TestASliceThatGoesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -62,8 +62,21 @@ func (w *watch) run(ctx context.Context) {
 			w.feed.fail(say)
 		}
 		failures++
-		backoff.Rest(ctx, delay)
+		w.rest(ctx, delay)
 	}
+}
+
+// rest waits before the next request. The time of deleted slices goes on meanwhile.
+func (w *watch) rest(ctx context.Context, delay time.Duration) {
+	end := time.Now().Add(delay)
+	for next := w.known.next(); !next.IsZero() && next.Before(end); next = w.known.next() {
+		if backoff.Rest(ctx, time.Until(next)); ctx.Err() != nil {
+			return
+		}
+		w.known.expire(time.Now())
+		w.feed.revise(w.known.snapshot())
+	}
+	backoff.Rest(ctx, time.Until(end))
 }
 
 // judge decides how to go on after err, and what to say of it. It changes what to ask for.
