@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -107,14 +106,6 @@ func BenchmarkTenThousandEndpoints(b *testing.B) {
 	b.ReportMetric(whole.Seconds()*1000/n, "cpu-ms/update")
 	b.ReportMetric(parsed.Seconds()*1000/n, "json-ms/update")
 	b.ReportMetric(float64(len(body))/largeSlices/perSlice, "bytes/endpoint")
-}
-
-func cpu(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // The source holds at most 1 KiB for each endpoint, its slices and the answer.
