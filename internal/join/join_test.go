@@ -125,7 +125,7 @@ func (s *blocking) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return started, err
 }
 
-// Close returns while a source is being called and the channel takes an update. Nothing is told
+// Close returns while a source is being called and the channel takes an update. Nothing is sent
 // after it, though another answer waits.
 func TestNothingIsToldAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

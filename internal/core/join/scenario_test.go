@@ -12,7 +12,7 @@ import (
 )
 
 // The scenarios are in testdata, each below its sentence. Each line is an event. What is to be done
-// then stands below it, and what the channel is told:
+// then stands below it, and what the channel learns:
 //
 //	mechanisms a b             the channel has these
 //	kept a X 10m               X is kept of a, and was confirmed so long ago

@@ -19,7 +19,7 @@ func (c *Core) lastStandby(inUse int) int {
 }
 
 // keepStandbys keeps the next Config.WarmStandby priorities from being destroyed once the
-// one in use is READY, and near groups while their first is late. One that is IDLE is told to connect, but not for a priority in use
+// one in use is READY, and near groups while their first is late. An IDLE one is asked to connect, but not for a priority in use
 // that is IDLE itself: there are no calls.
 //
 // A standby's failover timer runs from when it was made, and means what it means in A56:

@@ -19,7 +19,7 @@ type ending struct {
 // the longest interval.
 const history = 2000
 
-// attemptEnded is told of each attempt that was sent, when it has ended. Outlier detection
+// attemptEnded takes each attempt that was sent, when it has ended. Outlier detection
 // was told shortly before.
 func (w *World) attemptEnded(to string, sent time.Time, err error) {
 	w.mu.Lock()
