@@ -17,7 +17,7 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/pings"
-	"github.com/understudy-lb/understudy/internal/secret"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // NewClient returns a channel to a target with these options: grpc.NewClient with what
@@ -152,7 +152,7 @@ func complete(target string, builders []options.Builder) (string, *url.URL, erro
 	if listed, ok := list(target); ok {
 		target = "failover:///" + listed
 	}
-	shown := strconv.Quote(secret.Text(target))
+	shown := strconv.Quote(printable.HideText(target))
 	u, err := url.Parse(target)
 	switch {
 	case err != nil:
@@ -166,7 +166,7 @@ func complete(target string, builders []options.Builder) (string, *url.URL, erro
 	case u.Scheme == "kubernetes", u.Scheme == "k8s":
 		return "", nil, errors.New("target " + shown + ` needs a source that is not imported; write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`)
 	case resolver.Get(u.Scheme) != nil:
-		return "", nil, fmt.Errorf("target %s is for a resolver of gRPC's alone; write failover:///%s", shown, strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(secret.Text(target)))
+		return "", nil, fmt.Errorf("target %s is for a resolver of gRPC's alone; write failover:///%s", shown, strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(printable.HideText(target)))
 	}
 	return "", nil, fmt.Errorf("target %s has the scheme %q, which no source has; want one of %s", shown, u.Scheme, strings.Join(schemes, ", "))
 }

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/internal/inuse"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
 // PriorityInUse is the priority of a channel that has its calls, for Options.PriorityChanged:
@@ -29,10 +29,10 @@ type PriorityInUse struct {
 }
 
 // teller returns what tells the program which priority is in use.
-func (o Options) teller() *inuse.Teller {
+func (o Options) teller() *stateattr.InUseReporter {
 	tell := o.PriorityChanged
 	if tell == nil {
 		return nil
 	}
-	return inuse.NewTeller(func(p inuse.Priority) { tell(PriorityInUse(p)) })
+	return stateattr.NewInUseReporter(func(p stateattr.PriorityInUse) { tell(PriorityInUse(p)) })
 }

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/health" // asks endpoints for their health
 
-	"github.com/understudy-lb/understudy/internal/svcconfig"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
 // retryPolicy is that of RetryMethods.
@@ -18,7 +18,7 @@ const retryPolicy = `{"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff":
 
 // serviceConfig returns what the fields make together: ServiceConfig, and what others add to it.
 func (o Options) serviceConfig() (string, error) {
-	if err := svcconfig.Check(o.ServiceConfig); err != nil {
+	if err := lbconfig.CheckServiceConfig(o.ServiceConfig); err != nil {
 		return "", fmt.Errorf("ServiceConfig: %w", err)
 	}
 	added := make(map[string]any)

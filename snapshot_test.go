@@ -14,7 +14,6 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/shell/details"
 	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/priority"
@@ -33,11 +32,11 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 	}
 	switch d := s.Details.(type) {
 	case nil:
-	case details.Priority:
+	case shell.Priority:
 		text += ", in use " + d.InUse
-	case details.WeightedTarget:
+	case shell.WeightedTarget:
 		text += gave(d.Scheduled())
-	case details.WeightedRoundRobin:
+	case shell.WeightedRoundRobin:
 		text += gave(d.Scheduled())
 	default:
 		text += fmt.Sprintf(", %+v", d)
@@ -48,9 +47,9 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 		if c.LastError != nil {
 			text += fmt.Sprintf(", last error %v", c.LastError)
 		}
-		if e, ok := c.Details.(details.Endpoint); ok {
+		if e, ok := c.Details.(shell.Endpoint); ok {
 			text += fmt.Sprintf(", weight %d", e.Weight)
-		} else if p, ok := c.Details.(details.PriorityChild); ok {
+		} else if p, ok := c.Details.(shell.PriorityChild); ok {
 			text += fmt.Sprintf(", %v", p.CountsAs)
 		} else if c.Details != nil {
 			text += fmt.Sprintf(", %+v", c.Details)
@@ -269,7 +268,7 @@ func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 		}
 		got := ""
 		for _, c := range watched.Snapshot().Children {
-			started, ended, failed := c.Details.(details.Endpoint).Record.Calls()
+			started, ended, failed := c.Details.(shell.Endpoint).Record.Calls()
 			got += fmt.Sprintf("%s %d %d %d;", c.Name, started, ended, failed)
 		}
 		if want := "a 3 1 0;b 3 2 1;"; got != want {

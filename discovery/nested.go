@@ -6,9 +6,9 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // Parts returns the parts of inner, a target within t, such as an entry of a failover target.
@@ -36,9 +36,9 @@ func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Part, erro
 		p := &parts[i]
 		switch given := read.given.Authority; {
 		case given != "" && !p.own:
-			p.Authority, p.own = authority.Encode(given), true
+			p.Authority, p.own = xnet.EncodeAuthority(given), true
 		case p.Authority == "":
-			p.Authority = authority.OfEndpoint(inner.Endpoint())
+			p.Authority = xnet.AuthorityOfEndpoint(inner.Endpoint())
 		}
 	}
 	return parts, nil

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/backoff"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // Poll returns a source that calls ask at once, and again an interval after each return,
@@ -42,7 +42,7 @@ func (p poller) Check(bool) error {
 }
 
 func (p poller) run(ctx context.Context, r *Receiver) {
-	for more := true; more; more = backoff.Rest(ctx, jittered(p.interval)) {
+	for more := true; more; more = xnet.Rest(ctx, jittered(p.interval)) {
 		answer, err := p.ask(ctx)
 		switch {
 		case ctx.Err() != nil:

@@ -7,10 +7,10 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/authority"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/options"
-	"github.com/understudy-lb/understudy/internal/secret"
-	"github.com/understudy-lb/understudy/internal/svcconfig"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // Parser reads a target and returns its parts in priority order: all priorities of the
@@ -79,11 +79,11 @@ func (r *reader) Authority(target resolver.Target) string {
 	case err != nil:
 		return r.scheme
 	case t.given.Authority != "":
-		return authority.Encode(t.given.Authority)
+		return xnet.EncodeAuthority(t.given.Authority)
 	case parts[0].Authority != "":
 		return parts[0].Authority
 	}
-	return authority.OfEndpoint(t.Endpoint())
+	return xnet.AuthorityOfEndpoint(t.Endpoint())
 }
 
 // Check says what is wrong with a target. The first call on a channel alone finds mistakes in the
@@ -91,7 +91,7 @@ func (r *reader) Authority(target resolver.Target) string {
 func (r *reader) Check(target resolver.Target, read bool) error {
 	_, parts, err := r.readWhole(Target{Target: target, Channel: target})
 	if err == nil {
-		err = svcconfig.Check(r.given.ServiceConfig)
+		err = lbconfig.CheckServiceConfig(r.given.ServiceConfig)
 	}
 	for _, p := range parts {
 		if err == nil {
@@ -150,5 +150,5 @@ func (r *reader) Prefixed(err error, target resolver.Target) error {
 	if err == nil {
 		return nil
 	}
-	return errors.New(r.scheme + ": " + secret.In(err.Error(), target.URL))
+	return errors.New(r.scheme + ": " + printable.HideIn(err.Error(), target.URL))
 }

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/linger"
+	"github.com/understudy-lb/understudy/internal/core/names"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -62,7 +62,7 @@ type refreshing struct {
 	timer  serial.Timer
 	last   time.Time // when the last answer came
 	failed bool      // the last was a failure: gRPC's resolvers then wait longer each time
-	known  linger.Set[string, resolver.Endpoint]
+	known  names.Lingering[string, resolver.Endpoint]
 }
 
 // start begins a round. It is a call of the source, as end is.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/secret"
 )
 
 // Target is the target of a channel, or of a part of one, as a Parser gets it. Its
@@ -58,7 +57,7 @@ func (t *Target) parameter(name string) string {
 
 // shown returns the target without its passwords and tokens.
 func (t *Target) shown() string {
-	u := secret.Target(t.URL)
+	u := printable.HideTarget(t.URL)
 	return u.String()
 }
 

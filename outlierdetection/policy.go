@@ -12,11 +12,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/brief"
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/shell/details"
 	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/tally"
 )
@@ -188,7 +187,7 @@ func (p *policy) failures() string {
 	})
 	var names []string
 	for _, code := range list[:min(most, len(list))] {
-		names = append(names, brief.Code(code))
+		names = append(names, printable.Code(code))
 	}
 	return strings.Join(names, ", ")
 }
@@ -227,10 +226,10 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	if p.core.NoOp() {
 		return
 	}
-	d := details.OutlierDetection{Tier: conditions[p.phase]}
+	d := shell.OutlierDetection{Tier: conditions[p.phase]}
 	for _, e := range p.core.Endpoints() {
 		if e.Ejected() {
-			d.Ejected = append(d.Ejected, details.Ejected{Name: e.Shell.name, By: e.By(), Until: p.core.EjectedUntil(e)})
+			d.Ejected = append(d.Ejected, shell.Ejected{Name: e.Shell.name, By: e.By(), Until: p.core.EjectedUntil(e)})
 		}
 	}
 	s.Details = d

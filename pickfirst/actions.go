@@ -8,10 +8,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/backoff"
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // act carries out the core's actions, in an event.
@@ -142,7 +142,7 @@ var epoch = time.Now()
 // backOff tells the core that the subchannel is IDLE after gRPC's backoff. gRPC itself
 // has told so already: for it, a connection that ended was a good one.
 func (s *subchannel) backOff(attempt int) {
-	s.rest.Start(&s.policy.serial, backoff.Delay(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
+	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
 // healthChanged is called by gRPC with a lock held that registering a listener

@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/backoff"
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 	"github.com/understudy-lb/understudy/internal/shell"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // open makes gRPC create the subchannel, and connects, in an event. refusals is how
@@ -26,7 +26,7 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 	}
 	s.policy.serial.Enqueue(func() { s.policy.report(s, core.TransientFailure, err) })
 	u := &unmade{sub: s, address: address, refusals: refusals + 1}
-	u.timer = time.AfterFunc(backoff.Delay(refusals, rand.Float64()), func() { s.policy.serial.Run(u.rest) })
+	u.timer = time.AfterFunc(xnet.Backoff(refusals, rand.Float64()), func() { s.policy.serial.Run(u.rest) })
 	s.conn = u
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/understudy-lb/understudy/internal/inuse"
 	"github.com/understudy-lb/understudy/internal/shell"
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
@@ -26,7 +25,7 @@ func (p *policy) tellInUse(why string) {
 	if to == nil {
 		return
 	}
-	now := inuse.Priority{Index: inuse.None, Name: inuse.NoName, State: p.published.ConnectivityState}
+	now := stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: p.published.ConnectivityState}
 	child := p.inUse
 	if now.State == connectivity.TransientFailure {
 		child = ""

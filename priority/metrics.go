@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc/connectivity"
 	estats "google.golang.org/grpc/experimental/stats"
 
-	"github.com/understudy-lb/understudy/internal/inuse"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/stateattr"
@@ -65,7 +64,7 @@ func (p *policy) Settled(closed bool) {
 	}
 	if m.config != p.config {
 		m.config = p.config
-		titles := []string{inuse.NoName}
+		titles := []string{stateattr.NoName}
 		for _, child := range p.config.Priorities {
 			titles = append(titles, p.title(child))
 		}
@@ -73,7 +72,7 @@ func (p *policy) Settled(closed bool) {
 		m.titles = titles
 		m.mu.Unlock()
 	}
-	now := labels{p.Options.Target.String(), inuse.NoName}
+	now := labels{p.Options.Target.String(), stateattr.NoName}
 	if p.inUse != "" && p.published.ConnectivityState != connectivity.TransientFailure {
 		now.priority = p.title(p.inUse)
 	}

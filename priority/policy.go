@@ -14,7 +14,6 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/shell/details"
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
@@ -129,7 +128,7 @@ func (p *policy) ExitIdle() {
 
 // Describe says which child is in use, and what people call each and what it counts as.
 func (p *policy) Describe(s *shell.Snapshot) {
-	d := details.Priority{InUse: p.inUse, Since: p.journal.changed}
+	d := shell.Priority{InUse: p.inUse, Since: p.journal.changed}
 	for _, name := range p.config.Priorities {
 		if p.children[name] == nil {
 			d.Unused = append(d.Unused, p.title(name))
@@ -143,8 +142,8 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	}
 }
 
-func (p *policy) describe(name string) details.PriorityChild {
-	child := details.PriorityChild{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(withoutReserve(p.groups[name]))}
+func (p *policy) describe(name string) shell.PriorityChild {
+	child := shell.PriorityChild{Priority: slices.Index(p.config.Priorities, name), Endpoints: len(withoutReserve(p.groups[name]))}
 	child.CountsAs, _ = p.core.State(name)
 	child.Since, _ = p.since(name)
 	child.Standby = p.core.Standby(name)

@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/shell/details"
 	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/weighted"
 	"github.com/understudy-lb/understudy/pickfirst"
@@ -225,9 +224,9 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 
 // Describe says which weights the endpoints have, and where their calls are counted.
 func (p *policy) Describe(s *shell.Snapshot) {
-	s.Details = details.WeightedRoundRobin{Scheduled: p.scheduled.Now(p.core.Order())}
+	s.Details = shell.WeightedRoundRobin{Scheduled: p.scheduled.Now(p.core.Order())}
 	for i, c := range p.core.Order() {
-		s.Children[i].Details = details.Endpoint{Addresses: hierarchy.Addresses(c.Shell.endpoint), Weight: c.Weight(), Record: c.Shell.theRecord()}
+		s.Children[i].Details = shell.Endpoint{Addresses: hierarchy.Addresses(c.Shell.endpoint), Weight: c.Weight(), Record: c.Shell.theRecord()}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/understudy-lb/understudy/internal/core/balance"
 	core "github.com/understudy-lb/understudy/internal/core/weightedtarget"
 	"github.com/understudy-lb/understudy/internal/shell"
 )
@@ -62,7 +61,7 @@ func (p *policy) balance() *core.Balance {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(config.Balance.Zones))
-	b := &core.Balance{Own: slices.Index(names, config.Balance.Own), Zones: make([]core.Zone, len(names)), Shares: shares}
+	b := &core.Balance{Own: slices.Index(names, config.Balance.Own), Zones: make([]core.Zone, len(names))}
 	for i, name := range names {
 		b.Zones[i] = core.Zone{Callers: config.Balance.Zones[name].Callers, Capacities: make(map[string]float64)}
 	}
@@ -72,12 +71,4 @@ func (p *policy) balance() *core.Balance {
 		}
 	}
 	return b
-}
-
-func shares(capacity, callers []float64, own int) []float64 {
-	zones := make([]balance.Zone, len(capacity))
-	for i := range zones {
-		zones[i] = balance.Zone{Capacity: capacity[i], Callers: callers[i]}
-	}
-	return balance.Shares(zones, own)
 }

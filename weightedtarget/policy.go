@@ -13,7 +13,6 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/weightedtarget"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/shell/details"
 	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
@@ -228,10 +227,10 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	for i := range s.Children {
 		names = append(names, s.Children[i].Name)
 	}
-	s.Details = details.WeightedTarget{Scheduled: p.scheduled.Now(names)}
+	s.Details = shell.WeightedTarget{Scheduled: p.scheduled.Now(names)}
 	for i := range s.Children {
 		name := s.Children[i].Name
-		target := details.Target{CountsAs: p.core.CountsAs(name)}
+		target := shell.Target{CountsAs: p.core.CountsAs(name)}
 		if p.core.Has(name) && !p.core.IsReserve(name) {
 			target.Weight = p.core.Weight(name, p.children[name].weight)
 		}

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/understudy-lb/understudy/internal/secure"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // channelCredentials are the credentials of a connection to a management server.
@@ -35,7 +35,7 @@ func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCred
 	if server := boot.find(uri); server != nil {
 		return server.credentials()
 	}
-	if secure.IsLoopback(host) {
+	if xnet.IsLoopback(host) {
 		return channelCredentials{insecure.NewCredentials(), insecureIdentity}, nil
 	}
 	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
@@ -60,7 +60,7 @@ func (f tlsFiles) check() error {
 func (f tlsFiles) load() (*tls.Config, error) {
 	var config tls.Config
 	if f.CA != "" {
-		roots, err := secure.Roots(f.CA)
+		roots, err := xnet.Roots(f.CA)
 		if err != nil {
 			return nil, fileError{fmt.Errorf("ca_certificate_file: %w", err)}
 		}

@@ -13,11 +13,11 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/adsclient"
-	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/internal/cds"
 	"github.com/understudy-lb/understudy/internal/envoy"
-	"github.com/understudy-lb/understudy/internal/place"
+	"github.com/understudy-lb/understudy/internal/location"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // parts reads a target.
@@ -32,7 +32,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 		options:  discovery.OwnOptions(t, options{maxResponse: defaultMaxResponse}),
 		network:  discovery.OwnOptions(t, adsclient.Options{}).Network,
 		recorder: t.BuildOptions.MetricsRecorder,
-		Learned:  new(place.Learned),
+		Learned:  new(location.Learned),
 	}
 	for name, set := range map[string]*bool{reachabilityParameter: &s.options.reachabilityOnly, cdsParameter: &s.options.cds} {
 		if v := t.Parameter(name); v != "" {
@@ -41,7 +41,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 			}
 		}
 	}
-	part := discovery.Part{Source: s, Authority: authority.Encode(cluster)}
+	part := discovery.Part{Source: s, Authority: xnet.EncodeAuthority(cluster)}
 	if s.options.cds {
 		if _, err := t.Refresh(cds.DNS); err != nil { // those clusters read it again that are names
 			return nil, err
@@ -60,7 +60,7 @@ type source struct {
 	network  *adsclient.Network // nil: the system's
 	recorder stats.MetricsRecorder
 
-	*place.Learned // that of the node, once it is read: before anything is asked
+	*location.Learned // that of the node, once it is read: before anything is asked
 }
 
 // Start implements discovery.Source. A mistake in an option is an error, and so is one in a
@@ -123,7 +123,7 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	if node == nil {
 		node = boot.nodeOrDefault()
 	}
-	s.Set(place.Place{Region: node.GetLocality().GetRegion(), Zone: node.GetLocality().GetZone()})
+	s.Set(location.Location{Region: node.GetLocality().GetRegion(), Zone: node.GetLocality().GetZone()})
 	var servers []adsclient.Server
 	add := func(host, uri string) error {
 		c, err := s.options.credentialsFor(host, uri, boot)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/adsclient"
-	"github.com/understudy-lb/understudy/internal/backoff"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // watch passes on what is followed. It is called on the stack of the channel's own Following, and not
@@ -122,7 +122,7 @@ func (w *watch) tryAgain(err error, read func() ([]adsclient.Server, error), fol
 	var servers []adsclient.Server
 	for attempt := 0; err != nil; attempt++ {
 		w.receiver.Fail(err)
-		if !backoff.Rest(w.ctx, backoff.Delay(attempt, rand.Float64())) {
+		if !xnet.Rest(w.ctx, xnet.Backoff(attempt, rand.Float64())) {
 			return
 		}
 		servers, err = read()

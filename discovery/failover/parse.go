@@ -13,7 +13,6 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/secret"
 )
 
 // maxParts is the largest number of parts in a target. Every part costs a resolver, and
@@ -79,7 +78,7 @@ func checkShape(u url.URL) error {
 	case u.User != nil:
 		what, given = "user information", "xxxxx"
 	case u.Fragment != "":
-		what, given = "a fragment (in a part, # is written %23)", strings.TrimPrefix(secret.Text("#"+u.Fragment), "#")
+		what, given = "a fragment (in a part, # is written %23)", strings.TrimPrefix(printable.HideText("#"+u.Fragment), "#")
 	default:
 		return nil
 	}
@@ -107,7 +106,7 @@ func (l *list) parsePart(escaped string) ([]discovery.Part, error) {
 	parts, err := l.within(target, inner)
 	for i := range parts {
 		if parts[i].Name == "" {
-			parts[i].Name = secret.Text(text)
+			parts[i].Name = printable.HideText(text)
 		}
 	}
 	return parts, err
@@ -221,9 +220,9 @@ func uniqueName(name string, taken map[string]bool) string {
 func shown(escaped string) string {
 	text, err := url.PathUnescape(escaped)
 	if err != nil {
-		return secret.Text(escaped)
+		return printable.HideText(escaped)
 	}
-	if after := secret.Text(text); after != text {
+	if after := printable.HideText(text); after != text {
 		return after
 	}
 	return escaped

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/authority"
 	program "github.com/understudy-lb/understudy/internal/options"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // Scheme is the scheme of the targets that this package resolves.
@@ -116,7 +116,7 @@ func authorityOf(builder resolver.Builder, target resolver.Target) string {
 	if overrider, ok := builder.(resolver.AuthorityOverrider); ok {
 		return overrider.OverrideAuthority(target)
 	}
-	return authority.OfEndpoint(target.Endpoint())
+	return xnet.AuthorityOfEndpoint(target.Endpoint())
 }
 
 // source finds the endpoints of one part by its resolver, unless a proxy does it.

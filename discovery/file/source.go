@@ -12,13 +12,13 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/eds"
-	"github.com/understudy-lb/understudy/internal/authority"
 	"github.com/understudy-lb/understudy/internal/cds"
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/filewatch"
 	"github.com/understudy-lb/understudy/internal/printable"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 var logger = grpclog.Component("understudy")
@@ -42,7 +42,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	if cluster != "" {
 		name = cluster
 	}
-	return []discovery.Part{{Source: &source{path, cluster, t, discovery.OwnOptions(t, filewatch.Options{})}, Authority: authority.Encode(name)}}, nil
+	return []discovery.Part{{Source: &source{path, cluster, t, discovery.OwnOptions(t, filewatch.Options{})}, Authority: xnet.EncodeAuthority(name)}}, nil
 }
 
 // pathOf returns the path of the target's file.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/backoff"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 const (
@@ -70,19 +70,19 @@ func (w *watch) run(ctx context.Context) {
 func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	end := time.Now().Add(delay)
 	for next := w.known.next(); !next.IsZero() && next.Before(end); next = w.known.next() {
-		if backoff.Rest(ctx, time.Until(next)); ctx.Err() != nil {
+		if xnet.Rest(ctx, time.Until(next)); ctx.Err() != nil {
 			return
 		}
 		w.known.expire(time.Now())
 		w.feed.revise(w.known.snapshot())
 	}
-	backoff.Rest(ctx, time.Until(end))
+	xnet.Rest(ctx, time.Until(end))
 }
 
 // judge decides how to go on after err, and what to say of it. It changes what to ask for.
 func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration, say error) {
 	if failures > 0 {
-		delay = backoff.Delay(failures-1, rand.Float64())
+		delay = xnet.Backoff(failures-1, rand.Float64())
 	}
 	s, refused := errors.AsType[*status](err)
 	if !refused && !w.heard && lasted {

@@ -16,9 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/failover"
 	"github.com/understudy-lb/understudy/discovery/srv"
-	"github.com/understudy-lb/understudy/internal/dnslookup"
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // halves says of one host what it is set to for IPv4 and IPv6: an address, "none", or "" for
@@ -56,7 +56,7 @@ func (h *halves) set(v4, v6 string) {
 func TestHalfAnAnswerLeavesTheOtherHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &halves{}
-		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = h })))
+		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 		for i, step := range []struct{ v4, v6, want string }{
 			{"", "2001:db8::1", "[2001:db8::1]:1"},
 			{"10.0.0.1", "2001:db8::1", "[2001:db8::1]:1+10.0.0.1:1"},

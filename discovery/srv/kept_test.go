@@ -15,8 +15,8 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/discovery/srv"
-	"github.com/understudy-lb/understudy/internal/dnslookup"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // hosts are the addresses of the hosts a and b of a name server in a bubble: "gone" for one
@@ -72,7 +72,7 @@ func (h *hosts) lose(lost bool) {
 
 // builder returns a builder of channels that look the hosts up.
 func (h *hosts) builder() given.Resolvers {
-	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = h })))
+	return given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = h })))
 }
 
 // seen returns what a channel sees while it is open.
@@ -216,8 +216,8 @@ func (s silent) LookupNetIP(ctx context.Context, network, host string) ([]netip.
 func TestHostThatIsSilentAfterIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hosts{a: "10.0.0.1", b: "10.0.0.2"}
-		var by dnslookup.Resolver = h
-		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = by })))
+		var by xnet.Resolver = h
+		b := given.Builder(srv.Scheme, given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = by })))
 		const both = "10.0.0.1:1 10.0.0.2:1"
 		for _, states := range [][]string{{both}, {both, "10.0.0.3:1 10.0.0.2:1"}} {
 			c := channel{lines: make(chan string, 1000)}

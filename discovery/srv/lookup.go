@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/internal/core/names"
-	"github.com/understudy-lb/understudy/internal/dnslookup"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 
 // resolverAt returns one that asks the name server at host:port, or the system's, over TCP
 // alone if asked.
-func resolverAt(server string, tcp bool) dnslookup.Resolver {
+func resolverAt(server string, tcp bool) xnet.Resolver {
 	if server == "" && !tcp {
 		return net.DefaultResolver
 	}
@@ -53,13 +53,13 @@ type namedServer struct {
 	*net.Resolver
 }
 
-// LookupSRV implements dnslookup.Resolver.
+// LookupSRV implements xnet.Resolver.
 func (s namedServer) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
 	cname, records, err := s.Resolver.LookupSRV(ctx, service, proto, name)
 	return cname, records, s.named(err)
 }
 
-// LookupNetIP implements dnslookup.Resolver.
+// LookupNetIP implements xnet.Resolver.
 func (s namedServer) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	addresses, err := s.Resolver.LookupNetIP(ctx, network, host)
 	return addresses, s.named(err)
@@ -117,7 +117,7 @@ func (a *answer) some() bool {
 // lookUp looks up the records of a name, and the addresses of their hosts, the silent ones
 // last. Early is given what there is after names.Hold, and again after each time in which
 // something came. It returns the hosts that were silent.
-func lookUp(ctx context.Context, l dnslookup.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
+func lookUp(ctx context.Context, l xnet.Resolver, name string, silent map[string]bool, early func(answer)) (a answer, now map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 	_, records, err := l.LookupSRV(ctx, "", "", name)
@@ -230,7 +230,7 @@ func (h *hosts) note(what func()) {
 
 // lookUp looks up the addresses of hosts, so many at a time. One that is silent goes on, and
 // gives its place away: otherwise a zone that is lost would keep the others from being asked.
-func (h *hosts) lookUp(ctx context.Context, l dnslookup.Resolver, all []string) {
+func (h *hosts) lookUp(ctx context.Context, l xnet.Resolver, all []string) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	slots := make(chan struct{}, lookupsAtOnce)
@@ -255,7 +255,7 @@ func (h *hosts) lookUp(ctx context.Context, l dnslookup.Resolver, all []string) 
 }
 
 // lookUpHost looks up the addresses of a host.
-func (h *hosts) lookUpHost(ctx context.Context, l dnslookup.Resolver, host string) {
+func (h *hosts) lookUpHost(ctx context.Context, l xnet.Resolver, host string) {
 	var running sync.WaitGroup
 	var missing [len(families)]error
 	for i, network := range families {

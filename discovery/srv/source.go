@@ -10,12 +10,10 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/authority"
-	"github.com/understudy-lb/understudy/internal/backoff"
 	"github.com/understudy-lb/understudy/internal/core/names"
-	"github.com/understudy-lb/understudy/internal/dnslookup"
 	"github.com/understudy-lb/understudy/internal/printable"
 	_ "github.com/understudy-lb/understudy/internal/resolving"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // Scheme is the scheme of the targets of this package.
@@ -39,13 +37,13 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	if dns != "" && dns != "tcp" {
 		return nil, fmt.Errorf("dns: %s given, want tcp, or nothing for UDP", printable.Quote(dns))
 	}
-	by := discovery.OwnOptions(t, dnslookup.Options{}).Resolver
+	by := discovery.OwnOptions(t, xnet.LookupOptions{}).Resolver
 	if by == nil {
 		by = resolverAt(p.server, dns == "tcp")
 	}
 	part := discovery.Part{
 		Source:    source{p.record, by, refresh},
-		Authority: authority.Encode(p.host),
+		Authority: xnet.EncodeAuthority(p.host),
 	}
 	switch verify := t.Parameter("verify"); verify {
 	case "", "target":
@@ -63,7 +61,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 // source looks up the endpoints of the SRV records of a name.
 type source struct {
 	name    string
-	net     dnslookup.Resolver
+	net     xnet.Resolver
 	refresh discovery.Refresh
 }
 
@@ -118,12 +116,12 @@ func (w *watch) run(ctx context.Context) {
 			w.rest(ctx)
 			continue
 		}
-		delay := backoff.Delay(failures, rand.Float64())
+		delay := xnet.Backoff(failures, rand.Float64())
 		if w.refresh.Every > 0 {
 			delay = min(delay, w.refresh.Next())
 		}
 		failures++
-		backoff.Rest(ctx, delay)
+		xnet.Rest(ctx, delay)
 	}
 }
 
@@ -202,6 +200,6 @@ func (w *watch) rest(ctx context.Context) {
 	case <-ctx.Done():
 	case <-due:
 	case <-w.asked:
-		backoff.Rest(ctx, soonest-time.Since(began))
+		xnet.Rest(ctx, soonest-time.Since(began))
 	}
 }

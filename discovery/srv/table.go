@@ -9,20 +9,19 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/core/names"
-	"github.com/understudy-lb/understudy/internal/linger"
 )
 
 // table holds what is known of the records and addresses of a service.
 type table struct {
 	removeAfter int
-	records     linger.Set[recordKey, record]
+	records     names.Lingering[recordKey, record]
 	hosts       map[string]*host
 	remembered  map[string]discovery.Name // of the channel before this one, until all hosts were looked up once
 }
 
 // host holds what is known of a record's target.
 type host struct {
-	addresses linger.Set[netip.Addr, netip.Addr]
+	addresses names.Lingering[netip.Addr, netip.Addr]
 	names.Held
 	none bool // DNS said last that it has no address
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/dnslookup"
 	"github.com/understudy-lb/understudy/internal/testing/flat"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // nameServer is one in a bubble. It writes down when it was asked for the records.
@@ -247,7 +247,7 @@ func TestSilentHostLeavesTheOthersAlone(t *testing.T) {
 }
 
 // toldOf runs a source in a bubble, and returns what it says.
-func toldOf(t *testing.T, host dnslookup.Resolver, every, d time.Duration) (lines []string) {
+func toldOf(t *testing.T, host xnet.Resolver, every, d time.Duration) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &told{began: time.Now()}

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/brief"
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
@@ -113,7 +112,7 @@ func (c *client) runSecond(ctx context.Context, a *attempt) {
 		if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) {
 			err = cause
 		}
-		logger.Infof("eds: second stream to %s: %s; the first stays", c.server.URI, printable.Text(brief.Text(fmt.Sprint(err))))
+		logger.Infof("eds: second stream to %s: %s; the first stays", c.server.URI, printable.Text(printable.Brief(fmt.Sprint(err))))
 	})
 	if s != nil && !took {
 		s.close()

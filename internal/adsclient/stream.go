@@ -13,10 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/understudy-lb/understudy/internal/backoff"
-	"github.com/understudy-lb/understudy/internal/brief"
 	"github.com/understudy-lb/understudy/internal/core/ads"
 	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // run opens one stream after the other until the client is stopped. As everywhere in gRPC, the
@@ -35,7 +34,7 @@ func (c *client) run() {
 		if next != nil {
 			continue
 		}
-		backoff.Rest(c.ctx, time.Until(began.Add(backoff.Delay(attempt, rand.Float64()))))
+		xnet.Rest(c.ctx, time.Until(began.Add(xnet.Backoff(attempt, rand.Float64()))))
 		attempt++
 	}
 	if next != nil {
@@ -69,7 +68,7 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 		}
 		renewed := ours(err)
 		if err != nil && !renewed {
-			err = errors.New(printable.Text(brief.Text(err.Error()))) // it becomes that of calls
+			err = errors.New(printable.Text(printable.Brief(err.Error()))) // it becomes that of calls
 		}
 		if renewed {
 			logger.Infof("eds: stream to %s: %v", c.server.URI, err)

@@ -15,13 +15,13 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery"
-	"github.com/understudy-lb/understudy/internal/backoff"
 	"github.com/understudy-lb/understudy/internal/core/names"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/serial"
 	"github.com/understudy-lb/understudy/internal/topology"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 var (
@@ -382,7 +382,7 @@ func (w *strictWatch) later(wait time.Duration) {
 		case w.tell() == nil:
 			w.refusals = 0
 		default:
-			w.later(backoff.Delay(w.refusals, rand.Float64()))
+			w.later(xnet.Backoff(w.refusals, rand.Float64()))
 			w.refusals++
 		}
 	})

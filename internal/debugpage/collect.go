@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/live"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/shell/details"
 )
 
 // How much is shown.
@@ -89,7 +88,7 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 		}
 		channel.inUse(policy)
 		if tree.Snapshot != nil {
-			if d, ok := tree.Details.(details.Priority); ok {
+			if d, ok := tree.Details.(shell.Priority); ok {
 				channel.InUseSince = timeOf(d.Since)
 				channel.rate(policy, d.Since, c.now)
 				channel.below(policy)

@@ -9,7 +9,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	core "github.com/understudy-lb/understudy/internal/core/priority"
-	"github.com/understudy-lb/understudy/internal/shell/details"
+	"github.com/understudy-lb/understudy/internal/shell"
 )
 
 // A tier that answers every call with an error is READY. The headline says what becomes of
@@ -91,7 +91,7 @@ func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}
-	p := details.PriorityChild{CountsAs: core.Connecting, Failover: now.Add(5 * time.Second), Why: "connection refused by a:443"}
+	p := shell.PriorityChild{CountsAs: core.Connecting, Failover: now.Add(5 * time.Second), Why: "connection refused by a:443"}
 	for inUse, want := range map[bool]string{
 		true:  "connecting, the next priority steps in in 5 s",
 		false: "connection refused by a:443, connecting",

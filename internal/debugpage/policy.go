@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/shell"
-	"github.com/understudy-lb/understudy/internal/shell/details"
 )
 
 // policy returns what a policy looks like that should get a share of the channel's
@@ -34,8 +33,8 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		p.State = connectivity.Connecting.String() // nothing was published yet
 	}
 	shares := c.shares(t, share, p)
-	ejected := map[string]details.Ejected{}
-	if d, ok := t.Details.(details.OutlierDetection); ok {
+	ejected := map[string]shell.Ejected{}
+	if d, ok := t.Details.(shell.OutlierDetection); ok {
 		for _, e := range d.Ejected {
 			ejected[line(e.Name, longestName)] = e
 		}
@@ -46,13 +45,13 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		if scheduled != nil {
 			child.Scheduled = scheduled[i]
 		}
-		_, locality := t.Children[i].Details.(details.Target)
+		_, locality := t.Children[i].Details.(shell.Target)
 		child.open = child.Share > 0 || locality && share > 0
 		p.Children = append(p.Children, child)
 		p.tally.add(child)
 	}
 	p.inOrder()
-	if d, ok := t.Details.(details.Priority); ok {
+	if d, ok := t.Details.(shell.Priority); ok {
 		for _, title := range d.Unused {
 			p.Children = append(p.Children, &Child{Name: line(title, longestName), State: connectivity.Idle.String(), Why: "not needed yet, so not connected"})
 		}
@@ -69,9 +68,9 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 // has none.
 func scheduledOf(of any) []uint64 {
 	switch d := of.(type) {
-	case details.WeightedTarget:
+	case shell.WeightedTarget:
 		return d.Scheduled()
-	case details.WeightedRoundRobin:
+	case shell.WeightedRoundRobin:
 		return d.Scheduled()
 	}
 	return nil
@@ -90,7 +89,7 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 			share *= 1 - part
 			p.Notes = append(p.Notes, fmt.Sprintf("drops %s %% as %s", percent(part), line(category.Category, longestName)))
 		}
-	case details.OutlierDetection:
+	case shell.OutlierDetection:
 		if len(d.Ejected) > 0 {
 			then := consequence[d.Tier]
 			if then != "" && share > 0 {
@@ -101,16 +100,16 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	}
 	for i, child := range t.Children {
 		switch d := child.Details.(type) {
-		case details.PriorityChild:
+		case shell.PriorityChild:
 			// Where calls fail, none is in use.
-			if in, ok := t.Details.(details.Priority); ok && in.InUse == child.Name && t.State != connectivity.TransientFailure {
+			if in, ok := t.Details.(shell.Priority); ok && in.InUse == child.Name && t.State != connectivity.TransientFailure {
 				weights[i] = 1
 			}
-		case details.Target:
+		case shell.Target:
 			if d.CountsAs.String() == connectivity.Ready.String() {
 				weights[i] = float64(d.Weight)
 			}
-		case details.Endpoint:
+		case shell.Endpoint:
 			if child.State == connectivity.Ready {
 				weights[i] = float64(d.Weight)
 			}
@@ -138,12 +137,12 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 	child.order = badness[child.State]
 	var recent recents
 	switch d := s.Details.(type) {
-	case details.PriorityChild:
+	case shell.PriorityChild:
 		child.InUse = share > 0
 		c.priority(child, d)
-	case details.Target:
+	case shell.Target:
 		child.Weight = d.Weight
-	case details.Endpoint:
+	case shell.Endpoint:
 		child.Weight = d.Weight
 		if len(d.Addresses) > 1 {
 			for _, a := range d.Addresses {
@@ -183,13 +182,13 @@ const lastResort = ", none is left: they get the calls all the same, since no ot
 var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
 // priority says why a priority is not in use, or what it waits for.
-func (c *collection) priority(child *Child, d details.PriorityChild) {
+func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	child.State, child.Since = d.CountsAs.String(), timeOf(d.Since)
 	child.order = d.Priority
 	if d.Priority < 0 {
 		child.order = 1 << 30
 	}
-	left := func(what string, p details.PriorityChild) {
+	left := func(what string, p shell.PriorityChild) {
 		switch {
 		case p.Standby:
 			child.Why = what + ", on standby"
@@ -266,7 +265,7 @@ func (p *Policy) absorb(below *Policy) {
 }
 
 // eject marks the endpoints below that are ejected.
-func (p *Policy) eject(ejected map[string]details.Ejected, now time.Time) {
+func (p *Policy) eject(ejected map[string]shell.Ejected, now time.Time) {
 	if len(ejected) == 0 {
 		return
 	}

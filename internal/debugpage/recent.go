@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/brief"
+	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
@@ -47,7 +47,7 @@ func recentOf(all recents, began, now time.Time) *Recent {
 	window := min(max(now.Sub(began), time.Second), time.Duration(seconds)*time.Second)
 	recent := &Recent{PerSecond: float64(r.Ended) / window.Seconds(), Ended: r.Ended, Failed: r.Failed}
 	for _, code := range r.Codes() {
-		recent.Codes = append(recent.Codes, brief.Code(code))
+		recent.Codes = append(recent.Codes, printable.Code(code))
 	}
 	return recent
 }

@@ -5,7 +5,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/understudy-lb/understudy/discovery"
-	whereabouts "github.com/understudy-lb/understudy/internal/place"
+	whereabouts "github.com/understudy-lb/understudy/internal/location"
 )
 
 // hintsIn is the key of an endpoint's filter_metadata that has where it runs, and for whom it is:

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/backoff"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 const (
@@ -95,7 +95,7 @@ func (f *File) Again() { f.due = time.Now() }
 // Failed notes that the file, which was due, could not be read, for a reason that may pass. It is
 // to be read again, by gRPC's backoff.
 func (f *File) Failed() {
-	f.due = time.Now().Add(backoff.Delay(f.attempts, rand.Float64()))
+	f.due = time.Now().Add(xnet.Backoff(f.attempts, rand.Float64()))
 	f.attempts++
 }
 

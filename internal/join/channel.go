@@ -17,10 +17,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/awaiting"
 	core "github.com/understudy-lb/understudy/internal/core/join"
 	"github.com/understudy-lb/understudy/internal/hierarchy"
-	"github.com/understudy-lb/understudy/internal/inuse"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/stateattr"
-	"github.com/understudy-lb/understudy/internal/svcconfig"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
@@ -32,7 +31,7 @@ type ChannelConfig struct {
 	// Logger takes failovers; nil for none.
 	Logger *slog.Logger
 	// InUse learns which priority is in use; nil for nobody.
-	InUse *inuse.Teller
+	InUse *stateattr.InUseReporter
 	// Settings are those of the policies.
 	Settings topology.Settings
 }
@@ -42,7 +41,7 @@ type Channel struct {
 	Join
 	config  *ChannelConfig
 	cc      resolver.ClientConn
-	teller  *inuse.Channel
+	teller  *stateattr.InUseChannel
 	json    string // the last service config
 	parsed  *serviceconfig.ParseResult
 	childOf map[string]core.ID // the mechanism that a child of the last tree is of
@@ -53,7 +52,7 @@ type Channel struct {
 func Start(cc resolver.ClientConn, config *ChannelConfig) (*Channel, error) {
 	c := &Channel{config: config, cc: cc, teller: config.InUse.Channel(config.Target)}
 	c.Join.config, c.to = config.Config, c
-	if err := svcconfig.Check(config.ServiceConfig); err != nil {
+	if err := lbconfig.CheckServiceConfig(config.ServiceConfig); err != nil {
 		return nil, err
 	}
 	if parsed := c.parse(topology.Join(config.Settings).Config()); parsed != nil && parsed.Err != nil {
@@ -82,7 +81,7 @@ func (c *Channel) tell(m core.Message) error {
 	case core.Report: // wraps nothing: a status would end calls that wait for ready
 		err := errors.New(c.line(m.Name, m.Text))
 		c.cc.ReportError(err)
-		c.teller.Tell(inuse.Priority{Index: inuse.None, Name: inuse.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
+		c.teller.Tell(stateattr.PriorityInUse{Index: stateattr.NoPriority, Name: stateattr.NoName, State: connectivity.TransientFailure, Since: time.Now(), Why: err.Error()})
 	case core.Await:
 		return c.cc.UpdateState(awaiting.Set(resolver.State{ServiceConfig: c.parse(json.RawMessage(awaiting.Config))}, c.line(m.Name, m.Text)))
 	}
@@ -132,7 +131,7 @@ func (c *Channel) send(list []core.Shown) error {
 
 // parse returns the user's service config with the policies. It is parsed again only if it changes.
 func (c *Channel) parse(policies json.RawMessage) *serviceconfig.ParseResult {
-	json, err := svcconfig.Merge(c.config.ServiceConfig, policies)
+	json, err := lbconfig.MergeServiceConfig(c.config.ServiceConfig, policies)
 	if err != nil {
 		return &serviceconfig.ParseResult{Err: err}
 	}

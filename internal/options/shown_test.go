@@ -3,14 +3,14 @@ package options
 import (
 	"testing"
 
-	"github.com/understudy-lb/understudy/internal/secret"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // What the parameters of this module say is no secret.
 func TestParametersAreShown(t *testing.T) {
 	for _, name := range Names(Channel) {
-		if target := "x:///a?" + name + "=near"; secret.Text(target) != target {
-			t.Errorf("%s is shown as %s", target, secret.Text(target))
+		if target := "x:///a?" + name + "=near"; printable.HideText(target) != target {
+			t.Errorf("%s is shown as %s", target, printable.HideText(target))
 		}
 	}
 }

@@ -3,7 +3,7 @@ package options
 import (
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/place"
+	"github.com/understudy-lb/understudy/internal/location"
 )
 
 // Settings are the settings of a channel's policies. The zero value stands for gRFC A56's
@@ -54,7 +54,7 @@ type Settings struct {
 	Zone, Region, Node string
 	// Here tells that place, with what the environment and sources know of it. Package
 	// resolving sets it; nil is for tools without a channel.
-	Here place.Teller
+	Here location.Teller
 	// Prefer says which endpoints are preferred for their place: "none" for none, "" for what a part says.
 	Prefer string
 	// ZoneMinEndpoints is how many endpoints a near group has at least, 0 for the default, 1. One
@@ -72,13 +72,13 @@ type Settings struct {
 	ChannelSeed uint64
 }
 
-// Place returns where the client runs, as far as that is known now. Ask it each time when an answer
+// Location returns where the client runs, as far as that is known now. Ask it each time when an answer
 // of a source becomes a tree: the source may have learnt it just before.
-func (s Settings) Place() place.Place {
+func (s Settings) Location() location.Location {
 	if s.Here != nil {
-		return s.Here.Place()
+		return s.Here.Location()
 	}
-	return place.Place{Region: s.Region, Zone: s.Zone, Node: s.Node}
+	return location.Location{Region: s.Region, Zone: s.Zone, Node: s.Node}
 }
 
 // Kind is the kind of an option's value.
@@ -92,9 +92,9 @@ const (
 	Fraction             // float64
 	Bool                 // bool
 	Toggle               // true, false, or as clusters say; a Settings has two fields for it
-	Name                 // string, see place.Problem
+	Name                 // string, see location.Problem
 	Choice               // string, one of Choices
-	Callers              // string, see place.Callers
+	Callers              // string, see location.Callers
 )
 
 // wants says what the text of a value is to be.

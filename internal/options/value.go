@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/place"
+	"github.com/understudy-lb/understudy/internal/location"
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
@@ -51,12 +51,12 @@ func (o Option) checkText(text string) error {
 		return fmt.Errorf("%s given, want one of %s", printable.Quote(text), strings.Join(o.Choices, ", "))
 	}
 	if o.Kind == Name {
-		if problem := place.Problem(text); problem != "" {
+		if problem := location.Problem(text); problem != "" {
 			return errors.New(problem)
 		}
 	}
 	if o.Kind == Callers && text != "" {
-		_, err := place.Callers(text)
+		_, err := location.Callers(text)
 		return err
 	}
 	return nil

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/understudy-lb/understudy/internal/printable"
-	"github.com/understudy-lb/understudy/internal/secret"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -67,7 +66,7 @@ func (w *Watch) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, label
 	if len(names) != len(labels) || valueOf(reasonLabel, names, labels) != calm || !w.due() {
 		return
 	}
-	target := printable.Text(secret.Text(valueOf(targetLabel, names, labels)))
+	target := printable.Text(printable.HideText(valueOf(targetLabel, names, labels)))
 	w.records.Enqueue(func() {
 		log.Warningf("%s: %s", target, cure)
 		if w.logger == nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	// The policies that a generated config names, and those below them.
 	_ "github.com/understudy-lb/understudy/drop"
-	"github.com/understudy-lb/understudy/internal/inuse"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/options"
-	"github.com/understudy-lb/understudy/internal/secret"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/stateattr"
 	"github.com/understudy-lb/understudy/internal/topology"
 	_ "github.com/understudy-lb/understudy/outlierdetection"
 	_ "github.com/understudy-lb/understudy/pickfirst"
@@ -88,7 +88,7 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 	}
 	given.Here = newHere(given.Settings, parts, b.note)
 	given.ChannelSeed = seedOf(opts)
-	inUse, _ := given.InUse.(*inuse.Teller)
+	inUse, _ := given.InUse.(*stateattr.InUseReporter)
 	config := &join.ChannelConfig{
 		Config:        b.mechanisms(target, parts, given, credsCarryName(opts)),
 		ServiceConfig: given.ServiceConfig,
@@ -117,11 +117,11 @@ func (b *builder) parts(target discovery.Target) ([]discovery.Part, options.Give
 // mechanisms returns the parts of a target as the join wants them. carried reports whether the
 // credentials carry a server name.
 func (b *builder) mechanisms(target resolver.Target, parts []discovery.Part, given options.Given, carried bool) join.Config {
-	shown := secret.Target(target.URL)
+	shown := printable.HideTarget(target.URL)
 	config := join.Config{
 		Scheme:   b.scheme,
 		Target:   shown.String(),
-		Hide:     func(text string) string { return secret.In(text, target.URL) },
+		Hide:     func(text string) string { return printable.HideIn(text, target.URL) },
 		Patience: given.FailoverTimeout,
 		Label:    resolver.Target{URL: shown}.String(),
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 	"github.com/understudy-lb/understudy/internal/join"
 	"github.com/understudy-lb/understudy/internal/options"
-	"github.com/understudy-lb/understudy/internal/secret"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // Follow follows a target with all its parameters and parts, for one who is no channel: news gets what
@@ -77,7 +77,7 @@ func WithOptions(target string, given []string) (string, error) {
 }
 
 // Shown returns a target as it may be shown: without its passwords and tokens.
-func Shown(target string) string { return secret.Text(target) }
+func Shown(target string) string { return printable.HideText(target) }
 
 // find returns the builder for a target, and the target as it reads it.
 func find(target string, given options.Program) (*builder, resolver.Target, error) {
@@ -86,11 +86,11 @@ func find(target string, given options.Program) (*builder, resolver.Target, erro
 	}
 	u, err := url.Parse(target)
 	if err != nil {
-		return nil, resolver.Target{}, fmt.Errorf("target %q does not parse; want host:port,host:port…, or one of the schemes %s", secret.Text(target), strings.Join(options.Schemes(), ", "))
+		return nil, resolver.Target{}, fmt.Errorf("target %q does not parse; want host:port,host:port…, or one of the schemes %s", printable.HideText(target), strings.Join(options.Schemes(), ", "))
 	}
 	b, ok := options.For(u.Scheme, given).(*builder)
 	if !ok {
-		return nil, resolver.Target{}, fmt.Errorf("target %q has the scheme %q, which no source has; want one of %s", secret.Text(target), u.Scheme, strings.Join(options.Schemes(), ", "))
+		return nil, resolver.Target{}, fmt.Errorf("target %q has the scheme %q, which no source has; want one of %s", printable.HideText(target), u.Scheme, strings.Join(options.Schemes(), ", "))
 	}
 	return b, resolver.Target{URL: *u}, nil
 }

@@ -7,24 +7,24 @@ import (
 	"sync"
 
 	"github.com/understudy-lb/understudy/discovery"
+	"github.com/understudy-lb/understudy/internal/location"
 	"github.com/understudy-lb/understudy/internal/options"
-	"github.com/understudy-lb/understudy/internal/place"
 )
 
 // here tells where the client of a channel runs.
 type here struct {
-	given   place.Place
-	sources []place.Teller // that may know what is not given, once they have answered
+	given   location.Location
+	sources []location.Teller // that may know what is not given, once they have answered
 	// missing is called when somebody asks, and a preference has no place.
 	missing func()
 	prefer  string
 }
 
-// Place implements place.Teller.
-func (h *here) Place() place.Place {
+// Place implements location.Teller.
+func (h *here) Location() location.Location {
 	p := h.given
 	for _, s := range h.sources {
-		p = p.Or(s.Place())
+		p = p.Or(s.Location())
 	}
 	if !p.Serves(h.prefer) {
 		h.missing()
@@ -42,17 +42,17 @@ func newHere(given options.Settings, parts []discovery.Part, note func(string)) 
 		return h
 	}
 	var notes []string
-	h.given, notes = place.Of(given.Place(), os.Getenv)
+	h.given, notes = location.Of(given.Location(), os.Getenv)
 	for _, text := range notes {
 		note(text)
 	}
 	for _, p := range parts {
-		if s, ok := p.Source.(place.Teller); ok {
+		if s, ok := p.Source.(location.Teller); ok {
 			h.sources = append(h.sources, s)
 		}
 	}
 	if h.sources == nil {
-		h.Place() // which finds out what is missing
+		h.Location() // which finds out what is missing
 	}
 	return h
 }

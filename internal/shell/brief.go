@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/understudy-lb/understudy/internal/brief"
+	"github.com/understudy-lb/understudy/internal/printable"
 )
 
 // Brief returns an error without what is said elsewhere, or says nothing:
@@ -23,7 +23,7 @@ func Brief(err error) string {
 	for _, prefix := range []string{"weighted_round_robin: ", "weighted_target: ", "pick_first: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
-	text = brief.Text(text)
+	text = printable.Brief(text)
 	if _, health, ok := strings.Cut(text, "health check failed. status="); ok {
 		text = "the health check says " + health
 	}

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/secret"
+	"github.com/understudy-lb/understudy/internal/printable"
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
@@ -49,7 +49,7 @@ func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalanci
 // Build builds a policy without children.
 func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	p := &lb[C]{fallback: b.spec.Default}
-	opts.Target.URL = secret.Target(opts.Target.URL) // it is for logs and metrics only
+	opts.Target.URL = printable.HideTarget(opts.Target.URL) // it is for logs and metrics only
 	p.ClientConn, p.Options, p.name = cc, opts, b.spec.Name
 	p.above, _ = cc.(*Instance)
 	p.policy = b.spec.New(&p.Shell)

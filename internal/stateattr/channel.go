@@ -9,8 +9,6 @@ import (
 	"log/slog"
 
 	"google.golang.org/grpc/resolver"
-
-	"github.com/understudy-lb/understudy/internal/inuse"
 )
 
 // channelKey is the key of the channel in a resolver state's attributes.
@@ -38,7 +36,7 @@ type Channel struct {
 	// Logger takes failovers, in addition to gRPC's log; nil for none.
 	Logger *slog.Logger
 	// InUse learns which priority is in use; it may be nil.
-	InUse *inuse.Channel
+	InUse *InUseChannel
 	// ResetBackoff says that where nothing is READY, the first endpoint that connects ends
 	// the backoffs of the others.
 	ResetBackoff bool

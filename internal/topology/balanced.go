@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/understudy-lb/understudy/internal/core/balance"
+	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	whereabouts "github.com/understudy-lb/understudy/internal/place"
+	"github.com/understudy-lb/understudy/internal/location"
 )
 
 // zone is a zone of a priority.
@@ -82,26 +82,28 @@ func (z *zone) key() string { return LocalityName(z.region, z.name, "") }
 func (n Near) shares(zones []zone) ([]float64, *spread) {
 	s := &spread{zones: make(map[string]lbconfig.BalanceZone), of: make(map[string]inZone)}
 	own := -1
-	var list []balance.Zone
+	var capacity, callers []float64
+	add := func(key string, ofZone, from float64) {
+		capacity, callers = append(capacity, ofZone), append(callers, from)
+		s.zones[key] = lbconfig.BalanceZone{Callers: from}
+	}
 	for i, z := range zones {
-		if own < 0 && n.Place.SameZone(whereabouts.Place{Region: z.region, Zone: z.name}) {
+		if own < 0 && n.Place.SameZone(location.Location{Region: z.region, Zone: z.name}) {
 			own, s.own = i, z.key()
 		}
-		callers := n.Callers[z.name]
+		from := n.Callers[z.name]
 		if n.Callers == nil && z.listed {
-			callers = 1
+			from = 1
 		}
-		list = append(list, balance.Zone{Capacity: float64(z.capacity), Callers: callers})
-		s.zones[z.key()] = lbconfig.BalanceZone{Callers: callers}
+		add(z.key(), float64(z.capacity), from)
 		for _, l := range z.localities {
 			s.of[NameOf(l)] = inZone{z.key(), usableWeight(l)}
 		}
 	}
 	for _, name := range n.without(zones) {
-		list = append(list, balance.Zone{Callers: n.Callers[name]})
-		s.zones[LocalityName("", name, "")] = lbconfig.BalanceZone{Callers: n.Callers[name]}
+		add(LocalityName("", name, ""), 0, n.Callers[name])
 	}
-	return balance.Shares(list, own)[:len(zones)], s
+	return weightedtarget.Shares(capacity, callers, own)[:len(zones)], s
 }
 
 // without returns the zones with callers that the source does not name.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	whereabouts "github.com/understudy-lb/understudy/internal/place"
+	"github.com/understudy-lb/understudy/internal/location"
 )
 
 // partsOf writes groups as "balanced: r/a 50.00 r/c 50.00; other zones: r/b 100.00", in percent.
@@ -44,10 +44,10 @@ func TestBalanced(t *testing.T) {
 		{"one zone", "a", "", "/a:=1 2", "balanced: /a 100.00"},
 		{"no place", "", "", three, ": /a 0.00 /b 0.00 /c 0.00"},
 	} {
-		n := Near{Prefer: "balance", Place: whereabouts.Place{Zone: test.zone}}
+		n := Near{Prefer: "balance", Place: location.Location{Zone: test.zone}}
 		if test.callers != "" {
 			var err error
-			if n.Callers, err = whereabouts.Callers(test.callers); err != nil {
+			if n.Callers, err = location.Callers(test.callers); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -66,7 +66,7 @@ func TestBalanced(t *testing.T) {
 func TestBalancedCallersOfAllZones(t *testing.T) {
 	load := make(map[string]float64)
 	for _, zone := range []string{"a", "b", "c"} {
-		_, groups := Near{Prefer: "balance", Place: whereabouts.Place{Zone: zone}}.split(nearAnswer("/a:=1 2 3; /b:=4 5; /c:=6"))
+		_, groups := Near{Prefer: "balance", Place: location.Location{Zone: zone}}.split(nearAnswer("/a:=1 2 3; /b:=4 5; /c:=6"))
 		sum := 0.0
 		for _, l := range groups[0].Localities {
 			sum += float64(l.Weight)

@@ -22,7 +22,7 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/place"
+	"github.com/understudy-lb/understudy/internal/location"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
@@ -234,7 +234,7 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 // the others stay connected.
 func TestConnectionsOutliveBalance(t *testing.T) {
 	onChannel(t, func(c *channel) {
-		c.translator.Near = topology.Near{Prefer: "balance", Place: place.Place{Zone: "a"}}
+		c.translator.Near = topology.Near{Prefer: "balance", Place: location.Location{Zone: "a"}}
 		const all = "+a1 +a2 +a3"
 		for _, step := range []struct {
 			what, a, want, picks string
@@ -271,7 +271,7 @@ func TestConnectionsOutliveBalance(t *testing.T) {
 // that moves to another group is connected again.
 func TestConnectionsOutliveNearGroups(t *testing.T) {
 	onChannel(t, func(c *channel) {
-		c.translator.Near = topology.Near{Prefer: "zone", Place: place.Place{Region: "r", Zone: "a"}}
+		c.translator.Near = topology.Near{Prefer: "zone", Place: location.Location{Region: "r", Zone: "a"}}
 		for _, step := range []struct {
 			what, want, picks string
 			lines             []string

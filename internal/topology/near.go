@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/understudy-lb/understudy/internal/location"
 	"github.com/understudy-lb/understudy/internal/options"
-	whereabouts "github.com/understudy-lb/understudy/internal/place"
 )
 
 // Near says which endpoints of a priority are preferred. The zero value prefers none.
@@ -15,7 +15,7 @@ type Near struct {
 	// Prefer is "zone", "node", "hints" or "balance".
 	Prefer string
 	// Place is where the client runs.
-	Place whereabouts.Place
+	Place location.Location
 	// MinEndpoints is how many endpoints that can take calls a near group has at least; 0 stands for 1.
 	MinEndpoints int
 	// Callers is how many callers each zone has, for "balance"; nil where each with endpoints has as many.
@@ -28,9 +28,9 @@ func (s Settings) Near() Near {
 	if s.Prefer == "" || s.Prefer == "none" {
 		return Near{}
 	}
-	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Place(), MinEndpoints: s.ZoneMinEndpoints}
+	n := Near{Prefer: s.Prefer, Place: options.Settings(s).Location(), MinEndpoints: s.ZoneMinEndpoints}
 	if s.ZoneCallers != "" {
-		n.Callers, _ = whereabouts.Callers(s.ZoneCallers) // options have checked it
+		n.Callers, _ = location.Callers(s.ZoneCallers) // options have checked it
 	}
 	return n
 }
@@ -177,7 +177,7 @@ func (n Near) measure(p *Priority) [][]nearness {
 
 // of returns how near an endpoint of a locality is.
 func (n Near) of(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) bool) nearness {
-	at := whereabouts.Place{Region: l.Region, Zone: l.Zone, Node: e.Node}
+	at := location.Location{Region: l.Region, Zone: l.Zone, Node: e.Node}
 	switch {
 	case n.Prefer == "hints":
 		if names := hinted[family(e)]; names != nil && names(e) {

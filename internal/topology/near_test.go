@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	whereabouts "github.com/understudy-lb/understudy/internal/place"
+	"github.com/understudy-lb/understudy/internal/location"
 )
 
 // nearLocality reads "region/zone*weight: address@node>zone:zone>node:node!unhealthy".
@@ -72,7 +72,7 @@ func show(groups []group) (lines []string) {
 }
 
 func TestNearGroups(t *testing.T) {
-	home := whereabouts.Place{Region: "r", Zone: "a", Node: "n"}
+	home := location.Location{Region: "r", Zone: "a", Node: "n"}
 	const three = "r/a:=1 2@n 3; r/b:=4 5; s/c:=6"
 	for name, test := range map[string]struct {
 		near   Near

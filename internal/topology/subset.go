@@ -4,7 +4,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/grpc/resolver"
 
-	"github.com/understudy-lb/understudy/internal/core/subset"
 	identity "github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
@@ -22,7 +21,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	}
 	type locality struct {
 		at    []int
-		items []subset.Item[identity.Key]
+		items []subsetItem[identity.Key]
 	}
 	localities := make(map[ofLocality]*locality)
 	seed, digest := s.subsetSeed(), xxhash.New()
@@ -40,11 +39,11 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 		digest.ResetWithSeed(seed)
 		_, _ = digest.WriteString(e.Addresses[0].Addr)
 		l.at = append(l.at, i)
-		l.items = append(l.items, subset.Item[identity.Key]{Rank: digest.Sum64(), Key: keyOf(e)})
+		l.items = append(l.items, subsetItem[identity.Key]{Rank: digest.Sum64(), Key: keyOf(e)})
 	}
 	keep := make([]bool, len(endpoints))
 	for _, l := range localities {
-		for j, chosen := range subset.Choose(l.items, s.Subset) {
+		for j, chosen := range chooseSubset(l.items, s.Subset) {
 			keep[l.at[j]] = chosen
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/understudy-lb/understudy/internal/backoff"
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 	scenario "github.com/understudy-lb/understudy/internal/testing/pickfirstscenario"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 func TestScenarios(t *testing.T) {
@@ -100,7 +100,7 @@ func (t *target) act(actions []core.Action) {
 		case core.WatchHealth:
 			t.log = append(t.log, "watch "+name)
 		case core.Backoff:
-			t.rests[name] = t.now + backoff.Delay(a.Count, 0.5)
+			t.rests[name] = t.now + xnet.Backoff(a.Count, 0.5)
 		case core.Resolve:
 			t.log = append(t.log, "resolve")
 		case core.Publish:

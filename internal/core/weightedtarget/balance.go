@@ -12,9 +12,6 @@ import (
 type Balance struct {
 	Zones []Zone
 	Own   int // the client's zone among them, -1 for none
-	// Shares returns which part of the calls goes to each zone, by the capacity and the callers of
-	// each: package balance's function of this name. A core imports no other.
-	Shares func(capacity, callers []float64, own int) []float64
 }
 
 // Zone is a zone in which there are children or callers.
@@ -113,8 +110,7 @@ func (c *Core) capacity() (zones []float64, left func(string, float64) float64) 
 // moved reports whether the shares are to follow: see Step.
 func (c *Core) moved() bool {
 	zones, _ := c.capacity()
-	const rounding = 1e-9
-	for i, part := range parts(zones) {
+	for i, part := range sharesOf(zones) {
 		if before := c.balanced.parts[i]; (part == 0) != (before == 0) || math.Abs(part-before) > Step-rounding {
 			return true
 		}
@@ -126,12 +122,12 @@ func (c *Core) moved() bool {
 func (c *Core) share() {
 	b := &c.balanced
 	zones, left := c.capacity()
-	b.parts, b.weights = parts(zones), nil
+	b.parts, b.weights = sharesOf(zones), nil
 	callers := make([]float64, len(zones))
 	for i := range zones {
 		callers[i] = b.Zones[i].Callers
 	}
-	for i, share := range b.Shares(zones, callers, b.Own) {
+	for i, share := range Shares(zones, callers, b.Own) {
 		for name, capacity := range b.Zones[i].Capacities {
 			if part := share * left(name, capacity); part > 0 {
 				if b.weights == nil {
@@ -145,21 +141,6 @@ func (c *Core) share() {
 
 // weightOf returns the weight of a part of all calls.
 func weightOf(part float64) uint32 { return uint32(max(1, math.Round(part*allCalls))) }
-
-// parts returns the part of the whole that each has, 0 where there is none.
-func parts(zones []float64) []float64 {
-	sum := 0.0
-	for _, zone := range zones {
-		sum += zone
-	}
-	list := make([]float64, len(zones))
-	for i, zone := range zones {
-		if sum > 0 {
-			list[i] = zone / sum
-		}
-	}
-	return list
-}
 
 // isReserve reports whether a child has no share.
 func (c *Core) isReserve(name string) bool {

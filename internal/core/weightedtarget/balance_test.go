@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/understudy-lb/understudy/internal/core/balance"
 )
 
 // byZone is a core whose children are balanced between zones, and what was done for it.
@@ -20,18 +18,10 @@ type byZone struct {
 	did   []string
 }
 
-func shares(capacity, callers []float64, own int) []float64 {
-	zones := make([]balance.Zone, len(capacity))
-	for i := range zones {
-		zones[i] = balance.Zone{Capacity: capacity[i], Callers: callers[i]}
-	}
-	return balance.Shares(zones, own)
-}
-
 // update gives zones such as "a=3 b=2+1 c=1x4", whose children a, b, b1 and c have these capacities;
 // zone c has 4 callers, and the others one. The first is the client's.
 func (c *byZone) update(zones string) {
-	b := &Balance{Shares: shares}
+	b := &Balance{}
 	c.names = nil
 	for zone := range strings.FieldsSeq(zones) {
 		name, rest, _ := strings.Cut(zone, "=")
@@ -258,7 +248,7 @@ func (c *byZone) check(t *rapid.T) {
 			t.Fatalf("U of zone %d is %v, and the shares are of %v", i, now[i], c.balanced.parts[i])
 		}
 	}
-	want := shares(c.balanced.parts, callers, 0)
+	want := Shares(c.balanced.parts, callers, 0)
 	for i, zone := range c.balanced.Zones {
 		got := 0.0
 		for name := range zone.Capacities {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/understudy-lb/understudy/discovery"
 	_ "github.com/understudy-lb/understudy/discovery/srv" // which nothing else here names
-	"github.com/understudy-lb/understudy/internal/dnslookup"
 	"github.com/understudy-lb/understudy/internal/testing/given"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // service is the name whose SRV records a srv: target asks for.
@@ -37,7 +37,7 @@ func newRecords(r *rand.Rand, truth Truth) *records {
 func (s *records) Target() string { return fmt.Sprintf("srv:///%s?refresh=%s", service, s.refresh) }
 
 func (s *records) Options() []given.Option {
-	return []given.Option{given.Sources(discovery.OwnOption(func(o *dnslookup.Options) { o.Resolver = s }))}
+	return []given.Option{given.Sources(discovery.OwnOption(func(o *xnet.LookupOptions) { o.Resolver = s }))}
 }
 
 // Sees returns truth without localities, without what drains, and without priorities in

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/understudy-lb/understudy/internal/secure"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // TLS are the PEM files of a server's certificate. They are read for each connection, so
@@ -81,7 +81,7 @@ func (t TLS) load() (*tls.Config, error) {
 	if t.ClientCA == "" {
 		return config, nil
 	}
-	roots, err := secure.Roots(t.ClientCA)
+	roots, err := xnet.Roots(t.ClientCA)
 	if err != nil {
 		return nil, fmt.Errorf("client CA: %w", err)
 	}
@@ -126,7 +126,7 @@ func (o Options) credentials() (credentials.TransportCredentials, *keyring, erro
 		config := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return keys.look(), nil }}
 		return watched{credentials.NewTLS(config), o.Log}, keys, nil
 	}
-	if !o.Insecure && !secure.IsLoopback(o.Listen) {
+	if !o.Insecure && !xnet.IsLoopback(o.Listen) {
 		return nil, nil, fmt.Errorf("address %s is not on loopback, and whoever reaches it would read every endpoint: want TLS (--tls-cert, --tls-key), or --insecure", o.Listen)
 	}
 	return insecure.NewCredentials(), nil, nil

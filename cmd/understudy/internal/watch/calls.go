@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"github.com/understudy-lb/understudy/internal/brief"
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
@@ -89,7 +88,7 @@ func (t *tally) call(ctx context.Context, client healthpb.HealthClient, service 
 	default:
 		t.now.Failed++
 		t.at = time.Now()
-		t.now.LastError = printable.Line(fmt.Sprintf("%s: %s", brief.Code(status.Code(err)), status.Convert(err).Message()), longestError)
+		t.now.LastError = printable.Line(fmt.Sprintf("%s: %s", printable.Code(status.Code(err)), status.Convert(err).Message()), longestError)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/understudy-lb/understudy/internal/secure"
+	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
 // TLS says which connections are made secure, and how.
@@ -34,7 +34,7 @@ func (t TLS) given() bool { return t.Always || t.CA != "" || t.Certificate != ""
 func (t TLS) config() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CA != "" {
-		roots, err := secure.Roots(t.CA)
+		roots, err := xnet.Roots(t.CA)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-ca: %w", err)
 		}
@@ -96,7 +96,7 @@ type unlessLocal struct {
 
 // ClientHandshake makes one connection secure, if need be.
 func (u unlessLocal) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	if remote := conn.RemoteAddr(); remote.Network() == "unix" || secure.IsLoopback(remote.String()) {
+	if remote := conn.RemoteAddr(); remote.Network() == "unix" || xnet.IsLoopback(remote.String()) {
 		return insecure.NewCredentials().ClientHandshake(ctx, authority, conn)
 	}
 	return u.TransportCredentials.ClientHandshake(ctx, authority, conn)

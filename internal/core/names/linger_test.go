@@ -1,0 +1,70 @@
+package names
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A thing leaves with the answer that makes it missing for so many in a row, keeps its
+// place as long, and is given once however often an answer holds it.
+func TestNext(t *testing.T) {
+	for _, test := range []struct {
+		after int
+		steps string // answer->what is there; …
+	}{
+		{1, "ab->ab; cb->bc; b->b; ->"},
+		{2, "ab->ab; cb->abc; bc->bc; ->bc; c->c"},
+		{2, "aa->a; b->ab; a->ab; b->ab; a->ab"},
+		{3, "a->a; b->ab; c->abc; a->abc; b->abc; c->abc; a->abc"},
+	} {
+		var s Lingering[rune, rune]
+		for step := range strings.SplitSeq(test.steps, "; ") {
+			answer, want, _ := strings.Cut(step, "->")
+			got := string(s.Next(test.after, []rune(answer), func(r rune) rune { return r }))
+			if got != want {
+				t.Errorf("after %d, %s: there is %q after %q, want %q", test.after, test.steps, got, answer, want)
+			}
+		}
+	}
+}
+
+// The value is the one of the last answer that held the key.
+func TestNextKeepsTheLatestValue(t *testing.T) {
+	var s Lingering[byte, string]
+	key := func(v string) byte { return v[0] }
+	s.Next(2, []string{"a1", "b1"}, key)
+	s.Next(2, []string{"a2"}, key)
+	if got := fmt.Sprint(s.Values()); got != "[a2 b1]" {
+		t.Errorf("there is %s, want [a2 b1]", got)
+	}
+}
+
+// Compared with what reads the whole history: a key is there if one of the last answers,
+// as many as the setting says, holds it.
+func TestNextAgainstTheHistory(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		after := 1 + r.IntN(4)
+		var s Lingering[int, int]
+		var history [][]int
+		for range 50 {
+			answer := make([]int, r.IntN(6))
+			for i := range answer {
+				answer[i] = r.IntN(8)
+			}
+			history = append(history, answer)
+			var want []int
+			for _, a := range history[max(0, len(history)-after):] {
+				want = append(want, a...)
+			}
+			slices.Sort(want)
+			got := slices.Sorted(slices.Values(s.Next(after, answer, func(v int) int { return v })))
+			if !slices.Equal(got, slices.Compact(want)) {
+				t.Fatalf("seed %d, after %d, %v: there is %v, want %v", seed, after, history, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package weightedtarget
+
+// Shares returns the share of a client's calls that goes to each zone, so that calls stay in their
+// zone as far as all endpoints can carry the same load. It is the formula of Envoy's zone-aware
+// routing, with exact shares in place of random picks.
+//
+// capacity holds the weight of the endpoints in each zone that can take calls, and callers the number
+// of clients there, or of their calls; the units do not matter. own is the index of the client's zone, or
+// -1. The result sums to 1, or is 0 everywhere where no zone has capacity.
+//
+// With U and L a zone's share of all capacity and of all callers:
+//   - If the own zone has no capacity or no callers, calls go to the zones with spare capacity, in
+//     proportion to max(0, U-L), or to all zones in proportion to U if none has any.
+//   - If U >= L in the own zone, all calls stay there.
+//   - Otherwise U/L of the calls stay, and the rest goes to the zones with spare capacity.
+func Shares(capacity, callers []float64, own int) []float64 {
+	capacity, callers = sharesOf(capacity), sharesOf(callers)
+	shares := make([]float64, len(capacity))
+	left := 1.0 // the share that leaves the own zone
+	if own >= 0 && capacity[own] > 0 && callers[own] > 0 {
+		shares[own] = min(1, capacity[own]/callers[own])
+		if left = 1 - shares[own]; left < rounding {
+			shares[own], left = 1, 0
+		}
+	}
+	spare := make([]float64, len(capacity))
+	for i := range spare {
+		if more := capacity[i] - callers[i]; more > rounding {
+			spare[i] = more
+		}
+	}
+	if sum(spare) == 0 {
+		spare = capacity
+	}
+	for i, share := range sharesOf(spare) {
+		shares[i] += left * share
+	}
+	return shares
+}
+
+// rounding is the largest share that may come from rounding alone.
+const rounding = 1e-9
+
+// sharesOf returns each value's share of the sum, or zeros if the sum is 0.
+func sharesOf(values []float64) []float64 {
+	shares := make([]float64, len(values))
+	if all := sum(values); all > 0 {
+		for i, value := range values {
+			shares[i] = value / all
+		}
+	}
+	return shares
+}
+
+func sum(values []float64) (all float64) {
+	for _, value := range values {
+		all += value
+	}
+	return all
+}

@@ -1,0 +1,96 @@
+package weightedtarget
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// load is the capacity and the callers of a zone.
+type load struct{ capacity, callers float64 }
+
+func split(zones []load) (capacity, callers []float64) {
+	for _, z := range zones {
+		capacity, callers = append(capacity, z.capacity), append(callers, z.callers)
+	}
+	return capacity, callers
+}
+
+func sharesAmong(zones []load, own int) []float64 {
+	capacity, callers := split(zones)
+	return Shares(capacity, callers, own)
+}
+
+func TestShares(t *testing.T) {
+	even := func(capacities ...float64) (zones []load) {
+		for _, c := range capacities {
+			zones = append(zones, load{c, 1})
+		}
+		return zones
+	}
+	sixths := []load{{1, 2}, {0, 2}, {3, 1}, {3, 1}, {1, 0}}
+	for _, test := range []struct {
+		about string
+		zones []load
+		own   int
+		want  []float64
+	}{
+		{"three zones, from the largest", even(3, 2, 1), 0, []float64{1, 0, 0}},
+		{"that has just enough", even(3, 2, 1), 1, []float64{0, 1, 0}},
+		{"from the smallest", even(3, 2, 1), 2, []float64{.5, 0, .5}},
+		{"one without endpoints among the callers", sixths, 0, []float64{.375, 0, .240385, .240385, .144231}},
+		{"from that one", sixths, 1, []float64{0, 0, 1. / 3 / (26. / 24) * 1.25, 1. / 3 / (26. / 24) * 1.25, .125 / (13. / 24)}},
+		{"the own zone is none of them", even(3, 2, 1), -1, []float64{1, 0, 0}},
+		{"and nothing is left over", even(1, 1), -1, []float64{.5, .5}},
+		{"the own zone died", even(0, 2, 1), 0, []float64{0, 1, 0}},
+		{"and nothing else is left over", []load{{0, 0}, {1, 1}, {1, 1}}, 0, []float64{0, .5, .5}},
+		{"no callers at home", []load{{1, 0}, {1, 1}}, 0, []float64{1, 0}},
+		{"a caller in four has no endpoints", []load{{3, 1}, {2, 1}, {1, 1}, {0, 1}}, 3, []float64{.75, .25, 0, 0}},
+		{"rounding is no reason to leave", []load{{.1 + .2, .3}, {.7, .7}}, 0, []float64{1, 0}},
+		{"no capacity", even(0, 0), 0, []float64{0, 0}},
+		{"no zones", nil, -1, nil},
+	} {
+		got := sharesAmong(test.zones, test.own)
+		if len(got) != len(test.want) {
+			t.Fatalf("%s: %v, want %v", test.about, got, test.want)
+		}
+		for i := range got {
+			if math.Abs(got[i]-test.want[i]) > 1e-6 {
+				t.Errorf("%s: %v, want %v", test.about, got, test.want)
+				break
+			}
+		}
+	}
+}
+
+// Where all zones' callers follow their shares, each zone carries its share of the capacity.
+func TestTheLoadOfAllCallers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.Custom(func(t *rapid.T) float64 { return float64(rapid.IntRange(0, 7).Draw(t, "number")) })
+		zones := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) load { return load{number.Draw(t, "capacity"), number.Draw(t, "callers")} }), 1, 6).Draw(t, "zones")
+		capacity, callers := split(zones)
+		capacity, callers = sharesOf(capacity), sharesOf(callers)
+		if sum(capacity) == 0 || sum(callers) == 0 {
+			return
+		}
+		carried := make([]float64, len(zones))
+		for own := range zones {
+			shares := sharesAmong(zones, own)
+			if all := sum(shares); math.Abs(all-1) > 1e-9 {
+				t.Fatalf("the parts of %v in zone %d sum to %v: %v", zones, own, all, shares)
+			}
+			if stays := shares[own]; callers[own] > 0 && math.Abs(stays-min(1, capacity[own]/callers[own])) > 1e-6 {
+				t.Fatalf("%v of the calls of zone %d of %v stay", stays, own, zones)
+			}
+			for i := range shares {
+				carried[i] += callers[own] * shares[i]
+			}
+		}
+		for i := range carried {
+			if math.Abs(carried[i]-capacity[i]) > 1e-6 {
+				t.Fatalf("zone %d of %v has %v of the load, want %v", i, zones, carried[i], capacity[i])
+			}
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package lbconfig
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestMergeKeepsTheUsersFields(t *testing.T) {
+	lb := json.RawMessage(`[{"understudy_priority":{}}]`)
+	for _, test := range []struct{ user, want string }{
+		{"", `{"loadBalancingConfig":[{"understudy_priority":{}}]}`},
+		{"{}", `{"loadBalancingConfig":[{"understudy_priority":{}}]}`},
+		{
+			`{"methodConfig":[{"name":[{}]}],"healthCheckConfig":{"serviceName":""}}`,
+			`{"healthCheckConfig":{"serviceName":""},"loadBalancingConfig":[{"understudy_priority":{}}],"methodConfig":[{"name":[{}]}]}`,
+		},
+	} {
+		got, err := MergeServiceConfig(test.user, lb)
+		if err != nil || got != test.want {
+			t.Errorf("MergeServiceConfig(%q) = %s, %v\nwant %s", test.user, got, err, test.want)
+		}
+	}
+}
+
+func TestCheckSaysWhatIsWrong(t *testing.T) {
+	for user, want := range map[string]string{
+		`[]`:                                 "want a JSON object",
+		`null`:                               "got null",
+		`{`:                                  "want a JSON object",
+		`{} {}`:                              "more follows",
+		`{"loadBalancingConfig":[]}`:         "loadBalancingConfig is set by the resolver",
+		`{"loadBalancingPolicy":"anything"}`: "loadBalancingPolicy is set by the resolver",
+	} {
+		if err := CheckServiceConfig(user); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("CheckServiceConfig(%s) = %v, want an error with %q", user, err, want)
+		}
+	}
+}
+
+// gRPC reads the fields of a service config without regard to case, so that one in
+// another case would take the place of the resolver's.
+func TestLoadBalancingInAnyCaseIsRefused(t *testing.T) {
+	for _, user := range []string{`{"loadbalancingconfig": []}`, `{"LoadBalancingPolicy": "round_robin"}`} {
+		if err := CheckServiceConfig(user); err == nil {
+			t.Errorf("%s is accepted", user)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package location
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/understudy-lb/understudy/internal/printable"
+)
+
+// mostZones is how many zones a text of callers may name.
+const mostZones = 1000
+
+// Callers reads how many callers each zone has, "a:2,b:1": each name once, with a number from 0 to a
+// billion, not all of them 0.
+func Callers(text string) (map[string]float64, error) {
+	const most = 1e9
+	callers, some := make(map[string]float64), false
+	for entry := range strings.SplitSeq(text, ",") {
+		at := strings.LastIndexByte(entry, ':')
+		if at < 1 {
+			return nil, fmt.Errorf("%s given, want zones and how many callers each has, as in a:2,b:1", printable.Quote(entry))
+		}
+		zone := entry[:at]
+		if problem := Problem(zone); problem != "" {
+			return nil, fmt.Errorf("zone %s", problem)
+		}
+		n, err := strconv.ParseFloat(entry[at+1:], 64)
+		if err != nil || !(n >= 0 && n <= most) {
+			return nil, fmt.Errorf("zone %s has %s callers, want a number from 0 to a billion", printable.Quote(zone), printable.Quote(entry[at+1:]))
+		}
+		if _, twice := callers[zone]; twice {
+			return nil, fmt.Errorf("zone %s is given twice", printable.Quote(zone))
+		}
+		if callers[zone] = n; len(callers) > mostZones {
+			return nil, fmt.Errorf("more than %d zones are given", mostZones)
+		}
+		some = some || n > 0
+	}
+	if !some {
+		return nil, fmt.Errorf("%s given, where no zone has callers; want some", printable.Quote(text))
+	}
+	return callers, nil
+}

@@ -1,0 +1,82 @@
+// Package brief shortens what gRPC and the operating system say of connections.
+package printable
+
+import (
+	"slices"
+	"strings"
+)
+
+// What gRPC says of an attempt to connect begins with the second or the third of these,
+// and where that ended a call with the first before it.
+const (
+	unavailable = "rpc error: code = Unavailable desc = "
+	dialling    = `connection error: desc = "transport: Error while dialing: `
+	connection  = `connection error: desc = "`
+)
+
+// Brief returns the text of an error without what is said elsewhere, or says nothing:
+//
+//	rpc error: code = Unavailable desc = connection error: desc = "transport: Error while
+//	dialing: dial tcp 10.0.0.1:443: connect: connection refused"
+//	->  connection refused by 10.0.0.1:443
+func Brief(text string) string {
+	if rest, ok := strings.CutPrefix(text, unavailable); ok && strings.HasPrefix(rest, connection) {
+		text = rest
+	}
+	for _, prefix := range []string{dialling, connection} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok && strings.HasSuffix(rest, `"`) {
+			text = strings.TrimSuffix(rest, `"`)
+			break
+		}
+	}
+	const refused = ": connect: connection refused"
+	if dial, ok := strings.CutSuffix(text, refused); ok && strings.HasPrefix(dial, "dial ") {
+		text = "connection refused by " + dial[strings.LastIndex(dial, " ")+1:]
+	}
+	for end, hint := range hints {
+		if strings.HasSuffix(text, end) {
+			return text + hint
+		}
+	}
+	return silence(text)
+}
+
+// hints say what the end of a text may mean.
+var hints = map[string]string{
+	"no such host":              ": the name may not exist",
+	"tls: certificate required": ": the server wants a client certificate",
+	"tls: bad certificate":      ": the server does not accept the client's certificate, or wants one",
+	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
+}
+
+// What gRPC says where a connection stands and nothing comes over it begins with one of
+// these and ends with one of those.
+var (
+	handshakes = map[string]string{
+		"error reading server preface: ":               "does not answer",
+		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
+	}
+	// gRPC closes the connection when the attempt has had its time, which the reader may see first.
+	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
+)
+
+// silence says in words that a server accepts connections and does not answer:
+//
+//	error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout
+//	->  10.0.0.1:443 accepts connections and does not answer
+func silence(text string) string {
+	for prefix, what := range handshakes {
+		rest, ok := strings.CutPrefix(text, prefix)
+		if !ok || !slices.ContainsFunc(timeouts, func(t string) bool { return strings.HasSuffix(rest, t) }) {
+			continue
+		}
+		who := "the server"
+		if _, remote, ok := strings.Cut(rest, "->"); ok {
+			if i := strings.Index(remote, ": "); i > 0 {
+				who = remote[:i]
+			}
+		}
+		return who + " accepts connections and " + what
+	}
+	return text
+}

@@ -1,0 +1,241 @@
+// Package secret hides passwords and tokens in targets. Logs, metrics, pages and errors show
+// targets, and are read by people and kept by machines that need not know them.
+package printable
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// hidden stands for what is not shown, as in url.URL.Redacted.
+const hidden = "xxxxx"
+
+// shown are the parameters whose values are: those of this module. The value of any other one
+// may be a token.
+var shown = []string{
+	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
+	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
+	"addressType", "node", "outlierDetection", "pickFirst", "prefer", "refresh", "region", "removeAfter", "slowStart", "subset",
+	"subsetSeed", "terminating", "verify", "warmStandby", "zone", "zoneCallers", "zoneMinEndpoints",
+}
+
+// shortest is the length of the shortest secret that is looked for.
+const shortest = 4
+
+// list is the scheme of targets whose path is a list of targets.
+const list = "failover"
+
+// HideTarget returns a target without its passwords and tokens:
+//
+//	consul://user:secret@host/shop?dc=a&token=x  ->  consul://user:xxxxx@host/shop?dc=xxxxx&token=xxxxx
+//
+// What has none is returned as it is.
+func HideTarget(u url.URL) url.URL {
+	if !may(u.String()) {
+		return u
+	}
+	return (&hider{}).target(u)
+}
+
+// HideText is HideTarget for text that somebody wrote as a target, and that may be none.
+func HideText(text string) string {
+	if !may(text) {
+		return text
+	}
+	return (&hider{}).text(text)
+}
+
+// HideIn returns text, which says something about a target, without the passwords and tokens of
+// the target.
+func HideIn(text string, target url.URL) string {
+	if !may(target.String()) {
+		return text
+	}
+	h := &hider{}
+	h.target(target)
+	slices.SortFunc(h.secrets, func(a, b string) int { return len(b) - len(a) })
+	for _, s := range h.secrets {
+		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:]} {
+			text = strings.ReplaceAll(text, form, hidden)
+		}
+	}
+	return text
+}
+
+// may returns whether text can hold what is hidden, escaped or not.
+func may(text string) bool { return strings.ContainsAny(text, "@?#%") }
+
+// hider hides what is in targets.
+type hider struct {
+	changed bool
+	secrets []string // those that cannot be anything else
+}
+
+// hide hides a value. What is sure to be a secret must not be in other text either.
+func (h *hider) hide(value string, sure bool) {
+	h.changed = h.changed || value != hidden
+	if sure && len(value) >= shortest && value != hidden {
+		h.secrets = append(h.secrets, value)
+	}
+}
+
+func (h *hider) target(u url.URL) url.URL {
+	if u.User != nil {
+		if password, ok := u.User.Password(); ok {
+			h.hide(password, true)
+			u.User = url.UserPassword(u.User.Username(), hidden)
+		} else {
+			name := u.User.Username() // some take a token for one
+			h.hide(name, len(name) >= 8)
+			u.User = url.User(hidden)
+		}
+	}
+	u.RawQuery = h.query(u.RawQuery)
+	if !harmless(u.Fragment) {
+		h.hide(u.Fragment, false)
+		u.Fragment, u.RawFragment = hidden, ""
+	}
+	if u.Scheme == list {
+		u.Opaque = h.list(u.Opaque)
+		before := u.EscapedPath()
+		if after := h.list(before); after != before {
+			u.RawPath = after
+			u.Path, _ = url.PathUnescape(after) // each entry was escaped
+		}
+		return u
+	}
+	u.Opaque = h.opaque(u)
+	if after := h.path(u.Path); after != u.Path {
+		u.Path, u.RawPath = after, ""
+	}
+	return u
+}
+
+// list hides what is in the entries of a list, which are escaped.
+func (h *hider) list(escaped string) string {
+	entries := strings.Split(escaped, ",")
+	for i, entry := range entries {
+		slash := ""
+		if i == 0 && strings.HasPrefix(entry, "/") {
+			slash, entry = "/", entry[1:]
+		}
+		text, err := url.PathUnescape(entry)
+		if err != nil {
+			text = h.unread(entry)
+		} else if after := h.text(text); after == text {
+			continue
+		} else {
+			text = after
+		}
+		entries[i] = slash + url.PathEscape(text)
+	}
+	return strings.Join(entries, ",")
+}
+
+// text hides what is in the text of a target.
+func (h *hider) text(text string) string {
+	prefix := ""
+	u, err := url.Parse(text)
+	if err != nil { // as package failover reads it
+		prefix = "dns:///"
+		u, err = url.Parse(prefix + text)
+	}
+	if err != nil {
+		return h.unread(text)
+	}
+	inner := &hider{}
+	after := inner.target(*u)
+	h.secrets = append(h.secrets, inner.secrets...)
+	if !inner.changed {
+		return text
+	}
+	h.changed = true
+	return strings.TrimPrefix(after.String(), prefix)
+}
+
+// unread hides all that may be a secret in what does not parse.
+func (h *hider) unread(text string) string {
+	if end := strings.LastIndex(text, "@"); end >= 0 {
+		begin := 0
+		if i := strings.Index(text[:end], "://"); i >= 0 {
+			begin = i + len("://")
+		}
+		_, password, _ := strings.Cut(text[begin:end], ":")
+		h.hide(password, true)
+		h.changed = true
+		text = text[:begin] + hidden + text[end:]
+	}
+	if i := strings.IndexAny(text, "?#"); i >= 0 {
+		h.changed = true
+		text = text[:i+1] + hidden
+	}
+	return text
+}
+
+// opaque hides all before the host in a target without slashes, which need not be one.
+func (h *hider) opaque(u url.URL) string {
+	end := strings.LastIndex(u.Opaque, "@")
+	if end < 0 || strings.HasPrefix(u.Scheme, "unix") {
+		return u.Opaque
+	}
+	_, password, _ := strings.Cut(":"+u.Opaque[:end], ":")
+	h.hide(password, true)
+	return hidden + u.Opaque[end:]
+}
+
+// path hides user:password@ in a path: somebody wrote a slash too many.
+func (h *hider) path(path string) string {
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		end := strings.LastIndex(s, "@")
+		if end < 0 {
+			continue
+		}
+		if user, password, ok := strings.Cut(s[:end], ":"); ok {
+			h.hide(password, true)
+			segments[i] = user + ":" + hidden + s[end:]
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// query hides the values of parameters that are not shown.
+func (h *hider) query(raw string) string {
+	pairs := strings.Split(raw, "&")
+	for i, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			name, value = "", pair // it may be a token as well as a name
+		}
+		if plain, err := url.QueryUnescape(name); err == nil && slices.Contains(shown, plain) || harmless(value) {
+			continue
+		}
+		if plain, err := url.QueryUnescape(value); err == nil {
+			h.hide(plain, sure(name))
+		}
+		h.changed = h.changed || value != hidden
+		if ok {
+			pairs[i] = name + "=" + hidden
+		} else {
+			pairs[i] = hidden
+		}
+	}
+	return strings.Join(pairs, "&")
+}
+
+// harmless returns whether a value is too short for a secret, or a duration or a truth value.
+func harmless(value string) bool {
+	_, notBool := strconv.ParseBool(value)
+	_, notDuration := time.ParseDuration(value)
+	return len(value) < shortest || notBool == nil || notDuration == nil
+}
+
+// sure returns whether the value of a parameter is a secret by its name. Values of others are
+// not looked for in other text: dc=east would leave no host name readable.
+func sure(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })
+}
