@@ -30,11 +30,11 @@ func (h *fleet) waiting(d time.Duration) int {
 // put has the parts of the given names, in this order.
 func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.t.Helper()
-	var parts []topology.Part
+	var parts []topology.Target
 	for _, name := range names {
-		i := slices.IndexFunc(h.given, func(p topology.Part) bool { return p.Name == name })
+		i := slices.IndexFunc(h.given, func(p topology.Target) bool { return p.Name == name })
 		if i < 0 {
-			h.given = append(h.given, topology.Part{Name: name, Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: name + "0"}}}}})
+			h.given = append(h.given, topology.Target{Name: name, Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: name + "0"}}}}})
 			i = len(h.given) - 1
 		}
 		parts = append(parts, h.given[i])

@@ -14,8 +14,8 @@ import (
 )
 
 func init() {
-	discovery.Register("understudytest", func(*discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Source: discovery.Poll(time.Hour, func(context.Context) (discovery.Answer, error) {
+	discovery.Register("understudytest", func(*discovery.Target) ([]discovery.Mechanism, error) {
+		return []discovery.Mechanism{{Source: discovery.Poll(time.Hour, func(context.Context) (discovery.Answer, error) {
 			return discovery.Answer{}, context.Canceled
 		})}}, nil
 	})

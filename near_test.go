@@ -44,7 +44,7 @@ func zones(text string) (all []flat.Endpoint) {
 func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Option) (*grpc.ClientConn, *toldtest.Source) {
 	m.t.Helper()
 	s := &toldtest.Source{}
-	cc := toldtest.Open(m.t, "x", []discovery.Part{{Source: s}}, options, append(m.dialOptions(), dial...)...)
+	cc := toldtest.Open(m.t, "x", []discovery.Mechanism{{Source: s}}, options, append(m.dialOptions(), dial...)...)
 	if err := s.Receiver.Update(flat.Answer(zones(text)...)); err != nil {
 		m.t.Fatal(err)
 	}

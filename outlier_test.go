@@ -29,7 +29,7 @@ type fleet struct {
 	policy balancer.Balancer
 	bad    map[string]bool // endpoints whose calls fail
 	keep   map[string]bool // endpoints that are left without a connection
-	given  []topology.Part
+	given  []topology.Target
 }
 
 // inFleet has parts of so many endpoints each: a0, a1, … in the first, then b0, ….
@@ -62,7 +62,7 @@ func (h *fleet) start(settings topology.Settings, parts ...int) {
 	h.cc = &lbtest.ClientConn{}
 	h.policy = balancer.Get("understudy_priority").Build(h.cc, balancer.BuildOptions{})
 	for i, n := range parts {
-		part := topology.Part{Name: string(rune('a' + i))}
+		part := topology.Target{Name: string(rune('a' + i))}
 		for j := range n {
 			address := resolver.Address{Addr: fmt.Sprintf("%s%d", part.Name, j)}
 			part.Endpoints = append(part.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{address}})

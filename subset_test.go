@@ -113,7 +113,7 @@ func TestASubsetKeepsTheSharesOfLocalities(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		m, s := newMemory(t), &toldtest.Source{}
-		cc := toldtest.Open(t, "x", []discovery.Part{{Source: s}}, []given.Option{given.Set("Subset", 5)}, m.dialOptions()...)
+		cc := toldtest.Open(t, "x", []discovery.Mechanism{{Source: s}}, []given.Option{given.Set("Subset", 5)}, m.dialOptions()...)
 		if err := s.Receiver.Update(flat.Answer(all...)); err != nil {
 			t.Fatal(err)
 		}

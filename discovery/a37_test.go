@@ -96,11 +96,11 @@ func (s *a37) build(t *testing.T, names []string) {
 	}
 	s.channel = channel{}
 	s.sources = make(map[string]*resolving)
-	var parts []discovery.Part
+	var parts []discovery.Mechanism
 	for _, name := range names {
 		source := &resolving{onAsk: func() { s.add("asked %s", name) }}
 		s.sources[name] = source
-		part := discovery.Part{Name: name, Source: source, Authority: name + ".test"}
+		part := discovery.Mechanism{Name: name, Source: source, Authority: name + ".test"}
 		if strings.HasPrefix(name, "eds") {
 			part.Source = &source.scripted // which nobody can ask
 		}

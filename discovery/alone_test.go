@@ -14,8 +14,8 @@ import (
 // A program that links a source, and nothing that makes resolvers of sources, learns what to
 // import.
 func TestASourceAlone(t *testing.T) {
-	discovery.Register("alone", func(*discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Source: &scripted{}}}, nil
+	discovery.Register("alone", func(*discovery.Target) ([]discovery.Mechanism, error) {
+		return []discovery.Mechanism{{Source: &scripted{}}}, nil
 	})
 	makes := options.Make
 	options.Make = nil

@@ -115,7 +115,7 @@ func TestWhatIsAwaitedIsLogged(t *testing.T) {
 func TestCallsSeeWhatIsAwaitedBesideFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, cc := &scripted{}, &scripted{}, &channel{}
-		r := build(t, of([]discovery.Part{{Name: "a", Source: a}, {Name: "b", Source: b}}), cc)
+		r := build(t, of([]discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}), cc)
 		defer r.Close()
 		a.Trying("looking up a.test")
 		b.Fail(errors.New("no such host"))

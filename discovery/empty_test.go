@@ -105,7 +105,7 @@ func TestAnEmptyAnswerThatIsMeant(t *testing.T) {
 func TestAnEmptyFirstPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}
-		r := build(t, of([]discovery.Part{{Name: "a", Source: first}, {Name: "b", Source: second}}), cc)
+		r := build(t, of([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: second}}), cc)
 		defer r.Close()
 		_ = first.say("10.0.0.1:1")
 		_ = second.say("10.0.0.2:1")

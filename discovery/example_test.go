@@ -26,7 +26,7 @@ type machine struct {
 // register makes targets such as catalogue:///checkout known: machines that are near are used
 // first, by their size, and remote ones when no near one is left.
 func register(c catalogue) {
-	discovery.Register("catalogue", func(t *discovery.Target) ([]discovery.Part, error) {
+	discovery.Register("catalogue", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		service := t.Endpoint()
 		source := discovery.Poll(10*time.Second, func(ctx context.Context) (discovery.Answer, error) {
 			machines, err := c.LookUp(ctx, service)
@@ -47,7 +47,7 @@ func register(c catalogue) {
 				{Localities: []discovery.Locality{remote}},
 			}}, nil
 		})
-		return []discovery.Part{{Source: source}}, nil
+		return []discovery.Mechanism{{Source: source}}, nil
 	})
 }
 

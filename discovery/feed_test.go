@@ -84,7 +84,7 @@ func TestPrioritiesOfSeveralMechanisms(t *testing.T) {
 		pushed, asked := &scripted{}, &resolving{}
 		count := 0
 		asked.onAsk = func() { count++ }
-		r := build(t, of([]discovery.Part{
+		r := build(t, of([]discovery.Mechanism{
 			{Name: "shop", Source: pushed, Authority: "shop.example.com"},
 			{Name: "backup:443", Source: asked, Authority: "backup"},
 		}), cc)
@@ -206,7 +206,7 @@ func TestLocalitiesWeighWhatTheirEndpointsDo(t *testing.T) {
 func TestWhatIsEmptyIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, first, second := &channel{}, &scripted{}, &scripted{}
-		r := build(t, of([]discovery.Part{{Name: "emptied.one", Source: first}, {Name: "emptied.two", Source: second}}), cc)
+		r := build(t, of([]discovery.Mechanism{{Name: "emptied.one", Source: first}, {Name: "emptied.two", Source: second}}), cc)
 		defer r.Close()
 		first.Update(flat.Empty())
 		second.Update(discovery.Answer{Empty: true, Why: "nothing is deployed"})
@@ -230,9 +230,9 @@ func TestWhatIsEmptyIsNamed(t *testing.T) {
 func TestMechanismsShareNoNames(t *testing.T) {
 	cc := &channel{}
 	sources := map[string]*scripted{"a": {}, "a/child0": {}, "a'": {}, "a'/child0/child0": {}}
-	var parts []discovery.Part
+	var parts []discovery.Mechanism
 	for _, name := range []string{"a", "a/child0", "a'", "a'/child0/child0"} {
-		parts = append(parts, discovery.Part{Name: name, Source: sources[name]})
+		parts = append(parts, discovery.Mechanism{Name: name, Source: sources[name]})
 	}
 	r := build(t, of(parts), cc)
 	defer r.Close()
@@ -278,7 +278,7 @@ func TestNamesInAnswers(t *testing.T) {
 		{false, "given", `10.0.0.1:1["a/child0" "/"] 10.0.0.2:1["a/child0" "/"]`},
 	} {
 		cc, s := &channel{}, &scripted{}
-		r := build(t, of([]discovery.Part{{Name: "a", Source: s, Authority: "good", TrustNames: test.trust}}, given.Set("Authority", test.authority)), cc)
+		r := build(t, of([]discovery.Mechanism{{Name: "a", Source: s, Authority: "good", TrustNames: test.trust}}, given.Set("Authority", test.authority)), cc)
 		s.Update(answer)
 		if got := cc.take(); got != "state "+test.want {
 			t.Errorf("trust %v, authority %q: channel saw\n%s\nwant\nstate %s", test.trust, test.authority, got, test.want)

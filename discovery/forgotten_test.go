@@ -54,7 +54,7 @@ func (s splitting) Start(r *discovery.Receiver) (discovery.Started, error) {
 		return discovery.Started{}, nil
 	}
 	*s.told = true
-	r.Parts([]discovery.Part{{Name: "a", Source: discovery.FromResolver(s.by, target("asking:///a"), s.target.ClientConn, s.target.BuildOptions)}})
+	r.Parts([]discovery.Mechanism{{Name: "a", Source: discovery.FromResolver(s.by, target("asking:///a"), s.target.ClientConn, s.target.BuildOptions)}})
 	return discovery.Started{}, nil
 }
 
@@ -62,8 +62,8 @@ func (s splitting) Start(r *discovery.Receiver) (discovery.Started, error) {
 // then, and work for that.
 func TestResolversOfKeptPartsHoldNoClosedChannel(t *testing.T) {
 	by, told := &asking{}, false
-	b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Source: splitting{t, by, &told}, Authority: "whole"}}, nil
+	b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
+		return []discovery.Mechanism{{Source: splitting{t, by, &told}, Authority: "whole"}}, nil
 	})
 	const want = `state 10.0.0.%d:1["a" "/"]`
 	gone := make(chan struct{})

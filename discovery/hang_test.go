@@ -79,7 +79,7 @@ func TestASourceThatAnswersInTime(t *testing.T) {
 func TestOneOfTwoSourcesHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cc := &scripted{}, &scripted{}, &channel{}
-		b := of([]discovery.Part{{Name: "a", Source: first}, {Name: "b", Source: second}})
+		b := of([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: second}})
 		r := build(t, b, cc)
 		first.say("10.0.0.1:1")
 		second.say("10.0.0.2:1")
@@ -104,7 +104,7 @@ func TestAListOfPartsHangs(t *testing.T) {
 		whole := &scripted{}
 		b := one(whole)
 		r := build(t, b, cc)
-		whole.Parts([]discovery.Part{{Name: "a", Source: hangs}, {Name: "b", Source: looksUp}})
+		whole.Parts([]discovery.Mechanism{{Name: "a", Source: hangs}, {Name: "b", Source: looksUp}})
 		hangs.say("10.0.0.1:1")
 		looksUp.say("10.0.0.2:1")
 		r.Close()

@@ -189,13 +189,13 @@ func target(text string) resolver.Target {
 }
 
 // of returns a builder for targets of scheme x with the given parts.
-func of(parts []discovery.Part, opts ...given.Option) options.Builder {
-	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) { return parts, nil }, opts...)
+func of(parts []discovery.Mechanism, opts ...given.Option) options.Builder {
+	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, opts...)
 }
 
 // one returns a builder over a source.
 func one(s discovery.Source, opts ...given.Option) options.Builder {
-	return of([]discovery.Part{{Source: s}}, opts...)
+	return of([]discovery.Mechanism{{Source: s}}, opts...)
 }
 
 func build(t *testing.T, b options.Builder, cc resolver.ClientConn) resolver.Resolver {

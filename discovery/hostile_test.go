@@ -29,7 +29,7 @@ func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 			}
 			s.Fail(errors.New("not yet"))
 		}}
-		r := build(t, of([]discovery.Part{{Name: "a", Source: first}, {Name: "b", Source: second}}), cc)
+		r := build(t, of([]discovery.Mechanism{{Name: "a", Source: first}, {Name: "b", Source: second}}), cc)
 		defer r.Close()
 		if got, want := cc.take(), `state 10.0.0.2:1["a/child0" "/"]`; got != want {
 			t.Errorf("channel saw %q, want %q", got, want)
@@ -42,7 +42,7 @@ func TestAnswersFromInsideStartComeAfterIt(t *testing.T) {
 func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	bad := &scripted{refuses: "no such thing"}
 	good := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
-	for name, parts := range map[string][]discovery.Part{
+	for name, parts := range map[string][]discovery.Mechanism{
 		"first": {{Name: "b", Source: bad}, {Name: "a", Source: good}},
 		"last":  {{Name: "a", Source: good}, {Name: "b", Source: bad}},
 	} {
@@ -60,7 +60,7 @@ func TestASourceThatDoesNotStartFailsItsPartAlone(t *testing.T) {
 	if _, err := one(bad).Build(target("x:///y"), cc, resolver.BuildOptions{}); err == nil || err.Error() != "x: no such thing" {
 		t.Errorf("Build = %v, want the reason", err)
 	}
-	r := build(t, of([]discovery.Part{{Name: "a", Source: bad}, {Name: "b", Source: bad}}), cc)
+	r := build(t, of([]discovery.Mechanism{{Name: "a", Source: bad}, {Name: "b", Source: bad}}), cc)
 	defer r.Close()
 	if got, want := cc.take(), "error x: no part has an address: a: no such thing; b: no such thing"; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
@@ -192,7 +192,7 @@ func TestNoErrorWrapsAStatus(t *testing.T) {
 			t.Errorf("%v is a status", err)
 		}
 	}
-	_, err = given.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) { return nil, final }).
+	_, err = given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) { return nil, final }).
 		Build(target("x:///y"), cc, resolver.BuildOptions{})
 	if _, ok := status.FromError(err); ok || err.Error() != "x: "+final.Error() {
 		t.Errorf("Build = %v, want the text of the error, and no status", err)

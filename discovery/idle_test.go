@@ -142,7 +142,7 @@ func TestRecoveryAfterIdleness(t *testing.T) {
 func TestEqualOptionsShareTheLastGoodAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
-		discovery.Register("equal", func(*discovery.Target) ([]discovery.Part, error) { return []discovery.Part{{Source: s}}, nil })
+		discovery.Register("equal", func(*discovery.Target) ([]discovery.Mechanism, error) { return []discovery.Mechanism{{Source: s}}, nil })
 		to := func(given options.Program) (*channel, resolver.Resolver) {
 			cc := &channel{}
 			r, err := options.For("equal", given).Build(target("equal:///y"), cc, resolver.BuildOptions{})

@@ -18,7 +18,7 @@ import (
 func TestUpdatesAreCounted(t *testing.T) {
 	metrics := &lbtest.Recorder{}
 	cc, a, b := &channel{}, &scripted{}, &scripted{}
-	r, err := of([]discovery.Part{{Name: "a", Source: a}, {Name: "b", Source: b}}).Build(target("x:///shop"), cc, resolver.BuildOptions{MetricsRecorder: metrics})
+	r, err := of([]discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: b}}).Build(target("x:///shop"), cc, resolver.BuildOptions{MetricsRecorder: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestUpdatesAreCounted(t *testing.T) {
 	then("b", "refused", func() { b.Update(discovery.Answer{}) })
 	then("a", "refused", func() { a.say("10.0.0.1") }) // no port
 	then("a", "refused", func() { a.Fail(fmt.Errorf("at the source: %w", &clusterfile.Error{})) })
-	then("b", "accepted", func() { b.Parts([]discovery.Part{{Name: "c", Source: &scripted{}}}) })
+	then("b", "accepted", func() { b.Parts([]discovery.Mechanism{{Name: "c", Source: &scripted{}}}) })
 	then("a", "refused", func() { a.Rejected(errors.New("bad")) })
 	r.Close()
 	then("a", "", func() { a.say("10.0.0.3:1"); a.Fail(errors.New("closed")) })

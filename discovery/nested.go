@@ -16,7 +16,7 @@ import (
 // of a source of this module, or of one that Register was given. The options of t hold for
 // it. Options about the policies are t's alone. Each part has its own authority, whether t
 // has one or not.
-func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Part, error) {
+func (t *Target) Parts(by resolver.Builder, inner resolver.Target) ([]Mechanism, error) {
 	if by == nil {
 		by = resolver.Get(inner.URL.Scheme)
 	}

@@ -22,10 +22,10 @@ func withShelf(name string) given.Option {
 // looked returns a builder of a source that looks up names, which writes down what it is
 // told.
 func looked(said *string, opts ...given.Option) given.Resolvers {
-	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Part, error) {
+	return given.NewBuilder("in", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		r, err := t.Refresh(discovery.Refresh{Every: 7 * time.Second, RemoveAfter: 3})
 		*said = fmt.Sprint(r.Every, " ", r.RemoveAfter, " ", discovery.OwnOptions(t, shelf{}).name, " in ", t.Channel.Endpoint())
-		return []discovery.Part{{Source: &scripted{}, Authority: "its-own"}}, err
+		return []discovery.Mechanism{{Source: &scripted{}, Authority: "its-own"}}, err
 	}, opts...)
 }
 
@@ -48,7 +48,7 @@ func TestOptionsOfParts(t *testing.T) {
 	} {
 		var said string
 		b := looked(&said, test.inner...)
-		list := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+		list := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 			if _, err := t.Refresh(discovery.Refresh{RemoveAfter: 2}); err != nil {
 				return nil, err
 			}
@@ -68,14 +68,14 @@ func TestSettingsOfPartsAreTheChannels(t *testing.T) {
 	inner := looked(&said, given.Set("FailoverTimeout", time.Second), given.Set("ServiceConfig", `{"retryThrottling":{}}`))
 	cc := &channel{}
 	list := func(part string) given.Resolvers {
-		return given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+		return given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 			return t.Parts(inner, target(part))
 		}, given.Set("FailoverTimeout", 2*time.Second))
 	}
 	if err := list("in:///name?failoverTimeout=1s").Check(target("x:///y"), false); err == nil || !strings.Contains(err.Error(), "one of the whole channel") {
 		t.Errorf("a setting in a part: %v", err)
 	}
-	r, err := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+	r, err := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		parts, err := t.Parts(inner, target("in:///name"))
 		parts[0].Source = &scripted{inStart: func(s *scripted) { _ = s.say("10.0.0.1:1") }}
 		return parts, err

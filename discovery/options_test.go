@@ -73,9 +73,9 @@ func TestWhatPoliciesAreTold(t *testing.T) {
 
 func TestMistakesInOptions(t *testing.T) {
 	const all = "want one of authority, failbackDelay, failbackJitter, failoverTimeout, fastFailover, maxFailbackDelay, minReady, minReadyRecovery, node, outlierDetection, pickFirst, prefer, region, shelf, slowStart, subset, subsetSeed, warmStandby, zone, zoneCallers, zoneMinEndpoints"
-	parse := func(t *discovery.Target) ([]discovery.Part, error) {
+	parse := func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		t.Parameter("shelf")
-		return []discovery.Part{{Source: &scripted{}}}, nil
+		return []discovery.Mechanism{{Source: &scripted{}}}, nil
 	}
 	for _, test := range []struct {
 		query string
@@ -127,7 +127,7 @@ func TestMistakesInOptions(t *testing.T) {
 
 func TestAuthority(t *testing.T) {
 	named := func(opts ...given.Option) given.Resolvers {
-		return of([]discovery.Part{{Source: &scripted{}, Authority: "named"}}, opts...)
+		return of([]discovery.Mechanism{{Source: &scripted{}, Authority: "named"}}, opts...)
 	}
 	for _, test := range []struct {
 		b            given.Resolvers
@@ -146,7 +146,7 @@ func TestAuthority(t *testing.T) {
 	// An authority that was given holds for all parts.
 	s := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
 	cc := &channel{}
-	r := build(t, of([]discovery.Part{{Name: "a", Source: s, Authority: "part"}}, given.Set("Authority", "option")), cc)
+	r := build(t, of([]discovery.Mechanism{{Name: "a", Source: s, Authority: "part"}}, given.Set("Authority", "option")), cc)
 	defer r.Close()
 	if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
@@ -156,9 +156,9 @@ func TestAuthority(t *testing.T) {
 func TestOptionsOfASource(t *testing.T) {
 	type own struct{ shelf, room string }
 	var got own
-	parse := func(t *discovery.Target) ([]discovery.Part, error) {
+	parse := func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		got = discovery.OwnOptions(t, own{"top", "store"})
-		return []discovery.Part{{Source: &scripted{}}}, nil
+		return []discovery.Mechanism{{Source: &scripted{}}}, nil
 	}
 	left, right := given.Sources(discovery.OwnOption(func(o *own) { o.shelf = "left" })), given.Sources(discovery.OwnOption(func(o *own) { o.shelf = "right" }))
 	for _, test := range []struct {
@@ -177,7 +177,7 @@ func TestOptionsOfASource(t *testing.T) {
 
 func TestMistakesOfAParser(t *testing.T) {
 	s := &scripted{}
-	for want, parts := range map[string][]discovery.Part{
+	for want, parts := range map[string][]discovery.Mechanism{
 		"the target has no parts":                                          {},
 		"part 1 has no source":                                             {{Name: "a"}},
 		`part 2 has the name "a", want one that no other part has`:         {{Name: "a", Source: s}, {Name: "a", Source: s}},
@@ -195,9 +195,9 @@ func TestMistakesOfAParser(t *testing.T) {
 // the channel.
 func TestASourceHasNoCommonParameter(t *testing.T) {
 	for name, want := range map[string]string{"authority": "authority", "minReady": "minReady", "refresh": "refresh", "shelf": ""} {
-		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Part, error) {
+		b := given.NewBuilder("x", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 			t.Parameter(name)
-			return []discovery.Part{{Source: &scripted{}}}, nil
+			return []discovery.Mechanism{{Source: &scripted{}}}, nil
 		})
 		err := b.Check(target("x:///y"), false)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), fmt.Sprintf("x: the source has the parameter %q for its own", want))) {

@@ -41,7 +41,7 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	l := newLab(t)
 	a, b := &scripted{}, &scripted{}
 	tell := func(ofA, ofB string) {
-		l.whole.Parts([]discovery.Part{{Name: "a", Source: a, OutlierDetection: ofA}, {Name: "b", Source: b, OutlierDetection: ofB}})
+		l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: ofA}, {Name: "b", Source: b, OutlierDetection: ofB}})
 	}
 	tell(outliers(t, 1), "")
 	b.say("10.0.0.2:1")
@@ -68,7 +68,7 @@ func TestOutlierDetectionOfParts(t *testing.T) {
 	}
 	// Another source in a's place has what its part says, also over the endpoints it inherits.
 	next := &scripted{}
-	l.whole.Parts([]discovery.Part{{Name: "a", Source: next, OutlierDetection: outliers(t, 4)}})
+	l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: next, OutlierDetection: outliers(t, 4)}})
 	next.Fail(errors.New("no answer"))
 	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
 	want("a/child0 4s")
@@ -80,7 +80,7 @@ func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 	l := newLab(t, given.Set("PickFirst", true))
 	a := &scripted{}
 	for seconds := range int64(2) {
-		l.whole.Parts([]discovery.Part{{Name: "a", Source: a, OutlierDetection: outliers(t, seconds+1)}})
+		l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: outliers(t, seconds+1)}})
 	}
 	a.say("10.0.0.1:1")
 	if l.intervals() != "a/child0 10s" {
@@ -95,11 +95,11 @@ func TestOutlierDetectionOfPartsWithPickFirst(t *testing.T) {
 func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 	for query, want := range map[string]string{"": `"interval":"1s"`, "?outlierDetection=true": emptied, "?outlierDetection=false": `"interval":"10s"`} {
 		cc, whole, a := &channel{}, &scripted{}, &scripted{}
-		r, err := of([]discovery.Part{{Source: whole}}).Build(target("x:///y"+query), cc, resolver.BuildOptions{})
+		r, err := of([]discovery.Mechanism{{Source: whole}}).Build(target("x:///y"+query), cc, resolver.BuildOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole.Parts([]discovery.Part{{Name: "a", Source: a, OutlierDetection: outliers(t, 1)}})
+		whole.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: outliers(t, 1)}})
 		a.say("10.0.0.1:1")
 		if !strings.Contains(cc.config(), want) {
 			t.Errorf("%q: config %s has no %s", query, cc.config(), want)
@@ -112,7 +112,7 @@ func TestOutlierDetectionOfTheTargetComesFirst(t *testing.T) {
 func TestOutlierDetectionInJSON(t *testing.T) {
 	l := newLab(t)
 	a := &scripted{}
-	l.whole.Parts([]discovery.Part{{Name: "a", Source: a, OutlierDetection: `{"interval": "7s", "failurePercentageEjection": {}}`}})
+	l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: `{"interval": "7s", "failurePercentageEjection": {}}`}})
 	a.say("10.0.0.1:1")
 	l.saw(`state 10.0.0.1:1["a/child0" "/"]`)
 	if got, want := l.intervals(), "a/child0 7s"; got != want {
@@ -124,7 +124,7 @@ func TestOutlierDetectionInJSON(t *testing.T) {
 		`{"interval": "x"}`:           `x: part "a": understudy_outlier_detection: interval: `,
 	} {
 		before := logged.Count(want)
-		l.whole.Parts([]discovery.Part{{Name: "a", Source: a, OutlierDetection: text}})
+		l.whole.Parts([]discovery.Mechanism{{Name: "a", Source: a, OutlierDetection: text}})
 		if logged.Count(want) != before+1 {
 			t.Errorf("%s is not logged as %s", text, want)
 		}

@@ -50,13 +50,13 @@ func TestTextFromOutsideStaysALine(t *testing.T) {
 		const evil = "shop\n2000/01/01 00:00:00 ERROR: [understudy] forged \x1b[31m"
 		logged.Take()
 		metrics, s, part, cc := &lbtest.Recorder{}, &scripted{}, &scripted{}, &channel{}
-		b := of([]discovery.Part{{Name: "a", Source: s}, {Name: "b", Source: &scripted{}}})
+		b := of([]discovery.Mechanism{{Name: "a", Source: s}, {Name: "b", Source: &scripted{}}})
 		r, err := b.Build(target("failover:///x:%2F%2Fu:hunter22@h"), cc, resolver.BuildOptions{MetricsRecorder: metrics})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		s.Parts([]discovery.Part{{Name: evil, Source: part}})
+		s.Parts([]discovery.Mechanism{{Name: evil, Source: part}})
 		part.Fail(errors.New("lookup " + evil + " of u:hunter22@h"))
 		_ = part.say("10.0.0.1:1")
 		part.Fail(errors.New("stream\r\nof " + evil))

@@ -22,16 +22,16 @@ type lab struct {
 
 func newLab(t *testing.T, opts ...given.Option) *lab {
 	l := &lab{t, &channel{}, &scripted{}}
-	r := build(t, of([]discovery.Part{{Source: l.whole, Authority: "whole"}}, opts...), l.cc)
+	r := build(t, of([]discovery.Mechanism{{Source: l.whole, Authority: "whole"}}, opts...), l.cc)
 	t.Cleanup(r.Close)
 	return l
 }
 
 // parts tells of parts, which are named by their sources in turn.
 func (l *lab) parts(namesAndSources ...any) {
-	var list []discovery.Part
+	var list []discovery.Mechanism
 	for i := 0; i < len(namesAndSources); i += 2 {
-		list = append(list, discovery.Part{Name: namesAndSources[i].(string), Source: namesAndSources[i+1].(discovery.Source), Authority: "not counted"})
+		list = append(list, discovery.Mechanism{Name: namesAndSources[i].(string), Source: namesAndSources[i+1].(discovery.Source), Authority: "not counted"})
 	}
 	l.whole.Parts(list)
 }
@@ -191,7 +191,7 @@ func TestErrorsOfParts(t *testing.T) {
 		l.saw("error x: c: nor that")
 		before := logged.Count("x: part 1 has no name")
 		l.whole.Parts(nil)
-		l.whole.Parts([]discovery.Part{{Source: c}})
+		l.whole.Parts([]discovery.Mechanism{{Source: c}})
 		l.saw("")
 		if got := logged.Count("x: part 1 has no name") - before; got != 1 {
 			t.Errorf("a list with a mistake is logged %d times, want once", got)
@@ -221,7 +221,7 @@ func TestPartsResolveOnTheirOwn(t *testing.T) {
 // of them are closed with the channel.
 func TestPartsInStart(t *testing.T) {
 	a := &scripted{inStart: func(s *scripted) { s.say("10.0.0.1:1") }}
-	whole := &scripted{inStart: func(s *scripted) { s.Parts([]discovery.Part{{Name: "a", Source: a}}) }}
+	whole := &scripted{inStart: func(s *scripted) { s.Parts([]discovery.Mechanism{{Name: "a", Source: a}}) }}
 	cc := &channel{}
 	r := build(t, one(whole), cc)
 	if got, want := cc.take(), `state 10.0.0.1:1["a/child0" "/"]`; got != want {
@@ -232,7 +232,7 @@ func TestPartsInStart(t *testing.T) {
 		t.Errorf("closed %d and %d times, want once each", a.closed, whole.closed)
 	}
 	late := &scripted{}
-	whole.Parts([]discovery.Part{{Name: "late", Source: late}})
+	whole.Parts([]discovery.Mechanism{{Name: "late", Source: late}})
 	if late.Receiver != nil {
 		t.Error("a source is started after Close")
 	}
@@ -241,18 +241,18 @@ func TestPartsInStart(t *testing.T) {
 // Parts within a part of a list have its name before theirs, and its server name.
 func TestPartsWithinAPart(t *testing.T) {
 	cc, whole, other, a := &channel{}, &scripted{}, &scripted{}, &scripted{}
-	r := build(t, of([]discovery.Part{
+	r := build(t, of([]discovery.Mechanism{
 		{Name: "whole", Source: whole, Authority: "whole.example.com"},
 		{Name: "other", Source: other, Authority: "other.example.com"},
 	}), cc)
 	defer r.Close()
-	whole.Parts([]discovery.Part{{Name: "a", Source: a, Authority: "forged"}})
+	whole.Parts([]discovery.Mechanism{{Name: "a", Source: a, Authority: "forged"}})
 	a.say("10.0.0.1:1")
 	if got, want := cc.take(), `state 10.0.0.1:1/whole.example.com["whole/a/child0" "/"]`; got != want {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
 	other.say("10.0.0.2:1")
-	whole.Parts([]discovery.Part{{Name: "a", Source: a}, {Name: "b", Source: &scripted{inStart: func(s *scripted) { s.Fail(errors.New("x")) }}}})
+	whole.Parts([]discovery.Mechanism{{Name: "a", Source: a}, {Name: "b", Source: &scripted{inStart: func(s *scripted) { s.Fail(errors.New("x")) }}}})
 	if got, want := cc.take(), `state 10.0.0.1:1/whole.example.com["whole/a/child0" "/"] 10.0.0.2:1/other.example.com["other/child0" "/"]`; !strings.HasSuffix(got, want) {
 		t.Errorf("channel saw %q, want %q", got, want)
 	}
@@ -267,7 +267,7 @@ func TestPartsAndIdleness(t *testing.T) {
 	b := one(whole)
 	cc := &channel{}
 	r := build(t, b, cc)
-	whole.Parts([]discovery.Part{{Name: "a", Source: a}})
+	whole.Parts([]discovery.Mechanism{{Name: "a", Source: a}})
 	a.say("10.0.0.1:1")
 	r.Close()
 	cc.take()

@@ -105,7 +105,7 @@ func TestPartReplacedWhileItAnswers(t *testing.T) {
 		l := newLab(t)
 		l.cc.onUpdate = func(resolver.State) { time.Sleep(time.Minute) }
 		part := &waits{rest: func() { time.Sleep(time.Second) }} // then nobody else tells the channel
-		l.whole.raw.Parts([]discovery.Part{{Name: "a", Source: part}})
+		l.whole.raw.Parts([]discovery.Mechanism{{Name: "a", Source: part}})
 		time.Sleep(2 * time.Second)
 		_ = l.whole.raw.Update(flat.Answer(flat.Endpoint{Address: "10.0.0.2:1"}))
 		time.Sleep(90 * time.Second)

@@ -92,8 +92,8 @@ func ExampleShared() {
 	defer fresh.Stop()
 	b := &board{watchers: make(map[chan struct{}]bool)}
 	b.put(old.address)
-	discovery.Register("board", func(t *discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Source: discovery.Shared(b, 0, watched{b})}}, nil
+	discovery.Register("board", func(t *discovery.Target) ([]discovery.Mechanism, error) {
+		return []discovery.Mechanism{{Source: discovery.Shared(b, 0, watched{b})}}, nil
 	})
 	conn, err := understudy.NewClient("board:///checkout", understudy.Recommended(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -51,16 +51,16 @@ func TestAPartConfirmsItsAnswerUntilItIsReplaced(t *testing.T) {
 				whole, part := &scripted{}, &scripted{}
 				b, cc := one(whole), &channel{}
 				r := build(t, b, cc)
-				whole.Parts([]discovery.Part{{Name: "a", Source: part}})
+				whole.Parts([]discovery.Mechanism{{Name: "a", Source: part}})
 				part.say("10.0.0.1:1")
 				<-time.After(quiet)
-				whole.Parts([]discovery.Part{{Name: "a", Source: failing{}}})
+				whole.Parts([]discovery.Mechanism{{Name: "a", Source: failing{}}})
 				<-time.After(40 * time.Minute)
 				r.Close()
 				cc.take()
 				for _, want := range []string{`state 10.0.0.1:1["a/child0" "/"]`, "error x: a: bad cluster"} {
 					r := build(t, b, cc)
-					whole.Parts([]discovery.Part{{Name: "a", Source: failing{}}})
+					whole.Parts([]discovery.Mechanism{{Name: "a", Source: failing{}}})
 					r.Close()
 					if got := cc.take(); got != want {
 						t.Errorf("channel saw %q, want %q", got, want)
@@ -131,7 +131,7 @@ type nesting struct{ of discovery.Source }
 func (nesting) Check(bool) error { return nil }
 
 func (n nesting) Start(r *discovery.Receiver) (discovery.Started, error) {
-	r.Parts([]discovery.Part{{Name: "inner", Source: n.of}})
+	r.Parts([]discovery.Mechanism{{Name: "inner", Source: n.of}})
 	return discovery.Started{}, nil
 }
 

@@ -17,7 +17,7 @@ import (
 // first part come before those of the second, and so on. It starts nothing, because it
 // is also called for the authority alone, and it may be called from several goroutines.
 // Its errors need not name the scheme: the builder puts it before them.
-type Parser func(*Target) ([]Part, error)
+type Parser func(*Target) ([]Mechanism, error)
 
 // Register makes a source known to understudy.NewClient, and to all channels of the process
 // as resolver.Register does: parse reads the targets of the scheme. It replaces what was
@@ -57,7 +57,7 @@ func init() {
 	options.NewReader = func(scheme string, parse any, given options.Program) any {
 		read, ok := parse.(Parser)
 		if !ok {
-			read = parse.(func(*Target) ([]Part, error))
+			read = parse.(func(*Target) ([]Mechanism, error))
 		}
 		return &reader{scheme, read, given}
 	}
@@ -103,7 +103,7 @@ func (r *reader) Check(target resolver.Target, read bool) error {
 
 // Read returns the parts of a channel's target, with the options that hold for it, and what has
 // no effect. Authority and TrustNames of the parts are those that count.
-func (r *reader) Read(target Target) (parts []Part, given options.Given, notes []string, err error) {
+func (r *reader) Read(target Target) (parts []Mechanism, given options.Given, notes []string, err error) {
 	t, parts, err := r.readWhole(target)
 	if err != nil {
 		return nil, options.Given{}, nil, err
@@ -120,7 +120,7 @@ func (r *reader) Read(target Target) (parts []Part, given options.Given, notes [
 }
 
 // readWhole reads a channel's target.
-func (r *reader) readWhole(t Target) (*Target, []Part, error) {
+func (r *reader) readWhole(t Target) (*Target, []Mechanism, error) {
 	t.given.Program, t.place, t.asked = r.given, options.Channel, new(sync.Map)
 	read, parts, err := r.read(t)
 	if err == nil {
@@ -130,7 +130,7 @@ func (r *reader) readWhole(t Target) (*Target, []Part, error) {
 }
 
 // read reads a target whose options and place are set.
-func (r *reader) read(t Target) (*Target, []Part, error) {
+func (r *reader) read(t Target) (*Target, []Mechanism, error) {
 	if err := t.readQuery(); err != nil {
 		return nil, nil, err
 	}

@@ -26,7 +26,7 @@ type Hooks struct {
 	Unconfirmed func(err error, since time.Time)
 	Rejected    func(error)
 	Trying      func(text string)
-	Parts       func([]Part)
+	Parts       func([]Mechanism)
 	Remembered  func() map[string]Name
 }
 
@@ -119,7 +119,7 @@ func (r *Receiver) Trying(text string) {
 //
 // What is in use stays in use until a part of the new list has answered, and the others
 // have answered or failed, or the failover time is over.
-func (r *Receiver) Parts(parts []Part) {
+func (r *Receiver) Parts(parts []Mechanism) {
 	err := checkParts(parts)
 	if err == nil && parts[0].Name == "" {
 		err = errNoName

@@ -22,7 +22,7 @@ func everything(r *discovery.Receiver, text string) {
 	r.Rejected(errors.New(text))
 	_ = r.Update(flat.Answer(flat.Endpoint{Address: "10.9.9.9:1"}))
 	r.Confirm()
-	r.Parts([]discovery.Part{{Name: "late", Source: &scripted{inStart: func(*scripted) { panic("a part is started after Close") }}}})
+	r.Parts([]discovery.Mechanism{{Name: "late", Source: &scripted{inStart: func(*scripted) { panic("a part is started after Close") }}}})
 	_ = r.Remembered()
 }
 
@@ -62,7 +62,7 @@ func TestAReceiverAfterClose(t *testing.T) {
 // A source that could not be started is not closed, and neither is the field where there is none.
 func TestWhatCouldNotBeStartedIsNotClosed(t *testing.T) {
 	bad, good := &scripted{refuses: "no registry in the environment"}, &scripted{}
-	r := build(t, of([]discovery.Part{{Name: "bad", Source: bad}, {Name: "none", Source: failing{}}, {Name: "good", Source: good}}), &channel{})
+	r := build(t, of([]discovery.Mechanism{{Name: "bad", Source: bad}, {Name: "none", Source: failing{}}, {Name: "good", Source: good}}), &channel{})
 	r.Close()
 	if bad.closed != 0 || good.closed != 1 {
 		t.Errorf("closed %d times where Start failed, want never, and %d times where not, want once", bad.closed, good.closed)

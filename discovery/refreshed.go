@@ -173,7 +173,7 @@ func (r round) fail(err error) { r.say(true, func() { r.receiver.Fail(err) }) }
 
 func (r round) confirm() { r.say(false, r.receiver.Confirm) }
 
-func (r round) parts(parts []Part) { r.say(false, func() { r.receiver.Parts(parts) }) }
+func (r round) parts(parts []Mechanism) { r.say(false, func() { r.receiver.Parts(parts) }) }
 
 // say passes something on, if the round still counts.
 func (r round) say(failed bool, pass func()) {

@@ -17,7 +17,7 @@ import (
 func TestPartsAreCountedAsTheWhole(t *testing.T) {
 	for name, label := range map[string]string{"": "x", "whole": "whole"} {
 		metrics, whole := &lbtest.Recorder{}, &scripted{}
-		b := of([]discovery.Part{{Name: name, Source: whole, Authority: "whole"}})
+		b := of([]discovery.Mechanism{{Name: name, Source: whole, Authority: "whole"}})
 		r, err := b.Build(target("x:///shop"), &channel{}, resolver.BuildOptions{MetricsRecorder: metrics})
 		if err != nil {
 			t.Fatal(err)
@@ -25,7 +25,7 @@ func TestPartsAreCountedAsTheWhole(t *testing.T) {
 		const n = 10_000
 		for i := range n {
 			part := &scripted{}
-			whole.Parts([]discovery.Part{{Name: fmt.Sprint("cluster", i), Source: part}})
+			whole.Parts([]discovery.Mechanism{{Name: fmt.Sprint("cluster", i), Source: part}})
 			part.say("10.0.0.1:1")
 			part.Fail(errors.New("gone"))
 		}

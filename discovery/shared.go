@@ -170,7 +170,7 @@ func (g *group) receiver(first *Receiver) *Receiver {
 			g.note(func(s *state) { s.answer(func(r *Receiver) error { return r.Update(a) }) })
 			return nil
 		},
-		Parts: func(parts []Part) {
+		Parts: func(parts []Mechanism) {
 			g.note(func(s *state) { s.answer(func(r *Receiver) error { r.Parts(parts); return nil }) })
 		},
 		Fail:    func(err error) { g.note(func(s *state) { s.failed, s.failure = s.failed+1, err }) },

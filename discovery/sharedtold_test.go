@@ -30,7 +30,7 @@ func listen(t *testing.T, s discovery.Source) *listener {
 		Unconfirmed: func(err error, since time.Time) { add("doubt(%v,%v)", err, since.IsZero()) },
 		Rejected:    func(err error) { add("reject(%v)", err) },
 		Trying:      func(text string) { add("try(%s)", text) },
-		Parts:       func(parts []discovery.Part) { add("parts%d", len(parts)) },
+		Parts:       func(parts []discovery.Mechanism) { add("parts%d", len(parts)) },
 		Remembered:  func() map[string]discovery.Name { return map[string]discovery.Name{"a": {}} },
 	}))
 	if err != nil {
@@ -80,7 +80,7 @@ func TestWhatASharedSourceSays(t *testing.T) {
 			{func() { s.Unconfirmed(nil, time.Time{}) }, "doubt(<nil>,true)", "answer3"},
 			{func() { s.raw.Fail(lost); s.Fail(errors.New("worse")) }, "fail(worse)", "answer3 fail(worse)"},
 			{func() { s.raw.Confirm(); s.Fail(lost) }, "confirm fail(lost)", "answer3 fail(lost)"},
-			{func() { s.Parts([]discovery.Part{{Name: "a", Source: failing{}}}) }, "parts1", "parts1"},
+			{func() { s.Parts([]discovery.Mechanism{{Name: "a", Source: failing{}}}) }, "parts1", "parts1"},
 		} {
 			step.say()
 			if got := early.take(); got != step.early {

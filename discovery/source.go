@@ -64,9 +64,9 @@ type Started struct {
 	Confirmed func() time.Time
 }
 
-// Part is one part of a target, which becomes one discovery mechanism of the channel
+// Mechanism is one part of a target, which becomes one discovery mechanism of the channel
 // (gRFC A37): one source, whose endpoints make one or more priorities.
-type Part struct {
+type Mechanism struct {
 	// Name is what people call the part, so it must hold no secret. It must be valid UTF-8 and different from
 	// those of the other parts; the only part of a target needs none. The endpoints of
 	// a part with a name are verified against its Authority, those of one without

@@ -30,7 +30,7 @@ type Target struct {
 
 	given  options.Given
 	notes  []string // of options of the program that the target switches off
-	place  options.Place
+	place  options.Scope
 	query  url.Values
 	own    map[string]bool // parameters that the source asked for
 	common string          // one of them that is not its own, "" for none
@@ -42,7 +42,7 @@ type Target struct {
 // is a mistake, so a Parser asks for all that it knows. A parameter that is common to all targets
 // cannot be a source's own: to ask for one is a mistake in the source, which fails the target.
 func (t *Target) Parameter(name string) string {
-	for _, place := range []options.Place{options.Channel, options.Lookups} {
+	for _, place := range []options.Scope{options.Channel, options.Lookups} {
 		if slices.Contains(options.Names(place), name) {
 			t.common = name
 		}
@@ -118,7 +118,7 @@ func (t *Target) names() string {
 var errNoName = errors.New("part 1 has no name, want one")
 
 // checkParts returns an error if a part breaks the rules of Part.
-func checkParts(parts []Part) error {
+func checkParts(parts []Mechanism) error {
 	if len(parts) == 0 {
 		return errors.New("the target has no parts")
 	}

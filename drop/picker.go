@@ -28,7 +28,7 @@ var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{
 var counted tally.Bound
 
 // labelsOf returns the labels of each category, in order.
-func labelsOf(target string, place stateattr.Place, categories []lbconfig.DropCategory) []tally.Labels {
+func labelsOf(target string, place stateattr.Labels, categories []lbconfig.DropCategory) []tally.Labels {
 	var list []tally.Labels
 	for _, c := range categories {
 		list = append(list, counted.Of(target, tally.Labels{place.Priority, c.Category, place.Service}))

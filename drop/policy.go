@@ -19,7 +19,7 @@ type policy struct {
 	child      *shell.Child
 	state      balancer.State // that the child counts as
 	categories []lbconfig.DropCategory
-	place      stateattr.Place
+	place      stateattr.Labels
 	labels     []tally.Labels // of each category, for metrics
 }
 
@@ -37,7 +37,7 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 // Begin gives the child its configuration and endpoints. New drops are published with
 // the child's next state or, if it has none to report, with the old one.
 func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
-	place := stateattr.PlaceOf(state)
+	place := stateattr.LabelsOf(state)
 	if !slices.Equal(p.categories, c.DropCategories) || place != p.place {
 		p.place = place
 		p.categories = slices.Clone(c.DropCategories)

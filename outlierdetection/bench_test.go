@@ -72,7 +72,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("a pick and what counts it allocate %v times", n)
 	}
-	if successes, failures := s.endpoint.Load().Shell.swap(); successes == 0 || failures == 0 {
+	if successes, failures := s.endpoint.Load().Attached.swap(); successes == 0 || failures == 0 {
 		t.Error("nothing was counted")
 	}
 }

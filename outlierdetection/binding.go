@@ -57,7 +57,7 @@ func (p *policy) remove(s *subConn) {
 	delete(p.all, s)
 	e := s.endpoint.Load()
 	if e != nil {
-		e.Shell.subConns = without(e.Shell.subConns, s)
+		e.Attached.subConns = without(e.Attached.subConns, s)
 	}
 	p.mu.Unlock()
 	if e != nil {
@@ -78,8 +78,8 @@ func (p *policy) bind(list []*endpoint) {
 		p.byAddress = make(map[string][]bound, len(list))
 	}
 	for _, e := range list {
-		e.Shell.list = p.lists
-		for _, a := range e.Shell.addresses {
+		e.Attached.list = p.lists
+		for _, a := range e.Attached.addresses {
 			p.byAddress[a.Addr] = append(p.byAddress[a.Addr], bound{a, e})
 		}
 	}
@@ -108,10 +108,10 @@ func (b *subConns) bindLocked(s *subConn) bool {
 		return false
 	}
 	if before != nil {
-		before.Shell.subConns = without(before.Shell.subConns, s)
+		before.Attached.subConns = without(before.Attached.subConns, s)
 	}
 	if now != nil {
-		now.Shell.subConns = append(without(now.Shell.subConns, s), s)
+		now.Attached.subConns = append(without(now.Attached.subConns, s), s)
 	}
 	s.endpoint.Store(now)
 	return true
@@ -128,7 +128,7 @@ func (b *subConns) find(s *subConn) *endpoint {
 	if len(candidates) == 1 {
 		return candidates[0].endpoint
 	}
-	if e := s.endpoint.Load(); e != nil && e.Shell.list == b.lists && slices.ContainsFunc(e.Shell.addresses, func(a resolver.Address) bool { return a.Addr == address.Addr && same(a, address) }) {
+	if e := s.endpoint.Load(); e != nil && e.Attached.list == b.lists && slices.ContainsFunc(e.Attached.addresses, func(a resolver.Address) bool { return a.Addr == address.Addr && same(a, address) }) {
 		return e
 	}
 	written := textOf(address)
@@ -180,7 +180,7 @@ func same(a, b resolver.Address) (same bool) {
 func (b *subConns) of(e *endpoint) []*subConn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return e.Shell.subConns
+	return e.Attached.subConns
 }
 
 // tell has the child see a subchannel as what its endpoint is, in an event.
@@ -199,7 +199,7 @@ func (p *policy) connection(e *endpoint) core.Connection {
 	switch {
 	case n[core.Connected] > 0:
 		return core.Connected
-	case n[core.Connecting] > 0 || n[core.Broken] > 0 && n[core.Broken] < len(e.Shell.addresses):
+	case n[core.Connecting] > 0 || n[core.Broken] > 0 && n[core.Broken] < len(e.Attached.addresses):
 		return core.Connecting
 	case n[core.Broken] > 0:
 		return core.Broken

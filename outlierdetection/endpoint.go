@@ -71,7 +71,7 @@ func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 		if e == nil {
 			e = &endpoint{}
 		}
-		e.Shell.name, e.Shell.addresses, e.Shell.reserve = name, given.Addresses, stateattr.IsReserve(given)
+		e.Attached.name, e.Attached.addresses, e.Attached.reserve = name, given.Addresses, stateattr.IsReserve(given)
 		known[key] = e
 		list = append(list, e)
 	}

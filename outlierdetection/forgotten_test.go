@@ -44,7 +44,7 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 		p := h.inside()
 		of := func(name string) []*subConn {
 			for _, e := range p.core.Endpoints() {
-				if e.Shell.name == name {
+				if e.Attached.name == name {
 					return p.of(e)
 				}
 			}
@@ -128,7 +128,7 @@ func TestTheListOfEndpoints(t *testing.T) {
 	given := append([]resolver.Endpoint{{}}, endpointsOf("a", "b", "a")...)
 	p := &policy{}
 	first := p.list(given)
-	if len(first) != 2 || first[0].Shell.name != "a" || first[1].Shell.name != "b" {
+	if len(first) != 2 || first[0].Attached.name != "a" || first[1].Attached.name != "b" {
 		t.Fatalf("the list has %d entries, want a and b", len(first))
 	}
 	if again := p.list(given); !slices.Equal(first, again) {

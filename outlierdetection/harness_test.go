@@ -227,7 +227,7 @@ func (h *harness) proofs(p *policy) (lines []string) {
 		if e.Unproven() != h.unproven[e] {
 			h.unproven[e] = e.Unproven()
 			if !e.Ejected() {
-				lines = append(lines, outlierscenario.Unproven(e.Shell.name, e.Unproven()))
+				lines = append(lines, outlierscenario.Unproven(e.Attached.name, e.Unproven()))
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func TestTheLogNamesThePriorityThatFails(t *testing.T) {
 		config.ConsecutiveFailuresEjection = &core.ConsecutiveFailuresEjection{Failures: 2, EnforcementPercentage: 100}
 		config.MaxEjectionPercent, config.ReportEmptied = 100, true
 		h.Update(config, []string{"a"})
-		state := stateattr.SetPlace(resolver.State{Endpoints: endpointsOf("a")}, stateattr.Place{Priority: "p0 us-east/a"})
+		state := stateattr.SetLabels(resolver.State{Endpoints: endpointsOf("a")}, stateattr.Labels{Priority: "p0 us-east/a"})
 		if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: given(config, h.builder.name), ResolverState: state}); err != nil {
 			t.Fatal(err)
 		}

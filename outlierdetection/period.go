@@ -33,7 +33,7 @@ type proof struct {
 
 // current returns the period in which calls of the endpoint begin.
 func (p *policy) current(e *endpoint) *period {
-	if b := e.Shell.period.Load(); b != nil {
+	if b := e.Attached.period.Load(); b != nil {
 		return b
 	}
 	return p.begin(e, func(now *period) {})
@@ -42,14 +42,14 @@ func (p *policy) current(e *endpoint) *period {
 // begin begins a period: the one before, but for what change does.
 func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	for {
-		before := e.Shell.period.Load()
+		before := e.Attached.period.Load()
 		now := &period{policy: p, endpoint: e}
 		if before != nil {
 			now.number, now.proof = before.number+1, before.proof
 		}
 		change(now)
 		now.ended = now.count
-		if e.Shell.period.CompareAndSwap(before, now) {
+		if e.Attached.period.CompareAndSwap(before, now) {
 			return now
 		}
 	}
@@ -74,7 +74,7 @@ func (b *period) count(info balancer.DoneInfo) {
 	if r == nil {
 		return
 	}
-	counter := &b.endpoint.Shell.counter
+	counter := &b.endpoint.Attached.counter
 	switch r.of(info) {
 	case success:
 		counter.successes.Add(1)
@@ -103,7 +103,7 @@ func (b *period) fail(r *rules) {
 		return
 	}
 	p, e := b.policy, b.endpoint
-	counter := &e.Shell.counter
+	counter := &e.Attached.counter
 	row := counter.row.Add(1)
 	if row >= r.row && counter.row.CompareAndSwap(row, 0) {
 		p.Event(func() {
@@ -122,7 +122,7 @@ func (c *counter) unavailable() bool { return codes.Code(c.code.Load()) == codes
 // answered counts an answer, and has the core hear of the first that it waits for.
 func (b *period) answered() {
 	b.proof.answers.Add(1)
-	if !b.endpoint.Shell.unproven.Load() || !b.proof.said.CompareAndSwap(false, true) {
+	if !b.endpoint.Attached.unproven.Load() || !b.proof.said.CompareAndSwap(false, true) {
 		return
 	}
 	p := b.policy

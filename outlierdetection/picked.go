@@ -29,7 +29,7 @@ func (s *subConn) Picker() balancer.Picker {
 	switch {
 	case s.policy.rules.Load() != nil:
 		e := s.endpoint.Load()
-		return &counting{s, above, e != nil && e.Shell.unproven.Load()}
+		return &counting{s, above, e != nil && e.Attached.unproven.Load()}
 	case above != nil:
 		return above
 	}
@@ -51,7 +51,7 @@ func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
 	if e == nil {
 		return nil
 	}
-	b := e.Shell.period.Load()
+	b := e.Attached.period.Load()
 	if b == nil {
 		b = s.policy.current(e)
 	}

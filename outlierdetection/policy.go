@@ -30,7 +30,7 @@ type policy struct {
 	doubts bool              // some endpoint is unproven
 	codes  string            // that the calls failed with which emptied the tier
 	known  map[key]*endpoint // nil while nothing is counted
-	place  stateattr.Place   // for metrics
+	place  stateattr.Labels   // for metrics
 
 	subConns // of the child
 }
@@ -58,7 +58,7 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 // Begin makes an entry for each endpoint, and removes those of others, before the child
 // hears of the list (A50, "Outlier Detection Behavior").
 func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
-	p.place = stateattr.PlaceOf(state)
+	p.place = stateattr.LabelsOf(state)
 	var list []*endpoint
 	if c.Ejects() {
 		list = p.list(state.Endpoints)
@@ -67,13 +67,13 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	}
 	if p.core.Update(coreConfig(c), list, time.Now()) {
 		for _, e := range list {
-			e.Shell.reset()
+			e.Attached.reset()
 		}
 	}
 	p.setRules(rulesOf(c))
 	p.bind(list)
 	for _, e := range list {
-		if now := p.connection(e); now != core.Absent || e.Shell.reserve { // the child is to connect to what else is new
+		if now := p.connection(e); now != core.Absent || e.Attached.reserve { // the child is to connect to what else is new
 			p.core.Connection(e, now)
 		}
 	}
@@ -101,14 +101,14 @@ func (p *policy) startTimer() {
 
 func (p *policy) sweep() {
 	for _, e := range p.core.Endpoints() {
-		e.Successes, e.Failures = e.Shell.swap()
+		e.Successes, e.Failures = e.Attached.swap()
 		e.Answers, e.Refusals = 0, 0
-		if b := e.Shell.period.Load(); b != nil && b.proof != nil {
+		if b := e.Attached.period.Load(); b != nil && b.proof != nil {
 			e.Answers, e.Refusals = b.proof.answers.Swap(0), b.proof.refusals.Swap(0)
 		}
-		e.Unavailable = e.Shell.unavailable()
+		e.Unavailable = e.Attached.unavailable()
 		if e.Ejected() {
-			e.Shell.row.Store(0) // calls from before the ejection are not to count after it
+			e.Attached.row.Store(0) // calls from before the ejection are not to count after it
 		}
 	}
 	p.core.Sweep(time.Now())
@@ -120,14 +120,14 @@ func (p *policy) sweep() {
 func (p *policy) settle() {
 	outcome := p.core.Take()
 	for _, e := range outcome.Ejections {
-		shell.Logger.Infof("outlier_detection: endpoint %s is ejected by %v", e.Endpoint.Shell.name, e.By)
+		shell.Logger.Infof("outlier_detection: endpoint %s is ejected by %v", e.Endpoint.Attached.name, e.By)
 		target := p.Options.Target.String()
 		at := enforcedAt.Of(target, tally.Labels{p.place.Priority, p.place.Service})
 		ejectionsEnforced.Record(p.ClientConn.MetricsRecorder(), 1, target, at[0], e.By.String(), at[1])
 	}
 	for _, e := range outcome.Doubts {
 		p.renew(e)
-		if e.Shell.unproven.Swap(e.Unproven()) != e.Unproven() {
+		if e.Attached.unproven.Swap(e.Unproven()) != e.Unproven() {
 			for _, s := range p.of(e) {
 				s.pickerChanged()
 			}
@@ -178,7 +178,7 @@ func (p *policy) failures() string {
 	const most = 3
 	counts := make(map[codes.Code]int)
 	for _, e := range p.core.Endpoints() {
-		if code := codes.Code(e.Shell.code.Load()); e.Ejected() && code != codes.OK {
+		if code := codes.Code(e.Attached.code.Load()); e.Ejected() && code != codes.OK {
 			counts[code]++
 		}
 	}
@@ -229,7 +229,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	d := shell.OutlierDetection{Tier: conditions[p.phase]}
 	for _, e := range p.core.Endpoints() {
 		if e.Ejected() {
-			d.Ejected = append(d.Ejected, shell.Ejected{Name: e.Shell.name, By: e.By(), Until: p.core.EjectedUntil(e)})
+			d.Ejected = append(d.Ejected, shell.Ejected{Name: e.Attached.name, By: e.By(), Until: p.core.EjectedUntil(e)})
 		}
 	}
 	s.Details = d

@@ -32,7 +32,7 @@ func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 		config := given(consecutive(), h.builder.name)
 		for i := range 1000 {
 			state := resolver.State{Endpoints: endpointsOf("a", "b")}
-			state = stateattr.SetPlace(state, stateattr.Place{Priority: fmt.Sprint("p", i), Service: fmt.Sprint("shop", i)})
+			state = stateattr.SetLabels(state, stateattr.Labels{Priority: fmt.Sprint("p", i), Service: fmt.Sprint("shop", i)})
 			if err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config, ResolverState: state}); err != nil {
 				t.Fatal(err)
 			}

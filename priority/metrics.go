@@ -107,6 +107,6 @@ func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
 }
 
 // place returns where in the tree a child is, in the words of metrics.
-func (p *policy) place(child string) stateattr.Place {
-	return stateattr.Place{Priority: p.title(child), Service: stateattr.ChannelOf(p.state).Services[child]}
+func (p *policy) place(child string) stateattr.Labels {
+	return stateattr.Labels{Priority: p.title(child), Service: stateattr.ChannelOf(p.state).Services[child]}
 }

@@ -24,7 +24,7 @@ type endpointChild struct {
 	endpoint resolver.Endpoint
 	record   *shell.Record  // of its calls; nil until somebody watches
 	outdated bool           // the child's policy has not accepted the endpoint
-	place    weighted.Place // as of the last picker that had the child, if it is not in the current one
+	place    weighted.Position // as of the last picker that had the child, if it is not in the current one
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }
@@ -37,19 +37,19 @@ func (e *endpointChild) theRecord() *shell.Record {
 }
 
 func (p *policy) build(c *child) {
-	c.Shell.parent = p
-	c.Shell.place = weighted.NewPlace(p.config.StartRandom)
-	c.Shell.Build(p.Shell, p.leaf, (*owner)(c))
+	c.Attached.parent = p
+	c.Attached.place = weighted.NewPosition(p.config.StartRandom)
+	c.Attached.Build(p.Shell, p.leaf, (*owner)(c))
 }
 
 // update gives the child's policy its endpoint and the attributes of the update. A
 // refused endpoint is given again with the next update.
 func (p *policy) update(c *child) {
-	err := c.Shell.Update(c.Shell.name(), nil, resolver.State{
-		Endpoints:  []resolver.Endpoint{c.Shell.endpoint},
+	err := c.Attached.Update(c.Attached.name(), nil, resolver.State{
+		Endpoints:  []resolver.Endpoint{c.Attached.endpoint},
 		Attributes: p.attributes,
 	})
-	c.Shell.outdated = err != nil
+	c.Attached.outdated = err != nil
 }
 
 // owner is a child as its Instance sees it.
@@ -61,16 +61,16 @@ func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	var now time.Time // is asked for only where it is used
 	if state.ConnectivityState == connectivity.Ready {
 		now = time.Now()
-		c.Shell.parent.core.Unproven(c, shell.TierOf(state.Picker).UnprovenPart > 0)
+		c.Attached.parent.core.Unproven(c, shell.TierOf(state.Picker).UnprovenPart > 0)
 	}
-	if c.Shell.parent.core.Reported(c, states[state.ConnectivityState], now) {
-		c.Shell.Connect()
+	if c.Attached.parent.core.Reported(c, states[state.ConnectivityState], now) {
+		c.Attached.Connect()
 	}
 }
 
 // ResolveNow asks the channel.
 func (o *owner) ResolveNow() {
-	o.Shell.parent.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
+	o.Attached.parent.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
 // states has the core's names of gRPC's states.

@@ -194,7 +194,7 @@ func TestAnEndpointThatStaysIsNotUpdated(t *testing.T) {
 	runWith(t, builder, func(h *harness) {
 		for i, want := range []string{"a 1, b 1", "a 1, b 1"} {
 			state := stateattr.SetChannel(resolver.State{Endpoints: endpoints("a b")}, &stateattr.Channel{Target: "file:///x"})
-			state = stateattr.SetPlace(state, stateattr.Place{Priority: fmt.Sprintf("p%d", i)})
+			state = stateattr.SetLabels(state, stateattr.Labels{Priority: fmt.Sprintf("p%d", i)})
 			if err := h.updateWith("", state); err != nil {
 				t.Fatal(err)
 			}

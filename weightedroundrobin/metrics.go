@@ -79,7 +79,7 @@ type meter struct {
 }
 
 // at notes where in the tree the policy is, in an event.
-func (m *meter) at(place stateattr.Place) {
+func (m *meter) at(place stateattr.Labels) {
 	target := m.policy.Options.Target.String()
 	counted := places.Of(target, tally.Labels{place.Priority, place.Locality, place.Service})
 	now, service := labels{target, counted[0], counted[1]}, counted[2]

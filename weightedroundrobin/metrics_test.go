@@ -30,7 +30,7 @@ func newMetered(t *testing.T, recorder *lbtest.Recorder) *metered {
 func (m *metered) move(priority, list string) {
 	m.t.Helper()
 	state := resolver.State{Endpoints: endpoints(list)}
-	if err := m.updateWith("", stateattr.SetPlace(state, stateattr.Place{Priority: priority, Locality: "us-east", Service: "shop"})); err != nil {
+	if err := m.updateWith("", stateattr.SetLabels(state, stateattr.Labels{Priority: priority, Locality: "us-east", Service: "shop"})); err != nil {
 		m.t.Fatal(err)
 	}
 }

@@ -47,7 +47,7 @@ func (o *oracle) follow(p *policy) {
 	}
 	all := map[string]*oracleEntry{}
 	for _, c := range p.core.Order() {
-		name := c.Shell.endpoint.Addresses[0].Addr
+		name := c.Attached.endpoint.Addresses[0].Addr
 		e := o.all[name]
 		if e == nil {
 			e = &oracleEntry{name: name, left: ratio(1, 1)}

@@ -69,7 +69,7 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 // has changed in more than its weight.
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
-	place, state := stateattr.TakePlace(stateattr.WithoutChannel(state))
+	place, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
 	p.meter.at(place)
 	// The children have to watch the server's health, too, where health checking is
 	// configured, because this policy would otherwise pick endpoints that do not serve.
@@ -79,7 +79,7 @@ func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	removed, sum := p.core.Endpoints()
 	for _, c := range removed {
 		p.scheduled.Forget(c)
-		c.Shell.Remove()
+		c.Attached.Remove()
 	}
 	if sum > math.MaxUint32 {
 		p.LogOnce(&p.logged.big, "the weights of %d endpoints sum to %d, past %d; they are scaled down", len(p.core.Order()), sum, uint32(math.MaxUint32))
@@ -105,10 +105,10 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 			p.LogOnce(&p.logged.twice, "endpoint %q is given twice; its weights are added", p.addresses[0].Addr)
 			continue
 		}
-		if which == core.NewChild || !sameButWeight(c.Shell.endpoint, endpoint) {
-			c.Shell.outdated = true
+		if which == core.NewChild || !sameButWeight(c.Attached.endpoint, endpoint) {
+			c.Attached.outdated = true
 		}
-		c.Shell.endpoint = endpoint
+		c.Attached.endpoint = endpoint
 	}
 }
 
@@ -123,7 +123,7 @@ func (p *policy) updateChildren(attributes *attributes.Attributes) {
 		first = rand.IntN(len(order))
 	}
 	for i := range order {
-		if c := order[(i+first)%len(order)]; all || c.Shell.outdated {
+		if c := order[(i+first)%len(order)]; all || c.Attached.outdated {
 			p.update(c)
 		}
 	}
@@ -164,7 +164,7 @@ func (p *policy) failure() balancer.State {
 	if child == nil {
 		return shell.Failed(errNoEndpoints)
 	}
-	state := child.Shell.State()
+	state := child.Attached.State()
 	if err := shell.FailureOf(state.Picker); err != nil && len(p.core.Order()) > 1 {
 		return shell.Failed(&shell.AllFailed{Endpoints: len(p.core.Order()), One: err})
 	}
@@ -175,14 +175,14 @@ func (p *policy) failure() balancer.State {
 func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	children, weights := p.core.Ready(now)
 	pickers := make([]balancer.Picker, len(children))
-	places := make([]*weighted.Place, len(children))
+	places := make([]*weighted.Position, len(children))
 	for i, c := range children {
-		pickers[i], places[i] = c.Shell.State().Picker, &c.Shell.place
+		pickers[i], places[i] = c.Attached.State().Picker, &c.Attached.place
 	}
 	if p.recording {
 		recorded := make([]shell.Recorded, len(children))
 		for i, c := range children {
-			recorded[i] = shell.Recorded{Picker: pickers[i], Record: c.Shell.theRecord()}
+			recorded[i] = shell.Recorded{Picker: pickers[i], Record: c.Attached.theRecord()}
 			pickers[i] = &recorded[i]
 		}
 	}
@@ -216,7 +216,7 @@ func (p *policy) Watched(on bool) {
 // Children yields the children in the order of the endpoints, by their first addresses.
 func (p *policy) Children(yield func(string, shell.Below) bool) {
 	for _, c := range p.core.Order() {
-		if !yield(c.Shell.name(), &c.Shell.Instance) {
+		if !yield(c.Attached.name(), &c.Attached.Instance) {
 			return
 		}
 	}
@@ -226,7 +226,7 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 func (p *policy) Describe(s *shell.Snapshot) {
 	s.Details = shell.WeightedRoundRobin{Scheduled: p.scheduled.Now(p.core.Order())}
 	for i, c := range p.core.Order() {
-		s.Children[i].Details = shell.Endpoint{Addresses: hierarchy.Addresses(c.Shell.endpoint), Weight: c.Weight(), Record: c.Shell.theRecord()}
+		s.Children[i].Details = shell.Endpoint{Addresses: hierarchy.Addresses(c.Attached.endpoint), Weight: c.Weight(), Record: c.Attached.theRecord()}
 	}
 }
 
@@ -234,7 +234,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 func (p *policy) ExitIdle() {
 	for _, c := range p.core.Order() {
 		if c.State() == core.Idle {
-			c.Shell.ExitIdle()
+			c.Attached.ExitIdle()
 		}
 	}
 }

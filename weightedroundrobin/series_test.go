@@ -19,8 +19,8 @@ func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
 		defer m.policy.Close()
 		for i := range 10_000 {
-			place := stateattr.Place{Priority: fmt.Sprint("p0 ", i), Locality: fmt.Sprint("zone", i), Service: fmt.Sprint("shop", i)}
-			if err := m.updateWith("", stateattr.SetPlace(resolver.State{Endpoints: endpoints("a b")}, place)); err != nil {
+			place := stateattr.Labels{Priority: fmt.Sprint("p0 ", i), Locality: fmt.Sprint("zone", i), Service: fmt.Sprint("shop", i)}
+			if err := m.updateWith("", stateattr.SetLabels(resolver.State{Endpoints: endpoints("a b")}, place)); err != nil {
 				t.Fatal(err)
 			}
 			if i == 0 {

@@ -36,7 +36,7 @@ type policy struct {
 type child struct {
 	*shell.Child
 	weight  uint32
-	place   weighted.Place // as of the last picker that had it
+	place   weighted.Position // as of the last picker that had it
 	counts  balancer.State // what it counts as: not always what it reported
 	lacks   float64        // the part that was not READY when it was last READY
 	refused balancer.State // what it counts as instead while it is Refused
@@ -64,7 +64,7 @@ func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 
 // do carries out what the core has decided.
 func (p *policy) do(actions []core.Action) {
-	place := stateattr.PlaceOf(p.state)
+	place := stateattr.LabelsOf(p.state)
 	for _, a := range actions {
 		c := p.children[a.Child]
 		switch a.Kind {
@@ -74,7 +74,7 @@ func (p *policy) do(actions []core.Action) {
 			target := p.config.Targets[a.Child]
 			c.weight = target.Weight
 			place.Locality = a.Child
-			c.Update(target.ChildPolicy, stateattr.SetPlace(shell.WithEndpoints(p.state, p.groups[a.Child]), place))
+			c.Update(target.ChildPolicy, stateattr.SetLabels(shell.WithEndpoints(p.state, p.groups[a.Child]), place))
 		case core.Retain:
 			c.StartTimer(retention, a.After, func() { p.do(p.core.RetentionEnded(a.Child)) })
 		case core.Return:
@@ -88,7 +88,7 @@ func (p *policy) do(actions []core.Action) {
 }
 
 func (p *policy) newChild(name string) *child {
-	c := &child{counts: shell.Connecting(), place: weighted.NewPlace(p.config.StartPoint == lbconfig.StartRandom)}
+	c := &child{counts: shell.Connecting(), place: weighted.NewPosition(p.config.StartPoint == lbconfig.StartRandom)}
 	c.Child = p.NewChild(name, shell.Handlers{Reported: func(_ *shell.Child, state balancer.State) {
 		if c.Refused() {
 			c.refused = state
@@ -181,7 +181,7 @@ func (p *policy) parts(names []string) (ready, unproven float64) {
 func (p *policy) pickerOf(names []string) *weighted.Picker {
 	var pickers []balancer.Picker
 	var weights []uint32
-	var places []*weighted.Place
+	var places []*weighted.Position
 	for _, name := range names {
 		c := p.children[name]
 		counts := c.counts

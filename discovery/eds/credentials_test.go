@@ -78,7 +78,7 @@ func TestDefaultCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked options
-	given.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Part, error) {
+	given.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		asked = discovery.OwnOptions(t, options{})
 		return nil, nil
 	}, given.Sources(WithInsecure())).OverrideAuthority(target(t, "eds:///c"))

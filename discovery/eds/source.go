@@ -21,7 +21,7 @@ import (
 )
 
 // parts reads a target.
-func parts(t *discovery.Target) ([]discovery.Part, error) {
+func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	hosts, cluster, err := parseTarget(t.Target)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 			}
 		}
 	}
-	part := discovery.Part{Source: s, Authority: xnet.EncodeAuthority(cluster)}
+	part := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
 	if s.options.cds {
 		if _, err := t.Refresh(cds.DNS); err != nil { // those clusters read it again that are names
 			return nil, err
@@ -49,7 +49,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 		cds.Reach(t)
 		part.Source = clusterSource{s, t}
 	}
-	return []discovery.Part{part}, nil
+	return []discovery.Mechanism{part}, nil
 }
 
 // source finds the endpoints of a cluster.

@@ -35,7 +35,7 @@ type list struct {
 
 // parse returns the parts of the target in priority order, at least one. An entry that has
 // several parts, such as a list, is replaced by them.
-func (l *list) parse() ([]discovery.Part, error) {
+func (l *list) parse() ([]discovery.Mechanism, error) {
 	if err := checkShape(l.URL); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (l *list) parse() ([]discovery.Part, error) {
 	if n := strings.Count(text, ",") + 1; n > maxParts {
 		return nil, fmt.Errorf("target has %d parts; want at most %d", n, maxParts)
 	}
-	var parts []discovery.Part
+	var parts []discovery.Mechanism
 	taken := make(map[string]bool)
 	for i, escaped := range strings.Split(text, ",") {
 		found, err := l.parsePart(escaped)
@@ -87,7 +87,7 @@ func checkShape(u url.URL) error {
 
 // parsePart reads one part as it stands in the target. The part's name is the
 // text as given, decoded, unless it has names of its own within.
-func (l *list) parsePart(escaped string) ([]discovery.Part, error) {
+func (l *list) parsePart(escaped string) ([]discovery.Mechanism, error) {
 	text, err := url.PathUnescape(escaped)
 	switch {
 	case err != nil:

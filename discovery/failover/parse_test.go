@@ -33,7 +33,7 @@ func inner(t *testing.T, target string) string {
 	return strings.Join(lines, "\n")
 }
 
-func parseWith(fakes *fakes, u *url.URL) ([]discovery.Part, error) {
+func parseWith(fakes *fakes, u *url.URL) ([]discovery.Mechanism, error) {
 	l := list{Target: &discovery.Target{Target: resolver.Target{URL: *u}}, options: options{resolvers: []resolver.Builder{fakes}}}
 	return l.parse()
 }

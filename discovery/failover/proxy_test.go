@@ -35,7 +35,7 @@ func behind(noProxy ...string) given.Option {
 func routed(t *testing.T, target string, opts resolver.BuildOptions, options ...given.Option) string {
 	t.Helper()
 	var lines []string
-	list := func(target *discovery.Target) ([]discovery.Part, error) {
+	list := func(target *discovery.Target) ([]discovery.Mechanism, error) {
 		found, err := parts(target)
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestADirectPartIsDialledByNameWhereItsNumbersWouldBeProxied(t *testing.T) {
 		{[]string{".corp", "10.0.0.1", "192.0.2.1"}, "10.0.0.1:443 192.0.2.1:443"},
 	} {
 		var o options
-		given.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Part, error) {
+		given.NewBuilder(Scheme, func(t *discovery.Target) ([]discovery.Mechanism, error) {
 			o = discovery.OwnOptions(t, o)
 			return nil, nil
 		}, behind(test.noProxy...)).OverrideAuthority(parsed("failover:///a.corp"))

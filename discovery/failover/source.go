@@ -45,7 +45,7 @@ func WithLocalDNSResolution() discovery.SourceOption {
 var unlessAsked = discovery.Refresh{RemoveAfter: 2}
 
 // parts reads a target.
-func parts(t *discovery.Target) ([]discovery.Part, error) {
+func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	if _, err := t.Refresh(unlessAsked); err != nil { // the parts read it again
 		return nil, err
 	}
@@ -59,7 +59,7 @@ var grpcs = map[string]bool{"dns": true, "passthrough": true, "unix": true, "uni
 
 // within returns the parts of an entry of ours. They have names of their own if they are
 // several.
-func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Part, error) {
+func (l *list) within(target resolver.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	outer := *l.Target
 	if outer.BuildOptions.Authority == l.first {
 		// It is not one that the user set, which would hold for every part.
@@ -70,14 +70,14 @@ func (l *list) within(target resolver.Target, builder resolver.Builder) ([]disco
 	case ours:
 		return outer.Parts(builder, target)
 	case grpcs[target.URL.Scheme]:
-		read := func(t *discovery.Target) ([]discovery.Part, error) { return l.resolved(t, builder) }
+		read := func(t *discovery.Target) ([]discovery.Mechanism, error) { return l.resolved(t, builder) }
 		return outer.Parts(program.Make(target.URL.Scheme, read, program.Program{}), target)
 	}
 	return l.resolved(&discovery.Target{Target: target, Channel: outer.Channel, ClientConn: outer.ClientConn, BuildOptions: outer.BuildOptions}, builder)
 }
 
 // resolved returns the part whose endpoints come from a resolver of gRPC's kind.
-func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discovery.Part, error) {
+func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discovery.Mechanism, error) {
 	p := part{name: nameOf(t.Target), target: t.Target, authority: authorityOf(builder, t.Target)}
 	opts := t.BuildOptions
 	if opts.Authority == "" {
@@ -94,7 +94,7 @@ func (l *list) resolved(t *discovery.Target, builder resolver.Builder) ([]discov
 		}
 	}
 	s := source{Source: found, part: p, options: l.options, list: t.Channel.Endpoint(), dialer: opts.Dialer != nil}
-	return []discovery.Part{{Source: s, Authority: p.authority}}, nil
+	return []discovery.Mechanism{{Source: s, Authority: p.authority}}, nil
 }
 
 // part is an entry of the list that a resolver of gRPC's kind resolves.

@@ -29,7 +29,7 @@ const Scheme = "file"
 func init() { discovery.Register(Scheme, parts) }
 
 // parts reads a target.
-func parts(t *discovery.Target) ([]discovery.Part, error) {
+func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	path, err := pathOf(t.Target)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	if cluster != "" {
 		name = cluster
 	}
-	return []discovery.Part{{Source: &source{path, cluster, t, discovery.OwnOptions(t, filewatch.Options{})}, Authority: xnet.EncodeAuthority(name)}}, nil
+	return []discovery.Mechanism{{Source: &source{path, cluster, t, discovery.OwnOptions(t, filewatch.Options{})}, Authority: xnet.EncodeAuthority(name)}}, nil
 }
 
 // pathOf returns the path of the target's file.
@@ -208,7 +208,7 @@ func (s *source) Check(read bool) error {
 	}
 	cluster, err := doc.Choose(s.cluster)
 	if err == nil && doc.Clusters != nil {
-		_, _, err = doc.Parts(cluster)
+		_, _, err = doc.Mechanisms(cluster)
 	}
 	return err
 }

@@ -47,7 +47,7 @@ type query struct {
 }
 
 // parts reads a target.
-func parts(t *discovery.Target) ([]discovery.Part, error) {
+func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	q, authority, err := parse(t.Target)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 		return nil, fmt.Errorf("addressType: %s given, want IPv4, IPv6 or both", printable.Quote(given))
 	}
 	s := source{q, discovery.OwnOptions(t, server{})}
-	return []discovery.Part{{Source: discovery.Shared(s, linger, s), Authority: authority, Prefer: "hints"}}, nil
+	return []discovery.Mechanism{{Source: discovery.Shared(s, linger, s), Authority: authority, Prefer: "hints"}}, nil
 }
 
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)

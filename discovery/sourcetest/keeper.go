@@ -34,7 +34,7 @@ func (k *keeper) listen() *discovery.Receiver {
 	to := k.receiver()
 	return to.With(discovery.Hooks{
 		Update: func(a discovery.Answer) error { return k.judge(to, a) },
-		Parts: func(parts []discovery.Part) {
+		Parts: func(parts []discovery.Mechanism) {
 			k.guard.Lock()
 			k.listed = true
 			k.guard.Unlock()

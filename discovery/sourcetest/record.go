@@ -13,7 +13,7 @@ import (
 // Told is one thing that a source told a receiver: one of the fields is set.
 type Told struct {
 	Answer    *discovery.Answer
-	Parts     []discovery.Part
+	Parts     []discovery.Mechanism
 	Failure   error
 	Rejected  error
 	Confirmed bool
@@ -103,7 +103,7 @@ func (r *record) receiver() *discovery.Receiver {
 			r.add(Told{Answer: &a})
 			return rules(&a)
 		},
-		Parts:    func(parts []discovery.Part) { r.add(Told{Parts: parts}) },
+		Parts:    func(parts []discovery.Mechanism) { r.add(Told{Parts: parts}) },
 		Fail:     func(err error) { r.add(Told{Failure: err}) },
 		Rejected: func(err error) { r.add(Told{Rejected: err}) },
 		Confirm:  func() { r.add(Told{Confirmed: true}) },

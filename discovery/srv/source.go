@@ -24,7 +24,7 @@ var logger = grpclog.Component("understudy")
 func init() { discovery.Register(Scheme, parts) }
 
 // parts reads a target.
-func parts(t *discovery.Target) ([]discovery.Part, error) {
+func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	p, err := parse(t.Target)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	if by == nil {
 		by = resolverAt(p.server, dns == "tcp")
 	}
-	part := discovery.Part{
+	part := discovery.Mechanism{
 		Source:    source{p.record, by, refresh},
 		Authority: xnet.EncodeAuthority(p.host),
 	}
@@ -55,7 +55,7 @@ func parts(t *discovery.Target) ([]discovery.Part, error) {
 	default:
 		return nil, fmt.Errorf("verify: %s given, want target, or record to trust DNS with the names on certificates", printable.Quote(verify))
 	}
-	return []discovery.Part{part}, nil
+	return []discovery.Mechanism{part}, nil
 }
 
 // source looks up the endpoints of the SRV records of a name.

@@ -48,8 +48,8 @@ func serveMany() (page string, err error) {
 	server := grpc.NewServer(grpc.ReadBufferSize(0), grpc.WriteBufferSize(0))
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	go server.Serve(memory) //nolint:errcheck // it ends with the program
-	shop := given.NewBuilder("shop", func(*discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Source: many{}}}, nil
+	shop := given.NewBuilder("shop", func(*discovery.Target) ([]discovery.Mechanism, error) {
+		return []discovery.Mechanism{{Source: many{}}}, nil
 	})
 	cc, err := grpc.NewClient("shop:///payments", grpc.WithResolvers(shop), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {

@@ -27,7 +27,7 @@ func opening(t *testing.T, f func(s *toldtest.Source, cc *grpc.ClientConn)) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := toldtest.Serve(t, health.NewServer())
 		s := &toldtest.Source{}
-		f(s, toldtest.Open(t, "x", []discovery.Part{{Source: s}}, nil,
+		f(s, toldtest.Open(t, "x", []discovery.Mechanism{{Source: s}}, nil,
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })))
 	})
 }
@@ -127,7 +127,7 @@ func TestACallSaysWhatAPartWaitsFor(t *testing.T) {
 		s.Receiver.Trying("dialling the registry")
 		time.Sleep(time.Second)
 		part := &toldtest.Source{}
-		s.Receiver.Parts([]discovery.Part{{Name: "shop", Source: part}})
+		s.Receiver.Parts([]discovery.Mechanism{{Name: "shop", Source: part}})
 		part.Receiver.Trying("waiting for its endpoints")
 		const text = "while waiting for endpoints: story: shop: no answer yet: waiting for its endpoints"
 		wantError(t, "at its deadline", <-call(context.Background(), cc, time.Second, false), codes.DeadlineExceeded, text)

@@ -27,7 +27,7 @@ func (e *edits) edit(t *testing.T, names int) []*spoken {
 	t.Helper()
 	e.weight++
 	name := unsaid(names)
-	e.Parts([]discovery.Part{{Name: "x", Source: strictOf(t, e.weight, name)}})
+	e.Parts([]discovery.Mechanism{{Name: "x", Source: strictOf(t, e.weight, name)}})
 	return name
 }
 
@@ -148,7 +148,7 @@ func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
 		slow := unsaid(1)
 		list := func(weight, names int) []*spoken {
 			name := unsaid(names)
-			e.Parts([]discovery.Part{{Name: "x", Source: strictOf(t, weight, name)}, {Name: "slow", Source: slow[0]}})
+			e.Parts([]discovery.Mechanism{{Name: "x", Source: strictOf(t, weight, name)}, {Name: "slow", Source: slow[0]}})
 			return name
 		}
 		name = list(2, 2) // the name b is new

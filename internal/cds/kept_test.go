@@ -66,8 +66,8 @@ func open(t *testing.T, b given.Resolvers) *channel {
 
 // over returns a builder of channels over one source.
 func over(s discovery.Source) given.Resolvers {
-	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Source: s}}, nil
+	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) {
+		return []discovery.Mechanism{{Source: s}}, nil
 	})
 }
 

@@ -67,10 +67,10 @@ func Resolve(first string, find func(name string) Known) *Graph {
 
 // Parts returns the parts of a cluster, at least one. Explain, which may be nil, says more of an
 // entry's error.
-func (m *Maker) Parts(g *Graph, explain func(clusters.Entry) error) (parts []discovery.Part) {
+func (m *Maker) Parts(g *Graph, explain func(clusters.Entry) error) (parts []discovery.Mechanism) {
 	m.used = make(map[string]discovery.Source)
 	for _, e := range g.List {
-		part := discovery.Part{Name: e.Name, Source: m.source(e, g.Known[e.Name], explain)}
+		part := discovery.Mechanism{Name: e.Name, Source: m.source(e, g.Known[e.Name], explain)}
 		if c := g.Known[e.Name].Cluster; c != nil {
 			part.OutlierDetection = c.OutlierDetection.JSON()
 		}

@@ -13,9 +13,9 @@ import (
 func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)) {
 	synctest.Test(t, func(t *testing.T) {
 		var name []*spoken
-		b := given.NewBuilder("x", func(*discovery.Target) ([]discovery.Part, error) {
+		b := given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) {
 			name = unsaid(names)
-			return []discovery.Part{{Source: strictOf(t, 1, name)}}, nil
+			return []discovery.Mechanism{{Source: strictOf(t, 1, name)}}, nil
 		})
 		f(t, func() *channel {
 			c := open(t, b)

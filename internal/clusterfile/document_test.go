@@ -67,7 +67,7 @@ func TestPartsHaveTheNameOfTheirCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"shop.v2": "shop.v2", "prod/shop": "prod/shop", "named": "shop-us"} {
-		parts, _, err := doc.Parts(name)
+		parts, _, err := doc.Mechanisms(name)
 		if err != nil || len(parts) != 1 || parts[0].Endpoints.GetClusterName() != want {
 			t.Errorf("the parts of cluster %s are %v, %v, want one with the cluster_name %s", name, parts, err, want)
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Part is one of those that a cluster in a file stands for (gRFC A37). One of Endpoints,
+// Mechanism is one of those that a cluster in a file stands for (gRFC A37). One of Endpoints,
 // Host, Service and Err is set.
-type Part struct {
+type Mechanism struct {
 	// Cluster is the name of the cluster that is no aggregate.
 	Cluster string
 	// Endpoints are those of a cluster that lists them. Names tells that addresses of
@@ -29,20 +29,20 @@ type Part struct {
 	OutlierDetection *topology.OutlierDetection
 }
 
-// Parts returns what a cluster of the list stands for, at least one part, as a channel to it
+// Mechanisms returns what a cluster of the list stands for, at least one part, as a channel to it
 // has them, and notes with their places on what has no effect.
-func (d *Document) Parts(cluster string) (parts []Part, notes []string, err error) {
+func (d *Document) Mechanisms(cluster string) (parts []Mechanism, notes []string, err error) {
 	if k := d.Find(cluster); k.Err != nil {
 		return nil, nil, fmt.Errorf("%s: cluster %s: %w", d.path, show(cluster), k.Err)
 	}
 	g := cds.Resolve(cluster, d.Find)
 	for _, e := range g.List {
 		if e.Err != nil {
-			parts = append(parts, Part{Cluster: e.Name, Err: d.ExplainEntry(e)})
+			parts = append(parts, Mechanism{Cluster: e.Name, Err: d.ExplainEntry(e)})
 			continue
 		}
 		c := g.Known[e.Name].Cluster
-		p := Part{Cluster: e.Name, OutlierDetection: c.OutlierDetection}
+		p := Mechanism{Cluster: e.Name, OutlierDetection: c.OutlierDetection}
 		switch c.Kind {
 		case cds.EDS:
 			p.Service = c.Service

@@ -23,7 +23,7 @@ func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
 		synctest.Wait()
 		open := func(name string) *grpc.ClientConn {
 			other := &toldtest.Source{}
-			cc := toldtest.Open(t, name, []discovery.Part{{Source: other}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
+			cc := toldtest.Open(t, name, []discovery.Mechanism{{Source: other}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
 			other.Receiver.Update(flat.Answer(at(0, "", "b", 1)))
 			synctest.Wait()
 			return cc

@@ -166,7 +166,7 @@ func TestThePageShowsWhatIsAwaited(t *testing.T) {
 		s := &story{}
 		tell(t, s)
 		fresh := &toldtest.Source{}
-		toldtest.Open(t, "fresh", []discovery.Part{{Source: fresh}}, nil)
+		toldtest.Open(t, "fresh", []discovery.Mechanism{{Source: fresh}}, nil)
 		fresh.Receiver.Trying("dialling <the registry>")
 		c, page := shown(t, "story:///fresh")
 		if got := c.Sources[0]; got.State != "no answer yet" || got.Trying != "dialling <the registry>" {

@@ -43,8 +43,8 @@ func TestThePageWhileChannelsOpen(t *testing.T) {
 		}
 	})
 	last := make(chan struct{}, 1)
-	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Name: "a", Source: &toldtest.Source{}}, {Name: "b", Source: &starting{started: last}}}, nil
+	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Mechanism, error) {
+		return []discovery.Mechanism{{Name: "a", Source: &toldtest.Source{}}, {Name: "b", Source: &starting{started: last}}}, nil
 	})
 	for range 50 {
 		cc, err := grpc.NewClient("story:///opened", grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -20,7 +20,7 @@ import (
 func TestSourcesThatFailAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &story{}, &story{}
-		toldtest.Open(t, t.Name(), []discovery.Part{{Name: "a.example.com", Source: a}, {Name: "b.example.com", Source: b}}, nil)
+		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "a.example.com", Source: a}, {Name: "b.example.com", Source: b}}, nil)
 		a.Receiver.Fail(errors.New("no such host"))
 		synctest.Wait()
 		if c, page := channel(t); c.State != "CONNECTING" || len(c.Why) != 1 {
@@ -44,7 +44,7 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 func TestPrioritiesStandInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last, first := &story{}, &story{} // by their names
-		toldtest.Open(t, t.Name(), []discovery.Part{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))
+		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))
 		for _, s := range []*story{last, first} {
 			s.Receiver.Update(flat.Answer(at(0, "us-east", "x", 1)))
 		}

@@ -68,7 +68,7 @@ func tell(t *testing.T, s *story, endpoints ...flat.Endpoint) *grpc.ClientConn {
 		}
 		return handle(ctx, req)
 	}))
-	cc := toldtest.Open(t, t.Name()+s.query, []discovery.Part{{Source: s}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
+	cc := toldtest.Open(t, t.Name()+s.query, []discovery.Mechanism{{Source: s}}, nil, grpc.WithContextDialer(s.dial), grpc.WithIdleTimeout(time.Minute))
 	if len(endpoints) > 0 {
 		s.Receiver.Update(flat.Answer(endpoints...))
 	}

@@ -90,7 +90,7 @@ func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) 
 	}
 	options = append(options, given.Set("ServiceConfig", `{"healthCheckConfig": {"serviceName": ""}}`), given.Set("FailoverTimeout", 8*time.Second),
 		given.Set("Logger", slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))))
-	return s, toldtest.Open(t, "shop", []discovery.Part{{Source: s}}, options, grpc.WithContextDialer(s.dial))
+	return s, toldtest.Open(t, "shop", []discovery.Mechanism{{Source: s}}, options, grpc.WithContextDialer(s.dial))
 }
 
 // at returns an endpoint of a priority. The last number of its address says what it does.

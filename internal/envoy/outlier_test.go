@@ -79,7 +79,7 @@ func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		tree := topology.Targets([]topology.Part{{Name: "a"}}).WithOutlierDetection(read)
+		tree := topology.Targets([]topology.Target{{Name: "a"}}).WithOutlierDetection(read)
 		if got := policyOf(t, topology.Join(topology.Settings{}, tree), 0); got != want {
 			t.Errorf("%s:\n%s, want\n%s", text, got, want)
 		}
@@ -150,9 +150,9 @@ func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
 		}
 		return o
 	}
-	first := topology.Targets([]topology.Part{{Name: "a"}}).WithOutlierDetection(read(`{"interval":"1s"}`))
-	second := topology.Targets([]topology.Part{{Name: "b"}, {Name: "c"}}).WithOutlierDetection(read(`{"interval":"2s"}`))
-	third := topology.Targets([]topology.Part{{Name: "d"}}).WithOutlierDetection(nil)
+	first := topology.Targets([]topology.Target{{Name: "a"}}).WithOutlierDetection(read(`{"interval":"1s"}`))
+	second := topology.Targets([]topology.Target{{Name: "b"}, {Name: "c"}}).WithOutlierDetection(read(`{"interval":"2s"}`))
+	third := topology.Targets([]topology.Target{{Name: "d"}}).WithOutlierDetection(nil)
 	own := `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":100,` +
 		`"failurePercentageEjection":{"threshold":85,"enforcementPercentage":100,"minimumHosts":1,"requestVolume":10},` +
 		`"consecutiveFailuresEjection":{"failures":5,"enforcementPercentage":100},"reportEmptied":true}`

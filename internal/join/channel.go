@@ -282,7 +282,7 @@ func (s *slot) translate(c *topology.Checked) topology.Tree {
 // plainTree returns the tree of the mechanism over plain endpoints, of which there may
 // be none. Those without an address are left out.
 func (s *slot) plainTree(c *topology.Checked) topology.Tree {
-	part := topology.Part{Name: s.plain}
+	part := topology.Target{Name: s.plain}
 	if part.Name == "" {
 		part.Name = "endpoints"
 	}
@@ -299,7 +299,7 @@ func (s *slot) plainTree(c *topology.Checked) topology.Tree {
 		}
 		part.Endpoints = append(part.Endpoints, endpoint)
 	}
-	return topology.Targets([]topology.Part{part})
+	return topology.Targets([]topology.Target{part})
 }
 
 // nameOf returns what people call priority n of a mechanism, whose tree calls it title.

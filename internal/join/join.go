@@ -50,7 +50,7 @@ type Config struct {
 // Mechanism is one discovery mechanism of a channel (gRFC A37): one source.
 type Mechanism struct {
 	// Part has its name, which is empty only where there is no other, and its source.
-	discovery.Part
+	discovery.Mechanism
 	// ServerName is put on each address; "" leaves it to the channel.
 	ServerName string
 	// TrustNames puts the hostname that a cluster gives an endpoint in its place.
@@ -127,7 +127,7 @@ func (j *Join) start() error {
 	j.live = live.New(j.config.Target, func() []live.Source { return *j.shown.Load() }) // nil where nobody looks
 	list := make([]core.Mechanism, len(j.config.Mechanisms))
 	for i := range list {
-		list[i] = given(&j.config.Mechanisms[i].Part, &j.config.Mechanisms[i])
+		list[i] = given(&j.config.Mechanisms[i].Mechanism, &j.config.Mechanisms[i])
 	}
 	patience := j.config.Patience
 	if patience <= 0 {
@@ -147,13 +147,13 @@ func (j *Join) start() error {
 }
 
 // given returns a mechanism as the core sees it. What is given is a *Mechanism, nil for a part.
-func given(p *discovery.Part, m *Mechanism) core.Mechanism {
+func given(p *discovery.Mechanism, m *Mechanism) core.Mechanism {
 	source := any(p.Source)
 	if !reflect.ValueOf(source).Comparable() {
 		source = nil
 	}
 	if m == nil {
-		m = &Mechanism{Part: *p}
+		m = &Mechanism{Mechanism: *p}
 	}
 	return core.Mechanism{Name: p.Name, Source: source, OutlierDetection: p.OutlierDetection, Given: m}
 }
@@ -247,7 +247,7 @@ func (j *Join) do(actions []core.Action) {
 		case core.Keep:
 			said := saidOf(a.Answer)
 			for _, p := range a.Parts {
-				said.Parts = append(said.Parts, p.Given.(*Mechanism).Part)
+				said.Parts = append(said.Parts, p.Given.(*Mechanism).Mechanism)
 			}
 			lastgood.Process.Put(s.Key, said, a.At)
 		case core.Confirm:

@@ -49,7 +49,7 @@ func (s *source) Start(r *discovery.Receiver) (discovery.Started, error) {
 }
 
 func configOf(key any, name string, s discovery.Source) *ChannelConfig {
-	m := Mechanism{Part: discovery.Part{Name: name, Source: s}, Key: key}
+	m := Mechanism{Mechanism: discovery.Mechanism{Name: name, Source: s}, Key: key}
 	return &ChannelConfig{Config: Config{Scheme: "x", Target: "x:///y", Mechanisms: []Mechanism{m}}}
 }
 
@@ -63,9 +63,9 @@ func TestNoSourceStaysAtWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, names := range []string{"a b", "b c", "c d", "d a"} {
-			var list []discovery.Part
+			var list []discovery.Mechanism
 			for _, name := range strings.Fields(names) {
-				list = append(list, discovery.Part{Name: name, Source: &source{}})
+				list = append(list, discovery.Mechanism{Name: name, Source: &source{}})
 			}
 			whole.Parts(list)
 		}

@@ -216,7 +216,7 @@ func (j *Join) answered(s *slot, a core.Answer) {
 }
 
 // parts takes a list of parts.
-func (in *inlet) parts(parts []discovery.Part) {
+func (in *inlet) parts(parts []discovery.Mechanism) {
 	var list []core.Mechanism
 	for i := range parts {
 		if _, err := topology.ParseOutlierDetection(parts[i].OutlierDetection); err != nil {

@@ -24,7 +24,7 @@ const (
 // Said is what a source said: an answer or, in its place, a list of parts. Nobody changes it.
 type Said struct {
 	Answer *topology.Checked
-	Parts  []discovery.Part
+	Parts  []discovery.Mechanism
 	Names  Names // of which the answer is made, if that is known; they are not compared
 }
 

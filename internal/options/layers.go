@@ -101,7 +101,7 @@ type Given struct {
 
 // Set takes a parameter of the target. It reports whether there is one of that name that may
 // stand at the place.
-func (g *Given) Set(name, text string, place Place) (known bool, err error) {
+func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
 	o, ok := find(name)
 	if !ok || !o.at(place) {
 		return false, nil
@@ -121,7 +121,7 @@ func (g *Given) Set(name, text string, place Place) (known bool, err error) {
 
 // at reports whether an option may stand in a target at a place: for the whole channel, in a
 // part, or where names are looked up.
-func (o Option) at(place Place) bool {
+func (o Option) at(place Scope) bool {
 	switch place {
 	case Channel:
 		return o.Place == Channel || o.Place == Part
@@ -171,7 +171,7 @@ func (g *Given) Settle() (notes []string, err error) {
 }
 
 // Names returns the names of the parameters that may stand at a place, in alphabetical order.
-func Names(place Place) []string {
+func Names(place Scope) []string {
 	var names []string
 	for _, o := range table {
 		if o.at(place) {

@@ -106,12 +106,12 @@ var wants = map[Kind]string{
 	Toggle:   "true or false",
 }
 
-// Place is where an option may be given, beside a program.
-type Place int
+// Scope is where an option may be given, beside a program.
+type Scope int
 
 // The places.
 const (
-	Channel Place = iota // in the query of a whole target
+	Channel Scope = iota // in the query of a whole target
 	Part                 // in that of a part, too
 	Lookups              // in that of a target or a part that looks up names
 	Nowhere
@@ -124,7 +124,7 @@ type Option struct {
 	// the configuration of a policy, each where it has one.
 	Name, Field string
 	Kind        Kind
-	Place       Place
+	Place       Scope
 
 	// Least and Most are the range. Beside it 0 is allowed where OrZero is set. In a program 0
 	// stands for the default.

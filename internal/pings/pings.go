@@ -41,9 +41,9 @@ const message = "servers refuse keepalive pings"
 const cure = "a server ended a connection because it was pinged too often (" + calm + "), and gRPC pings half as often from now on: " +
 	"let the servers allow the pings (understudy.Options.ServerKeepalive), servers first, or set no Keepalive"
 
-// Watch notices such servers, for the channels that have it as a stats handler. A call costs
+// Detector notices such servers, for the channels that have it as a stats handler. A call costs
 // what a stats handler of no content costs.
-type Watch struct {
+type Detector struct {
 	estats.UnimplementedMetricsRecorder
 
 	logger  *slog.Logger      // nil for gRPC's log alone
@@ -54,10 +54,10 @@ type Watch struct {
 }
 
 // New returns a Watch that writes into gRPC's log, and the logger, if any.
-func New(logger *slog.Logger) *Watch { return &Watch{logger: logger} }
+func New(logger *slog.Logger) *Detector { return &Detector{logger: logger} }
 
 // RecordInt64Count is called by gRPC for each of its metrics of that type.
-func (w *Watch) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, labels ...string) {
+func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, labels ...string) {
 	d := handle.Descriptor()
 	if d.Name != disconnections {
 		return
@@ -81,7 +81,7 @@ func (w *Watch) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, label
 }
 
 // due reports whether a line is due, and notes it.
-func (w *Watch) due() bool {
+func (w *Detector) due() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now := time.Now(); w.last.IsZero() || now.Sub(w.last) >= quiet {
@@ -100,13 +100,13 @@ func valueOf(name string, names, values []string) string {
 }
 
 // TagRPC is called by gRPC, and does nothing.
-func (*Watch) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+func (*Detector) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // HandleRPC is called by gRPC, and does nothing.
-func (*Watch) HandleRPC(context.Context, stats.RPCStats) {}
+func (*Detector) HandleRPC(context.Context, stats.RPCStats) {}
 
 // TagConn is called by gRPC, and does nothing.
-func (*Watch) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*Detector) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 // HandleConn is called by gRPC, and does nothing.
-func (*Watch) HandleConn(context.Context, stats.ConnStats) {}
+func (*Detector) HandleConn(context.Context, stats.ConnStats) {}

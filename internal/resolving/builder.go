@@ -45,7 +45,7 @@ type reader interface {
 	Check(target resolver.Target, read bool) error
 	// Read returns the parts of a channel's target, with the options that hold for it, and what
 	// has no effect. Authority and TrustNames of the parts are those that count.
-	Read(discovery.Target) (parts []discovery.Part, given options.Given, notes []string, err error)
+	Read(discovery.Target) (parts []discovery.Mechanism, given options.Given, notes []string, err error)
 	// Prefixed puts the scheme before an error.
 	Prefixed(error, resolver.Target) error
 }
@@ -106,7 +106,7 @@ func (b *builder) Build(target resolver.Target, cc resolver.ClientConn, opts res
 }
 
 // parts reads a target, and logs what has no effect in it.
-func (b *builder) parts(target discovery.Target) ([]discovery.Part, options.Given, error) {
+func (b *builder) parts(target discovery.Target) ([]discovery.Mechanism, options.Given, error) {
 	parts, given, notes, err := b.Read(target)
 	for _, text := range notes {
 		b.note(text)
@@ -116,7 +116,7 @@ func (b *builder) parts(target discovery.Target) ([]discovery.Part, options.Give
 
 // mechanisms returns the parts of a target as the join wants them. carried reports whether the
 // credentials carry a server name.
-func (b *builder) mechanisms(target resolver.Target, parts []discovery.Part, given options.Given, carried bool) join.Config {
+func (b *builder) mechanisms(target resolver.Target, parts []discovery.Mechanism, given options.Given, carried bool) join.Config {
 	shown := printable.HideTarget(target.URL)
 	config := join.Config{
 		Scheme:   b.scheme,
@@ -127,7 +127,7 @@ func (b *builder) mechanisms(target resolver.Target, parts []discovery.Part, giv
 	}
 	key := sha256.Sum256([]byte(target.URL.String()))
 	for _, p := range parts {
-		m := join.Mechanism{Part: p, Key: keptBy{b.finds, key, p.Name}, TrustNames: p.TrustNames && !carried}
+		m := join.Mechanism{Mechanism: p, Key: keptBy{b.finds, key, p.Name}, TrustNames: p.TrustNames && !carried}
 		m.OutlierDetection = "" // it counts in lists that sources give
 		if p.Name != "" && !carried {
 			m.ServerName = p.Authority

@@ -35,13 +35,13 @@ func (m *manualSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 }
 
 func init() {
-	discovery.Register("manual", func(t *discovery.Target) ([]discovery.Part, error) {
+	discovery.Register("manual", func(t *discovery.Target) ([]discovery.Mechanism, error) {
 		s := manual[t.Endpoint()]
 		if s == nil {
 			s = new(manualSource)
 			manual[t.Endpoint()] = s
 		}
-		return []discovery.Part{{Source: s}}, nil
+		return []discovery.Mechanism{{Source: s}}, nil
 	})
 }
 
@@ -116,7 +116,7 @@ func TestFollow(t *testing.T) {
 		_ = east.Update(answerOf("10.0.0.3:1"))
 		expect(t, take, "3s: manual:///east=10.0.0.3:1 manual:///west=10.0.0.2:1 (gone)")
 		inner := new(manualSource)
-		east.Parts([]discovery.Part{{Name: "inner", Source: inner}})
+		east.Parts([]discovery.Mechanism{{Name: "inner", Source: inner}})
 		_ = inner.Update(answerOf("10.0.0.4:1"))
 		expect(t, take, "3s: manual:///east/inner=10.0.0.4:1 manual:///west=10.0.0.2:1 (gone)")
 	})

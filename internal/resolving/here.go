@@ -33,12 +33,12 @@ func (h *here) Location() location.Location {
 }
 
 // newHere returns what tells the place of a channel, and says by note what has no effect.
-func newHere(given options.Settings, parts []discovery.Part, note func(string)) *here {
+func newHere(given options.Settings, parts []discovery.Mechanism, note func(string)) *here {
 	h := &here{prefer: given.Prefer}
 	h.missing = sync.OnceFunc(func() {
 		note(fmt.Sprintf("prefer=%s has no effect: nobody says where this client runs, such as by zone= or UNDERSTUDY_ZONE", given.Prefer))
 	})
-	if given.Prefer == "" && !slices.ContainsFunc(parts, func(p discovery.Part) bool { return p.Prefer != "" }) {
+	if given.Prefer == "" && !slices.ContainsFunc(parts, func(p discovery.Mechanism) bool { return p.Prefer != "" }) {
 		return h
 	}
 	var notes []string

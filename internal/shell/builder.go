@@ -62,12 +62,12 @@ func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) b
 
 // PartsOf returns what a policy adds to its Shell, nil for a policy without one. It is
 // for tests.
-func PartsOf(b balancer.Balancer) Parts {
-	s, ok := b.(interface{ added() Parts })
+func PartsOf(b balancer.Balancer) PolicyMethods {
+	s, ok := b.(interface{ added() PolicyMethods })
 	if !ok {
 		return nil
 	}
 	return s.added()
 }
 
-func (s *Shell) added() Parts { return s.parts }
+func (s *Shell) added() PolicyMethods { return s.parts }

@@ -43,11 +43,11 @@ type Policy[C any] interface {
 	Begin(config *C, state resolver.State)
 	// End ends the update, when all is known that children reported meanwhile.
 	End()
-	Parts
+	PolicyMethods
 }
 
-// Parts are the methods of a Policy that do not depend on its configuration.
-type Parts interface {
+// PolicyMethods are the methods of a Policy that do not depend on its configuration.
+type PolicyMethods interface {
 	// State returns what is to be published.
 	State() balancer.State
 	// Children yields all children that exist, with their names.
@@ -89,7 +89,7 @@ type Shell struct {
 	Options balancer.BuildOptions
 
 	name      string // in errors and logs
-	parts     Parts
+	parts     PolicyMethods
 	scheduled Scheduled // nil where the policy is not
 	settler   Settler   // likewise
 

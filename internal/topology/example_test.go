@@ -39,7 +39,7 @@ func ExampleTranslator() {
 
 // Two targets, each with a resolver of its own, one to fail over to the other.
 func ExampleTargets() {
-	tree := topology.Targets([]topology.Part{
+	tree := topology.Targets([]topology.Target{
 		{Name: "us-east", Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}}},
 		{Name: "eu-west", Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: "198.51.100.1:443"}}}}},
 	})

@@ -32,7 +32,7 @@ func upTo(n int) []int {
 
 // subsetOf returns which of the endpoints a client with a seed uses.
 func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses []string) {
-	tree := topology.Join(topology.Settings{Subset: size, ChannelSeed: seed}, topology.Targets([]topology.Part{{Name: "p", Endpoints: endpoints}}))
+	tree := topology.Join(topology.Settings{Subset: size, ChannelSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: endpoints}}))
 	for _, e := range tree.Endpoints {
 		addresses = append(addresses, e.Addresses[0].Addr)
 	}

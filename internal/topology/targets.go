@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Part is one target of a list of targets, each with a resolver of its own.
-type Part struct {
+// Target is one target of a list of targets, each with a resolver of its own.
+type Target struct {
 	// Name is the child's name in understudy_priority: valid UTF-8, stable from
 	// update to update, and different from those of the other parts.
 	Name string
@@ -19,7 +19,7 @@ type Part struct {
 // Targets returns the tree over parts in priority order. Each part is one priority with
 // one locality, and its requests for re-resolution are passed on. The same address may
 // be in several parts, or several times in one. Targets is safe for concurrent use.
-func Targets(parts []Part) Tree {
+func Targets(parts []Target) Tree {
 	const locality = Nowhere
 	var tree Tree
 	priorities := make([]priorityChild, 0, len(parts))

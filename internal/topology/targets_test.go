@@ -34,7 +34,7 @@ const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChild
 func TestTargetsMakeOnePriorityEach(t *testing.T) {
 	heavy := weight.Set(endpointAt("192.0.2.2:1"), weight.EndpointInfo{Weight: 7})
 	given := []resolver.Endpoint{endpointAt("192.0.2.1:1"), heavy}
-	tree := Targets([]Part{{Name: "east", Endpoints: given}, {Name: "west", Endpoints: given[:1]}, {Name: "none"}})
+	tree := Targets([]Target{{Name: "east", Endpoints: given}, {Name: "west", Endpoints: given[:1]}, {Name: "none"}})
 
 	want := "192.0.2.1:1 [\"east\",\"/\"] 0\n192.0.2.2:1 [\"east\",\"/\"] 7\n192.0.2.1:1 [\"west\",\"/\"] 0\n"
 	if got := paths(tree.Endpoints); got != want {
@@ -65,7 +65,7 @@ func TestTargetsWithoutParts(t *testing.T) {
 // The policies write what they read as topology wrote it: no field of one side is
 // unknown to the other.
 func TestPoliciesReadWhatIsWritten(t *testing.T) {
-	tree := Targets([]Part{{Name: "east"}, {Name: "west"}})
+	tree := Targets([]Target{{Name: "east"}, {Name: "west"}})
 	var policy lbconfig.Policy
 	if err := json.Unmarshal(tree.Config(), &policy); err != nil {
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 // Leaves looks through pickers of pickers, as there are in a generated tree.
 func TestLeaves(t *testing.T) {
 	pickerOf := func(children ...balancer.Picker) *Picker {
-		weights, places := make([]uint32, len(children)), make([]*Place, len(children))
+		weights, places := make([]uint32, len(children)), make([]*Position, len(children))
 		for i := range children {
-			place := NewPlace(false)
+			place := NewPosition(false)
 			weights[i], places[i] = 1, &place
 		}
 		return New(children, weights, places)

@@ -14,7 +14,7 @@ import (
 type Picker struct {
 	scheduler *edf.Scheduler // nil for one child
 	pickers   []balancer.Picker
-	places    []*Place
+	places    []*Position
 	before    uint64      // with one child: PicksOf it when this picker was made
 	picked    atomic.Bool // with one child: whether it was picked
 	readyPart float64     // the part of the weight that is there
@@ -41,7 +41,7 @@ func (p *Picker) SetParts(ready, unproven float64) { p.readyPart, p.unproven = r
 
 // New returns a picker of the children with these pickers, weights and places, at least
 // one. It keeps pickers and places. One child needs no scheduler.
-func New(pickers []balancer.Picker, weights []uint32, places []*Place) *Picker {
+func New(pickers []balancer.Picker, weights []uint32, places []*Position) *Picker {
 	p := &Picker{pickers: pickers, places: places, readyPart: 1}
 	if len(pickers) > 1 {
 		p.scheduler = edf.New(schedule(weights, places))
@@ -146,11 +146,11 @@ func (p *Picker) Save() {
 	switch {
 	case p.scheduler == nil:
 		if p.picked.Load() {
-			*p.places[0] = Place{left: edf.Full}
+			*p.places[0] = Position{left: edf.Full}
 		}
 	case p.scheduler.Begun(): // otherwise no place has changed
 		for i, left := range p.scheduler.Lefts() {
-			*p.places[i] = Place{left: left}
+			*p.places[i] = Position{left: left}
 		}
 	}
 }

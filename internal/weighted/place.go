@@ -7,20 +7,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Place is a child's place in the sequence: what is left of its interval between two
+// Position is a child's place in the sequence: what is left of its interval between two
 // picks. It goes from one picker to the next.
-type Place struct {
+type Position struct {
 	left  edf.Left
 	drawn bool // drawn at random, and no picker with the child has picked since
 }
 
-// NewPlace returns the place of a new child: at the beginning of its interval, as in
+// NewPosition returns the place of a new child: at the beginning of its interval, as in
 // gRFC A34, or at a random point of it.
-func NewPlace(random bool) Place {
+func NewPosition(random bool) Position {
 	if random {
-		return Place{left: core.RandomLeft(rand.Uint64N), drawn: true}
+		return Position{left: core.RandomLeft(rand.Uint64N), drawn: true}
 	}
-	return Place{left: edf.Full}
+	return Position{left: edf.Full}
 }
 
 // schedule returns the scheduler's entries for children with these weights and places.
@@ -31,7 +31,7 @@ func NewPlace(random bool) Place {
 // from a random moment is the heavier child in 94.4 % of the cases, but only 90 % of
 // the picks are its own. The places stay as they are, so that a picker that is replaced
 // unused leaves no trace.
-func schedule(weights []uint32, places []*Place) []edf.Entry {
+func schedule(weights []uint32, places []*Position) []edf.Entry {
 	entries := make([]edf.Entry, len(places))
 	drawn, sum := true, uint64(0)
 	for i, p := range places {

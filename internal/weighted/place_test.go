@@ -25,13 +25,13 @@ func (n named) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 // children are those of a policy, which makes pickers of some of them.
 type children struct {
 	weights []uint32
-	places  []Place
+	places  []Position
 }
 
 func newChildren(random bool, weights ...uint32) *children {
 	c := &children{weights: weights}
 	for range weights {
-		c.places = append(c.places, NewPlace(random))
+		c.places = append(c.places, NewPosition(random))
 	}
 	return c
 }
@@ -39,7 +39,7 @@ func newChildren(random bool, weights ...uint32) *children {
 func (c *children) picker(ready ...int) *Picker {
 	var pickers []balancer.Picker
 	var weights []uint32
-	var places []*Place
+	var places []*Position
 	for _, i := range ready {
 		pickers = append(pickers, named{i})
 		weights = append(weights, c.weights[i])
@@ -122,7 +122,7 @@ func (f failing) Failure() error { return f.err }
 // a pick.
 func TestFailure(t *testing.T) {
 	refused := errors.New("refused")
-	places := []*Place{{}, {}, {}}
+	places := []*Position{{}, {}, {}}
 	p := New([]balancer.Picker{named{0}, failing{refused}, failing{errors.New("reset")}}, []uint32{1, 1, 1}, places)
 	if got := p.Failure(); got != refused {
 		t.Errorf("failure = %v, want %v", got, refused)

@@ -12,10 +12,10 @@ import (
 // counting returns a picker of the children, and what it was used for.
 func counting(children string, weights ...uint32) (*Picker, []string) {
 	var pickers []balancer.Picker
-	var places []*Place
+	var places []*Position
 	var names []string
 	for _, c := range children {
-		place := NewPlace(false)
+		place := NewPosition(false)
 		pickers, places, names = append(pickers, &Counting{Picker: base.NewErrPicker(nil)}), append(places, &place), append(names, string(c))
 	}
 	return New(pickers, weights, places), names

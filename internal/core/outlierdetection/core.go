@@ -59,8 +59,8 @@ func (c *Config) NoOp() bool {
 
 // Endpoint is A50's map entry. T is what the shell keeps with it.
 type Endpoint[T any] struct {
-	// Shell is what the shell keeps with the endpoint.
-	Shell T
+	// Attached is what the shell keeps with the endpoint.
+	Attached T
 	// Successes and Failures are A50's inactive bucket: what the shell has counted
 	// since the last Sweep. It sets them before the next one.
 	Successes, Failures uint64

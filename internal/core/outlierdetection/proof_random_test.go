@@ -87,7 +87,7 @@ func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
 func (a *alone) String() string {
 	var all []string
 	for _, e := range a.core.Endpoints() {
-		all = append(all, fmt.Sprintf("%s ejected=%v told=%v unproven=%v multiplier=%d", e.Shell.name, e.Ejected(), e.Told(), e.Unproven(), e.Multiplier()))
+		all = append(all, fmt.Sprintf("%s ejected=%v told=%v unproven=%v multiplier=%d", e.Attached.name, e.Ejected(), e.Told(), e.Unproven(), e.Multiplier()))
 	}
 	return strings.Join(append(all, a.core.Phase().String()), ", ")
 }

@@ -95,7 +95,7 @@ func (a *alone) ejected() string {
 	var all []string
 	for _, e := range a.core.Endpoints() {
 		if e.Ejected() {
-			all = append(all, fmt.Sprintf("%s*%d", e.Shell.name, e.Multiplier()))
+			all = append(all, fmt.Sprintf("%s*%d", e.Attached.name, e.Multiplier()))
 		}
 	}
 	return strings.Join(all, " ")

@@ -56,7 +56,7 @@ func (a *alone) Update(config core.Config, endpoints []string) {
 	for _, name := range endpoints {
 		e := a.known[name]
 		if e == nil {
-			e = &core.Endpoint[counted]{Shell: counted{name: name}}
+			e = &core.Endpoint[counted]{Attached: counted{name: name}}
 			fresh = append(fresh, e)
 		}
 		known[name] = e
@@ -65,29 +65,29 @@ func (a *alone) Update(config core.Config, endpoints []string) {
 	a.known = known
 	if a.core.Update(config, list, a.now) {
 		for _, e := range list {
-			e.Shell = counted{name: e.Shell.name, calls: e.Shell.calls, began: e.Shell.began}
+			e.Attached = counted{name: e.Attached.name, calls: e.Attached.calls, began: e.Attached.began}
 		}
 	}
 	a.settle()
 	for _, e := range fresh {
-		a.Connect(e.Shell.name, "connect")
+		a.Connect(e.Attached.name, "connect")
 	}
 	a.Advance(0) // the timer may be late already
 }
 
 func (a *alone) Begin(endpoint string, deadline bool) {
 	e := a.known[endpoint]
-	e.Shell.began++
-	c := &call{number: e.Shell.began, epoch: e.Epoch(), doubted: e.Doubted() && a.config.ReportEmptied, endpoint: e}
+	e.Attached.began++
+	c := &call{number: e.Attached.began, epoch: e.Epoch(), doubted: e.Doubted() && a.config.ReportEmptied, endpoint: e}
 	if c.doubted && !deadline {
 		c.counts = a.now.Add(a.config.Interval)
 	}
-	e.Shell.calls = append(e.Shell.calls, c)
+	e.Attached.calls = append(e.Attached.calls, c)
 }
 
 func (a *alone) End(endpoint, how string) {
 	e := a.known[endpoint]
-	s := &e.Shell
+	s := &e.Attached
 	c := s.calls[0]
 	s.calls = s.calls[1:]
 	if a.config.NoOp() || how == "dropped" {
@@ -119,12 +119,12 @@ func (a *alone) End(endpoint, how string) {
 
 // current returns whether a call says whether its endpoint is well.
 func (a *alone) current(c *call) bool {
-	return c.doubted && c.epoch == c.endpoint.Epoch() && a.known[c.endpoint.Shell.name] == c.endpoint
+	return c.doubted && c.epoch == c.endpoint.Epoch() && a.known[c.endpoint.Attached.name] == c.endpoint
 }
 
 func (a *alone) answered(c *call) {
 	if a.current(c) {
-		c.endpoint.Shell.answers++
+		c.endpoint.Attached.answers++
 		a.core.Answered(c.endpoint)
 		a.settle()
 	}
@@ -164,7 +164,7 @@ func (a *alone) Advance(d time.Duration) {
 // longest returns the call that is the next to count as an answer, nil for none.
 func (a *alone) longest() (next *call) {
 	for _, e := range a.core.Endpoints() {
-		for _, c := range e.Shell.calls {
+		for _, c := range e.Attached.calls {
 			if !c.counts.IsZero() && (next == nil || c.counts.Before(next.counts)) {
 				next = c
 			}
@@ -175,7 +175,7 @@ func (a *alone) longest() (next *call) {
 
 func (a *alone) sweep() {
 	for _, e := range a.core.Endpoints() {
-		s := &e.Shell
+		s := &e.Attached
 		e.Successes, e.Failures, e.Answers, e.Refusals, e.Unavailable = s.successes, s.failures, s.answers, s.refusals, s.unavailable
 		s.successes, s.failures, s.answers, s.refusals = 0, 0, 0, 0
 		if e.Ejected() {
@@ -190,7 +190,7 @@ func (a *alone) sweep() {
 func (a *alone) settle() {
 	outcome := a.core.Take()
 	for _, e := range outcome.Doubts {
-		e.Shell.answers, e.Shell.refusals = 0, 0
+		e.Attached.answers, e.Attached.refusals = 0, 0
 	}
 	for _, c := range outcome.Changes {
 		if !c.Endpoint.IsConnected() {
@@ -200,7 +200,7 @@ func (a *alone) settle() {
 		if c.Ejected {
 			state = " TRANSIENT_FAILURE"
 		}
-		a.lines = append(a.lines, c.Endpoint.Shell.name+state)
+		a.lines = append(a.lines, c.Endpoint.Attached.name+state)
 	}
 	if phase := a.core.Phase(); phase != a.phase {
 		a.phase = phase
@@ -215,7 +215,7 @@ func (a *alone) Take() []string {
 		if e.Unproven() != a.unproven[e] {
 			a.unproven[e] = e.Unproven()
 			if !e.Ejected() {
-				lines = append(lines, outlierscenario.Unproven(e.Shell.name, e.Unproven()))
+				lines = append(lines, outlierscenario.Unproven(e.Attached.name, e.Unproven()))
 			}
 		}
 	}

@@ -39,8 +39,8 @@ type Config struct {
 
 // Child is the child of one endpoint.
 type Child[T any] struct {
-	// Shell is what the shell keeps with the child.
-	Shell T
+	// Attached is what the shell keeps with the child.
+	Attached T
 
 	weight, before uint32 // at least 1; in this update and in the last
 	state          State  // last reported

@@ -35,6 +35,6 @@ func Receiver(r *discovery.Receiver) *discovery.Receiver {
 		Unconfirmed: func(err error, since time.Time) { defer Wait(); r.Unconfirmed(err, since) },
 		Rejected:    func(err error) { defer Wait(); r.Rejected(err) },
 		Trying:      func(text string) { defer Wait(); r.Trying(text) },
-		Parts:       func(parts []discovery.Part) { defer Wait(); r.Parts(parts) },
+		Parts:       func(parts []discovery.Mechanism) { defer Wait(); r.Parts(parts) },
 	})
 }

@@ -30,9 +30,9 @@ func (s *Source) Start(r *discovery.Receiver) (discovery.Started, error) {
 }
 
 // Open opens a channel to story:///name, which has the parts, until the test ends.
-func Open(t *testing.T, name string, parts []discovery.Part, options []given.Option, dial ...grpc.DialOption) *grpc.ClientConn {
+func Open(t *testing.T, name string, parts []discovery.Mechanism, options []given.Option, dial ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Part, error) { return parts, nil }, options...)
+	builder := given.NewBuilder("story", func(*discovery.Target) ([]discovery.Mechanism, error) { return parts, nil }, options...)
 	dial = append([]grpc.DialOption{grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials())}, dial...)
 	cc, err := grpc.NewClient("story:///"+name, dial...)
 	if err != nil {

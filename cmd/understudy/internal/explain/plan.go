@@ -28,7 +28,7 @@ type plan struct {
 }
 
 // planOf returns the plan over parts, with or without drops.
-func planOf(parts []clusterfile.Part, settings topology.Settings, drops bool) (plan, error) {
+func planOf(parts []clusterfile.Mechanism, settings topology.Settings, drops bool) (plan, error) {
 	p := plan{names: make(map[string]string), failures: make(map[string]string)}
 	var trees []topology.Tree
 	for i, part := range parts {
@@ -66,17 +66,17 @@ func planOf(parts []clusterfile.Part, settings topology.Settings, drops bool) (p
 
 // treeOf returns the tree of part i, whose addresses have the part among their attributes, and
 // notes on what has no effect.
-func treeOf(i int, part clusterfile.Part, settings topology.Settings, several, drops bool) (tree topology.Tree, notes []string, err error) {
+func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, several, drops bool) (tree topology.Tree, notes []string, err error) {
 	name := ""
 	if several {
 		name = fmt.Sprint("part", i)
 	}
 	if part.Endpoints == nil {
-		target := topology.Part{Name: name + "/"}
+		target := topology.Target{Name: name + "/"}
 		if address, _ := stand(part); address != "" {
 			target.Endpoints = []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: address}}}}
 		}
-		tree = topology.Targets([]topology.Part{target})
+		tree = topology.Targets([]topology.Target{target})
 	} else {
 		answer, unused, err := envoy.Read(part.Endpoints)
 		if err != nil {
@@ -130,7 +130,7 @@ func partAddressOf(address resolver.Address) partAddress {
 
 // stand returns the one address that stands for endpoints which only a channel finds out,
 // and says what it stands for. It is "" where there are none.
-func stand(part clusterfile.Part) (address, of string) {
+func stand(part clusterfile.Mechanism) (address, of string) {
 	switch {
 	case part.Host != "":
 		return part.Host, ofName
@@ -156,7 +156,7 @@ func isName(address string) bool {
 }
 
 // add notes the endpoints and drops of part i, whose priorities begin with first.
-func (r *Result) add(i int, part clusterfile.Part, first int, several bool) {
+func (r *Result) add(i int, part clusterfile.Mechanism, first int, several bool) {
 	cluster := ""
 	if several {
 		cluster = part.Cluster

@@ -71,7 +71,7 @@ type Drop struct {
 
 // newResult returns what is known of a cluster before any call is made. No list in it is
 // nil, so that JSON has [] for an empty one.
-func newResult(cluster string, parts []clusterfile.Part, notes []string, p plan) *Result {
+func newResult(cluster string, parts []clusterfile.Mechanism, notes []string, p plan) *Result {
 	r := &Result{Cluster: cluster, Endpoints: []Endpoint{}, Tiers: []Tier{}, Drops: []Drop{}, Down: []string{}, Options: []string{}, Notes: notes}
 	for i, part := range parts {
 		r.add(i, part, p.first[i], len(parts) > 1)

@@ -13,7 +13,7 @@ import (
 // subject is a cluster that is explained.
 type subject struct {
 	name   string
-	parts  []clusterfile.Part
+	parts  []clusterfile.Mechanism
 	notes  []string
 	plan   plan
 	result *Result
@@ -27,7 +27,7 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 		if opts.Cluster != "" && opts.Cluster != name {
 			return nil, fmt.Errorf("--cluster %.100q: %s holds the endpoints of cluster %q", opts.Cluster, opts.File, name)
 		}
-		return []*subject{{name: name, parts: []clusterfile.Part{{Cluster: name, Endpoints: doc.Endpoints}}}}, nil
+		return []*subject{{name: name, parts: []clusterfile.Mechanism{{Cluster: name, Endpoints: doc.Endpoints}}}}, nil
 	}
 	var subjects []*subject
 	for _, c := range doc.Clusters {
@@ -40,7 +40,7 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	}
 	for _, s := range subjects {
 		var err error
-		if s.parts, s.notes, err = doc.Parts(s.name); err != nil {
+		if s.parts, s.notes, err = doc.Mechanisms(s.name); err != nil {
 			return nil, fmt.Errorf("--cluster: %w", err)
 		}
 	}
@@ -95,7 +95,7 @@ func (s *subject) has(name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.parts, func(p clusterfile.Part) bool {
+	return slices.ContainsFunc(s.parts, func(p clusterfile.Mechanism) bool {
 		if s.isAggregate() && name == "cluster:"+p.Cluster {
 			return true
 		}

@@ -93,7 +93,7 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 
 // add adds a part of the target.
 func (s *subject) add(found join.Found) error {
-	part := clusterfile.Part{Cluster: found.Name}
+	part := clusterfile.Mechanism{Cluster: found.Name}
 	if part.Cluster == "" {
 		part.Cluster = s.name
 	}

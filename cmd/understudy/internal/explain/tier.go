@@ -43,7 +43,7 @@ type tiers struct {
 }
 
 // addTiers notes what becomes of each priority, where these are not split.
-func (r *Result) addTiers(ctx context.Context, parts []clusterfile.Part, settings topology.Settings) error {
+func (r *Result) addTiers(ctx context.Context, parts []clusterfile.Mechanism, settings topology.Settings) error {
 	if settings.Near().Prefer != "" {
 		return nil // the numbers of near groups are not those of the file
 	}
