@@ -90,7 +90,7 @@ var rank = map[string]int{
 	"hierarchy": 1,
 
 	"internal/shell":    2,
-	"internal/lbconfig": 2,
+	"internal/lbconfig": 1,
 
 	"pickfirst": 3,
 

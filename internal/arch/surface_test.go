@@ -237,7 +237,7 @@ func TestTheContractIsDeclaredInItsPackage(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"Answer", "Priority", "Locality", "Endpoint", "Drop", "Name", "Part", "Started", "Hooks", "Refresh"} {
+	for _, name := range []string{"Answer", "Priority", "Locality", "Endpoint", "Drop", "Name", "Mechanism", "Started", "Hooks", "Refresh"} {
 		if fields[name] == 0 {
 			t.Errorf("go doc shows no field of discovery.%s", name)
 		}
