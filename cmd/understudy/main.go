@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -241,6 +242,7 @@ func roleFlag(command *cobra.Command) func(target string) error {
 }
 
 func runExplain(cmd *cobra.Command, opts explain.Options) error {
+	debug.SetGCPercent(400) // the process ends with the answer
 	err := explain.Run(cmd.Context(), opts)
 	if _, ok := errors.AsType[*explain.OutputError](err); ok || errors.Is(err, explain.ErrNoAnswer) || err != nil && cmd.Context().Err() != nil {
 		return failure{err}

@@ -17,6 +17,9 @@ import (
 // leaf returns the value of a field of m from node, or a list of one where the field is
 // a list. It has package protojson decode it into a message of the same type.
 func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
+	if value, ok := plain(node, field); ok {
+		return value, true
+	}
 	value, ok := d.toJSON(node)
 	if !ok {
 		return protoreflect.Value{}, false

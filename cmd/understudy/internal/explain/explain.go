@@ -70,12 +70,12 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	for _, s := range subjects {
 		s.result.Options = append(s.result.Options, opts.Options...)
-		if err := s.result.measure(ctx, s.plan); err != nil {
+		simulation, err := newSimulation(s.plan, s.result.owners())
+		if err != nil {
 			return err
 		}
-		if err := s.result.addTiers(ctx, s.parts, settings); err != nil {
-			return err
-		}
+		s.result.measure(simulation)
+		s.result.addTiers(simulation, settings)
 	}
 	if err := write(subjects, list, opts); err != nil {
 		return &OutputError{err}
@@ -158,36 +158,35 @@ func write(subjects []*subject, list bool, opts Options) error {
 	return err
 }
 
-// measure tries calls on the tree's policies, and notes each endpoint's share.
-func (r *Result) measure(ctx context.Context, p plan) error {
-	owner := r.owners()
-	counted, err := countPicks(ctx, p, func(a partAddress) bool { return owner[a].isDown(a.dial) })
-	if err != nil {
-		return err
+// measure notes each endpoint's share of the calls.
+func (r *Result) measure(s *simulation) {
+	o := s.run(hypothesis{down: (*Endpoint).isDown})
+	if o.err != nil {
+		r.Error = o.err.Error()
 	}
-	if counted.err != nil {
-		r.Error = counted.err.Error()
-	}
-	r.Dropped = float64(counted.dropped) / picks
-	for address, n := range counted.byAddress {
-		e := owner[address]
-		e.Share += float64(n) / picks
+	r.Dropped = o.dropped
+	for e, share := range o.shares {
+		e.Share = share
 		if r.Priority == nil || e.Priority < *r.Priority {
 			r.Priority = &e.Priority
 		}
 	}
-	return nil
 }
 
-// owners returns the endpoint of each address.
+// owners returns the endpoint of each address: of several with one address, the first that is
+// healthy, as in the tree.
 func (r *Result) owners() map[partAddress]*Endpoint {
 	owner := make(map[partAddress]*Endpoint)
 	for i := range r.Endpoints {
-		if r.Endpoints[i].LocalityWeight == 0 {
+		e := &r.Endpoints[i]
+		if e.LocalityWeight == 0 {
 			continue // without traffic, it may have the addresses of another
 		}
-		for _, address := range r.Endpoints[i].addresses() {
-			owner[partAddress{r.Endpoints[i].part, address}] = &r.Endpoints[i]
+		for _, address := range e.addresses() {
+			key := partAddress{e.part, address}
+			if first, taken := owner[key]; !taken || first.Health != "" && e.Health == "" {
+				owner[key] = e
+			}
 		}
 	}
 	return owner

@@ -27,12 +27,12 @@ type plan struct {
 	notes    []string          // on what has no effect
 }
 
-// planOf returns the plan over parts, with or without drops.
-func planOf(parts []clusterfile.Mechanism, settings topology.Settings, drops bool) (plan, error) {
+// planOf returns the plan over the mechanisms of a cluster.
+func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, error) {
 	p := plan{names: make(map[string]string), failures: make(map[string]string)}
 	var trees []topology.Tree
 	for i, part := range parts {
-		tree, notes, err := treeOf(i, part, settings, len(parts) > 1, drops)
+		tree, notes, err := treeOf(i, part, settings, len(parts) > 1)
 		if err != nil {
 			return plan{}, err
 		}
@@ -66,7 +66,7 @@ func planOf(parts []clusterfile.Mechanism, settings topology.Settings, drops boo
 
 // treeOf returns the tree of part i, whose addresses have the part among their attributes, and
 // notes on what has no effect.
-func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, several, drops bool) (tree topology.Tree, notes []string, err error) {
+func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, several bool) (tree topology.Tree, notes []string, err error) {
 	name := ""
 	if several {
 		name = fmt.Sprint("part", i)
@@ -87,9 +87,6 @@ func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, sever
 		}
 		for _, note := range unused {
 			notes = append(notes, note.Text)
-		}
-		if !drops {
-			answer.Drops = nil
 		}
 		translator := topology.Translator{Name: name, Near: settings.Near()}
 		if lacks := translator.Near.Lacks(&answer); lacks != "" {

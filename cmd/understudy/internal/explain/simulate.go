@@ -1,123 +1,206 @@
 package explain
 
 import (
-	"context"
 	"errors"
-	"runtime"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
-	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/understudy-lb/understudy/internal/core/priority"
 	"github.com/understudy-lb/understudy/internal/lbconfig"
-	"github.com/understudy-lb/understudy/internal/serial"
-	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/printable"
+	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// simulation is a tree of policies over a channel without a network.
-type simulation struct {
-	channel *channel
-	root    balancer.Balancer
-	update  balancer.ClientConnState
-	rounds  int // of updates
+// A hypothesis is what a simulation assumes of the endpoints.
+type hypothesis struct {
+	// down reports whether an address of an endpoint refuses connections.
+	down func(e *Endpoint, address string) bool
+	// failing is the child of the priority policy whose calls all end with an error, "" for none.
+	failing string
 }
 
-// start builds the tree's policies, with the addresses for which down is true out of
-// reach.
-func start(p plan, down func(partAddress) bool) (*simulation, error) {
+// An outcome is where calls go under a hypothesis.
+type outcome struct {
+	inUse   string                // the child of the priority policy in use, "" for none
+	ready   bool                  // calls succeed, unless they are dropped
+	shares  map[*Endpoint]float64 // of all calls
+	dropped float64               // share of all calls
+	err     error                 // a call's error, nil where no call fails
+}
+
+// A simulation runs the pure cores of a plan's policies. Endpoints connect or fail at once, and no
+// timer runs, so that its outcomes are exact and the same on every machine.
+type simulation struct {
+	plan       plan
+	config     *lbconfig.Priority
+	priorities []topology.TreePriority
+	children   map[string]*child
+
+	core    *priority.Core
+	assumed hypothesis
+	reports map[string]report // under the present hypothesis
+	standby bool              // the core asked for a standby
+}
+
+// newSimulation parses the plan's configuration and sorts its endpoints into it.
+func newSimulation(p plan, owner map[partAddress]*Endpoint) (*simulation, error) {
 	var policy lbconfig.Policy
 	if err := policy.UnmarshalJSON(p.config); err != nil {
 		return nil, err
 	}
-	c := &channel{down: down}
-	state := stateattr.SetChannel(resolver.State{Endpoints: p.tree.Endpoints}, &stateattr.Channel{Names: p.names, Failures: p.failures, Empty: p.tree.Why})
-	return &simulation{
-		channel: c,
-		root:    policy.Builder.Build(c, balancer.BuildOptions{}),
-		update: balancer.ClientConnState{
-			ResolverState:  state,
-			BalancerConfig: policy.Config,
-		},
-		rounds: 2 + len(p.tree.Priorities()),
-	}, nil
-}
-
-// bringUp gives the policies their endpoints, and returns when they have settled. It does so
-// again, because weighted_round_robin takes its time with pickers of many endpoints, except
-// where an update asks for one; and once more for each priority, because too little of one
-// that is then seen brings up the next.
-func (s *simulation) bringUp(ctx context.Context) error {
-	for range s.rounds {
-		if err := s.root.UpdateClientConnState(s.update); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
-			return err
-		}
-		if err := s.settle(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// settle runs the channel's events until nothing happens any more. What a policy does
-// it does on the stack of an event, or on a goroutine of its serializer: where there is
-// no such goroutine, and no event, there will be none.
-func (s *simulation) settle(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if serial.Background() > 0 {
-			runtime.Gosched()
-			continue
-		}
-		if !s.channel.run() {
-			return nil
-		}
-	}
-	return context.Cause(ctx)
-}
-
-// picks is how many calls are tried. The policies' shares are exact, so that each
-// measured one is at most a few calls off.
-const picks = 1_000_000
-
-// counts is what became of so many calls.
-type counts struct {
-	byAddress map[partAddress]int
-	dropped   int
-	err       error // that of a call that failed, if one did; rather than a drop's
-}
-
-// countPicks builds the tree's policies, with the addresses for which down is true
-// out of reach, and returns what becomes of so many calls.
-func countPicks(ctx context.Context, p plan, down func(partAddress) bool) (counts, error) {
-	s, err := start(p, down)
+	config, err := configOf[*lbconfig.Priority](policy)
 	if err != nil {
-		return counts{}, err
+		return nil, err
 	}
-	defer s.root.Close()
-	if err := s.bringUp(ctx); err != nil {
-		return counts{}, err
+	s := &simulation{plan: p, config: config, priorities: p.tree.Priorities(), children: make(map[string]*child)}
+	for name, c := range config.Children {
+		if s.children[name], err = newChild(c.Config); err != nil {
+			return nil, err
+		}
 	}
-	return countWith(s.channel.published().Picker)
+	for _, e := range p.tree.Endpoints {
+		s.add(e, owner)
+	}
+	for _, c := range s.children {
+		c.finish()
+	}
+	return s, nil
 }
 
-func countWith(picker balancer.Picker) (counts, error) {
-	c := counts{byAddress: make(map[partAddress]int)}
-	for range picks {
-		result, err := picker.Pick(balancer.PickInfo{Ctx: context.Background()})
-		if errors.Is(err, balancer.ErrNoSubConnAvailable) {
-			return counts{}, errors.New("the policies did not settle")
+// configOf returns the configuration of a policy, which has the type T.
+func configOf[T any](policy lbconfig.Policy) (T, error) {
+	config, ok := policy.Config.(T)
+	if !ok {
+		return config, fmt.Errorf("the tree has a policy %s with a configuration of type %T, want %T", policy.Name(), policy.Config, config)
+	}
+	return config, nil
+}
+
+// run starts a new priority policy under the first hypothesis, applies the others one after the
+// other, and returns where calls go at the end.
+func (s *simulation) run(hypotheses ...hypothesis) outcome {
+	s.core = priority.New()
+	for i, h := range hypotheses {
+		s.assumed, s.reports = h, make(map[string]report)
+		if i == 0 {
+			s.do(s.core.BeginUpdate(s.coreConfig()))
+			s.do(s.core.EndUpdate())
+		} else {
+			for _, name := range s.config.Priorities {
+				if _, exists := s.core.State(name); exists {
+					s.report(name)
+				}
+			}
 		}
-		if err == nil {
-			c.byAddress[result.SubConn.(*subConn).address]++
-			continue
-		}
-		// Of our pickers' errors only a drop's is a status (docs/scenarios.md, decision 8).
-		_, drop := status.FromError(err)
-		if drop {
-			c.dropped++
-		}
-		if !drop || c.err == nil {
-			c.err = err
+		for s.standby {
+			s.standby = false
+			s.do(s.core.StandbyDue())
 		}
 	}
-	return c, nil
+	return s.outcome()
 }
+
+// coreConfig leaves out the delays: no time passes.
+func (s *simulation) coreConfig() priority.Config {
+	return priority.Config{
+		Children:         slices.Sorted(maps.Keys(s.config.Children)),
+		Priorities:       s.config.Priorities,
+		Of:               s.config.SourcePriorities,
+		FailoverTimeout:  time.Duration(s.config.FailoverTimeout),
+		MinReady:         s.config.MinReady,
+		MinReadyRecovery: s.config.MinReadyRecovery,
+		WarmStandby:      int(s.config.WarmStandby),
+		FastFailover:     s.config.FastFailover,
+	}
+}
+
+// do carries out the core's actions, except for timers and publications.
+func (s *simulation) do(actions []priority.Action) {
+	for _, a := range actions {
+		switch a.Kind {
+		case priority.Update:
+			s.report(a.Child)
+			s.do(s.core.Updated(a.Child))
+		case priority.MakeStandby:
+			s.standby = true
+		}
+	}
+}
+
+// report sends the core a child's report under the present hypothesis.
+func (s *simulation) report(name string) {
+	r := s.children[name].report(s.assumed, name == s.assumed.failing)
+	s.reports[name] = r
+	state := priority.TransientFailure
+	if r.ready {
+		state = priority.Ready
+	}
+	s.do(s.core.Reported(name, state, priority.Tier{Condition: r.condition, ReadyPart: r.readyShare}))
+}
+
+// outcome returns where the calls go that the child in use gets.
+func (s *simulation) outcome() outcome {
+	o := outcome{inUse: s.core.InUse(), shares: make(map[*Endpoint]float64)}
+	if o.inUse == "" {
+		o.err = priority.ErrEmpty
+		if s.plan.tree.Why != "" {
+			o.err = fmt.Errorf("%w: %s", o.err, s.plan.tree.Why)
+		}
+		return o
+	}
+	r := s.reports[o.inUse]
+	passed := 1.0
+	for _, d := range s.children[o.inUse].drops {
+		if d.RequestsPerMillion > 0 && o.err == nil {
+			o.err = status.Errorf(codes.Unavailable, "call dropped by configuration, category %q", d.Category)
+		}
+		passed *= 1 - float64(d.RequestsPerMillion)/lbconfig.Million
+	}
+	o.dropped = 1 - passed
+	if o.ready = r.ready; !r.ready {
+		if passed > 0 {
+			o.err = s.exhausted()
+		}
+		return o
+	}
+	r.share(passed, o.shares)
+	return o
+}
+
+// mostReasons bounds the priorities whose reasons an error names.
+const mostReasons = 8
+
+// exhausted returns the error of calls while no priority can take them. It names each priority
+// with its reason.
+func (s *simulation) exhausted() error {
+	var reasons []string
+	for i, p := range s.priorities {
+		if i == mostReasons {
+			reasons = append(reasons, fmt.Sprintf("and %d more", len(s.priorities)-i))
+			break
+		}
+		c := s.children[p.Child]
+		reason := s.plan.failures[p.Child]
+		if reason == "" && c.size == 0 {
+			reason = p.Why
+		}
+		if reason == "" {
+			reason = s.reports[p.Child].err
+		}
+		text := fmt.Sprintf("p%d %s: %s", i, s.plan.names[p.Child], reason)
+		if c.size > 0 {
+			text += " (" + printable.Count(c.size, "endpoint", "endpoints") + ")"
+		}
+		reasons = append(reasons, text)
+	}
+	return errors.New("no priority can take calls: " + strings.Join(reasons, "; "))
+}
+
+// isStandby reports whether the child is connected although calls do not need it.
+func (s *simulation) isStandby(name string) bool { return s.core.Standby(name) }

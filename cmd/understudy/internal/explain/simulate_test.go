@@ -1,159 +1,221 @@
 package explain
 
 import (
-	"context"
+	"bytes"
+	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/balancer/base"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
 
 	"github.com/understudy-lb/understudy/internal/clusterfile"
-	"github.com/understudy-lb/understudy/internal/serial"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+	"github.com/understudy-lb/understudy/internal/stateattr"
+	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// slow is a policy that publishes in an event of its serializer, which takes until
-// release is closed.
-type slow struct {
-	balancer.Balancer // nil: what is not called
-	cc                balancer.ClientConn
-	events            serial.Serializer
-	release           chan struct{}
-}
-
-func (*slow) Name() string { return "explain_test_slow" }
-
-func (s *slow) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
-	s.cc = cc
-	return s
-}
-
-func (s *slow) UpdateClientConnState(balancer.ClientConnState) error {
-	s.events.Enqueue(func() {
-		<-s.release
-		s.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: base.NewErrPicker(nil)})
-	})
-	return nil
-}
-
-func (*slow) Close() {}
-
-// However long a policy takes for an event, its conclusion is waited for.
-func TestSettleWaitsForPolicies(t *testing.T) {
-	policy := &slow{release: make(chan struct{})}
-	balancer.Register(policy)
-	s, err := start(plan{config: []byte(`[{"explain_test_slow": {}}]`)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	settled := make(chan error, 1)
-	go func() { settled <- s.bringUp(t.Context()) }()
-	for range 10_000 {
-		runtime.Gosched()
-	}
-	select {
-	case err := <-settled:
-		t.Fatalf("bringUp = %v while the policy was busy", err)
-	default:
-	}
-	close(policy.release)
-	if err := <-settled; err != nil || s.channel.published().Picker == nil {
-		t.Errorf("bringUp = %v, published %+v", err, s.channel.published())
+// TestSimulationAgreesWithThePolicies compares the shares of random files with those that the
+// policies themselves give, a minute after they started, on a channel without a network.
+func TestSimulationAgreesWithThePolicies(t *testing.T) {
+	for seed := range uint64(400) {
+		random := rand.New(rand.NewPCG(seed, 28))
+		file := randomFile(random)
+		var settings topology.Settings
+		if random.IntN(2) == 0 {
+			settings.MinReady = float64(random.IntN(4)) / 3
+		}
+		settings.PickFirst = random.IntN(4) == 0
+		settings.WarmStandby = random.IntN(2)
+		settings.OutlierDetection = random.IntN(2) == 0
+		result, p := planned(t, file, settings)
+		for i := range result.Endpoints {
+			if random.IntN(3) == 0 {
+				result.Endpoints[i].takeDown(result.Endpoints[i].Address)
+			}
+		}
+		s, err := newSimulation(p, result.owners())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.run(hypothesis{down: (*Endpoint).isDown})
+		synctest.Test(t, func(t *testing.T) {
+			want := picked(t, p, result.owners())
+			differ := got.ready != (len(want) > 0)
+			for i := range result.Endpoints {
+				e := &result.Endpoints[i]
+				differ = differ || math.Abs(got.shares[e]-want[e]) > 0.01
+			}
+			if differ {
+				t.Errorf("seed %d: %s\nsettings %+v\nsimulated: %s\npolicies:  %s", seed, file, settings, sharesOf(got.shares), sharesOf(want))
+			}
+		})
+		if t.Failed() {
+			return
+		}
 	}
 }
 
-func TestSettleEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	reason := fmt.Errorf("enough")
-	cancel(reason)
-	if err := (&simulation{channel: &channel{}}).settle(ctx); err != reason {
-		t.Errorf("settle = %v, want the cause", err)
-	}
-}
-
-// With two priorities down, one without endpoints, and one of two addresses of each
-// endpoint down, all has come up, every time, when settle returns.
-func TestSettlesCompletely(t *testing.T) {
+// randomFile draws up to three priorities of up to three localities of up to four endpoints.
+func randomFile(random *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString("endpoints:\n")
-	for priority := range 4 {
-		fmt.Fprintf(&b, "- {priority: %d, lb_endpoints: [", priority)
-		for i := range 10 {
-			if priority != 1 {
-				fmt.Fprintf(&b, "{endpoint: {address: %s, additional_addresses: [{address: %s}]}},", address(priority, i), address(priority+10, i))
+	for priority := range 1 + random.IntN(3) {
+		for locality := range 1 + random.IntN(3) {
+			fmt.Fprintf(&b, "- {priority: %d, locality: {zone: z%d}, load_balancing_weight: %d, lb_endpoints: [", priority, locality, 1+random.IntN(3))
+			for i := range random.IntN(5) {
+				health := ""
+				if random.IntN(6) == 0 {
+					health = ", health_status: DRAINING"
+				}
+				more := ""
+				if random.IntN(3) == 0 {
+					more = fmt.Sprintf(", additional_addresses: [{address: {socket_address: {address: '2001:db8::%d%d%d', port_value: 1}}}]", priority, locality, i)
+				}
+				fmt.Fprintf(&b, "{load_balancing_weight: %d, endpoint: {address: {socket_address: {address: 10.%d.%d.%d, port_value: 1}}%s}%s},", 1+random.IntN(3), priority, locality, i, more, health)
 			}
+			b.WriteString("]}\n")
 		}
-		b.WriteString("]}\n")
 	}
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	doc, err := clusterfile.Load(path)
+	return b.String()
+}
+
+// planned returns the plan over a file and a result without shares.
+func planned(t *testing.T, file string, settings topology.Settings) (*Result, plan) {
+	t.Helper()
+	doc, err := clusterfile.LoadFrom(strings.NewReader(file), "test.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	down := func(a partAddress) bool { return !strings.HasPrefix(a.dial, "10.0.13.") }
-	for range 50 {
-		answer, err := doc.Answer()
+	parts := []clusterfile.Mechanism{{Cluster: "test", Endpoints: doc.Endpoints}}
+	p, err := planOf(parts, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newResult("test", parts, nil, p), p
+}
+
+// picked runs the policies of a plan for a minute and returns each endpoint's share of 2,000 calls,
+// none where calls fail.
+func picked(t *testing.T, p plan, owner map[partAddress]*Endpoint) map[*Endpoint]float64 {
+	t.Helper()
+	var policy lbconfig.Policy
+	if err := policy.UnmarshalJSON(p.config); err != nil {
+		t.Fatal(err)
+	}
+	cc := &lbtest.ClientConn{}
+	root := policy.Builder.Build(cc, balancer.BuildOptions{})
+	defer root.Close()
+	state := stateattr.SetChannel(resolver.State{Endpoints: p.tree.Endpoints}, &stateattr.Channel{Names: p.names})
+	if err := root.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: policy.Config}); err != nil && !errors.Is(err, balancer.ErrBadResolverState) {
+		t.Fatal(err)
+	}
+	for range 60 {
+		connect(cc, owner)
+		time.Sleep(time.Second)
+	}
+	const calls = 2000
+	shares := make(map[*Endpoint]float64)
+	for range calls {
+		result, err := cc.State().Picker.Pick(balancer.PickInfo{Ctx: t.Context()})
 		if err != nil {
-			t.Fatal(err)
+			return nil
 		}
-		tree, err := new(topology.Translator).Translate(&answer)
-		if err != nil {
-			t.Fatal(err)
+		if result.Done != nil {
+			result.Done(balancer.DoneInfo{})
 		}
-		s, err := start(plan{tree: tree, config: tree.Config()}, down)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.bringUp(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		seen := make(map[string]int)
-		for range 20 {
-			result, err := s.channel.published().Picker.Pick(balancer.PickInfo{})
-			if err != nil {
-				t.Fatal(err)
+		shares[owner[partAddressOf(result.SubConn.(*lbtest.SubConn).Addresses[0])]] += 1. / calls
+	}
+	return shares
+}
+
+// connect answers all subchannels that connect, until none does.
+func connect(cc *lbtest.ClientConn, owner map[partAddress]*Endpoint) {
+	answered := make(map[*lbtest.SubConn]bool)
+	for more := true; more; {
+		more = false
+		synctest.Wait()
+		for _, sc := range cc.Live() {
+			if sc.Connects() == 0 || answered[sc] || sc.HasHealthListener() {
+				continue
 			}
-			seen[result.SubConn.(*subConn).address.dial]++
+			answered[sc], more = true, true
+			a := partAddressOf(sc.Addresses[0])
+			sc.Report(connectivity.Connecting, nil)
+			if owner[a].isDown(a.dial) {
+				sc.Report(connectivity.TransientFailure, status.Error(codes.Unavailable, "down"))
+				continue
+			}
+			sc.Report(connectivity.Ready, nil)
+			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		if len(seen) != 10 || seen["10.0.13.7:1"] != 2 {
-			t.Fatalf("calls went to %v, want two to each of the ten endpoints of priority 3", seen)
-		}
-		s.root.Close()
 	}
 }
 
-// weighted_round_robin makes the pickers of many endpoints one by one in its own time:
-// the last of them is waited for.
-func TestSettlesWithManyEndpoints(t *testing.T) {
-	const n = 5_000
-	path := filepath.Join(t.TempDir(), "endpoints.yaml")
-	var b strings.Builder
-	b.WriteString("endpoints: [{lb_endpoints: [\n")
-	for i := range n {
-		fmt.Fprintf(&b, "{endpoint: {address: %s}},\n", address(i/250, i%250))
+// sharesOf lists shares by address.
+func sharesOf(shares map[*Endpoint]float64) string {
+	var list []string
+	for e, share := range shares {
+		list = append(list, fmt.Sprintf("%s %.3f", e.Address, share))
 	}
-	b.WriteString("]}]\n")
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// TestRunIsTheSameEachTime explains a file of two priorities ten times.
+func TestRunIsTheSameEachTime(t *testing.T) {
+	path := largeFile(t, 100)
+	var first bytes.Buffer
+	for i := range 10 {
+		var out bytes.Buffer
+		opts := Options{File: path, Down: []string{"r0/z0"}, Options: []string{"minReady=0.6", "outlierDetection=true"}, JSON: true, Out: &out}
+		if err := Run(t.Context(), opts); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = out
+		} else if !bytes.Equal(out.Bytes(), first.Bytes()) {
+			t.Fatalf("run %d differs from the first:\n%s\n%s", i, &out, &first)
+		}
+	}
+}
+
+// largeFile writes a file of four localities in two priorities.
+func largeFile(t testing.TB, endpoints int) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("endpoints:\n")
+	for l := range 4 {
+		fmt.Fprintf(&b, "- locality: {region: r%d, zone: z%d}\n  priority: %d\n  load_balancing_weight: %d\n  lb_endpoints:\n", l%2, l, l/2, l+1)
+		for i := range endpoints / 4 {
+			fmt.Fprintf(&b, "  - {endpoint: {address: {socket_address: {address: 10.%d.%d.%d, port_value: 1}}}, load_balancing_weight: %d}\n", l, i/250, i%250, 1+i%7)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "endpoints.yaml")
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out strings.Builder
-	if err := Run(t.Context(), Options{File: path, JSON: true, Out: &out}); err != nil {
-		t.Fatal(err)
-	}
-	if with := strings.Count(out.String(), "\"share\": 0.0002\n"); with != n {
-		t.Errorf("%d endpoints of %d have their share, as in %.300s", with, n, out.String())
-	}
+	return path
 }
 
-func address(network, host int) string {
-	return fmt.Sprintf("{socket_address: {address: 10.0.%d.%d, port_value: 1}}", network, host)
+// BenchmarkRun explains a file of 10,000 endpoints, from the file to the table.
+func BenchmarkRun(b *testing.B) {
+	path := largeFile(b, 10_000)
+	for b.Loop() {
+		if err := Run(b.Context(), Options{File: path, Out: &strings.Builder{}}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

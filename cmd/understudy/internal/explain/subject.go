@@ -51,7 +51,7 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 // nothing in any of them is an error.
 func takeDown(subjects []*subject, settings topology.Settings, opts Options) (err error) {
 	for _, s := range subjects {
-		if s.plan, err = planOf(s.parts, settings, true); err != nil {
+		if s.plan, err = planOf(s.parts, settings); err != nil {
 			return err
 		}
 		s.result = newResult(s.name, s.parts, s.notes, s.plan)

@@ -2,16 +2,9 @@ package explain
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"slices"
 	"sort"
 
-	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
@@ -34,76 +27,62 @@ type Tier struct {
 	ErrorsTo uint32 `json:"errors_to"`
 }
 
-// tiers tries out what becomes of each priority.
+// tiers finds out what becomes of each priority.
 type tiers struct {
-	plan     plan // without drops
-	settings topology.Settings
-	result   *Result
-	owner    map[partAddress]*Endpoint
+	simulation *simulation
+	settings   topology.Settings
+	result     *Result
+	child      []string // the tree's child of each priority
 }
 
-// addTiers notes what becomes of each priority, where these are not split.
-func (r *Result) addTiers(ctx context.Context, parts []clusterfile.Mechanism, settings topology.Settings) error {
+// addTiers notes what becomes of each priority, unless near groups split them.
+func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 	if settings.Near().Prefer != "" {
-		return nil // the numbers of near groups are not those of the file
+		return // the numbers of near groups are not those of the file
 	}
-	p, err := planOf(parts, settings, false) // what is dropped goes nowhere
-	if err != nil {
-		return err
+	t := tiers{simulation: s, settings: settings, result: r}
+	for _, priority := range s.priorities {
+		t.child = append(t.child, priority.Child)
 	}
-	t := tiers{p, settings, r, r.owners()}
-	for priority := range uint32(len(p.clusters)) {
-		tier, err := t.measure(ctx, priority)
-		if err != nil {
-			return err
-		}
-		if len(parts) > 1 {
-			tier.Cluster = p.clusters[priority]
+	for i := range t.child {
+		tier := t.measure(uint32(i))
+		if len(s.plan.first) > 1 {
+			tier.Cluster = s.plan.clusters[i]
 		}
 		r.Tiers = append(r.Tiers, tier)
 	}
-	return nil
 }
 
-// measure tries out what becomes of a priority.
-func (t *tiers) measure(ctx context.Context, priority uint32) (Tier, error) {
-	tier := Tier{Priority: priority, Standby: priority > 0 && int(priority) <= t.settings.WarmStandby, ErrorsTo: priority}
+// measure finds out what becomes of a priority.
+func (t *tiers) measure(priority uint32) Tier {
+	tier := Tier{Priority: priority, ErrorsTo: priority}
 	endpoints := t.heaviest(priority)
 	tier.Endpoints = len(endpoints)
+	t.goTo(0, nil)
+	tier.Standby = priority > 0 && t.simulation.isStandby(t.child[priority])
 	if tier.Endpoints == 0 {
-		next, err := t.goTo(ctx, priority, nil)
-		tier.Next = next
-		return tier, err
-	}
-	var failed error
-	stays := func(lost int) bool {
-		to, err := t.goTo(ctx, priority, endpoints[:lost])
-		failed = errors.Join(failed, err)
-		return to != nil && *to == priority
+		tier.Next = t.goTo(priority, nil)
+		return tier
 	}
 	tier.LeftAfter = tier.Endpoints
 	if t.settings.MinReady > 0 { // else the last one is enough
-		tier.LeftAfter = 1 + sort.Search(tier.Endpoints-1, func(i int) bool { return failed != nil || !stays(i+1) })
+		tier.LeftAfter = 1 + sort.Search(tier.Endpoints-1, func(i int) bool {
+			to := t.goTo(priority, endpoints[:i+1])
+			return to == nil || *to != priority
+		})
 	}
-	if failed != nil {
-		return tier, failed
-	}
-	next, err := t.goTo(ctx, priority, endpoints[:tier.LeftAfter])
-	if err != nil {
-		return tier, err
-	}
-	tier.Next = next
+	tier.Next = t.goTo(priority, endpoints[:tier.LeftAfter])
 	if t.settings.OutlierDetection {
-		tier.ErrorsTo, err = t.errorsTo(ctx, priority, len(endpoints))
+		tier.ErrorsTo = t.errorsTo(priority)
 	}
-	return tier, err
+	return tier
 }
 
 // heaviest returns the endpoints of a priority that may get calls, the heaviest first.
 func (t *tiers) heaviest(priority uint32) []*Endpoint {
 	sums := make(map[string]uint64)         // of the weights of a locality's endpoints
 	connected := make(map[partAddress]bool) // a subset may leave some out
-	for _, e := range t.plan.tree.Endpoints {
+	for _, e := range t.simulation.plan.tree.Endpoints {
 		connected[partAddressOf(e.Addresses[0])] = true
 	}
 	var all []*Endpoint
@@ -121,61 +100,38 @@ func (t *tiers) heaviest(priority uint32) []*Endpoint {
 	return all
 }
 
-// down returns which addresses are down: those above a priority, and those of what is lost.
-func (t *tiers) down(priority uint32, lost []*Endpoint) func(partAddress) bool {
-	return func(address partAddress) bool {
-		e := t.owner[address]
-		return e.Priority < priority || slices.Contains(lost, e)
-	}
+// above returns the hypothesis that all priorities above one are down.
+func (t *tiers) above(priority uint32) hypothesis {
+	return hypothesis{down: func(e *Endpoint, _ string) bool { return e.Priority < priority }}
 }
 
-// goTo returns the priority that calls go to, nil where they fail.
-func (t *tiers) goTo(ctx context.Context, priority uint32, lost []*Endpoint) (*uint32, error) {
-	s, err := start(t.plan, t.down(priority, lost))
-	if err != nil {
-		return nil, err
+// goTo returns the priority that calls go to when a priority loses endpoints while those above it
+// are down, nil where they fail.
+func (t *tiers) goTo(priority uint32, lost []*Endpoint) *uint32 {
+	isLost := make(map[*Endpoint]bool, len(lost))
+	for _, e := range lost {
+		isLost[e] = true
 	}
-	defer s.root.Close()
-	if err := s.bringUp(ctx); err != nil {
-		return nil, err
-	}
-	result, err := s.channel.published().Picker.Pick(balancer.PickInfo{Ctx: ctx})
-	if err != nil {
-		return nil, nil //nolint:nilerr // the calls fail: that is the answer
-	}
-	return &t.owner[result.SubConn.(*subConn).address].Priority, nil
+	down := func(e *Endpoint, _ string) bool { return e.Priority < priority || isLost[e] }
+	return t.priorityOf(t.simulation.run(t.above(priority), hypothesis{down: down}))
 }
 
-// errorsTo returns the priority that calls go to where those of a priority fail. Each of
-// its endpoints gets as many as outlier detection may want to see, and some more, since
-// the picker of many endpoints is not made anew for each.
-func (t *tiers) errorsTo(ctx context.Context, priority uint32, endpoints int) (uint32, error) {
-	s, err := start(t.plan, t.down(priority, nil))
-	if err != nil {
-		return 0, err
+// errorsTo returns the priority that calls go to when all calls to a priority fail while those
+// above it are down.
+func (t *tiers) errorsTo(priority uint32) uint32 {
+	failing := t.above(priority)
+	failing.failing = t.child[priority]
+	if to := t.priorityOf(t.simulation.run(t.above(priority), failing)); to != nil {
+		return *to
 	}
-	defer s.root.Close()
-	if err := s.bringUp(ctx); err != nil {
-		return 0, err
+	return priority
+}
+
+// priorityOf returns the priority in use, nil where calls fail.
+func (t *tiers) priorityOf(o outcome) *uint32 {
+	if !o.ready {
+		return nil
 	}
-	const row = 50 // calls elsewhere that tell that they stay there
-	elsewhere := 0
-	for range 50*endpoints + 1000 {
-		result, err := s.channel.published().Picker.Pick(balancer.PickInfo{Ctx: ctx})
-		if err != nil {
-			return 0, err
-		}
-		to := t.owner[result.SubConn.(*subConn).address].Priority
-		if elsewhere++; to == priority {
-			elsewhere = 0
-			result.Done(balancer.DoneInfo{Err: status.Error(codes.Internal, "out of order"), BytesSent: true, BytesReceived: true})
-		}
-		if elsewhere == row {
-			return to, nil
-		}
-		if err := s.settle(ctx); err != nil {
-			return 0, err
-		}
-	}
-	return priority, nil
+	priority := uint32(slices.Index(t.child, o.inUse))
+	return &priority
 }

@@ -1,0 +1,241 @@
+package explain
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/experimental/balancer/weight"
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/core/priority"
+	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
+	"github.com/understudy-lb/understudy/internal/hierarchy"
+	"github.com/understudy-lb/understudy/internal/lbconfig"
+)
+
+// A child is the tree below one child of the priority policy: outlier detection, drops, and the
+// localities.
+type child struct {
+	outliers   *lbconfig.OutlierDetection
+	drops      []lbconfig.DropCategory
+	targets    *lbconfig.WeightedTarget
+	localities map[string]*locality // by the name of the target
+	size       int                  // number of endpoints
+}
+
+// A report is what a child reports to the priority policy.
+type report struct {
+	ready      bool
+	condition  priority.Condition
+	readyShare float64 // of the weight
+	// share adds what each endpoint gets of so many calls, if ready.
+	share func(calls float64, to map[*Endpoint]float64)
+	err   string // unless ready
+}
+
+// conditions maps the phases of outlier detection to the conditions of a child.
+var conditions = [...]priority.Condition{
+	outlierdetection.Usable:   priority.Usable,
+	outlierdetection.Emptied:  priority.Emptied,
+	outlierdetection.HalfOpen: priority.HalfOpen,
+}
+
+// newChild parses the policies of a child.
+func newChild(policy lbconfig.Policy) (*child, error) {
+	c := &child{localities: make(map[string]*locality)}
+	var err error
+	if c.outliers, err = configOf[*lbconfig.OutlierDetection](policy); err != nil {
+		return nil, err
+	}
+	drop, err := configOf[*lbconfig.Drop](c.outliers.ChildPolicy)
+	if err != nil {
+		return nil, err
+	}
+	c.drops = drop.DropCategories
+	if c.targets, err = configOf[*lbconfig.WeightedTarget](drop.ChildPolicy); err != nil {
+		return nil, err
+	}
+	for name, target := range c.targets.Targets {
+		_, pickFirst := target.ChildPolicy.Config.(*lbconfig.PickFirst)
+		c.localities[name] = newLocality(pickFirst)
+	}
+	return c, nil
+}
+
+// add adds an endpoint of the tree to the locality at its path.
+func (s *simulation) add(e resolver.Endpoint, owner map[partAddress]*Endpoint) {
+	path := hierarchy.Path(e)
+	if len(path) != 2 || len(e.Addresses) == 0 || s.children[path[0]] == nil {
+		return
+	}
+	c := s.children[path[0]]
+	l := c.localities[path[1]]
+	if l == nil {
+		return
+	}
+	l.add(addressesOf(e, owner), max(1, weight.FromEndpoint(e).Weight))
+	c.size++
+}
+
+// finish ends the list of endpoints.
+func (c *child) finish() {
+	for _, l := range c.localities {
+		l.finish()
+	}
+}
+
+// report returns the child's report under a hypothesis. With failing, each of its endpoints fails
+// as many calls in a row as eject it.
+func (c *child) report(h hypothesis, failing bool) report {
+	for _, l := range c.localities {
+		for _, e := range l.endpoints {
+			e.connect(h.down)
+			e.ejected = false
+		}
+	}
+	condition := priority.Usable
+	if failing {
+		condition = c.eject()
+	}
+	for _, l := range c.localities {
+		l.settle()
+	}
+	r := c.split()
+	r.condition = condition
+	return r
+}
+
+// eject runs outlier detection on endpoints whose calls all fail. It marks the endpoints that the
+// localities see as ejected.
+func (c *child) eject() priority.Condition {
+	core := outlierdetection.New[*endpoint](func() uint32 { return 0 })
+	var endpoints []*outlierdetection.Endpoint[*endpoint]
+	for _, name := range slices.Sorted(maps.Keys(c.localities)) {
+		for _, e := range c.localities[name].endpoints {
+			endpoints = append(endpoints, &outlierdetection.Endpoint[*endpoint]{Attached: e})
+		}
+	}
+	start := time.Unix(0, 0)
+	core.Update(outlierConfig(c.outliers), endpoints, start)
+	for _, e := range endpoints {
+		core.Connection(e, outlierdetection.Connecting)
+		core.Connection(e, e.Attached.connection())
+	}
+	for _, e := range endpoints {
+		if e.Attached.connected() {
+			core.Failed(e, start)
+		}
+	}
+	core.Take()
+	for _, e := range endpoints {
+		e.Attached.ejected = e.Told()
+	}
+	return conditions[core.Phase()]
+}
+
+// outlierConfig returns the core's configuration. Failures in a row are the only algorithm: the
+// others need time to pass.
+func outlierConfig(o *lbconfig.OutlierDetection) outlierdetection.Config {
+	config := outlierdetection.Config{
+		Interval:           time.Duration(o.Interval),
+		BaseEjectionTime:   time.Duration(o.BaseEjectionTime),
+		MaxEjectionTime:    time.Duration(o.MaxEjectionTime),
+		MaxEjectionPercent: o.MaxEjectionPercent,
+		ReportEmptied:      o.ReportEmptied,
+	}
+	if row := o.ConsecutiveFailuresEjection; row != nil {
+		config.ConsecutiveFailuresEjection = &outlierdetection.ConsecutiveFailuresEjection{Failures: row.Failures, EnforcementPercentage: row.EnforcementPercentage}
+	}
+	return config
+}
+
+// split runs weighted_target over the localities and returns its report.
+func (c *child) split() report {
+	var core weightedtarget.Core
+	core.SetBalance(c.balance())
+	c.update(&core, core.Update(slices.Sorted(maps.Keys(c.targets.Targets)), 0))
+	for actions := core.Rebalance(); len(actions) > 0; actions = core.Rebalance() {
+		c.update(&core, actions)
+	}
+	state := core.Publish()
+	names := core.In(state)
+	r := report{ready: state == weightedtarget.Ready}
+	if !r.ready {
+		if len(names) > 0 {
+			r.err = c.localities[names[0]].failure()
+		}
+		return r
+	}
+	r.readyShare = c.readyShares(&core)
+	r.share = func(calls float64, to map[*Endpoint]float64) {
+		sum := 0.0
+		for _, name := range names {
+			sum += float64(core.Weight(name, c.targets.Targets[name].Weight))
+		}
+		for _, name := range names {
+			c.localities[name].share(calls*float64(core.Weight(name, c.targets.Targets[name].Weight))/sum, to)
+		}
+	}
+	return r
+}
+
+// update sends the core the reports of the localities that it updates.
+func (c *child) update(core *weightedtarget.Core, actions []weightedtarget.Action) {
+	for _, a := range actions {
+		if a.Kind != weightedtarget.Update {
+			continue
+		}
+		l := c.localities[a.Child]
+		if !l.ready() {
+			core.Report(a.Child, weightedtarget.TransientFailure)
+			continue
+		}
+		core.Report(a.Child, weightedtarget.Ready)
+		_, failed := l.readyShares()
+		core.SetFailedPart(a.Child, failed)
+	}
+}
+
+// balance returns the zones of a priority that is balanced, else nil.
+func (c *child) balance() *weightedtarget.Balance {
+	b := c.targets.Balance
+	if b == nil {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(b.Zones))
+	balance := &weightedtarget.Balance{Own: slices.Index(names, b.Own), Zones: make([]weightedtarget.Zone, len(names))}
+	for i, name := range names {
+		balance.Zones[i] = weightedtarget.Zone{Callers: b.Zones[name].Callers, Capacities: make(map[string]float64)}
+	}
+	for name, target := range c.targets.Targets {
+		if i := slices.Index(names, target.Zone); i >= 0 && len(c.localities[name].endpoints) > 0 {
+			balance.Zones[i].Capacities[name] = target.Capacity
+		}
+	}
+	return balance
+}
+
+// readyShares returns the share of the weight that is READY.
+func (c *child) readyShares(core *weightedtarget.Core) float64 {
+	var ready, all float64
+	for _, name := range slices.Sorted(maps.Keys(c.targets.Targets)) { // in order: sums of floats depend on it
+		target := c.targets.Targets[name]
+		weight := float64(target.Weight)
+		if core.Balanced() {
+			if weight = target.Capacity; !core.Has(name) || len(c.localities[name].endpoints) == 0 {
+				continue
+			}
+		}
+		all += weight
+		if l := c.localities[name]; l.ready() {
+			share, _ := l.readyShares()
+			ready += weight * share
+		}
+	}
+	if all == 0 {
+		return 1
+	}
+	return ready / all
+}

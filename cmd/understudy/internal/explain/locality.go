@@ -1,0 +1,183 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/understudy-lb/understudy/internal/core/outlierdetection"
+	"github.com/understudy-lb/understudy/internal/core/pickfirst"
+	"github.com/understudy-lb/understudy/internal/core/weightedroundrobin"
+)
+
+// A locality is the policy over the endpoints of one locality: weighted_round_robin, or pick_first
+// over all addresses.
+type locality struct {
+	pickFirst bool
+	core      *weightedroundrobin.Core[*endpoint]
+	addresses []address   // all of them, in the order of the endpoints
+	endpoints []*endpoint // those with pick_first are one
+}
+
+// An endpoint is the pick_first policy over the addresses of one endpoint.
+type endpoint struct {
+	leaf      *weightedroundrobin.Child[*endpoint] // nil with pick_first for the locality
+	addresses []address                            // in the order in which pick_first tries them
+	inUse     int                                  // the index of the first that connects, -1 for none
+	ejected   bool                                 // weighted_round_robin sees it as failed
+}
+
+// An address is one of an endpoint's.
+type address struct {
+	resolver.Address
+	owner *Endpoint
+}
+
+// addressesOf returns the addresses of an endpoint of the tree.
+func addressesOf(e resolver.Endpoint, owner map[partAddress]*Endpoint) []address {
+	addresses := make([]address, len(e.Addresses))
+	for i, a := range e.Addresses {
+		addresses[i] = address{a, owner[partAddressOf(a)]}
+	}
+	return addresses
+}
+
+func newLocality(pickFirst bool) *locality {
+	l := &locality{pickFirst: pickFirst, core: weightedroundrobin.New[*endpoint]()}
+	l.core.Begin(weightedroundrobin.Config{}, 0)
+	return l
+}
+
+// add adds an endpoint.
+func (l *locality) add(addresses []address, weight uint32) {
+	if l.pickFirst {
+		l.addresses = append(l.addresses, addresses...)
+		return
+	}
+	key := make([]weightedroundrobin.Address, len(addresses))
+	for i, a := range addresses {
+		key[i] = weightedroundrobin.Address{Addr: a.Addr, ServerName: a.ServerName}
+	}
+	leaf, which := l.core.Endpoint(weightedroundrobin.KeyOf(key), weight)
+	if which == weightedroundrobin.NewChild {
+		leaf.Attached = newEndpoint(addresses)
+		leaf.Attached.leaf = leaf
+		l.endpoints = append(l.endpoints, leaf.Attached)
+	}
+}
+
+// finish ends the list of endpoints.
+func (l *locality) finish() {
+	if l.core.Endpoints(); len(l.addresses) > 0 {
+		l.endpoints = []*endpoint{newEndpoint(l.addresses)}
+	}
+}
+
+// newEndpoint puts the addresses into the order in which pick_first tries them (gRFC A61).
+func newEndpoint(addresses []address) *endpoint {
+	if len(addresses) == 1 {
+		return &endpoint{addresses: addresses}
+	}
+	e := &endpoint{addresses: make([]address, len(addresses))}
+	families := make([]pickfirst.Family, len(addresses))
+	for i, a := range addresses {
+		families[i] = pickfirst.FamilyOf(a.Addr)
+	}
+	for i, j := range pickfirst.Interleave(families) {
+		e.addresses[i] = addresses[j]
+	}
+	return e
+}
+
+// connect connects to the first address that is not down.
+func (e *endpoint) connect(down func(*Endpoint, string) bool) {
+	e.inUse = slices.IndexFunc(e.addresses, func(a address) bool { return !down(a.owner, a.Addr) })
+}
+
+func (e *endpoint) connected() bool { return e.inUse >= 0 }
+
+func (e *endpoint) connection() outlierdetection.Connection {
+	if e.connected() {
+		return outlierdetection.Connected
+	}
+	return outlierdetection.Broken
+}
+
+// ready reports whether the endpoint takes calls.
+func (e *endpoint) ready() bool { return e.connected() && !e.ejected }
+
+// failure is the error of the last attempt to connect.
+func (e *endpoint) failure() string {
+	last := e.addresses[len(e.addresses)-1].Addr + " is down"
+	if len(e.addresses) == 1 {
+		return last
+	}
+	return fmt.Sprintf("all %d addresses failed, the last with: %s", len(e.addresses), last)
+}
+
+// settle reports the endpoints' states to the core.
+func (l *locality) settle() {
+	if l.pickFirst {
+		return
+	}
+	for _, e := range l.endpoints {
+		state := weightedroundrobin.TransientFailure
+		if e.ready() {
+			state = weightedroundrobin.Ready
+		}
+		l.core.Reported(e.leaf, state, time.Time{})
+	}
+}
+
+// ready reports whether the locality takes calls.
+func (l *locality) ready() bool {
+	if l.pickFirst {
+		return len(l.endpoints) > 0 && l.endpoints[0].ready()
+	}
+	return l.core.State() == weightedroundrobin.Ready
+}
+
+// readyShares returns the shares of the weight that are READY and that have failed. The locality
+// must be ready.
+func (l *locality) readyShares() (ready, failed float64) {
+	if l.pickFirst {
+		return 1, 0
+	}
+	ready, _, failed = l.core.Parts()
+	return ready, failed
+}
+
+// share adds what each endpoint gets of so many calls. The locality must be ready.
+func (l *locality) share(calls float64, to map[*Endpoint]float64) {
+	sum := 0.0
+	for _, e := range l.endpoints {
+		if e.ready() {
+			sum += e.weight()
+		}
+	}
+	for _, e := range l.endpoints {
+		if e.ready() {
+			to[e.addresses[e.inUse].owner] += calls * e.weight() / sum
+		}
+	}
+}
+
+func (e *endpoint) weight() float64 {
+	if e.leaf == nil {
+		return 1
+	}
+	return float64(e.leaf.Weight())
+}
+
+// failure returns the error of calls while the locality takes none.
+func (l *locality) failure() string {
+	switch {
+	case len(l.endpoints) == 0:
+		return "it has no endpoints"
+	case l.pickFirst:
+		return l.endpoints[0].failure()
+	}
+	return l.core.Failed().Attached.failure()
+}
