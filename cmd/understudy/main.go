@@ -12,8 +12,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 

@@ -167,7 +167,7 @@ func (r *Result) measure(s *simulation) {
 	r.Dropped = o.dropped
 	for e, share := range o.shares {
 		e.Share = share
-		if r.Priority == nil || e.Priority < *r.Priority {
+		if share > 0 && (r.Priority == nil || e.Priority < *r.Priority) {
 			r.Priority = &e.Priority
 		}
 	}

@@ -24,7 +24,7 @@ type Result struct {
 	Tiers []Tier `json:"tiers"`
 	// Drops are those of the file, in the order in which they apply.
 	Drops []Drop `json:"drops"`
-	// Dropped is the fraction of the calls that got no endpoint because of drops.
+	// Dropped is the fraction of the calls that drops end.
 	Dropped float64 `json:"dropped"`
 	// Down are the names of what is down, as they were given.
 	Down []string `json:"down"`
