@@ -60,7 +60,9 @@ func (n nearby) own(zone string) bool {
 
 // callersIn returns how many callers a zone of a tier has.
 func (n nearby) callersIn(l Locality) float64 {
-	if n.callers == nil {
+	if n.callers == nil && n.listed {
+		return 1
+	} else if n.callers == nil {
 		return min(1, float64(len(l.Endpoints)))
 	}
 	return float64(n.callers[l.Zone[strings.LastIndex(l.Zone, "/")+1:]])
@@ -115,7 +117,14 @@ func (n nearby) zoneShares(t Tier, left func(Locality) float64) map[string]float
 
 // balanced returns the shares that endpoints of a tier may have: those of what can be reached, where a
 // zone of which something cannot may be taken for well, as long as it has no share and nobody looks.
+//
+// A zone without endpoints in what the channel knows may have some that drain, which has callers, or none.
 func (n nearby) balanced(t Tier, up func(string) bool) (all []map[string]float64) {
+	if n.callers == nil && !n.listed && slices.ContainsFunc(t, func(l Locality) bool { return len(l.Endpoints) == 0 }) {
+		listed := n
+		listed.listed = true
+		all = listed.balanced(t, up)
+	}
 	whole := func(l Locality) float64 { return l.load(func(string) bool { return true }) }
 	for well := range 1 << len(t) {
 		left := func(l Locality) float64 {

@@ -88,6 +88,9 @@ func (c *channel) named(index, title string) (child, wrong string) {
 		return c.priorities[i], ""
 	}
 	if time.Since(c.lastUpdate) == 0 {
+		if i >= 0 && i < len(c.priorities) && c.titled(c.priorities[i], title, c.toldBefore) {
+			return c.priorities[i], "" // the channel is told again at once, and the policy has not been
+		}
 		if i >= 0 && i < len(c.before) && c.titled(c.before[i], title, c.toldBefore) {
 			return c.before[i], ""
 		}

@@ -103,7 +103,7 @@ func (k *kube) Restore()                 { k.api.restore() }
 // it deletes, and before it creates that again.
 const (
 	kubeWrites = 8 * time.Second
-	kubeApart  = 4 * time.Second
+	kubeApart  = 3 * time.Second // a Service has up to four slices: 9 s, less than a deleted one counts
 	kubeAgain  = 8 * time.Second
 )
 

@@ -16,6 +16,7 @@ type nearby struct {
 	zone, region, node string
 	least              int            // zoneMinEndpoints, 0 where it is not given
 	callers            map[string]int // zoneCallers, nil where it is not given
+	listed             bool           // zones without endpoints have callers
 }
 
 // newNearby draws what is preferred: nothing, for two worlds of three.
