@@ -104,3 +104,7 @@ kubernetes: ## discovery/kubernetes against a real API server, which is built fi
 interop-node: ## gRPC for Node.js against understudy serve (needs Node.js and npm)
 	npm --prefix interop/grpcjs ci --no-audit --no-fund
 	go test -tags grpcjs -run Node ./interop
+
+.PHONY: mutants
+mutants: ## change one small place at a time and run what should notice: N=100 of each room; ROOMS="internal/core/priority"
+	GOWORK=off go -C tools run ./mutants -n $(or $(N),100) -seed $(or $(SEED),1) $(ROOMS)

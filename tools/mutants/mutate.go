@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// A mutant is a file with one place changed.
+type mutant struct {
+	file     string
+	line     int
+	from, to string
+	code     []byte
+}
+
+// String returns the name of the mutant within its room. It holds the line's text, not its number,
+// so that it stays the same when other lines change.
+func (m mutant) String() string {
+	return fmt.Sprintf("%s: %s -> %s", filepath.Base(m.file), m.from, m.to)
+}
+
+// operators are the replacements of an operator.
+var operators = map[token.Token][]token.Token{
+	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
+	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
+	token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS},
+	token.LAND: {token.LOR}, token.LOR: {token.LAND},
+	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL},
+}
+
+// mutantsOf returns all mutants of a directory's files, without tests.
+func mutantsOf(dir string) ([]mutant, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var all []mutant
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		code, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, code, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		w := &walker{file: file, code: code, set: set}
+		ast.Inspect(parsed, w.visit)
+		all = append(all, w.found...)
+	}
+	return all, nil
+}
+
+// walker collects the mutants of a file.
+type walker struct {
+	file  string
+	code  []byte
+	set   *token.FileSet
+	found []mutant
+}
+
+func (w *walker) visit(node ast.Node) bool {
+	switch n := node.(type) {
+	case *ast.GenDecl:
+		return n.Tok != token.IMPORT
+	case *ast.BinaryExpr:
+		for _, to := range operators[n.Op] {
+			w.replace(n.OpPos, len(n.Op.String()), to.String())
+		}
+	case *ast.UnaryExpr:
+		if n.Op == token.NOT {
+			w.replace(n.OpPos, 1, "")
+		}
+	case *ast.BasicLit:
+		if number, err := strconv.ParseUint(n.Value, 10, 32); n.Kind == token.INT && err == nil {
+			w.replace(n.Pos(), len(n.Value), strconv.FormatUint(number+1, 10))
+		}
+	case *ast.Ident:
+		if other, ok := map[string]string{"true": "false", "false": "true"}[n.Name]; ok {
+			w.replace(n.Pos(), len(n.Name), other)
+		}
+	case *ast.IfStmt:
+		w.replace(n.Cond.Pos(), int(n.Cond.End()-n.Cond.Pos()), "!("+w.text(n.Cond)+")")
+	case *ast.ExprStmt: // a call without its effect
+		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
+	case *ast.IncDecStmt, *ast.BranchStmt:
+		w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
+	case *ast.AssignStmt:
+		if n.Tok != token.DEFINE {
+			w.replace(n.Pos(), int(n.End()-n.Pos()), "_ = 0")
+		}
+	}
+	return true
+}
+
+func (w *walker) text(node ast.Node) string {
+	return string(w.code[w.set.Position(node.Pos()).Offset:w.set.Position(node.End()).Offset])
+}
+
+// replace adds the mutant whose code has other text at a position.
+func (w *walker) replace(pos token.Pos, length int, with string) {
+	at := w.set.Position(pos)
+	begin, end := bytes.LastIndexByte(w.code[:at.Offset], '\n')+1, at.Offset+length
+	end += bytes.IndexByte(append(w.code[end:len(w.code):len(w.code)], '\n'), '\n')
+	code := bytes.Join([][]byte{w.code[:at.Offset], []byte(with), w.code[at.Offset+length:]}, nil)
+	w.found = append(w.found, mutant{
+		file: w.file,
+		line: at.Line,
+		from: strings.Join(strings.Fields(string(w.code[begin:end])), " "),
+		to:   strings.Join(strings.Fields(string(code[begin:end+len(with)-length])), " "),
+		code: code,
+	})
+}
