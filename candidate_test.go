@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// waiting makes calls for so long, one each 5 ms, and returns how many of them wait, at first.
+// waiting makes a call every 5 ms for d, and returns how many of the calls have to wait.
 func (h *fleet) waiting(d time.Duration) int {
 	h.t.Helper()
 	waiting := 0
@@ -27,7 +27,7 @@ func (h *fleet) waiting(d time.Duration) int {
 	return waiting
 }
 
-// put has the parts of the given names, in this order.
+// put updates the target to consist of the priorities with the given names, in this order.
 func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.t.Helper()
 	var parts []topology.Target
@@ -42,8 +42,8 @@ func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.update(topology.Join(settings, topology.Targets(parts)))
 }
 
-// An edit puts a region above the one in use that a firewall hides. No call waits for it, and
-// once it answers it has the calls, after the failback delay.
+// An update adds a priority above the one in use, and its endpoint cannot be reached. No call waits
+// for it. When it connects, it receives the calls after the failback delay.
 func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.want("before", "a")
@@ -60,7 +60,8 @@ func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	}, 1, 1)
 }
 
-// A group of endpoints that was gone comes back above: no call waits for it.
+// An update adds a priority again, above the one in use, that an earlier update removed. No call
+// waits for it to connect.
 func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 3 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {
@@ -74,8 +75,8 @@ func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	}, 1, 1)
 }
 
-// b has the calls, a flaps and waits. An update that only appends c neither carries the calls to a
-// nor lets them wait for it.
+// Priority b has the calls while a waits for its failback delay. An update that only appends c
+// neither moves the calls to a nor makes them wait for it.
 func TestAnUpdateBelowDoesNotEndTheDelay(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 30 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {

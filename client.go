@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// NewClient returns a channel to a target with these options: grpc.NewClient with what
-// Options.DialOptions returns, and dialOptions, such as the credentials, which must be given.
+// NewClient returns a channel to target. It calls grpc.NewClient with the dial options for opts and
+// with dialOptions, which must contain the transport credentials.
 //
 //	failover:///us-east.example.com:443,eu-west.example.com:443
 //	us-east.example.com:443,eu-west.example.com:443    (the same)
@@ -29,15 +29,14 @@ import (
 //	eds://xds.example.com:18000/payments
 //	srv:///payments.example.com
 //
-// It fails on what cannot become right by itself: a target, a parameter, an option, a service
-// config with a mistake, an eds target without a management server. A file, a bootstrap or a
-// server that cannot be read now is no error: calls wait, or fail with the reason.
+// It returns an error for mistakes that waiting cannot fix: an invalid target, parameter, option
+// or service config, or an eds target without a management server. A file, bootstrap or server
+// that cannot be read yet is not an error: calls wait, or fail with the reason.
 //
-// dialOptions override the same settings in Options: grpc.WithKeepaliveParams overrides
-// Keepalive, grpc.WithConnectParams overrides MaxConnectBackoff, and a resolver in
-// grpc.WithResolvers overrides ours of the same scheme. grpc.WithDefaultServiceConfig has
-// no effect, because gRPC drops it when a resolver sends a service config: use
-// Options.ServiceConfig.
+// dialOptions override the same settings in opts: grpc.WithKeepaliveParams overrides Keepalive,
+// grpc.WithConnectParams overrides MaxConnectBackoff, and a resolver in grpc.WithResolvers
+// overrides the one of the same scheme. grpc.WithDefaultServiceConfig has no effect, because
+// gRPC ignores it when a resolver sends a service config: use Options.ServiceConfig.
 func NewClient(target string, opts Options, dialOptions ...grpc.DialOption) (*grpc.ClientConn, error) {
 	url, err := check(target, opts, false)
 	if err != nil {
@@ -46,34 +45,34 @@ func NewClient(target string, opts Options, dialOptions ...grpc.DialOption) (*gr
 	return grpc.NewClient(url, slices.Concat(opts.overridable(), dialOptions, opts.resolvers())...)
 }
 
-// Validate returns what is wrong with a target and options, as far as it can be known without
-// a network: the errors of NewClient, and those in files, with line and column. It is for
-// programs that check before they begin, and for CI.
+// Validate checks a target and options without a network: it returns the errors of NewClient and
+// errors in files, with line and column. It is for CI and for programs that check their
+// configuration at startup.
 func Validate(target string, opts Options) error {
 	_, err := check(target, opts, true)
 	return err
 }
 
-// DialOptions returns the options for a program that must call grpc.NewClient by itself. Put
-// them first among its dial options, so that its own keepalive overrides ours. A mistake fails
-// the channel's calls with an error that names it.
+// DialOptions returns the dial options for a program that calls grpc.NewClient itself. Put them
+// first, so that the program's own keepalive overrides that of o. If o is invalid, calls on the
+// channel fail with the reason.
 func (o Options) DialOptions() []grpc.DialOption {
 	return append(o.overridable(), o.resolvers()...)
 }
 
-// ServerKeepalive returns what a server needs to allow the pings of clients with these
-// options. A server without it ends their connections.
+// ServerKeepalive returns the enforcement policy that servers need to accept the keepalive pings of
+// clients with these options. A server without it closes their connections.
 func (o Options) ServerKeepalive() grpc.ServerOption {
 	return grpc.KeepaliveEnforcementPolicy(o.enforcement())
 }
 
-// enforcement is half of the clients' time, because a ping may come early, such as after one
-// that was late.
+// enforcement allows pings at half of the clients' interval, because a ping that follows a delayed
+// one arrives early.
 func (o Options) enforcement() keepalive.EnforcementPolicy {
 	return keepalive.EnforcementPolicy{MinTime: o.Keepalive.Time / 2, PermitWithoutStream: o.Keepalive.PermitWithoutStream}
 }
 
-// overridable are the dial options of which gRPC takes the last.
+// overridable returns the dial options for which gRPC uses the last value given.
 func (o Options) overridable() []grpc.DialOption {
 	var all []grpc.DialOption
 	if o.Keepalive != (keepalive.ClientParameters{}) {
@@ -87,7 +86,8 @@ func (o Options) overridable() []grpc.DialOption {
 	return all
 }
 
-// resolvers are the dial option of which gRPC takes the first for each scheme.
+// resolvers returns the resolvers as a dial option. For each scheme gRPC uses the first resolver
+// given.
 func (o Options) resolvers() []grpc.DialOption {
 	var all []resolver.Builder
 	for _, b := range options.Builders(o.program()) {
@@ -96,7 +96,7 @@ func (o Options) resolvers() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithResolvers(all...)}
 }
 
-// program returns what resolvers need of the options.
+// program returns the options that the resolvers need.
 func (o Options) program() options.Program {
 	config, err := o.serviceConfig()
 	if err == nil {
@@ -112,20 +112,21 @@ func (o Options) program() options.Program {
 	return p
 }
 
-// check says what is wrong with the options, but for the service config.
+// check validates all options except the service config.
 func (o Options) check() error {
 	switch {
 	case o.Keepalive != (keepalive.ClientParameters{}) && o.Keepalive.Time < 10*time.Second:
-		return fmt.Errorf("Keepalive.Time: %v given, want 10s and more, or the zero value for none: gRPC takes nothing shorter", o.Keepalive.Time)
+		return fmt.Errorf("Keepalive.Time: %v given, want 10s or more, or the zero value for no keepalive: gRPC allows nothing shorter", o.Keepalive.Time)
 	case o.RetryThrottling != (RetryThrottling{}) && !(o.RetryThrottling.MaxTokens > 0 && o.RetryThrottling.MaxTokens <= 1000 && o.RetryThrottling.TokenRatio > 0):
-		return fmt.Errorf("RetryThrottling: %+v given, want MaxTokens of more than 0 to 1000, and a TokenRatio of more than 0", o.RetryThrottling)
+		return fmt.Errorf("RetryThrottling: %+v given, want MaxTokens greater than 0 and at most 1000, and TokenRatio greater than 0", o.RetryThrottling)
 	case o.OutlierDetection < AsClusterSays || o.OutlierDetection > Off:
 		return fmt.Errorf("OutlierDetection: %d given, want AsClusterSays, On or Off", o.OutlierDetection)
 	}
 	return options.Check(o, options.ByField)
 }
 
-// check returns the target as gRPC is given it, or what is wrong with it or the options.
+// check validates the target and the options, and returns the target URL for gRPC. It reads files
+// if read is set.
 func check(target string, opts Options, read bool) (string, error) {
 	builders := options.Builders(opts.program())
 	whole, u, err := complete(target, builders)
@@ -143,7 +144,8 @@ func check(target string, opts Options, read bool) (string, error) {
 	return whole, nil
 }
 
-// complete returns a target of one of the schemes, with the scheme where it had none.
+// complete returns target as a URL with one of the builders' schemes. It adds failover:/// to a
+// list of hosts.
 func complete(target string, builders []options.Builder) (string, *url.URL, error) {
 	var schemes []string
 	for _, b := range builders {
@@ -166,12 +168,13 @@ func complete(target string, builders []options.Builder) (string, *url.URL, erro
 	case u.Scheme == "kubernetes", u.Scheme == "k8s":
 		return "", nil, errors.New("target " + shown + ` needs a source that is not imported; write import _ "github.com/understudy-lb/understudy/discovery/kubernetes"`)
 	case resolver.Get(u.Scheme) != nil:
-		return "", nil, fmt.Errorf("target %s is for a resolver of gRPC's alone; write failover:///%s", shown, strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(printable.HideText(target)))
+		return "", nil, fmt.Errorf("target %s is for one of gRPC's own resolvers; write failover:///%s", shown, strings.NewReplacer(",", "%2C", "?", "%3F", "#", "%23").Replace(printable.HideText(target)))
 	}
-	return "", nil, fmt.Errorf("target %s has the scheme %q, which no source has; want one of %s", shown, u.Scheme, strings.Join(schemes, ", "))
+	return "", nil, fmt.Errorf("target %s has the unknown scheme %q; want one of %s", shown, u.Scheme, strings.Join(schemes, ", "))
 }
 
-// list reports whether a target is a list of hosts and ports, and returns it as a part of a URL.
+// list reports whether target is a list of host:port addresses, and returns it escaped for use in a
+// URL.
 func list(target string) (string, bool) {
 	hosts, query, asks := strings.Cut(target, "?")
 	for entry := range strings.SplitSeq(hosts, ",") {

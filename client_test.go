@@ -12,12 +12,12 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// newClient is NewClient with credentials.
+// newClient calls NewClient with insecure credentials.
 func newClient(target string, options understudy.Options, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return understudy.NewClient(target, options, append(more, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 }
 
-// What cannot become right by itself is an error of NewClient, with words that say what to write.
+// NewClient returns an error for permanent mistakes; the error contains a suggestion.
 func TestNewClientRefuses(t *testing.T) {
 	t.Setenv("GRPC_XDS_BOOTSTRAP", "")
 	t.Setenv("GRPC_XDS_BOOTSTRAP_CONFIG", "")
@@ -27,7 +27,7 @@ func TestNewClientRefuses(t *testing.T) {
 		options   options
 		complaint string
 	}{
-		{"failver:///a", options{}, `target "failver:///a" has the scheme "failver", which no source has; want one of eds, failover, file, srv`},
+		{"failver:///a", options{}, `target "failver:///a" has the unknown scheme "failver"; want one of eds, failover, file, srv`},
 		{"us-east.example.com", options{}, `target "us-east.example.com" has no scheme; want host:port,host:port…, or one of the schemes eds, failover, file, srv`},
 		{"dns:///a:1", options{}, "write failover:///dns:///a:1"},
 		{"unix:/run/a", options{}, "write failover:///unix:/run/a"},
@@ -39,17 +39,17 @@ func TestNewClientRefuses(t *testing.T) {
 		{"a:1,b:2?failoverTimeout=1", options{}, `failoverTimeout: "1" given, want a duration such as 10s`},
 		{"a:1,b:2", options{FailoverTimeout: -1}, "FailoverTimeout: -1ns given, want a duration such as 10s, of more than 0s"},
 		{"a:1,b:2", options{FailbackDelay: 25 * time.Hour}, "FailbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s"},
-		{"a:1,b:2", options{PickFirst: true, OutlierDetection: understudy.On}, "OutlierDetection: given together with PickFirst, want one of them"},
+		{"a:1,b:2", options{PickFirst: true, OutlierDetection: understudy.On}, "OutlierDetection: given together with PickFirst, want only one of them"},
 		{"a:1,b:2", options{FailbackDelay: time.Minute, MaxFailbackDelay: time.Second}, "MaxFailbackDelay: 1s given, want 0s, or FailbackDelay, 1m0s, and more"},
 		{"a:1,b:2", options{OutlierDetection: 3}, "OutlierDetection: 3 given, want AsClusterSays, On or Off"},
 		{"a:1,b:2", options{Refresh: time.Millisecond}, "Refresh: 1ms given, want a duration such as 10s, of 1s and more"},
-		{"a:1,b:2", options{Keepalive: keepalive.ClientParameters{Time: time.Second}}, "Keepalive.Time: 1s given, want 10s and more"},
+		{"a:1,b:2", options{Keepalive: keepalive.ClientParameters{Time: time.Second}}, "Keepalive.Time: 1s given, want 10s or more"},
 		{"a:1,b:2", options{MaxConnectBackoff: time.Millisecond}, "MaxConnectBackoff: 1ms given, want a duration such as 10s, of 1s and more"},
 		{"a:1,b:2", options{RetryMethods: []string{"Check"}}, `RetryMethods[0]: "Check" given, want /package.Service/Method`},
 		{"a:1,b:2", options{HealthService: "a"}, `HealthService: "a" given without HealthCheck`},
 		{"a:1,b:2", options{ServiceConfig: "{"}, "ServiceConfig: "},
 		{"a:1,b:2", options{ServiceConfig: `{"methodConfig": [{"name": [{}], "timeout": "soon"}]}`}, "ServiceConfig: "},
-		{"a:1,b:2", options{ServiceConfig: `{"HealthCheckConfig": {}}`, HealthCheck: true}, "HealthCheckConfig given together with the field HealthCheck, want one of them"},
+		{"a:1,b:2", options{ServiceConfig: `{"HealthCheckConfig": {}}`, HealthCheck: true}, "HealthCheckConfig given together with the field HealthCheck, want only one of them"},
 		{"a:1,b:2", options{RetryThrottling: understudy.RetryThrottling{MaxTokens: 1001}}, "RetryThrottling: {MaxTokens:1001 TokenRatio:0} given"},
 		{"eds:///a", options{}, "names no server"},
 	} {

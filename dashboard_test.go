@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// dashboard is what of a dashboard of Grafana's queries.
+// dashboard is the content of a Grafana dashboard that contains queries.
 type dashboard struct {
 	Templating struct {
 		List []struct{ Definition string }
@@ -21,14 +21,13 @@ type dashboard struct {
 	}
 }
 
-// metric is a metric as Prometheus has it, with the names of its labels.
+// metric is a metric with its name and labels in Prometheus.
 type metric struct {
 	name   string
 	labels []string
 }
 
-// inPrometheus returns the metrics of docs/metrics.md by their names in Prometheus, as
-// the document says that they are translated.
+// inPrometheus returns the metrics in docs/metrics.md, by their names in Prometheus.
 func inPrometheus(t *testing.T) map[string]metric {
 	t.Helper()
 	document, err := os.ReadFile("docs/metrics.md")
@@ -51,11 +50,11 @@ func inPrometheus(t *testing.T) map[string]metric {
 	return all
 }
 
-// names are those of metrics and labels.
+// names matches the names of metrics and labels.
 var names = regexp.MustCompile(`(understudy|grpc)_\w+`)
 
-// check checks that a query is of one metric of the document, and names its labels alone.
-// It returns the metric's name.
+// check reports an error unless query uses one metric of docs/metrics.md and only that metric's
+// labels. It returns the metric's name.
 func check(t *testing.T, where, query, legend string, known map[string]metric) string {
 	t.Helper()
 	var of metric
@@ -65,19 +64,19 @@ func check(t *testing.T, where, query, legend string, known map[string]metric) s
 		}
 	}
 	if of.name == "" {
-		t.Errorf("%s: %s is of no metric in docs/metrics.md", where, query)
+		t.Errorf("%s: %s queries no metric in docs/metrics.md", where, query)
 		return ""
 	}
 	for _, name := range names.FindAllString(query+" "+legend, -1) {
 		if name != of.name && !slices.Contains(of.labels, name) {
-			t.Errorf("%s: %s has %s, which is no label of %s", where, query, name, of.name)
+			t.Errorf("%s: %s uses %s, which is not a label of %s", where, query, name, of.name)
 		}
 	}
 	return of.name
 }
 
-// The dashboard queries metrics and labels that exist, counters by their increase or rate,
-// and has a panel for each thing that somebody looks for.
+// The dashboard queries only documented metrics and labels, shows counters by their rate or
+// increase, and has a panel for each important metric.
 func TestTheDashboardQueriesWhatThereIs(t *testing.T) {
 	data, err := os.ReadFile("docs/grafana-dashboard.json")
 	if err != nil {
@@ -95,7 +94,7 @@ func TestTheDashboardQueriesWhatThereIs(t *testing.T) {
 			shown[name] = true
 			rated := strings.Contains(target.Expr, "rate(") || strings.Contains(target.Expr, "increase(")
 			if rated != strings.HasSuffix(name, "_total") {
-				t.Errorf("%s: %s: a counter is shown by its rate or increase, and nothing else is", p.Title, target.Expr)
+				t.Errorf("%s: %s: want rate or increase for counters, and only for counters", p.Title, target.Expr)
 			}
 		}
 	}
@@ -109,7 +108,7 @@ func TestTheDashboardQueriesWhatThereIs(t *testing.T) {
 		"understudy_outlier_detection_ejections_enforced_total", "understudy_source_updates_total", "understudy_drop_dropped_total", "understudy_eds_connected",
 	} {
 		if !shown[want] {
-			t.Errorf("no panel shows %s, but %v", want, slices.Sorted(maps.Keys(shown)))
+			t.Errorf("no panel shows %s; the panels show %v", want, slices.Sorted(maps.Keys(shown)))
 		}
 	}
 }

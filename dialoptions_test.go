@@ -21,7 +21,7 @@ func init() {
 	})
 }
 
-// callError returns the error of a call on a channel with the given options.
+// callError returns the error of a call on a channel with the dial options opts.
 func callError(t *testing.T, target string, opts ...grpc.DialOption) string {
 	t.Helper()
 	conn, err := grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
@@ -37,21 +37,21 @@ func callError(t *testing.T, target string, opts ...grpc.DialOption) string {
 	return err.Error()
 }
 
-// What is not of NewClient's checks fails the channel's calls, of every source, those of others
-// included.
+// Invalid DialOptions fail the channel's calls for every source, including sources that
+// applications register.
 func TestDialOptionsHoldForEverySource(t *testing.T) {
 	const complaint = "ServiceConfig: service config: want a JSON object"
 	good, bad := understudy.Options{ServiceConfig: `{"methodConfig":[]}`}, understudy.Options{ServiceConfig: "[]"}
 	for _, target := range []string{"file:///none", "eds://127.0.0.1:1/c", "failover:///127.0.0.1:1", "understudytest:///x"} {
 		if got := callError(t, target, bad.DialOptions()...); !strings.Contains(got, complaint) {
-			t.Errorf("%s: %s, want an error about the option", target, got)
+			t.Errorf("%s: %s, want an error about ServiceConfig", target, got)
 		}
 		if got := callError(t, target, good.DialOptions()...); strings.Contains(got, complaint) {
-			t.Errorf("%s: %s, want no error about the option", target, got)
+			t.Errorf("%s: %s, want no error about ServiceConfig", target, got)
 		}
-		// Of several on one channel the first holds, whole.
+		// If a channel has the DialOptions of several Options, the first of them apply.
 		if got := callError(t, target, append(good.DialOptions(), bad.DialOptions()...)...); strings.Contains(got, complaint) {
-			t.Errorf("%s: good before bad: %s, want the first to hold", target, got)
+			t.Errorf("%s: good before bad: %s, want the first to apply", target, got)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// gRPC takes the last keepalive and the last backoff: the caller's.
+// The caller's keepalive and connect parameters override those in Options.
 func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 	options := understudy.Options{
 		Keepalive:         keepalive.ClientParameters{Time: 10 * time.Second, PermitWithoutStream: true},
@@ -32,8 +32,8 @@ func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		more        []grpc.DialOption
-		refused     int // lines of the log
-		least, most int // attempts
+		refused     int // expected log lines about keepalive
+		least, most int // connection attempts
 	}{
 		"ours": {nil, 1, 400, 1000}, "the caller's": {seldom, 0, 1, 1},
 	} {
@@ -42,7 +42,7 @@ func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 				r := &records{}
 				o := options
 				o.Logger = slog.New(r)
-				m := newMemory(t) // servers allow a ping in 5 minutes
+				m := newMemory(t) // allows one ping in 5 minutes
 				m.set(true, "b0")
 				m.with("failover:///tier:///a1", o, test.more...)
 				m.with("failover:///tier:///b1", o, test.more...)
@@ -59,7 +59,7 @@ func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 	}
 }
 
-// mine is a resolver for a scheme of ours.
+// mine is an application's resolver for the scheme "failover".
 type mine struct{ built int }
 
 func (*mine) Scheme() string { return "failover" }
@@ -68,7 +68,7 @@ func (m *mine) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	return tier{}, cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: "a0"}}})
 }
 
-// gRPC takes the first resolver of a scheme: the caller's.
+// A resolver that the caller passes as a dial option overrides ours of the same scheme.
 func TestTheCallersResolverHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(t), &mine{}
@@ -79,7 +79,7 @@ func TestTheCallersResolverHolds(t *testing.T) {
 	})
 }
 
-// slow answers after 10 s.
+// slow is an interceptor that delays each call by 10 s.
 func slow(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	select {
 	case <-time.After(10 * time.Second):
@@ -89,8 +89,8 @@ func slow(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grp
 	}
 }
 
-// gRPC drops the default service config when a resolver sends one, as ours do; that of Options
-// holds.
+// gRPC ignores the default service config, because our resolvers send one. The service config in
+// Options applies.
 func TestTheServiceConfigIsThatOfOptions(t *testing.T) {
 	const timeout = `{"methodConfig": [{"name": [{}], "timeout": "1s"}]}`
 	for name, test := range map[string]struct {
@@ -114,7 +114,7 @@ func TestTheServiceConfigIsThatOfOptions(t *testing.T) {
 	}
 }
 
-// A call is tried again where its method, or the whole service, is named.
+// Calls are retried if RetryMethods names their method or service.
 func TestRetryMethods(t *testing.T) {
 	for name, want := range map[string]int{
 		"":                                    1,

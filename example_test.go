@@ -18,7 +18,7 @@ import (
 
 func Example() {
 	options := understudy.Recommended()
-	options.RetryMethods = []string{"/helloworld.Greeter/SayHello"} // which may run twice
+	options.RetryMethods = []string{"/helloworld.Greeter/SayHello"} // safe to retry
 	cc, err := understudy.NewClient("us-east.example.com:443,eu-west.example.com:443", options,
 		grpc.WithTransportCredentials(credentials.NewTLS(nil)))
 	if err != nil {
@@ -30,7 +30,7 @@ func Example() {
 	// Output: failover:///us-east.example.com:443,eu-west.example.com:443
 }
 
-// Mistakes are errors at once, and say what to write.
+// NewClient reports mistakes immediately and suggests a fix.
 func ExampleNewClient_mistakes() {
 	creds := grpc.WithTransportCredentials(credentials.NewTLS(nil))
 	_, scheme := understudy.NewClient("dns:///a.example.com:443", understudy.Recommended(), creds)
@@ -40,21 +40,21 @@ func ExampleNewClient_mistakes() {
 	_, option := understudy.NewClient("a.example.com:443", options, creds)
 	fmt.Printf("%v\n%v\n%v\n", scheme, option, server)
 	// Output:
-	// understudy: target "dns:///a.example.com:443" is for a resolver of gRPC's alone; write failover:///dns:///a.example.com:443
+	// understudy: target "dns:///a.example.com:443" is for one of gRPC's own resolvers; write failover:///dns:///a.example.com:443
 	// understudy: failover: WarmStandby: 200 given, want 0 to 128
 	// understudy: eds: the target names no server, and neither does an xDS bootstrap (GRPC_XDS_BOOTSTRAP); want eds://server:port/cluster
 }
 
 func ExampleRegisterSpecNames() {
-	// At the top of main, before any channel is made.
+	// Call this at the top of main, before any channel is created.
 	if err := understudy.RegisterSpecNames(); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
 }
 
-// A readiness probe: this process is ready while one of its priorities can take calls. The
-// backend of the example is down.
+// A readiness probe reports this process as ready if one of its priorities can take calls. In this
+// example the backend is down.
 func Example_readiness() {
 	var inUse atomic.Pointer[understudy.PriorityInUse]
 	changed := make(chan bool, 1)

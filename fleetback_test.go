@@ -13,20 +13,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// recommended is what docs/options.md recommends.
+// recommended are the settings that docs/options.md recommends.
 var recommended = topology.Settings{
 	WarmStandby: 1, FastFailover: true, OutlierDetection: true,
 	FailbackDelay: 10 * time.Second, FailbackJitter: 20 * time.Second, MaxFailbackDelay: 30 * time.Second,
 }
 
-// crowd are clients of the same two tiers of two, each with a call a second.
+// crowd is a set of clients with the same two priorities of two endpoints. Each makes a call per
+// second.
 type crowd struct {
 	t       *testing.T
 	clients []*fleet
-	calls   map[string]int            // by endpoint, in the second under way
-	moved   int                       // clients whose call went to another tier than the one before
-	last    []string                  // where that went, by client
-	due     map[int][]*lbtest.SubConn // connections that are made so many steps from now
+	calls   map[string]int            // by endpoint, in the current second
+	moved   int                       // clients whose priority changed since their last call
+	last    []string                  // each client's last priority
+	due     map[int][]*lbtest.SubConn // connections that become READY after this many steps
 }
 
 var firstTier = []string{"a0", "a1"}
@@ -40,14 +41,14 @@ func newCrowd(t *testing.T) *crowd {
 	c := &crowd{t: t, last: make([]string, crowdSize), due: map[int][]*lbtest.SubConn{}}
 	for range crowdSize {
 		h := newFleet(t, recommended, 2, 2)
-		h.settle() // the standby is asked for once the first tier is READY
+		h.settle() // the standby connects once the first priority is READY
 		c.clients = append(c.clients, h)
 	}
 	return c
 }
 
-// second lets a second pass, and returns how many calls each endpoint had, and how many
-// clients went to another tier.
+// second simulates one second. It returns the number of calls for each endpoint and the number of
+// clients whose priority changed.
 func (c *crowd) second() (calls map[string]int, moved int) {
 	c.calls, c.moved = map[string]int{}, 0
 	steps := int(time.Second / crowdStep)
@@ -65,7 +66,7 @@ func (c *crowd) second() (calls map[string]int, moved int) {
 func (c *crowd) call(i int) {
 	result, err := c.clients[i].cc.State().Picker.Pick(balancer.PickInfo{})
 	if err != nil {
-		c.t.Fatalf("a call of client %d failed or waits: %v", i, err)
+		c.t.Fatalf("a call of client %d failed or waited: %v", i, err)
 	}
 	endpoint := result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
 	if result.Done != nil {
@@ -78,7 +79,7 @@ func (c *crowd) call(i int) {
 	c.last[i] = endpoint[:1]
 }
 
-// lose takes the connections of the first tier from all clients.
+// lose closes all clients' connections to the first priority.
 func (c *crowd) lose() {
 	for _, state := range []connectivity.State{connectivity.Idle, connectivity.Connecting} {
 		for _, h := range c.clients {
@@ -90,7 +91,8 @@ func (c *crowd) lose() {
 	}
 }
 
-// restore gives them back, each at some moment within the time.
+// restore schedules all connections to the first priority at random times within the given
+// duration.
 func (c *crowd) restore(within time.Duration) {
 	for _, h := range c.clients {
 		for _, a := range firstTier {
@@ -100,7 +102,7 @@ func (c *crowd) restore(within time.Duration) {
 	}
 }
 
-// connect makes the connections that are due at this step.
+// connect makes the connections that are due in this step.
 func (c *crowd) connect() {
 	due := c.due[0]
 	later := map[int][]*lbtest.SubConn{}
@@ -123,9 +125,9 @@ func (c *crowd) connect() {
 	synctest.Wait()
 }
 
-// A thousand clients lose a tier and have it back, at the same moment or as their
-// backoffs end: no backend ever gets more calls than a fifth above its share, and the
-// clients return over the whole window.
+// A thousand clients lose a priority and reconnect to it at the same time or at random times. No
+// backend ever gets more than 1.2 times its share of the calls, and the failbacks spread over the
+// whole window.
 func TestAThousandClientsComeBack(t *testing.T) {
 	for name, within := range map[string]time.Duration{"at the same moment": 0, "as their backoffs end": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -153,15 +155,15 @@ func TestAThousandClientsComeBack(t *testing.T) {
 					mostMoved = max(mostMoved, moved)
 					back += moved
 				}
-				t.Logf("no backend got more than %.2f of its share in a second, and no more than %d clients came back in one", float64(most)/(crowdSize/2), mostMoved)
+				t.Logf("no backend got more than %.2f of its share in a second, and at most %d clients failed back in one second", float64(most)/(crowdSize/2), mostMoved)
 				if float64(most) > 1.2*crowdSize/2 {
-					t.Errorf("a backend got %d calls in a second, want at most a fifth more than %d", most, crowdSize/2)
+					t.Errorf("a backend got %d calls in a second, want at most 1.2 times %d", most, crowdSize/2)
 				}
 				if mostMoved > crowdSize/10 {
-					t.Errorf("%d clients came back in one second, want at most a tenth of %d", mostMoved, crowdSize)
+					t.Errorf("%d clients failed back in one second, want at most a tenth of %d", mostMoved, crowdSize)
 				}
 				if back != crowdSize {
-					t.Errorf("%d clients came back, want all %d, once", back, crowdSize)
+					t.Errorf("%d failbacks, want %d: one for each client", back, crowdSize)
 				}
 			})
 		})

@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// records is a handler of a program's log that keeps what is logged.
+// records is a slog.Handler that records what is logged.
 type records struct {
 	mu    sync.Mutex
 	lines []string
@@ -38,7 +38,7 @@ func (r *records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// messages returns what was logged: the message of each record, or all of it.
+// messages returns the recorded messages, with their attributes if whole is set.
 func (r *records) messages(whole bool) (messages []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,8 @@ func (r *records) messages(whole bool) (messages []string) {
 	return messages
 }
 
-// calls makes a call each so often, and returns how many failed, and where the others went.
+// calls makes a call at each interval for the given time. It returns how many failed and, by
+// priority, how many succeeded.
 func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed int, tiers map[byte]int) {
 	tiers = map[byte]int{}
 	for range length / every {
@@ -66,8 +67,8 @@ func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed
 	return failed, tiers
 }
 
-// One endpoint a tier, and servers that end each connection after eight seconds: no call goes to
-// the second tier, and none fails.
+// With one endpoint per priority and servers that close connections after eight seconds, no call
+// fails or goes to the second priority.
 func TestRecommendedWithOneEndpointATier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &records{}
@@ -77,7 +78,7 @@ func TestRecommendedWithOneEndpointATier(t *testing.T) {
 		cc := m.with("failover:///tier:///a1,tier:///b1", o)
 		failed, tiers := m.calls(cc, 50*time.Millisecond, 10*time.Minute)
 		if failed > 0 || tiers['b'] > 0 || m.attempts("a0") < 60 {
-			t.Errorf("%d calls failed, others went to %v, with %d connections to the first tier; want all there, with one each 8 s", failed, tiers, m.attempts("a0"))
+			t.Errorf("%d calls failed, the others went to %v, with %d connections to the first priority; want all calls in it and a connection every 8 s", failed, tiers, m.attempts("a0"))
 		}
 		if lines := r.messages(true); len(lines) > 0 {
 			t.Errorf("logged %q", lines)
@@ -85,7 +86,8 @@ func TestRecommendedWithOneEndpointATier(t *testing.T) {
 	})
 }
 
-// outages lets servers fail for a while: one of a tier, then all.
+// outages makes calls while one endpoint of the first priority is down, and then both. It returns
+// how many calls failed.
 func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) {
 	for _, down := range [][]string{nil, {"a0"}, nil, {"a0", "a1"}, nil} {
 		m.set(true, down...)
@@ -96,8 +98,8 @@ func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) 
 	return failed
 }
 
-// Where what is recommended has nothing to gain, it loses nothing either: as many calls succeed as
-// with gRFC A56's options, or more, and the log says the same.
+// Recommended does no harm where it brings no advantage: no more calls fail than with the zero
+// Options, and the log contains the same messages.
 func TestRecommendedDoesNoHarm(t *testing.T) {
 	for name, world := range map[string]struct {
 		target string
@@ -122,7 +124,7 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 					logged[recommended] = r.messages(false)
 				})
 			}
-			const backoff = 12 * time.Second // the longest, and a fifth: either may be lucky
+			const backoff = 12 * time.Second // the maximum plus jitter of a fifth: either run may be lucky
 			if most := failed[false] + int((backoff+world.every-1)/world.every); failed[true] > most {
 				t.Errorf("%d calls failed, want at most %d", failed[true], most)
 			}
@@ -133,8 +135,8 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 	}
 }
 
-// Servers with gRPC's default enforcement end connections that are pinged, and gRPC pings less.
-// The log says so once, with the cure; where servers are told what clients do, nothing is to say.
+// Servers with gRPC's default enforcement close the connections of clients that ping often. The log
+// reports this once and suggests a fix. With ServerKeepalive nothing is logged.
 func TestServersThatRefuseKeepalivePings(t *testing.T) {
 	o := understudy.Recommended()
 	for name, test := range map[string]struct {
@@ -157,7 +159,7 @@ func TestServersThatRefuseKeepalivePings(t *testing.T) {
 					t.Errorf("logged %q, want %d lines", lines, test.want)
 				}
 				if test.want > 0 && len(lines) > 0 && !strings.Contains(lines[0], "let the servers allow the pings (understudy.Options.ServerKeepalive)") {
-					t.Errorf("logged %q, want the cure", lines[0])
+					t.Errorf("logged %q, want a suggested fix", lines[0])
 				}
 			})
 		})

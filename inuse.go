@@ -8,27 +8,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// PriorityInUse is the priority of a channel that has its calls, for Options.PriorityChanged:
-// for an alert, a readiness probe, or a switch that turns features off on a lower priority.
+// PriorityInUse describes the priority that a channel sends its calls to. Options.PriorityChanged
+// receives it, for example for alerts, readiness probes, or feature switches.
 type PriorityInUse struct {
-	// Target is the channel's, without passwords and tokens.
+	// Target is the target of the channel, without passwords and tokens.
 	Target string
-	// Index is the number of the priority: 0 is the highest. It is -1 where no priority can
-	// take calls, and they fail.
+	// Index is the number of the priority; 0 is the highest. It is -1 if no priority can take calls
+	// and calls fail.
 	Index int
-	// Name is what the log calls it, such as "p0 us-east/a, us-east/b"; "none" for none.
+	// Name is the name of the priority in the log, such as "p0 us-east/a, us-east/b", or "none".
 	Name string
-	// State is READY where calls are sent, CONNECTING where they wait for a connection, IDLE
-	// where the next call makes one, and TRANSIENT_FAILURE for none.
+	// State is READY if calls are sent, CONNECTING if they wait for a connection, IDLE if the next
+	// call starts a connection, and TRANSIENT_FAILURE if no priority can take calls.
 	State connectivity.State
-	// Since is when it came into use. Another State of the same priority leaves it as it is.
+	// Since is when the priority came into use. It does not change with State.
 	Since time.Time
-	// Why says why it came into use, in the words of the log: what has become of the one before,
-	// or why no priority can take calls. It is "" for the highest priority at the beginning.
+	// Why is the reason for the change, worded as in the log: why the previous priority failed, or
+	// why no priority can take calls. It is empty for the initial highest priority.
 	Why string
 }
 
-// teller returns what tells the program which priority is in use.
+// teller returns a reporter that calls o.PriorityChanged, or nil if that is nil.
 func (o Options) teller() *stateattr.InUseReporter {
 	tell := o.PriorityChanged
 	if tell == nil {

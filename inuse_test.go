@@ -15,12 +15,12 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
-// listener records what PriorityChanged is called with.
+// listener records the arguments of PriorityChanged.
 type listener struct {
 	mu    sync.Mutex
 	lines []string
 	begun time.Time
-	calls int // under way
+	calls int // in progress
 	most  int
 }
 
@@ -36,7 +36,7 @@ func (l *listener) tell(p understudy.PriorityInUse) {
 	l.mu.Unlock()
 }
 
-// take returns what was told since it was last called.
+// take returns the lines recorded since the last call of take.
 func (l *listener) take() []string {
 	time.Sleep(time.Second)
 	l.mu.Lock()
@@ -46,18 +46,18 @@ func (l *listener) take() []string {
 	return lines
 }
 
-// wants compares what was told with lines, each up to its end. Whether a priority that connects
-// within a moment is seen to do so depends on how its goroutines run.
+// wants compares the recorded lines with prefixes. It ignores CONNECTING, which is reported or not
+// depending on the schedule.
 func (l *listener) wants(t *testing.T, want ...string) {
 	t.Helper()
 	got := slices.DeleteFunc(l.take(), func(line string) bool { return strings.Contains(line, " CONNECTING ") })
 	if !slices.EqualFunc(got, want, strings.HasPrefix) {
-		t.Errorf("told\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+		t.Errorf("PriorityChanged received\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 }
 
-// PriorityChanged learns which priority has the calls, since when and why, when none has, and nothing
-// after Close.
+// PriorityChanged is called with the priority in use, when it came into use and why, also if no
+// priority can take calls, but not after Close.
 func TestTheProgramIsToldWhichPriorityIsInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
@@ -72,18 +72,19 @@ func TestTheProgramIsToldWhichPriorityIsInUse(t *testing.T) {
 		got := l.take()
 		if len(got) == 0 || !strings.HasPrefix(got[0], "1 p1 tier:///b1 READY") && !strings.HasPrefix(got[0], "0 p0 tier:///a1 READY") ||
 			!strings.HasSuffix(got[0], "can take calls again") {
-			t.Errorf("told %q, want a priority that can take calls again", got)
+			t.Errorf("PriorityChanged received %q, want a priority that can take calls again", got)
 		}
 		_ = cc.Close()
 		m.set(true, "a0", "b0")
 		l.wants(t)
 		if l.most != 1 {
-			t.Errorf("%d calls of the function at once", l.most)
+			t.Errorf("%d concurrent calls of PriorityChanged, want 1", l.most)
 		}
 	})
 }
 
-// Where the sources say nothing of use there is no tree of policies, and no priority.
+// If no source has a usable answer, there is no policy tree and PriorityChanged is called with
+// priority -1.
 func TestTheProgramIsToldThatNoSourceAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
@@ -92,8 +93,7 @@ func TestTheProgramIsToldThatNoSourceAnswers(t *testing.T) {
 	})
 }
 
-// The function makes calls on its own channel, and never returns: neither calls nor Close
-// wait for it, and it is not called again.
+// A function that blocks forever blocks neither calls nor Close, and it is not called again.
 func TestAFunctionThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, told, release := newMemory(t), make(chan understudy.PriorityInUse, 10), make(chan bool)
@@ -103,19 +103,19 @@ func TestAFunctionThatHangs(t *testing.T) {
 		}})
 		m.set(true, "a0")
 		if got, err := m.answers(cc); got != "b0" {
-			t.Errorf("a call went to %q (%v) while the function hangs, want b0", got, err)
+			t.Errorf("a call went to %q (%v) while PriorityChanged blocks, want b0", got, err)
 		}
 		_ = cc.Close()
 		close(release)
 		synctest.Wait()
 		if n := len(told); n != 1 {
-			t.Errorf("the function was called %d times, want once: the channel was closed meanwhile", n)
+			t.Errorf("PriorityChanged was called %d times, want once", n)
 		}
 	})
 }
 
-// A channel that is idle has no priority in use, and PriorityChanged does not say so.
-// When it wakes up it chooses its first again.
+// PriorityChanged is not called while a channel is idle. It is called when the channel leaves idle
+// mode and chooses its first priority again.
 func TestAnIdleChannelTellsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
@@ -131,7 +131,7 @@ func TestAnIdleChannelTellsNothing(t *testing.T) {
 	})
 }
 
-// Two channels share dial options. The function is called for each, and not for both at once.
+// Two channels share dial options. PriorityChanged is called for both, but never concurrently.
 func TestTwoChannelsTellOneFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
@@ -149,7 +149,7 @@ func TestTwoChannelsTellOneFunction(t *testing.T) {
 			}
 		}
 		if told != 2 || l.most != 1 {
-			t.Errorf("told of %d failovers with %d calls at once, want 2, one after the other", told, l.most)
+			t.Errorf("PriorityChanged received %d failovers with %d concurrent calls, want 2 failovers and no concurrency", told, l.most)
 		}
 	})
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// The order of last resorts, where two things are wrong at once; docs/tiers.md has it. What needs
-// proof from endpoints is in proof_test.go.
+// The tests in this file check the order of last resorts if two faults coincide; docs/tiers.md
+// describes it. Tests that involve unproven endpoints are in proof_test.go.
 
-// The first tier answers with errors, and half of the second is READY: that has the calls.
+// If the first priority returns errors and half of the second is READY, the second gets the calls.
 func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.6}, func(h *fleet) {
 		h.keep = without("b1")
@@ -26,14 +26,13 @@ func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 		got := h.live(10*time.Minute, 5*time.Millisecond, nil)
 		t.Logf("%d of %d calls failed", got.failed, got.calls)
 		if got.calls != 120000 || got.failed > 1200 || got.in["a"] != got.failed {
-			t.Errorf("%d of %d calls failed, want the trials, at most 1200 of 120000", got.failed, got.calls)
+			t.Errorf("%d of %d calls failed, want only the trial calls, at most 1200 of 120000", got.failed, got.calls)
 		}
 	}, 2, 2)
 }
 
-// reconnecting takes the last connection of an endpoint, has fifty calls made, one each
-// millisecond, and makes another connection. It returns how many calls each tier had, and how many
-// waited, as "".
+// reconnecting closes the connection of an endpoint, makes fifty calls, one per millisecond, and
+// reconnects. It returns the number of calls in each priority, with waiting calls under "".
 func (h *fleet) reconnecting(endpoint string) map[string]int {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -61,8 +60,8 @@ func (h *fleet) reconnecting(endpoint string) map[string]int {
 	return in
 }
 
-// The tier in use, below one that answers with errors, loses its only connection for 50 ms:
-// calls wait, but for the trials of the other, at most one in ten.
+// The priority in use, below one that returns errors, loses its only connection for 50 ms. Calls
+// wait for it, except for trial calls of the higher priority, at most one in ten.
 func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings topology.Settings
@@ -79,7 +78,7 @@ func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 				for range 20 {
 					in := h.reconnecting("b0")
 					if in["a"] > 5 || in[""] < 45 {
-						t.Fatalf("calls %v, want them to wait for b, and at most five trials of a", in)
+						t.Fatalf("calls %v, want at most five trial calls in a, and the others waiting for b", in)
 					}
 					h.calls(5 * time.Second)
 				}
@@ -88,7 +87,8 @@ func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	}
 }
 
-// So they do below a tier that was too small, and has lost the rest of its connections.
+// Calls also wait for the priority in use if the priority above it was below MinReady and has then
+// lost all its connections.
 func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2 * time.Second)
@@ -103,15 +103,15 @@ func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	}, 2, 1)
 }
 
-// A client of a call each eleven seconds leaves a tier that answers with errors, though each of its
-// calls is more than an interval after the one before.
+// A client with one call every eleven seconds, which is more than the outlier detection interval,
+// leaves a priority that returns errors.
 func TestACallEachElevenSeconds(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
 		got := h.live(time.Hour, 11*time.Second, nil)
 		t.Logf("%d of %d calls failed, %d moves", got.failed, got.calls, got.moves)
 		if got.failed > 10+got.calls/10 || got.moves > 1 || got.tier != "b" {
-			t.Errorf("%d of %d calls failed, %d moves; want five for each endpoint, one in ten, and one move", got.failed, got.calls, got.moves)
+			t.Errorf("%d of %d calls failed, %d moves; want at most five failures for each endpoint plus one call in ten, and one move", got.failed, got.calls, got.moves)
 		}
 	}, 2, 2)
 }

@@ -23,36 +23,35 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
-// memory has servers in memory, for real channels in a bubble of testing/synctest.
+// memory runs in-memory servers for real channels in a synctest bubble.
 type memory struct {
 	t       *testing.T
 	options []grpc.ServerOption
 
 	mu      sync.Mutex
-	servers map[string]*memoryServer // by address, made when they are dialled
+	servers map[string]*memoryServer // by address, created when first dialled
 
-	// dialing is held while a pipe is made, which starts timers that are over at once. Go (1.26.8) runs
-	// those where they are made, and two at a time in one bubble end the process under the race detector.
+	// dialing is held while a pipe is created, because that starts timers that expire at once. If
+	// two of these run in one bubble concurrently, Go 1.26.8 crashes under the race detector.
 	dialing sync.Mutex
 }
 
-// memoryServer is one of them.
 type memoryServer struct {
 	listener *bufconn.Listener
 	server   *grpc.Server
-	down     bool // refuses connections
-	attempts int  // to connect
+	down     bool
+	attempts int // connection attempts
 	open     map[*memoryConn]bool
 }
 
-// memoryConn is a client's end of a connection.
+// memoryConn is the client end of a connection.
 type memoryConn struct {
 	net.Conn
 	address string
 	closed  func()
 }
 
-// RemoteAddr, Network and String name the server.
+// RemoteAddr, Network and String identify the server.
 func (c *memoryConn) RemoteAddr() net.Addr { return c }
 func (c *memoryConn) Network() string      { return "memory" }
 func (c *memoryConn) String() string       { return c.address }
@@ -73,7 +72,7 @@ func newMemory(t *testing.T, options ...grpc.ServerOption) *memory {
 	return m
 }
 
-// server returns the server of an address. The lock is held.
+// server returns the server at address. The caller must hold m.mu.
 func (m *memory) server(address string) *memoryServer {
 	s := m.servers[address]
 	if s == nil {
@@ -112,7 +111,7 @@ func (m *memory) dial(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// set takes servers down, with their connections, or has them up again.
+// set stops servers and closes their connections, or starts them again.
 func (m *memory) set(down bool, addresses ...string) {
 	var lost []net.Conn
 	m.mu.Lock()
@@ -151,14 +150,14 @@ func (m *memory) await(addresses ...string) {
 	}
 }
 
-// attempts returns how often an address was dialled.
+// attempts returns how often address was dialled.
 func (m *memory) attempts(address string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.server(address).attempts
 }
 
-// tier is the resolver of a part of a target that is so many endpoints: tier:///a4 is a0, a1, a2
+// tier is a resolver that returns the given number of endpoints: tier:///a4 resolves to a0, a1, a2
 // and a3.
 type tier struct{}
 
@@ -184,7 +183,7 @@ func (tier) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.Bui
 func (tier) ResolveNow(resolver.ResolveNowOptions) {}
 func (tier) Close()                                {}
 
-// addresses returns those of a tier.
+// addresses returns the addresses of n endpoints.
 func addresses(name string, n int) (list []string) {
 	for i := range n {
 		list = append(list, fmt.Sprint(name, i))
@@ -192,21 +191,21 @@ func addresses(name string, n int) (list []string) {
 	return list
 }
 
-// with returns a channel with options that connects.
+// with returns a connecting channel to target with options o.
 func (m *memory) with(target string, o understudy.Options, more ...grpc.DialOption) *grpc.ClientConn {
 	m.t.Helper()
 	o.Sources = append(o.Sources, failover.WithResolvers(tier{}))
 	return m.connect(understudy.NewClient(target, o, append(m.dialOptions(), more...)...))
 }
 
-// dialOptions are those of a channel to these servers.
+// dialOptions returns the dial options that connect a channel to the servers of m.
 func (m *memory) dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithContextDialer(m.dial), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
 	}
 }
 
-// connect has a new channel connect.
+// connect makes a new channel connect.
 func (m *memory) connect(cc *grpc.ClientConn, err error) *grpc.ClientConn {
 	m.t.Helper()
 	if err != nil {
@@ -218,7 +217,7 @@ func (m *memory) connect(cc *grpc.ClientConn, err error) *grpc.ClientConn {
 	return cc
 }
 
-// answers returns the address that answers a call.
+// answers makes a call and returns the address of the server that answers it.
 func (m *memory) answers(cc *grpc.ClientConn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// lose takes the connections of endpoints, which cannot be made again.
+// lose closes the connections of endpoints and fails their next connection attempt.
 func (h *fleet) lose(endpoints ...string) {
 	for _, e := range endpoints {
 		h.cc.SubConn(e).Report(connectivity.Connecting, nil)
@@ -22,7 +22,7 @@ func (h *fleet) lose(endpoints ...string) {
 	h.settle()
 }
 
-// want holds where the calls of a second go.
+// want makes calls for a second and checks that they go to the given priority.
 func (h *fleet) want(what, tier string) {
 	h.t.Helper()
 	if in, failed := h.calls(1e9); in[tier] < 190 || failed > 0 {
@@ -30,7 +30,7 @@ func (h *fleet) want(what, tier string) {
 	}
 }
 
-// without leaves endpoints without a connection.
+// without returns a value for fleet.keep that prevents the endpoints from connecting.
 func without(endpoints ...string) map[string]bool {
 	keep := map[string]bool{}
 	for _, e := range endpoints {
@@ -39,8 +39,8 @@ func without(endpoints ...string) map[string]bool {
 	return keep
 }
 
-// The part of a tier that is READY reaches priority through the whole tree, and with it
-// the calls go over and come back: none fails or waits on the way.
+// The READY share of a priority reaches the priority policy through the whole tree. Calls fail over
+// and back, and none of them fails or waits.
 func TestTooLittleOfATierIsLeft(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":                  {MinReady: 0.6},
@@ -62,8 +62,9 @@ func TestTooLittleOfATierIsLeft(t *testing.T) {
 	}
 }
 
-// A tier that comes up has its calls as soon as one of its endpoints is READY. Those that
-// connect for the first time have not failed, and no lower tier is connected for them.
+// A priority that connects for the first time gets calls as soon as one endpoint is READY.
+// Endpoints that have not connected yet do not count as failed, and the next priority is not
+// connected.
 func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fleet{t: t, keep: without("a1", "a2", "a3", "a4")}
@@ -71,14 +72,14 @@ func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 		defer h.policy.Close()
 		h.want("one of five is READY, the others connect", "a")
 		if h.cc.SubConn("b0") != nil {
-			t.Error("the lower tier is connected")
+			t.Error("the lower priority is connected")
 		}
 		h.lose("a1")
 		h.want("another one of five has failed", "b")
 	})
 }
 
-// Endpoints that are added to a tier in use do not make it too small while they connect.
+// New endpoints of the priority in use do not count against MinReady while they connect.
 func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.keep = without("a2", "a3", "a4", "a5", "a6")
@@ -93,21 +94,22 @@ func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 	}, 2, 2)
 }
 
-// A server that closes a connection which is too old has not failed.
+// An endpoint does not count as failed while it reconnects after the server closed its connection
+// because of its age.
 func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
-		h.calls(2e9) // a connection that is younger has failed
+		h.calls(2e9) // a connection that ends earlier counts as failed
 		h.keep = without("a0")
 		h.cc.SubConn("a0").Report(connectivity.Idle, nil)
 		h.settle()
-		h.want("one of two connects anew", "a")
+		h.want("one of two reconnects", "a")
 		h.lose("a0")
 		h.want("it cannot be reached", "b")
 	}, 2, 2)
 }
 
-// What is READY may be just as much as is asked for, whatever the fraction. Few of them are
-// exact in binary.
+// A READY share of exactly MinReady is enough. Most of these fractions have no exact binary
+// representation.
 func TestATierAtItsMark(t *testing.T) {
 	for _, test := range []struct {
 		mark     float64
@@ -120,23 +122,23 @@ func TestATierAtItsMark(t *testing.T) {
 			}
 			h.keep = without(lost...)
 			h.lose(lost...)
-			h.want(fmt.Sprintf("%d of %d are READY, and want %v", test.kept, test.of, test.mark), "a")
+			h.want(fmt.Sprintf("%d of %d are READY, MinReady is %v", test.kept, test.of, test.mark), "a")
 			h.keep = without(append(lost, "a0")...)
 			h.lose("a0")
-			h.want("one less is READY", "b")
+			h.want("one fewer is READY", "b")
 		}, test.of, 5)
 	}
 }
 
-// An endpoint that fails its calls, and connects again once its ejection is over by time alone, has
-// shown nothing: the calls stay where they are, but for trials.
+// An endpoint whose calls fail reconnects after its ejection has expired. It has not proven that it
+// works, so it gets only trial calls.
 func TestAnUnprovenEndpointThatConnectsAgain(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6, OutlierDetection: true}, func(h *fleet) {
 		h.bad["a1"] = true
 		h.live(10*time.Second, 50*time.Millisecond, nil)
 		for i := range 60 {
 			if in := h.reconnecting("a1"); in["a"] > 5 {
-				t.Fatalf("when it connects the %d. time: calls %v, want them in b", i+1, in)
+				t.Fatalf("reconnect %d: calls %v, want them in b", i+1, in)
 			}
 			h.live(5*time.Second, 50*time.Millisecond, nil)
 		}

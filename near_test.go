@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// zones returns endpoints such as "r/a: a0 a1; r/b: b0!", where b0 cannot take calls.
+// zones parses endpoints such as "r/a: a0 a1; r/b: b0!"; b0 is unhealthy.
 func zones(text string) (all []flat.Endpoint) {
 	for zone := range strings.SplitSeq(text, ";") {
 		locality, endpoints, _ := strings.Cut(zone, ":")
@@ -40,7 +40,7 @@ func zones(text string) (all []flat.Endpoint) {
 	return all
 }
 
-// near opens a channel to endpoints of zones, where the client is in one and has a preference.
+// near opens a channel to the endpoints in text; options set the client's location and preference.
 func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Option) (*grpc.ClientConn, *toldtest.Source) {
 	m.t.Helper()
 	s := &toldtest.Source{}
@@ -53,8 +53,8 @@ func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Opti
 	return cc, s
 }
 
-// parts returns which part of so many calls goes to each zone, by the first letters of the addresses,
-// in percent.
+// parts makes calls and returns the percentage that each zone gets. The zone is the first letter of
+// an endpoint's address.
 func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
 	m.t.Helper()
 	parts := make(map[byte]float64)
@@ -68,13 +68,14 @@ func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
 	return parts
 }
 
-// The vectors of balance on channels, within 0.1 points over 100,000 calls.
+// The calls on a channel match the shares that balance computes within 0.1 points over 100,000
+// calls.
 func TestBalanceOverManyCalls(t *testing.T) {
 	const sixths, callers = "/a: a0; /b: b0!; /c: c0 c1 c2; /d: d0 d1 d2; /e: e0", "a:2,b:2,c:1,d:1"
 	const three = "/a: a0 a1 a2; /b: b0 b1; /c: c0"
 	for _, test := range []struct {
 		zones, zone, callers string
-		expected             string // a part for each zone
+		expected             string // percent, by zone
 	}{
 		{sixths, "a", callers, "37.5 0 24.04 24.04 14.42"},
 		{three, "a", "", "100 0 0"},
@@ -98,7 +99,8 @@ func TestBalanceOverManyCalls(t *testing.T) {
 	}
 }
 
-// hanging has connections to some addresses hang, as those to hosts do that have vanished.
+// hanging returns a dial option with which connections to the addresses hang, as to hosts that are
+// down.
 func (m *memory) hanging(addresses ...string) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		if slices.Contains(addresses, address) {
@@ -112,16 +114,16 @@ func (m *memory) hanging(addresses ...string) []grpc.DialOption {
 	})}
 }
 
-// The first group of a priority hangs: the others are connected after a second, and have the calls after
-// one failover timer; where two groups hang, a second later.
+// If the nearest group of a priority hangs, the other groups are connected after a second and get
+// the calls after one failover timeout. If two groups hang, the third gets them a second later.
 func TestGroupsThatHang(t *testing.T) {
 	for _, test := range []struct {
 		prefer, hangs, to string
-		after             time.Duration // that the calls have an answer
+		after             time.Duration // until calls succeed
 	}{
 		{"zone", "a0:1", "b0:1", 10 * time.Second},
 		{"zone", "a0:1 b0:1", "c0:1", 11 * time.Second},
-		{"balance", "a0:1", "bc", 10 * time.Second}, // the other zones in proportion to U
+		{"balance", "a0:1", "bc", 10 * time.Second}, // the other zones in proportion to their residual capacity
 	} {
 		t.Run(test.prefer+" "+test.hangs, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -131,17 +133,17 @@ func TestGroupsThatHang(t *testing.T) {
 				time.Sleep(time.Until(start.Add(999 * time.Millisecond)))
 				synctest.Wait()
 				if a, b, c := m.attempts("a0:1"), m.attempts("b0:1"), m.attempts("c0:1"); a == 0 || b+c > 0 {
-					t.Errorf("within a second %d, %d and %d connections were tried, want a0's alone", a, b, c)
+					t.Errorf("within a second %d, %d and %d connection attempts, want attempts to a0 only", a, b, c)
 				}
 				time.Sleep(2 * time.Millisecond)
 				synctest.Wait()
 				if b, c := m.attempts("b0:1"), m.attempts("c0:1"); b == 0 || c == 0 {
-					t.Errorf("after a second %d and %d connections were tried to b0 and c0, want some", b, c)
+					t.Errorf("after a second %d and %d connection attempts to b0 and c0, want some", b, c)
 				}
 				var from string
 				err := context.Canceled
 				for err != nil && time.Since(start) < time.Minute {
-					from, err = m.answers(cc) // which waits for a second
+					from, err = m.answers(cc) // times out after a second
 				}
 				if took := time.Since(start); !strings.Contains(test.to, from[:min(1, len(from))]) || took.Round(10*time.Millisecond) != test.after {
 					t.Errorf("%s answers after %v, want one of %s after %v", from, time.Since(start), test.to, test.after)
@@ -151,7 +153,7 @@ func TestGroupsThatHang(t *testing.T) {
 	}
 }
 
-// A near group of fewer endpoints than zoneMinEndpoints is one with the next.
+// A near group with fewer endpoints than zoneMinEndpoints is merged with the next.
 func TestAThinZone(t *testing.T) {
 	for least, want := range map[int]string{1: "a", 2: "a", 3: "ab", 6: "abc"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -166,13 +168,13 @@ func TestAThinZone(t *testing.T) {
 				}
 			}
 			if got != want {
-				t.Errorf("zoneMinEndpoints=%d: the calls go to the zones %s, want %s", least, got, want)
+				t.Errorf("zoneMinEndpoints=%d: the calls go to zones %s, want %s", least, got, want)
 			}
 		})
 	}
 }
 
-// inZones has a fleet of balanced zones in memory, the client being in zone a.
+// inZones calls f with a fleet that balances between zones. The client is in zone a.
 func inZones(t *testing.T, settings topology.Settings, text string, f func(h *fleet)) {
 	t.Helper()
 	inZonesOf(t, settings, flat.Answer(zones(text)...), f)
@@ -195,13 +197,14 @@ func inZonesOf(t *testing.T, settings topology.Settings, answer discovery.Answer
 	})
 }
 
-// All endpoints of the home zone answer with errors. Where it has several they are ejected one after the
-// other: the zone with capacity left over has the calls, and they come back as A50 has it. Where it has one
-// nothing else is connected, the priority is emptied, and the calls go to the next, which has all others.
+// All endpoints of the client's zone return errors. If there are several, they are ejected one by
+// one, the zone with residual capacity gets the calls, and they return as their ejections expire
+// (gRFC A50). If there is one, no other zone is connected: the whole priority is treated as failed,
+// and the calls go to the next priority, which consists of the other zones.
 func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
 	for zones, test := range map[string]struct {
 		others string
-		back   time.Duration // after which the zone has its calls again: the longest ejection, or two intervals
+		back   time.Duration // until the zone has its calls again: the longest ejection, or two intervals
 	}{
 		"/a: a0 a1 a2; /b: b0 b1; /c: c0":             {"b", 5 * time.Minute},
 		"/a: a0; /b: b0; /c: c0":                      {"bc", 20 * time.Second},
@@ -222,7 +225,7 @@ func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
 			in, failed := h.calls(30 * time.Minute)
 			for _, other := range test.others {
 				if in[string(other)] < 10_000 {
-					t.Errorf("%s: the calls went to %v, want many in %c", zones, in, other)
+					t.Errorf("%s: calls %v, want many in %c", zones, in, other)
 				}
 			}
 			if percent := 100 * float64(failed) / float64(30*60*200); percent > 1.5 || failed == 0 {
@@ -237,22 +240,24 @@ func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
 	}
 }
 
-// One of three endpoints at home answers with errors, and is ejected: a part of the calls goes where there
-// is capacity left over, until it is back.
+// If one of three endpoints of the client's zone returns errors and is ejected, a share of the
+// calls goes to the zone with residual capacity.
 func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
 	inZones(t, topology.Settings{OutlierDetection: true}, "/a: a0 a1 a2; /b: b0 b1 b2; /c: c0 c1 c2 c3", func(h *fleet) {
 		h.calls(time.Second)
 		h.bad["a0:1"] = true
 		h.calls(20 * time.Second)
-		// U is 2/9, 3/9 and 4/9: two thirds stay, and the rest goes to c.
+		// Zones a, b and c have 2/9, 3/9 and 4/9 of the capacity: a keeps two thirds of its calls,
+		// and c gets the rest.
 		if in, _ := h.calls(3 * time.Second); in["a"] != 400 || in["b"] != 0 || in["c"] != 200 {
 			t.Errorf("the calls go to %v, want 400 in a and 200 in c", in)
 		}
 	})
 }
 
-// A standby of balanced zones connects twenty endpoints of those that have a share of the calls: the others
-// take none of these places. They are standbys themselves, as the other groups of a number are.
+// A standby priority with balanced zones connects twenty of the endpoints that have a share of the
+// calls. The near groups without a share are standbys themselves and do not count toward the
+// twenty.
 func TestAStandbyOfBalancedZones(t *testing.T) {
 	all := zones("/a: a0; /b: b0")
 	for i := range 30 {
@@ -273,8 +278,8 @@ func TestAStandbyOfBalancedZones(t *testing.T) {
 	})
 }
 
-// A standby of many endpoints has none of the zones without a share. When some of its endpoints fail these
-// zones get no share: nobody could take the calls.
+// A large standby priority connects no endpoints of zones without a share. These zones get no share
+// when connected endpoints fail, because they have no endpoint that can take calls.
 func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	all := zones("/a: p0")
 	for i := range 72 {
@@ -295,7 +300,8 @@ func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	})
 }
 
-// Endpoints that two zones have are in the first, so the other has nothing to share.
+// An endpoint that two zones list belongs to the first only, so that the second has no capacity to
+// share.
 func TestBalanceOfEndpointsThatTwoZonesHave(t *testing.T) {
 	answer := flat.Answer(zones("/a: a0 a1 a2; /b: x0 x1 x2; /c: x0 x1 x2")...)
 	localities := answer.Priorities[0].Localities

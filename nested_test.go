@@ -14,13 +14,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// nestedPriorities has a priority policy below another one, with children of the same names.
+// nestedPriorities nests a priority policy in another one, with equal child names.
 const nestedPriorities = `{"priorities": ["a"], "children": {"a": {"config": [{"understudy_priority": {
 	"priorities": ["a", "b"], "children": {
 		"a": {"config": [{"understudy_pick_first": {}}]},
 		"b": {"config": [{"understudy_pick_first": {}}]}}}}]}}}`
 
-// What a source says of a priority is not said of a child further below that has its name.
+// The names that a source gives to priorities do not apply to the children of a nested priority
+// policy.
 func TestAnInnerPriorityHasItsOwnNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

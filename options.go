@@ -9,176 +9,176 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Options are the options of one channel, for NewClient. The zero value is gRFC A56 and
-// gRPC's own defaults, nothing more; Recommended returns what this project stands behind. A
-// parameter of the target overrides the field of the same name: docs/options.md lists them.
-// Where one conflicts with another field, it switches that off, and the log says so once.
-// A value may be used for several channels at once.
+// Options are the options of a channel, for NewClient. The zero value gives the defaults of gRFC
+// A56 and of gRPC; Recommended returns the recommended values. A target parameter overrides the
+// field of the same name; docs/options.md lists the parameters. If a parameter conflicts with
+// another field, that field is ignored and a message is logged once. A value may be used for
+// several channels concurrently.
 type Options struct {
-	// FailoverTimeout is how long a priority may take to connect before the next one is used
-	// (gRFC A56). It is more than 0; 0 stands for the default, 10 s.
+	// FailoverTimeout is how long a priority may take to connect before the next one is used (gRFC
+	// A56). It must not be negative; 0 means the default, 10 s.
 	FailoverTimeout time.Duration
-	// FailbackDelay is how long a priority must have been READY again before its calls come
-	// back. From 0 to 24 h; the default is 0: at once (gRFC A56). Source: ours.
+	// FailbackDelay is how long a priority must have been READY again before calls return to it.
+	// From 0 to 24 h; the default is 0: at once (gRFC A56). Source: Understudy.
 	FailbackDelay time.Duration
-	// FailbackJitter is a window: each client adds a random part of it to each failback delay,
-	// so that a fleet comes back over the whole of it. From 0 to 24 h; the default is 0: none.
-	// Source: ours.
+	// FailbackJitter is a window: each client adds a random share of it to each failback delay, so
+	// that the clients of a fleet do not return all at once. From 0 to 24 h; the default is 0: no
+	// jitter. Source: Understudy.
 	FailbackJitter time.Duration
-	// MaxFailbackDelay is what FailbackDelay doubles to while a priority keeps failing. 0, or
-	// from FailbackDelay to 24 h; the default is 0: the delay does not grow. Source: ours.
+	// MaxFailbackDelay is the limit up to which FailbackDelay doubles while a priority keeps
+	// failing. 0, or from FailbackDelay to 24 h; the default is 0: the delay does not grow. Source:
+	// Understudy.
 	MaxFailbackDelay time.Duration
-	// WarmStandby is how many of the priorities below the one in use are connected before they
-	// are needed; of one with more than 20 endpoints 20 are. From 0 to 128; the default is 0: none (gRFC A56). Source: ours.
+	// WarmStandby is how many of the priorities below the one in use are connected in advance. Of a
+	// priority with more than 20 endpoints, 20 are connected, or one of each locality if there are
+	// more localities. From 0 to 128; the default is 0: none (gRFC A56). Source: Understudy.
 	WarmStandby int
-	// FastFailover sends the calls of a priority that has lost its connections to a lower one
-	// that is READY while it connects again. It counts for priorities that can hold two
-	// connections. true or false; the default is false: calls wait for it, at most for
-	// FailoverTimeout (gRFC A56). Source: ours.
+	// FastFailover sends calls to a lower READY priority while a priority that lost all its
+	// connections reconnects. It applies to priorities that can have at least two connections. The
+	// default is false: calls wait up to FailoverTimeout for the priority to reconnect (gRFC A56).
+	// Source: Understudy.
 	FastFailover bool
-	// SlowStart is how long after connecting an endpoint's share of the calls grows. 0 and
-	// more; the default is 0: it has its whole share at once. It is not to be had with PickFirst.
+	// SlowStart is the time in which a new endpoint's share of the calls grows to its full value.
+	// The default is 0: it gets its full share at once. It cannot be combined with PickFirst.
 	// Source: Envoy's slow start.
 	SlowStart time.Duration
-	// PickFirst sends the calls of each locality to the first endpoint that connects, in the
-	// order given. true or false; the default is false: they go to all, by weight. Source:
-	// gRFC A62.
+	// PickFirst sends the calls of each locality to the first endpoint that connects, in the order
+	// given. The default is false: all endpoints get calls, by weight. Source: gRFC A62.
 	PickFirst bool
-	// MinReady is the part of a priority's weight that is to be READY: below it the calls go
-	// to the next priority that has as much. From 0 to 1; the default is 0: a priority is used
-	// as long as anything of it is READY (gRFC A56). Source: ours.
+	// MinReady is the share of a priority's weight that must be READY. Below it, calls go to the
+	// next priority that has this share. From 0 to 1; the default is 0: a priority is used while
+	// any of its endpoints is READY (gRFC A56). Source: Understudy.
 	MinReady float64
-	// MinReadyRecovery is the part with which the calls come back. 0, or from MinReady to 1;
-	// the default is 0: as MinReady. Source: ours.
+	// MinReadyRecovery is the share at which calls return. 0, or from MinReady to 1; the default is
+	// 0: the same as MinReady. Source: Understudy.
 	MinReadyRecovery float64
-	// OutlierDetection takes endpoints whose calls fail out of use for a while, and priorities
-	// whose endpoints all do. AsClusterSays, On or Off; the default is AsClusterSays: none
-	// where they are no Envoy clusters. On is not to be had with PickFirst. The calls need
-	// deadlines: one without never shows that a server hangs. Source: gRFC A50, and ours.
+	// OutlierDetection temporarily ejects endpoints whose calls fail, and avoids priorities whose
+	// endpoints are all ejected. The default is AsClusterSays, which ejects nothing for targets
+	// without Envoy clusters. On cannot be combined with PickFirst. Calls need deadlines: a call
+	// without a deadline does not fail if the server hangs. Source: gRFC A50, and Understudy.
 	OutlierDetection OutlierDetection
 
-	// Prefer sends the calls of each priority to its near endpoints first: "zone" to those of
-	// the client's zone, then of its region, then to the rest; "node" to those of its node before
-	// these; "hints" to those that the source names for clients of its node or zone. "balance"
-	// keeps calls in the client's zone as far as all endpoints have the same load then; "none" sends
-	// them to all alike. The default is "": what the source says, which is "hints" for kubernetes, and
-	// "none" for others. With the others a zone with few endpoints and many callers is
-	// overloaded: see docs/near.md. Source: ours, and Envoy's zone-aware routing.
+	// Prefer sends the calls of each priority to endpoints near the client first. "zone" prefers
+	// the client's zone, then its region, then the rest. "node" prefers the client's node before
+	// these. "hints" prefers the endpoints that the source suggests for the client's node or zone.
+	// "balance" keeps calls in the client's zone as long as that loads all endpoints equally.
+	// "none" treats all endpoints alike. The default is "": "hints" for kubernetes targets, "none"
+	// for others. With all values except "balance" and "none", a zone with few endpoints and many
+	// callers can be overloaded: see docs/near.md. Source: Understudy, and Envoy's zone-aware
+	// routing.
 	Prefer string
-	// Zone, Region and Node are where the client runs, in the words of the source of the
-	// endpoints. The default is what UNDERSTUDY_ZONE, UNDERSTUDY_REGION and UNDERSTUDY_NODE say,
-	// and with an eds target then the locality of the node in the bootstrap. Nothing is guessed:
-	// Prefer has no effect without a place, and the log says so once. Source: ours.
+	// Zone, Region and Node are the client's location, as named by the source of the endpoints. The
+	// default is UNDERSTUDY_ZONE, UNDERSTUDY_REGION and UNDERSTUDY_NODE from the environment and,
+	// for eds targets, then the locality of the node in the bootstrap. Without a location, Prefer
+	// has no effect and a message is logged once. Source: Understudy.
 	Zone, Region, Node string
-	// ZoneMinEndpoints is how many endpoints that can take calls make a near group of their own: a
-	// group of fewer is merged with the next. 1 and more; 0 stands for the default, 1. Source: ours.
+	// ZoneMinEndpoints is how many usable endpoints a near group needs: a group with fewer is
+	// merged with the next. 1 or more; 0 means the default, 1. Source: Understudy.
 	ZoneMinEndpoints int
-	// ZoneCallers is how many callers each zone has, for "balance": "a:2,b:1", each zone once, with a
-	// number from 0 to a billion. The default is "": as many in each zone that has endpoints. A zone
-	// that it leaves out has none; one that the source does not name has callers and no endpoints.
-	// Source: ours.
+	// ZoneCallers is the number of callers in each zone, for "balance", such as "a:2,b:1". Each
+	// zone is listed once, with a number from 0 to a billion. A zone that is not listed has no
+	// callers; a listed zone may be one without endpoints. The default is "": the same number for
+	// each zone that has endpoints. Source: Understudy.
 	ZoneCallers string
 
-	// Subset is how many endpoints of each locality this client connects: of 5,000 it would
-	// otherwise connect all. Those are drawn whatever their weights, which act in the picks. 1 and
-	// more; 0 stands for the default, all. It is not to be had with PickFirst. Source: gRFC A68.
+	// Subset is how many endpoints of each locality this client connects to. Endpoints are chosen
+	// without regard to their weights; the weights then apply to picks. It cannot be combined with
+	// PickFirst. 1 or more; 0 means the default, all endpoints. Source: gRFC A68.
 	Subset int
-	// SubsetSeed chooses the endpoints of the subset: clients with the same one have the same. 1 and
-	// more; 0 stands for the default, one drawn for each channel, which it keeps. Source: gRFC A68.
+	// SubsetSeed determines the endpoints of the subset: clients with the same seed choose the same
+	// endpoints. 1 or more; 0 means the default, a random seed for each channel. Source: gRFC A68.
 	SubsetSeed int
 
-	// Refresh is the time from an answer to the next look-up, for sources that look up names,
-	// give or take a tenth. Never, or 1 s and more; the default is 0: the source's own, none
-	// for DNS and 30 s for SRV. Other sources are told what is new. Source: ours.
+	// Refresh is the interval between look-ups, within a tenth, for sources that look up names.
+	// Never, or 1 s or more; the default is 0: no periodic look-ups for DNS, 30 s for SRV. Other
+	// sources receive changes and ignore it. Source: Understudy.
 	Refresh time.Duration
-	// RemoveAfter is how many answers in a row must lack an address before its connections
-	// are closed, where names are looked up again by an interval. 1 and more; 0 stands for the
-	// default, 2. Source: ours.
+	// RemoveAfter is how many consecutive answers must lack an address before its connections are
+	// closed, for names that are looked up at an interval. 1 or more; 0 means the default, 2.
+	// Source: Understudy.
 	RemoveAfter int
-	// Sources are options of single sources, such as eds.WithNode. One of a source that
-	// no part of the target is of has no effect, and the log says so once. The default is none.
-	// Source: those sources.
+	// Sources are options of individual sources, such as eds.WithNode. Options of a source that the
+	// target does not use have no effect, and a message is logged once. The default is none.
+	// Source: the packages of the sources.
 	Sources []discovery.SourceOption
-	// Authority is the :authority of the calls, and the name that certificates are verified
-	// against, for the endpoints of all parts. A name, with a port if need be; the default is
-	// "": each part's own. grpc.WithAuthority overrides it. Source: gRPC.
+	// Authority is the :authority of the calls and the name that certificates are verified against,
+	// for all endpoints of the target. It is a name, optionally with a port; the default is "":
+	// each entry of a failover target has its own. grpc.WithAuthority overrides it. Source: gRPC.
 	Authority string
 
-	// ServiceConfig is the channel's service config: methodConfig, and what else is not load
-	// balancing. A JSON object; the default is "": none. Use it in place of
-	// grpc.WithDefaultServiceConfig, which gRPC drops without a word on such a channel.
-	// Source: gRPC.
+	// ServiceConfig is the channel's service config without load balancing, such as methodConfig.
+	// It is a JSON object; the default is "": none. Use it in place of
+	// grpc.WithDefaultServiceConfig, which gRPC ignores on these channels. Source: gRPC.
 	ServiceConfig string
-	// RetryMethods are the methods that may run twice: a call that ends with UNAVAILABLE is
-	// tried up to 4 times, 50 ms to 1 s apart. Each is "/package.Service/Method", as generated
-	// code has it in Service_Method_FullMethodName, or "/package.Service/" for the whole
-	// service. The default is none: only calls that no server has seen are tried again.
+	// RetryMethods are the methods that are safe to retry: a call that fails with UNAVAILABLE is
+	// attempted up to 4 times, with a backoff of 50 ms to 1 s. Each is "/package.Service/Method",
+	// the value of Service_Method_FullMethodName in generated code, or "/package.Service/" for the
+	// whole service. The default is none: gRPC retries only calls that no server has processed.
 	// Source: gRFC A6.
 	RetryMethods []string
-	// RetryThrottling ends retries where failures mount up. The default is none. Source: gRFC A6.
+	// RetryThrottling stops retries while many calls fail. The default is none. Source: gRFC A6.
 	RetryThrottling RetryThrottling
-	// HealthCheck asks each endpoint for its health, so that one that says NOT_SERVING gets
-	// no calls. One that does not serve grpc.health.v1.Health counts as healthy. true or
-	// false; the default is false. Source: gRPC's health checking.
+	// HealthCheck enables client-side health checking: endpoints that report NOT_SERVING get no
+	// calls. An endpoint without grpc.health.v1.Health counts as healthy. The default is false.
+	// Source: gRPC's health checking.
 	HealthCheck bool
-	// HealthService is the service whose health that is. The default is "": the whole server.
+	// HealthService is the service name for health checks. The default is "": the whole server.
 	// Source: gRPC's health checking.
 	HealthService string
 
-	// Keepalive are pings that notice a server that hangs or is cut off. Time is 10 s and
-	// more; the default is the zero value: none, so that such a server stays in use for many
-	// minutes. The servers must allow it, and first: see ServerKeepalive. Where one refuses, the
-	// log says so. Source: gRPC (gRFC A8).
+	// Keepalive configures pings that detect servers that hang or cannot be reached. Time must be
+	// at least 10 s. The default is the zero value: no pings, so that such a server may stay in use
+	// for many minutes. Configure the servers to accept the pings first: see ServerKeepalive. If a
+	// server rejects them, a message is logged. Source: gRPC (gRFC A8).
 	Keepalive keepalive.ClientParameters
-	// MaxConnectBackoff is the longest time between two attempts to connect to an endpoint.
-	// Where it is set, and nothing has been READY for 10 s, the first endpoint that connects has
-	// the others tried at once, at most once a minute. 1 s and more; 0 stands for the default,
-	// 120 s and none of that. Source: gRPC's connection backoff, and ours.
+	// MaxConnectBackoff is the longest backoff between attempts to connect to an endpoint. If it is
+	// set and nothing has been READY for 10 s, the first endpoint that connects ends the backoff of
+	// the others, at most once a minute. 1 s or more; 0 means the default: 120 s, and backoffs are
+	// not ended early. Source: gRPC's connection backoff, and Understudy.
 	MaxConnectBackoff time.Duration
 
-	// Logger takes the channel's failovers, and that servers refuse its pings, in addition to
-	// gRPC's log and whatever the level of that, at slog.LevelWarn; docs/log.md says what the
-	// records hold. Its handler is called with failovers by one goroutine at a time, in order,
-	// and may take its time. The default is nil: none. Source: ours.
+	// Logger receives a record at slog.LevelWarn for each failover and when a server rejects
+	// keepalive pings, in addition to gRPC's log and regardless of its level. docs/log.md describes
+	// the records. The handler receives failovers in order, from one goroutine at a time, and may
+	// block. The default is nil: no records. Source: Understudy.
 	Logger *slog.Logger
-	// PriorityChanged is called with the priority in use, when the channel has chosen its first,
-	// and with each change of it. It is called by one goroutine at a time, in order, and never
-	// where a call waits for it, so it may take its time and make calls of its own. After Close,
-	// and while the channel is idle, it is not called. The default is nil: no function.
-	// Source: ours.
+	// PriorityChanged is called with the priority in use when the channel chooses its first
+	// priority and on each change. Calls are in order, from one goroutine at a time, and no RPC
+	// waits for them, so the function may block and make RPCs itself. It is not called after Close
+	// or while the channel is idle. The default is nil: none. Source: Understudy.
 	PriorityChanged func(PriorityInUse)
 }
 
-// OutlierDetection says whether the endpoints whose calls fail are taken out of use.
+// OutlierDetection controls whether endpoints whose calls fail are ejected.
 type OutlierDetection int
 
-// The values of OutlierDetection.
+// Values for OutlierDetection.
 const (
-	// AsClusterSays does as the endpoints' Envoy clusters say.
+	// AsClusterSays follows the configuration of the endpoints' Envoy clusters.
 	AsClusterSays OutlierDetection = iota
-	// On does it with settings for priorities of few endpoints, whatever clusters say.
+	// On enables outlier detection, with settings for priorities of few endpoints, and ignores the
+	// clusters' configuration.
 	On
-	// Off does none, whatever clusters say.
+	// Off disables outlier detection, and ignores the clusters' configuration.
 	Off
 )
 
-// Never is a Refresh that does not come: names are looked up again only when a connection
-// fails.
+// Never is a value for Refresh: names are looked up again only when a connection fails.
 const Never time.Duration = -1
 
-// RetryThrottling are the tokens of retries (gRFC A6): a call that fails takes one, a call
-// that succeeds gives TokenRatio, and there are retries while more than half of MaxTokens
-// are left. The zero value is no throttling.
+// RetryThrottling limits retries (gRFC A6): each failed call takes one token, each successful call
+// returns TokenRatio tokens, and retries are allowed while more than half of MaxTokens remain. The
+// zero value means no throttling.
 type RetryThrottling struct {
-	// MaxTokens is more than 0, and at most 1000.
+	// MaxTokens is greater than 0 and at most 1000.
 	MaxTokens float64
-	// TokenRatio is more than 0.
+	// TokenRatio is greater than 0.
 	TokenRatio float64
 }
 
-// Recommended returns what this project stands behind: README, demo, tests and figures use
-// it. It needs servers that allow its keepalive: see ServerKeepalive. It retries no method:
-// set RetryMethods to those that may run twice.
+// Recommended returns the recommended options, which the README, the demo and the benchmarks use.
+// They require servers that allow their keepalive pings: see ServerKeepalive. No method is retried:
+// set RetryMethods to those that are safe to retry.
 func Recommended() Options {
 	return Options{
 		FailbackDelay:     10 * time.Second,

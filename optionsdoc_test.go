@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// go doc shows each field of Options, with a comment that has its default, and where it comes from.
+// The doc comment of each field of Options names its default and its source.
 func TestEachOptionIsDocumented(t *testing.T) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "options.go", nil, parser.ParseComments)
@@ -39,7 +39,7 @@ func TestEachOptionIsDocumented(t *testing.T) {
 	given, source := regexp.MustCompile(`\b[Dd]efault\b`), regexp.MustCompile(`\bgRFC A\d+|\bSource:\s`)
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[understudy.Options]()) {
 		if text := comments[f.Name]; !given.MatchString(text) || !source.MatchString(text) {
-			t.Errorf("the comment of %s has not both its default and its source: %q", f.Name, text)
+			t.Errorf("the comment of %s lacks its default or its source: %q", f.Name, text)
 		}
 	}
 	for _, o := range options.Table() {

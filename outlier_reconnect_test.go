@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// reconnect has an endpoint lose its connection, and makes another at once.
+// reconnect closes the connection of an endpoint and reconnects it at once.
 func (h *fleet) reconnect(endpoint string) {
 	sc := h.cc.SubConn(endpoint)
 	for _, state := range []connectivity.State{connectivity.Idle, connectivity.Connecting, connectivity.Ready} {
@@ -26,8 +26,8 @@ func (h *fleet) reconnect(endpoint string) {
 	synctest.Wait()
 }
 
-// failures returns a function that returns what calls failed with from now on, in each
-// state that the channel was in.
+// failures returns a function that returns the errors of calls in TRANSIENT_FAILURE, one for each
+// time that the channel has reported that state since.
 func (h *fleet) failures() func() []string {
 	var mu sync.Mutex
 	var failures []string
@@ -46,7 +46,8 @@ func (h *fleet) failures() func() []string {
 	}
 }
 
-// reconnectsWell has the only endpoint lose so many connections of that age. No call may fail.
+// reconnectsWell closes n connections of the only endpoint at the given age, and checks that no
+// call fails.
 func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duration) {
 	h.t.Helper()
 	for range n {
@@ -58,8 +59,8 @@ func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duratio
 	}
 }
 
-// The only tier is emptied, and goes on with all calls. Its connection ends, as with a
-// greatest age, and is made again: as without outlier detection, no call fails for that.
+// All endpoints of the only priority are ejected, so it keeps all calls. When its connection
+// reaches its maximum age and is replaced, no call fails, as without outlier detection.
 func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -68,8 +69,8 @@ func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	}, 1)
 }
 
-// One reset connection with ten calls under way ejects the only endpoint. It answers well
-// from then on, on connections of five seconds each, and no call fails while it has none.
+// A connection reset with ten calls in progress ejects the only endpoint. Its next calls succeed,
+// on connections that last five seconds. No call fails while it reconnects.
 func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		failures := h.failures()
@@ -89,8 +90,8 @@ func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	}, 1)
 }
 
-// A tier that answers well again comes back, also where its connections end after less
-// than an interval.
+// A priority fails back when its calls succeed again, even if its connections last less than an
+// interval.
 func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	for _, age := range []time.Duration{15 * time.Second, 9 * time.Second, 3 * time.Second} {
 		inFleet(t, func(h *fleet) {
@@ -106,7 +107,7 @@ func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 					return
 				}
 				if took > 30*time.Second {
-					t.Errorf("with connections of %v the tier is not back after %v, want at most two intervals", age, took)
+					t.Errorf("with connections of %v the calls have not returned after %v, want at most two intervals", age, took)
 					return
 				}
 			}
@@ -114,8 +115,8 @@ func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	}
 }
 
-// A tier that was emptied, and was then gone for an hour, is half-open with its first
-// connection: it has all calls two intervals later.
+// All endpoints of a priority are ejected, and its connection is down for an hour. The priority
+// then becomes half-open when it reconnects, and has all calls after two intervals.
 func TestAnEmptiedTierThatWasGone(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -127,13 +128,14 @@ func TestAnEmptiedTierThatWasGone(t *testing.T) {
 		h.reconnect("a0")
 		h.calls(20 * time.Second)
 		if in, _ := h.calls(time.Second); in["b"] > 0 {
-			t.Errorf("calls %v, want all in the tier that is back", in)
+			t.Errorf("calls %v, want all in a", in)
 		}
 	}, 1, 1)
 }
 
-// A machine hangs, and keepalive ends its connection with all calls under way; the attempt to
-// connect again hangs, too. The next tier has the calls at once, whichever is heard of first.
+// A host hangs, keepalive closes its connection with all calls in progress, and the reconnect
+// attempt hangs too. The next priority gets the calls at once, whether the failed calls or the
+// closed connection are reported first.
 func TestAConnectionThatHungTakesItsTierAlong(t *testing.T) {
 	for first, callsFirst := range map[string]bool{"the calls": true, "the connection": false} {
 		inFleetWith(t, topology.Settings{OutlierDetection: true, WarmStandby: 1}, func(h *fleet) {

@@ -21,24 +21,25 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// fleet is a channel with the tree that a target has with outlierDetection. Its
-// connections are made at once and stay; how calls end is up to the test.
+// fleet is a test channel with the policy tree of a target with outlierDetection. Its connections
+// succeed at once; the test decides how calls end.
 type fleet struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
 	policy balancer.Balancer
 	bad    map[string]bool // endpoints whose calls fail
-	keep   map[string]bool // endpoints that are left without a connection
+	keep   map[string]bool // endpoints that do not connect
 	given  []topology.Target
 }
 
-// inFleet has parts of so many endpoints each: a0, a1, … in the first, then b0, ….
+// inFleet calls f with a fleet of priorities that have the given numbers of endpoints: a0, a1 and
+// so on in the first, b0 and so on in the second.
 func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
 	t.Helper()
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, parts...)
 }
 
-// inFleetWith is inFleet with other settings.
+// inFleetWith is inFleet with the given settings.
 func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), parts ...int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +49,8 @@ func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), par
 	})
 }
 
-// newFleet returns a fleet with parts of so many endpoints each, in a bubble.
+// newFleet returns a fleet of priorities with the given numbers of endpoints. It must be called in
+// a synctest bubble.
 func newFleet(t *testing.T, settings topology.Settings, parts ...int) *fleet {
 	t.Helper()
 	h := &fleet{t: t, bad: map[string]bool{}}
@@ -56,7 +58,6 @@ func newFleet(t *testing.T, settings topology.Settings, parts ...int) *fleet {
 	return h
 }
 
-// start opens the channel.
 func (h *fleet) start(settings topology.Settings, parts ...int) {
 	h.t.Helper()
 	h.cc = &lbtest.ClientConn{}
@@ -88,7 +89,7 @@ func (h *fleet) update(tree topology.Tree) {
 	h.settle()
 }
 
-// settle waits for the policies, and makes the connections that they ask for.
+// settle waits until the policies are idle, and makes the connections that they request.
 func (h *fleet) settle() {
 	synctest.Wait()
 	for _, sc := range h.cc.Live() {
@@ -101,8 +102,7 @@ func (h *fleet) settle() {
 	}
 }
 
-// call makes a call, 200 of which take a second, and returns where it went and whether it
-// failed.
+// call makes a call that takes 5 ms. It returns the endpoint and whether the call failed.
 func (h *fleet) call() (endpoint string, failed bool) {
 	h.t.Helper()
 	defer h.settle()
@@ -122,7 +122,8 @@ func (h *fleet) call() (endpoint string, failed bool) {
 	return endpoint, failed
 }
 
-// calls makes calls for so long, and returns how many there were in each part, and failed.
+// calls makes calls for the given time. It returns the number of calls in each priority and how
+// many failed.
 func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 	in = map[string]int{}
 	for range d / (5 * time.Millisecond) {
@@ -135,8 +136,8 @@ func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 	return in, failed
 }
 
-// A tier that answers every call with an error fails over within a second, costs hardly
-// a call while it is broken, and has the calls back within two intervals afterwards.
+// A priority whose endpoints return only errors fails over within a second. While it is broken, few
+// calls go to it, and it gets its calls back within two intervals of being repaired.
 func TestATierThatAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
@@ -150,7 +151,7 @@ func TestATierThatAnswersWithErrors(t *testing.T) {
 			}
 		}
 		if took := time.Since(broken); took > time.Second {
-			t.Errorf("the next tier answered after %v, want at most 1 s", took)
+			t.Errorf("the next priority got calls after %v, want at most 1 s", took)
 		}
 		h.calls(20 * time.Second)
 		in, failed := h.calls(30 * time.Minute)
@@ -164,25 +165,25 @@ func TestATierThatAnswersWithErrors(t *testing.T) {
 			last, _ = h.call()
 		}
 		if took := time.Since(repaired); took > 20*time.Second {
-			t.Errorf("the tier was back after %v, want at most two intervals", took)
+			t.Errorf("the priority was back after %v, want at most two intervals", took)
 		}
 	}, 2, 2)
 }
 
-// share returns which part of ten calls goes to the first tier.
+// share makes ten calls and returns the share that goes to the first priority.
 func (h *fleet) share() float64 {
 	in, _ := h.calls(50 * time.Millisecond)
 	return float64(in["a"]) / 10
 }
 
-// With one tier only, nothing gets worse: all calls go on, to all endpoints.
+// If the only priority returns errors, its endpoints keep all calls.
 func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
 		if in, failed := h.calls(5 * time.Minute); failed != in["a"] || failed != 5*60*200 {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
-		delete(h.bad, "a0") // one of two is out again at the end of an interval
+		delete(h.bad, "a0") // the other one is ejected again at the end of an interval
 		h.calls(20 * time.Second)
 		in, failed := h.calls(25 * time.Second)
 		if failed > 10 {
@@ -191,8 +192,8 @@ func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 	}, 2)
 }
 
-// An endpoint that is connected and does not serve is no reason to take the last one out of
-// use that answers at all.
+// The last serving endpoint is not ejected because of an endpoint that is connected but does not
+// serve.
 func TestTheOthersDoNotServe(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
@@ -201,7 +202,7 @@ func TestTheOthersDoNotServe(t *testing.T) {
 		if in, failed := h.calls(time.Minute); failed != in["a"] {
 			t.Errorf("%d of %d calls failed", failed, in["a"])
 		}
-		// The one that serves is ejected for good reason once the other one serves, too.
+		// The failing endpoint is ejected once the other one serves.
 		h.cc.SubConn("a1").ReportHealth(connectivity.Ready, nil)
 		h.calls(20 * time.Second)
 		if in, failed := h.calls(10 * time.Second); failed > 10 {
@@ -210,7 +211,7 @@ func TestTheOthersDoNotServe(t *testing.T) {
 	}, 2)
 }
 
-// One of two that answers with errors is out, and no tier changes for it.
+// One of two endpoints that returns errors is ejected, and the priority keeps its calls.
 func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -221,8 +222,8 @@ func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// Few calls are enough: five that fail, and then one an interval that says when they do
-// not any more.
+// A few calls are enough: five failures for each endpoint eject the priority, and then one call per
+// interval detects its recovery.
 func TestATierWithFewCalls(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -248,13 +249,13 @@ func TestATierWithFewCalls(t *testing.T) {
 			h.settle()
 		}
 		if back < 15 {
-			t.Errorf("of 40 calls afterwards %d went to the tier that answers again", back)
+			t.Errorf("of 40 calls after the repair %d went to the first priority", back)
 		}
 	}, 2, 2)
 }
 
-// Of five endpoints two are bad. With max_ejection_percent 20 one of them is out after at
-// most two intervals, and never the other beside it.
+// Two of five endpoints are bad. With max_ejection_percent 20, one of them is ejected within two
+// intervals, but never both at the same time.
 func TestOneBadEndpointAmongFive(t *testing.T) {
 	const interval = 10 * time.Second
 	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{
@@ -271,21 +272,22 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 		if _, failed := h.calls(interval); failed > 0 {
 			t.Errorf("%d calls failed after two intervals", failed)
 		}
-		// One that has served its time is in use for an interval, before one of the two goes.
+		// An endpoint whose ejection has expired is used for an interval before one of the two is
+		// ejected again.
 		h.bad["a1"] = true
 		one := 0
 		for range 12 {
 			in, failed := h.calls(interval)
 			part := float64(failed) / float64(in["a"])
 			if part < 0.2 || part > 0.41 {
-				t.Errorf("%.0f %% of the calls failed, want those of one endpoint or of two", 100*part)
+				t.Errorf("%.0f %% of the calls failed, want the calls of one or two endpoints", 100*part)
 			}
 			if part < 0.26 {
 				one++
 			}
 		}
 		if one < 8 {
-			t.Errorf("one endpoint was out in %d of 12 intervals, want it in most", one)
+			t.Errorf("an endpoint was ejected in %d of 12 intervals, want at least 8", one)
 		}
 	}, 5)
 }

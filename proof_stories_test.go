@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// A client of one call a minute leaves a tier whose endpoints answer with errors, and comes
-// back to it once: what fails is five calls for each endpoint, and one in eleven.
+// A client with one call per minute leaves a priority whose endpoints return errors, and returns
+// once it is repaired. Five calls for each endpoint and one in eleven of the others fail.
 func TestOneCallAMinute(t *testing.T) {
 	for _, test := range []struct{ endpoints, most int }{{1, 60}, {5, 79}} {
 		inFleet(t, func(h *fleet) {
@@ -33,7 +33,8 @@ func TestOneCallAMinute(t *testing.T) {
 	}
 }
 
-// Streams of ten minutes that began before a fault, and end well during it, prove nothing.
+// Streams of ten minutes that started before a fault and end well during it do not prove that the
+// endpoint has recovered.
 func TestStreamsFromBeforeTheFault(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		var ends []func(balancer.DoneInfo)
@@ -50,13 +51,13 @@ func TestStreamsFromBeforeTheFault(t *testing.T) {
 		})
 		t.Logf("%d of %d calls failed, %d moves", got.failed, got.calls, got.moves)
 		if got.moves > 1 || got.tier != "b" {
-			t.Errorf("%d moves, at last to %s, want one to b", got.moves, got.tier)
+			t.Errorf("%d moves, the last to %s, want one to b", got.moves, got.tier)
 		}
 	}, 2, 2)
 }
 
-// One of two endpoints answers with errors, and the other's connection ends each 20 s: calls
-// wait for it, as they do in a tier that is well.
+// One of two endpoints is ejected, and the connection of the other closes every 20 s. Calls wait
+// for it to reconnect, as they do without an ejection.
 func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -74,15 +75,15 @@ func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 			h.reconnect("a1")
 		})
 		t.Logf("%d of %d calls failed, %d moves, %v", got.failed, got.calls, got.moves, got.in)
-		// While the ejected one has come back, unproven, the calls go there.
+		// Calls do not wait if the ejection of the other endpoint has just expired.
 		if got.moves > 0 || got.in["b"] > 0 || elsewhere > 20 {
-			t.Errorf("%d moves, calls %v, %d did not wait, want all to", got.moves, got.in, elsewhere)
+			t.Errorf("%d moves, calls %v, %d did not wait, want all to wait", got.moves, got.in, elsewhere)
 		}
 	}, 2, 2)
 }
 
-// Of five endpoints that answer with errors one recovers: it has the calls, and the others cost
-// what it takes to see that they have not recovered.
+// All five endpoints return errors and one recovers. It gets the calls, except the trial calls of
+// the others.
 func TestOneOfFiveRecovers(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, func(h *fleet) {
 		for _, e := range []string{"a0", "a1", "a2", "a3", "a4"} {

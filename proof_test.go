@@ -16,16 +16,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// lived is what befell the calls of a fleet for a time.
+// lived summarizes the calls of a fleet over a period.
 type lived struct {
 	calls, failed int
 	in            map[string]int
-	moves         int    // of most of the calls, from one tier to another
-	tier          string // that had most of them last
+	moves         int    // changes of the priority that gets most calls
+	tier          string // the priority that got most calls last
 }
 
-// live makes a call each period, and lets something happen before each one. Most of ten calls
-// say which tier is in use.
+// live makes a call each period, and calls happens before each one. The priority in use is the one
+// that got most of the last ten calls.
 func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) lived {
 	h.t.Helper()
 	got := lived{in: map[string]int{}}
@@ -59,7 +59,8 @@ func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) li
 	return got
 }
 
-// begin begins a call without a deadline, and returns where it went and what ends it.
+// begin starts a call without a deadline. It returns the endpoint and a function that ends the
+// call.
 func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	h.t.Helper()
 	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
@@ -69,7 +70,7 @@ func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr, result.Done
 }
 
-// reset has the connections of a tier end with calls under way, and makes others.
+// reset fails the calls in progress, and closes and replaces the connections of endpoints.
 func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	for _, end := range under {
 		end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
@@ -83,8 +84,8 @@ func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	}
 }
 
-// One reset of the backup's connections with calls under way ejects its endpoints, while
-// the first tier answers with errors: it keeps the calls.
+// The first priority returns errors. A connection reset with calls in progress ejects the endpoints
+// of the second priority, which keeps the calls.
 func TestOneResetOfTheBackup(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -101,13 +102,13 @@ func TestOneResetOfTheBackup(t *testing.T) {
 		got := h.live(20*time.Second, 5*time.Millisecond, nil)
 		t.Logf("%d of %d calls failed", got.failed, got.calls)
 		if got.failed > 41 {
-			t.Errorf("%d of %d calls failed, want those of the trials: one in a hundred", got.failed, got.calls)
+			t.Errorf("%d of %d calls failed, want only the trial calls, one in a hundred", got.failed, got.calls)
 		}
 	}, 2, 2)
 }
 
-// Streams that never end show that a tier is well again: new ones are back one ejection
-// time and one interval after a restart.
+// Streams that never end can prove that a priority has recovered: new streams return to it one
+// ejection time and one interval after a restart.
 func TestStreamsComeBackAfterARestart(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":         {OutlierDetection: true},
@@ -132,33 +133,33 @@ func TestStreamsComeBackAfterARestart(t *testing.T) {
 					}
 				}
 				if in["b"] > 0 {
-					t.Errorf("a minute later new streams go to %v, want the tier that is back", in)
+					t.Errorf("a minute later new streams go to %v, want all in a", in)
 				}
 			}, 3, 3)
 		})
 	}
 }
 
-// With minReady, three of four endpoints answer with errors for half an hour: the calls move
-// once, and go back once afterwards.
+// With MinReady, three of four endpoints return errors for half an hour. The calls move once, and
+// return once after the repair.
 func TestMostOfATierAnswersWithErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.5}, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"], h.bad["a2"] = true, true, true
 		got := h.live(30*time.Minute, 20*time.Millisecond, nil)
-		t.Logf("%d of %d calls failed, %d moves, at last in %s", got.failed, got.calls, got.moves, got.tier)
+		t.Logf("%d of %d calls failed, %d moves, finally in %s", got.failed, got.calls, got.moves, got.tier)
 		if got.moves > 1 || got.tier != "b" || got.failed*50 > got.calls {
-			t.Errorf("%d moves to %s, %d of %d calls failed; want one, to b, and the trials", got.moves, got.tier, got.failed, got.calls)
+			t.Errorf("%d moves to %s, %d of %d calls failed; want one move, to b, and only failed trial calls", got.moves, got.tier, got.failed, got.calls)
 		}
 		clear(h.bad)
 		got = h.live(10*time.Minute, 20*time.Millisecond, nil)
 		if got.moves != 1 || got.tier != "a" {
-			t.Errorf("afterwards %d moves to %s, want one to a", got.moves, got.tier)
+			t.Errorf("after the repair %d moves to %s, want one to a", got.moves, got.tier)
 		}
 	}, 4, 4)
 }
 
-// A half-open tier of fifty endpoints whose connections end every half minute costs a slow
-// client one call in ten, and a fast one one in a hundred.
+// A half-open priority of fifty endpoints whose connections close every 30 s costs a client with
+// few calls one call in ten, and a client with many calls one in a hundred.
 func TestTrialsOfManyEndpoints(t *testing.T) {
 	for _, test := range []struct {
 		period time.Duration

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// The page of options has a line for each field that Recommended sets, with its value, and no
-// other.
+// docs/options.md has a row for each field that Recommended sets, with its value, and no other
+// rows.
 func TestThePageSaysWhatIsRecommended(t *testing.T) {
 	page, err := os.ReadFile("docs/options.md")
 	if err != nil {
@@ -32,7 +32,7 @@ func TestThePageSaysWhatIsRecommended(t *testing.T) {
 	fieldsOf("", reflect.ValueOf(understudy.Recommended()), want)
 	for name, value := range want {
 		if got[name] != value {
-			t.Errorf("docs/options.md says %q of %s, which is %s", got[name], name, value)
+			t.Errorf("docs/options.md has %q for %s, want %s", got[name], name, value)
 		}
 		delete(got, name)
 	}
@@ -56,8 +56,8 @@ func fieldsOf(prefix string, v reflect.Value, all map[string]string) {
 	}
 }
 
-// The parameters of a target that the page recommends are those values, and all of them but
-// the one that is for names alone.
+// The target parameters that docs/options.md recommends match Recommended, except that refresh,
+// which applies only to names, is omitted.
 func TestThePageSaysWhatIsRecommendedInATarget(t *testing.T) {
 	page, err := os.ReadFile("docs/options.md")
 	if err != nil {
@@ -81,7 +81,7 @@ func TestThePageSaysWhatIsRecommendedInATarget(t *testing.T) {
 	}
 }
 
-// So do the sentences of README.md and the page of options.
+// Sentences in README.md and docs/options.md contain the values of Recommended.
 func TestSentencesSayWhatIsRecommended(t *testing.T) {
 	r := understudy.Recommended()
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
@@ -102,7 +102,7 @@ func TestSentencesSayWhatIsRecommended(t *testing.T) {
 		}
 		for _, sentence := range sentences {
 			if !strings.Contains(string(text), sentence) {
-				t.Errorf("%s does not say %q", file, sentence)
+				t.Errorf("%s does not contain %q", file, sentence)
 			}
 		}
 	}

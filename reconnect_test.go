@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// All endpoints are down for ten minutes, and gRPC's backoff has grown to two. One comes back, and
-// with it the others, which are tried at once.
+// All endpoints are down for ten minutes, until gRPC's backoff is two minutes. When one endpoint
+// connects again, the others are tried at once.
 func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	for target, all := range map[string][]string{
 		"failover:///tier:///a4":                                  addresses("a", 4),
@@ -33,8 +33,8 @@ func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	}
 }
 
-// An endpoint comes and goes every 15 s for an hour. The others are tried now and then, and not
-// each time.
+// An endpoint that connects and disconnects every 15 s for an hour does not end the backoff of the
+// others each time.
 func TestAnEndpointThatFlapsMakesNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

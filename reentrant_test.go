@@ -17,8 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// policies are all of this project, each configured for an endpoint with the path
-// "child". %s stands for a child policy.
+// policies maps the policies of this module to a configuration for an endpoint with the path
+// "child". The verb in it is the name of a child policy.
 var policies = map[string]string{
 	"understudy_priority":             `{"priorities": ["child"], "children": {"child": {"config": [{%q: {}}]}}}`,
 	"understudy_weighted_target":      `{"targets": {"child": {"weight": 1, "childPolicy": [{%q: {}}]}}}`,
@@ -28,8 +28,8 @@ var policies = map[string]string{
 	"understudy_pick_first":           `{}`,
 }
 
-// A parent may call ExitIdle and ResolverError from inside its UpdateState, which
-// runs on the stack of an event of the policy: neither waits for that event.
+// A parent may call ExitIdle and ResolverError from inside UpdateState, which the policy calls
+// while it handles an event. Neither call waits for that event.
 func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	for name, config := range policies {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 				calls := 0
 				cc.OnUpdate(func(balancer.State) {
 					if calls++; calls > 3 {
-						return // an error may be published, and so on for ever
+						return // a call may publish another state, so the recursion must end
 					}
 					p.ExitIdle()
 					p.ResolverError(errors.New("no such host"))
@@ -56,17 +56,17 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 				}
 				synctest.Wait()
 				if calls == 0 {
-					t.Error("nothing was published")
+					t.Error("no state was published")
 				}
 				if stub := stubs.Get(""); stub != nil && (stub.ExitIdles() == 0 || len(stub.ResolverErrors()) == 0) {
-					t.Errorf("the child was asked %d times to connect and given %d errors, want some of both", stub.ExitIdles(), len(stub.ResolverErrors()))
+					t.Errorf("the child got %d ExitIdle calls and %d resolver errors, want some of both", stub.ExitIdles(), len(stub.ResolverErrors()))
 				}
 			})
 		})
 	}
 }
 
-// stateFor returns an update of a policy with one child.
+// stateFor returns an update for a policy with one child.
 func stateFor(t *testing.T, name, config, child string) balancer.ClientConnState {
 	t.Helper()
 	raw := config
@@ -84,12 +84,12 @@ func stateFor(t *testing.T, name, config, child string) balancer.ClientConnState
 	}
 }
 
-// Children that look at Addresses, as those made with base.NewBalancerBuilder, get
-// those of their endpoints.
+// Children that read ResolverState.Addresses, such as those of base.NewBalancerBuilder, get the
+// addresses of their endpoints.
 func TestChildrenGetAddresses(t *testing.T) {
 	for name, config := range policies {
 		if config == `{}` {
-			continue // its children are this project's
+			continue // its children belong to this module
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -109,13 +109,13 @@ func TestChildrenGetAddresses(t *testing.T) {
 	}
 }
 
-// wrongConfig is the configuration of no policy.
+// wrongConfig is a configuration that no policy accepts.
 type wrongConfig struct {
 	serviceconfig.LoadBalancingConfig
 }
 
-// A configuration of another type is an error, and calls fail with it unless there was a
-// good one before, which then stays in use.
+// A configuration of the wrong type is an error. Calls fail with it, unless there is an earlier
+// valid configuration, which stays in use.
 func TestAConfigurationOfAnotherType(t *testing.T) {
 	for name, config := range policies {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAConfigurationOfAnotherType(t *testing.T) {
 				}{{connectivity.TransientFailure, "wrongConfig"}, {connectivity.Connecting, "queue"}} {
 					err := p.UpdateClientConnState(wrong)
 					if err == nil || !errors.Is(err, balancer.ErrBadResolverState) || !strings.Contains(err.Error(), "wrongConfig") {
-						t.Errorf("error = %v, want ErrBadResolverState and the type", err)
+						t.Errorf("error = %v, want ErrBadResolverState with the type", err)
 					}
 					check(want.state, want.pick)
 					if err := p.UpdateClientConnState(good); err != nil {

@@ -8,15 +8,16 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	_ "google.golang.org/grpc/health" // asks endpoints for their health
+	_ "google.golang.org/grpc/health" // registers client-side health checking
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// retryPolicy is that of RetryMethods.
+// retryPolicy is the retry policy for o.RetryMethods.
 const retryPolicy = `{"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
 
-// serviceConfig returns what the fields make together: ServiceConfig, and what others add to it.
+// serviceConfig returns o.ServiceConfig merged with the service config fields that other options
+// set.
 func (o Options) serviceConfig() (string, error) {
 	if err := lbconfig.CheckServiceConfig(o.ServiceConfig); err != nil {
 		return "", fmt.Errorf("ServiceConfig: %w", err)
@@ -41,7 +42,7 @@ func (o Options) serviceConfig() (string, error) {
 	return addTo(o.ServiceConfig, added)
 }
 
-// methodConfig returns an entry for RetryMethods, nil for none.
+// methodConfig returns a methodConfig entry for o.RetryMethods, or nil if there are none.
 func (o Options) methodConfig() (entry any, err error) {
 	type name struct {
 		Service string `json:"service"`
@@ -61,10 +62,11 @@ func (o Options) methodConfig() (entry any, err error) {
 	return map[string]any{"name": names, "retryPolicy": json.RawMessage(retryPolicy)}, nil
 }
 
-// fields are those of a service config that fields of Options make, too.
+// fields maps service config fields that options set to the names of these options.
 var fields = map[string]string{"retryThrottling": "RetryThrottling", "healthCheckConfig": "HealthCheck"}
 
-// addTo returns config with what was added, which may not be there yet but for methods.
+// addTo merges added into config. Entries of methodConfig are appended; for other fields it is an
+// error if config already has them.
 func addTo(config string, added map[string]any) (string, error) {
 	all := make(map[string]json.RawMessage)
 	if config != "" {
@@ -73,12 +75,12 @@ func addTo(config string, added map[string]any) (string, error) {
 		}
 	}
 	for name, value := range added {
-		for given, has := range all { // gRPC reads names in any case
+		for given, has := range all { // gRPC matches names case-insensitively
 			if !strings.EqualFold(given, name) {
 				continue
 			}
 			if name != "methodConfig" {
-				return "", fmt.Errorf("ServiceConfig: %s given together with the field %s, want one of them", given, fields[name])
+				return "", fmt.Errorf("ServiceConfig: %s given together with the field %s, want only one of them", given, fields[name])
 			}
 			var methods []any
 			if err := json.Unmarshal(has, &methods); err != nil {
@@ -102,8 +104,8 @@ func addTo(config string, added map[string]any) (string, error) {
 	return string(merged), err
 }
 
-// checkServiceConfig says what gRPC does not take in a service config. It has no function that
-// parses one, so a channel that connects nowhere does it.
+// checkServiceConfig validates config. gRPC exports no parser for service configs, so it creates a
+// channel that never connects.
 func checkServiceConfig(config string) error {
 	if config == "" {
 		return nil

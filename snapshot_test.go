@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// describe writes down what a policy, and all below it, looks like at a time since start.
+// describe formats the snapshots of a policy and its descendants, with times relative to start.
 func describe(w shell.Watchable, start time.Time, indent string) string {
 	s := w.Snapshot()
 	if s == nil {
@@ -62,7 +62,7 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 	return text
 }
 
-// gave writes down how many calls a schedule gave to each child, if it gave any.
+// gave formats the number of calls that a schedule gave to each child, or "" if it gave none.
 func gave(counts []uint64) string {
 	if slices.Max(append(counts, 0)) == 0 {
 		return ""
@@ -70,8 +70,8 @@ func gave(counts []uint64) string {
 	return fmt.Sprintf(", gave %v", counts)
 }
 
-// tree builds a tree of all policies, two endpoints in its first priority and one in its
-// second, and updates it.
+// tree builds and updates a tree of all policies, with endpoints in the first and the second
+// priority.
 func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
 	t.Helper()
 	builder := balancer.Get(priority.Name)
@@ -91,8 +91,7 @@ func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
 	return policy
 }
 
-// Everything can be asked what it looks like while somebody watches, from the root down,
-// and nothing is kept while nobody does.
+// While a tree is watched, each policy provides a snapshot. Otherwise no snapshots are kept.
 func TestWhatATreeLooksLike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -101,14 +100,14 @@ func TestWhatATreeLooksLike(t *testing.T) {
 		root := policy.(shell.Watchable)
 		want := func(want string) {
 			t.Helper()
-			time.Sleep(time.Millisecond) // snapshots are not made more often than that
+			time.Sleep(time.Millisecond) // snapshots are at least a millisecond apart
 			synctest.Wait()
 			if got := describe(root, start, ""); got != want {
-				t.Errorf("the tree looks so:\n%s\nwant\n%s", got, want)
+				t.Errorf("the tree is\n%s\nwant\n%s", got, want)
 			}
 		}
 		if got := describe(root, start, ""); got != "nothing\n" {
-			t.Errorf("while nobody watches there is\n%s", got)
+			t.Errorf("without a watcher the snapshot is\n%s", got)
 		}
 		stop := root.Watch()
 		want(`priority CONNECTING since 0s, in use p0
@@ -123,7 +122,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
       - "a" "" CONNECTING, weight 1
 `)
 		if got := root.Snapshot().Channel.Target; got != "file:///x" {
-			t.Errorf("the channel is %q", got)
+			t.Errorf("the target is %q, want file:///x", got)
 		}
 		time.Sleep(time.Second)
 		a := cc.SubConn("a")
@@ -149,10 +148,10 @@ func TestWhatATreeLooksLike(t *testing.T) {
 `)
 		below := root.Snapshot().Children[0].Below
 		stop()
-		stop() // once more does no harm
+		stop() // calling stop again has no effect
 		want("nothing\n")
 		if below.Snapshot() != nil {
-			t.Error("a policy below keeps a snapshot that nobody asked for")
+			t.Error("a child policy keeps a snapshot without a watcher")
 		}
 		stop = root.Watch()
 		policy.Close()
@@ -161,7 +160,7 @@ func TestWhatATreeLooksLike(t *testing.T) {
 	})
 }
 
-// A policy that is stuck can still be asked.
+// Snapshot returns even if the policy is blocked.
 func TestASnapshotDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -190,7 +189,7 @@ func TestASnapshotDoesNotWait(t *testing.T) {
 	})
 }
 
-// A policy of many endpoints that all report makes few snapshots of them.
+// A policy does not make a snapshot for each of many endpoints that report at the same time.
 func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
@@ -222,12 +221,13 @@ func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 			}
 		}
 		if len(seen) > 2 {
-			t.Errorf("%d snapshots were made in no time, want 1", len(seen))
+			t.Errorf("%d snapshots were made at the same time, want at most 2", len(seen))
 		}
 	})
 }
 
-// While somebody watches, each endpoint's calls are counted, by a Done that is made once.
+// While a policy is watched, it counts the calls of each endpoint, with preallocated Done
+// functions.
 func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -252,7 +252,7 @@ func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 			return result.Done
 		}
 		if pick() != nil {
-			t.Error("calls are recorded although nobody watches")
+			t.Error("calls are recorded without a watcher")
 		}
 		watched := policy.(shell.Watchable)
 		stop := watched.Watch()
@@ -280,7 +280,7 @@ func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 		stop()
 		synctest.Wait()
 		if pick() != nil {
-			t.Error("calls are recorded although nobody watches any more")
+			t.Error("calls are still recorded after the watch has stopped")
 		}
 	})
 }

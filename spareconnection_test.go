@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// ends has the server of an endpoint end its connection on purpose, as with a greatest age. It
-// returns where a call goes until there is another one, "" for one that waits.
+// ends closes the connection of an endpoint, as a server does at its maximum age, and reconnects.
+// It returns the endpoint of a call made in between, or "" if that call waits.
 func (h *fleet) ends(endpoint string) string {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -36,9 +36,8 @@ func (h *fleet) ends(endpoint string) string {
 	return ""
 }
 
-// With one endpoint a tier, servers that end connections after eight seconds, and everything
-// that is recommended, no call leaves the first tier: the last connection is lost each time, and
-// another one is there a moment later.
+// With one endpoint per priority and the recommended settings, calls stay in the first priority
+// although its server closes the connection every eight seconds and a new one takes 50 ms.
 func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		for range 75 {
@@ -52,7 +51,8 @@ func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 	}, 1, 1)
 }
 
-// A tier of two endpoints that has lost both is another matter, also where one of them was ejected.
+// Calls fail over if a priority with two endpoints loses both connections, even if one of the
+// endpoints was ejected.
 func TestTwoConnectionsThatAreLostAreAFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.calls(2 * time.Second)

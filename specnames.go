@@ -13,28 +13,26 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// SpecNameOption is an option of RegisterSpecNames.
+// SpecNameOption is an option for RegisterSpecNames.
 type SpecNameOption func(*specNames)
 
 type specNames struct {
 	builders []balancer.Builder
-	replace  map[string]bool // names that another package may hold
+	replace  map[string]bool // names that may replace another package's policy
 }
 
-// ReplacePickFirst makes RegisterSpecNames register pick_first, too, in place of
-// grpc-go's own. Every channel of the process that names no policy then uses it, and so
-// do the leaves of stock policies such as round_robin. They keep what they have with
-// grpc-go's: health listeners, shuffling, happy eyeballs. docs/pick-first.md lists what
-// differs. The default is to leave grpc-go's.
+// ReplacePickFirst makes RegisterSpecNames also register pick_first, in place of grpc-go's own
+// policy. It then serves every channel of the process whose service config selects no policy, and
+// the endpoints of built-in policies such as round_robin. It supports health listeners, shuffling
+// and Happy Eyeballs, as grpc-go's does. See docs/pick-first.md for the differences.
 func ReplacePickFirst() SpecNameOption {
 	return func(s *specNames) { s.add("pick_first", pickfirst.Name, true) }
 }
 
-// ReplaceWeightedRoundRobin makes RegisterSpecNames register weighted_round_robin, too:
-// gRFC A34's policy, which takes the weights from the resolver. If grpc-go's own is in
-// the process, gRFC A58's of the same name, which takes them from the backends' load
-// reports, it is replaced: A34's policy then reads configurations that meant that one,
-// and ignores their fields.
+// ReplaceWeightedRoundRobin makes RegisterSpecNames also register weighted_round_robin, the policy
+// of gRFC A34, which takes weights from the resolver. If the process contains grpc-go's policy of
+// the same name (gRFC A58), which takes weights from the backends' load reports, that policy is
+// replaced: service configs written for it then select A34's policy, which ignores their fields.
 func ReplaceWeightedRoundRobin() SpecNameOption {
 	return func(s *specNames) { s.add("weighted_round_robin", weightedroundrobin.Name, true) }
 }
@@ -44,16 +42,14 @@ func (s *specNames) add(name, policy string, replace bool) {
 	s.replace[name] = replace
 }
 
-// RegisterSpecNames registers the policies under the names of the specification as
-// well: priority_experimental (gRFC A56) and weighted_target_experimental (gRFC A28),
-// and with options pick_first and weighted_round_robin. So service configs that were
-// written for those names work.
+// RegisterSpecNames also registers the policies under their names in the gRFCs, so that service
+// configs with these names work: priority_experimental (gRFC A56), weighted_target_experimental
+// (gRFC A28) and, with options, pick_first and weighted_round_robin.
 //
-// gRPC's registry is one for the process, and not locked: call this at the top of main,
-// before any channel is made. grpc-go's xDS stack registers the same names, and does
-// not work with other policies in their place: where another package holds a name that
-// no option replaces, nothing at all is registered, and the error lists each such name.
-// A second call is no error.
+// gRPC's registry is global and has no lock: call RegisterSpecNames at the top of main, before any
+// channel is created. grpc-go's xDS stack registers the same names and does not work with other
+// policies under them. If another package holds a name that no option replaces, RegisterSpecNames
+// registers nothing and returns an error that lists each such name. It may be called again.
 func RegisterSpecNames(opts ...SpecNameOption) error {
 	s := specNames{replace: make(map[string]bool)}
 	s.add("priority_experimental", priority.Name, false)
@@ -76,7 +72,7 @@ func RegisterSpecNames(opts ...SpecNameOption) error {
 	return nil
 }
 
-// isOurs reports whether a builder is one of this module's.
+// isOurs reports whether b belongs to this module.
 func isOurs(b balancer.Builder) bool {
 	_, ours := b.(shell.OwnsSubConns)
 	return ours

@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// gRPC's registry is one for the process and forgets nothing, so that this is one
-// story, told in a process of its own.
+// gRPC's registry is global and policies cannot be removed from it, so this test runs in a process
+// of its own.
 func TestRegisterSpecNames(t *testing.T) {
 	const own = "UNDERSTUDY_TEST_SPEC_NAMES"
 	if os.Getenv(own) == "" {
@@ -30,13 +30,13 @@ func TestRegisterSpecNames(t *testing.T) {
 	balancer.Register(other)
 	err := RegisterSpecNames(ReplacePickFirst())
 	if err == nil || !strings.Contains(err.Error(), "weighted_target_experimental (*lbtest.StubBuilder)") {
-		t.Errorf("error = %v, want one that names the policy and who holds it", err)
+		t.Errorf("error = %v, want one with the name and the type of the policy", err)
 	}
 	if balancer.Get("priority_experimental") != nil || isOurs(balancer.Get(grpcpickfirst.Name)) {
-		t.Error("something was registered although not all could be")
+		t.Error("policies were registered although one name was taken")
 	}
 
-	balancer.Register(shell.NewBuilder(weightedtarget.Name, "weighted_target_experimental")) // the other leaves
+	balancer.Register(shell.NewBuilder(weightedtarget.Name, "weighted_target_experimental")) // replaces the stub
 	for range 2 {
 		if err := RegisterSpecNames(); err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func TestRegisterSpecNames(t *testing.T) {
 	}
 }
 
-// A config that was written for the names of the specification.
+// Service configs with the names from the gRFCs parse.
 func TestSpecConfigsParse(t *testing.T) {
 	if err := RegisterSpecNames(); err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 
 const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
 
-// A standby of 200 endpoints holds 20 connections, not 200, at each client; other clients hold
-// others.
+// Each client connects 20 endpoints of a standby priority with 200 endpoints. Different clients
+// choose different endpoints.
 func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -32,13 +32,14 @@ func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if n := m.connected(all...); n <= 40 {
-			t.Errorf("five clients have %d endpoints of the standby connected, want others at each", n)
+			t.Errorf("five clients have %d endpoints of the standby connected, want more than 40", n)
 		}
 	})
 }
 
-// The standby of 20 connections has the calls at once, and its other endpoints join. When nothing
-// needs them any more, they are let go, but no sooner than A56 lets go of a priority.
+// After a failover the 20 connected endpoints of a standby get the calls at once, and the others
+// connect. When they are no longer needed, they are closed after the 15 minutes for which A56
+// caches a priority.
 func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -75,8 +76,7 @@ func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	})
 }
 
-// None of the endpoints that were chosen answers any more: the others are connected instead, and
-// take the calls.
+// If all chosen endpoints of a standby fail, the others are connected and get the calls.
 func TestALargeStandbyWhosePartFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -96,7 +96,8 @@ func TestALargeStandbyWhosePartFails(t *testing.T) {
 	})
 }
 
-// A standby of 20 endpoints is connected as a whole, and so is one with pickFirst.
+// A standby with at most 20 endpoints is connected completely. With pickFirst a standby has one
+// connection.
 func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	for target, want := range map[string]int{
 		"failover:///tier:///a2,tier:///b20?warmStandby=1":                 20,
@@ -111,15 +112,15 @@ func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 					t.Errorf("%d endpoints of the standby are connected, want %d", n, want)
 				}
 				if want == 1 && m.connected("b0") != 1 {
-					t.Error("it is not the first of the list")
+					t.Error("b0 is not connected, want the first endpoint of the list")
 				}
 			})
 		})
 	}
 }
 
-// An update chooses the same endpoints of a standby again, in whatever order it lists them, and
-// others only in the place of those that are gone.
+// After an update the same endpoints of a standby are chosen, independent of their order. Only
+// removed endpoints are replaced.
 func TestALargeStandbyKeepsItsPartOverUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

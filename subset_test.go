@@ -18,21 +18,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// open returns which of the addresses have a connection.
+// open returns the addresses that have a connection.
 func (m *memory) open(all []string) []string {
 	time.Sleep(time.Second)
 	return slices.DeleteFunc(slices.Clone(all), func(a string) bool { return m.connected(a) == 0 })
 }
 
-// close closes a channel, and waits for its connections to end.
+// close closes a channel and waits until its connections are closed.
 func (m *memory) close(cc *grpc.ClientConn) {
 	_ = cc.Close()
 	time.Sleep(time.Second)
 	synctest.Wait()
 }
 
-// Of 500 endpoints a client connects 20, which carry its calls evenly. Other clients connect others,
-// and those with the same seed the same.
+// Of 500 endpoints a client connects 20, which get equal shares of its calls. Clients with the same
+// seed choose the same endpoints; others choose different ones.
 func TestAClientConnectsASubset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, all := newMemory(t), addresses("a", 500)
@@ -61,13 +61,13 @@ func TestAClientConnectsASubset(t *testing.T) {
 			m.close(cc)
 		}
 		if len(sets) != 3 {
-			t.Errorf("four clients, of which two have the same seed, connected %d sets of endpoints, want 3", len(sets))
+			t.Errorf("four clients, two of them with the same seed, connected %d sets of endpoints, want 3", len(sets))
 		}
 	})
 }
 
-// A channel that was idle connects the same endpoints again, also where a program has no Options
-// and its channels share what builds their resolvers.
+// A channel reconnects the same subset after idleness. This includes channels that share
+// DialOptions, and thus a resolver builder.
 func TestASubsetOutlivesIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, all := newMemory(t), addresses("a", 200)
@@ -91,19 +91,19 @@ func TestASubsetOutlivesIdleness(t *testing.T) {
 				}
 				cc.Connect()
 				if after := m.open(all); len(before) != 5 || !slices.Equal(after, before) {
-					t.Errorf("%q are connected after idleness, want %q", after, before)
+					t.Errorf("%q are connected after idle mode, want %q", after, before)
 				}
 			}
 			m.close(cc)
 		}
 		if len(sets) != 3 {
-			t.Errorf("three channels connected %d sets of endpoints, want each its own", len(sets))
+			t.Errorf("three channels connected %d sets of endpoints, want a different set for each", len(sets))
 		}
 	})
 }
 
-// The shares between localities are those of all of their endpoints, although as many of each are
-// connected. Weights act in the picks.
+// The share of a locality depends on all of its endpoints, although the subsets of localities have
+// the same size. The weights apply to picks.
 func TestASubsetKeepsTheSharesOfLocalities(t *testing.T) {
 	var all []flat.Endpoint
 	for zone, n := range map[string]int{"a": 90, "b": 10} {

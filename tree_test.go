@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// twoPriorities has two localities in its first priority, and one in its second.
+// twoPriorities has two localities in the first priority and one in the second.
 const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
 	"p0": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"empty": {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]},
@@ -23,21 +23,21 @@ const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
 	"p1": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"full":  {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]}}}}]}}]}}}`
 
-// Row T1 in a whole tree: an empty locality, such as one whose endpoints are all
-// unhealthy, takes nothing from the failover time of the one beside it.
+// In a complete tree, a locality without usable endpoints does not shorten the failover time of the
+// other localities of its priority.
 func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// It is not refused: a locality is connecting.
+		// The update is not rejected, because a locality is connecting.
 		cc := openTree(t, twoPriorities, resolver.State{Endpoints: []resolver.Endpoint{endpointAt("a", "p0", "full"), endpointAt("b", "p1", "full")}})
 		time.Sleep(10*time.Second - time.Nanosecond)
 		synctest.Wait()
 		if cc.SubConn("a") == nil || cc.SubConn("b") != nil {
-			t.Errorf("within the failover time there are %v, want a connection to a alone", cc.Live())
+			t.Errorf("within the failover time there are %v, want only a connection to a", cc.Live())
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if cc.SubConn("b") == nil {
-			t.Errorf("after the failover time there are %v, want one to b, too", cc.Live())
+			t.Errorf("after the failover time there are %v, want also a connection to b", cc.Live())
 		}
 		if state := cc.State().ConnectivityState; state != connectivity.Connecting {
 			t.Errorf("state = %v, want CONNECTING", state)
@@ -45,15 +45,15 @@ func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
 	})
 }
 
-// twoConnections has two localities of one connection each in its first priority.
+// twoConnections has two localities with one connection each in the first priority.
 const twoConnections = `{"priorities": ["p0", "p1"], "children": {
 	"p0": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"hangs": {"weight": 1, "childPolicy": [{"understudy_pick_first": {}}]},
 		"works": {"weight": 1, "childPolicy": [{"understudy_pick_first": {}}]}}}}]}}]},
 	"p1": {"config": [{"understudy_pick_first": {}}]}}}`
 
-// One locality's server does not answer. The other one's ends its connection on purpose: it
-// is connected to again at once, and the calls stay in the priority.
+// The server of one locality hangs, and the other locality's server closes its connection
+// gracefully. That locality reconnects at once, and the calls stay in the priority.
 func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := openTree(t, twoConnections, resolver.State{Endpoints: []resolver.Endpoint{
@@ -70,7 +70,7 @@ func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		report(connectivity.Idle)
 		if n := works.Connects(); n != 2 {
-			t.Errorf("asked to connect %d times, want 2: nobody else will ask", n)
+			t.Errorf("%d calls of Connect, want 2", n)
 		}
 		report(connectivity.Connecting)
 		report(connectivity.Ready)
@@ -80,7 +80,7 @@ func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
 	})
 }
 
-// openTree builds the priority policy with a configuration, over a channel without a network.
+// openTree builds a priority policy with config on a test ClientConn without a network.
 func openTree(t *testing.T, config string, state resolver.State) *lbtest.ClientConn {
 	t.Helper()
 	cc := &lbtest.ClientConn{}
@@ -92,13 +92,13 @@ func openTree(t *testing.T, config string, state resolver.State) *lbtest.ClientC
 	policy := builder.Build(cc, balancer.BuildOptions{})
 	t.Cleanup(policy.Close)
 	if err := policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: parsed, ResolverState: state}); err != nil {
-		t.Fatalf("the update is refused: %v", err)
+		t.Fatalf("the update was rejected: %v", err)
 	}
 	synctest.Wait()
 	return cc
 }
 
-// endpointAt returns an endpoint with a path.
+// endpointAt returns an endpoint with the given hierarchy path.
 func endpointAt(address string, path ...string) resolver.Endpoint {
 	return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// What is wrong in a file may pass, so it is an error of Validate, with its place, and none of
-// NewClient.
+// Validate reads files and reports their errors with positions. NewClient does not, because files
+// may be corrected later.
 func TestValidateReadsFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -40,7 +40,7 @@ func TestValidateReadsFiles(t *testing.T) {
 		}
 		cc, err := newClient(test.target, understudy.Recommended())
 		if err != nil {
-			t.Errorf("%s: NewClient = %v, want none", test.target, err)
+			t.Errorf("%s: NewClient = %v, want no error", test.target, err)
 			continue
 		}
 		cc.Close()
