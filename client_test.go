@@ -39,7 +39,7 @@ func TestNewClientRefuses(t *testing.T) {
 		{"a:1,b:2?failoverTimeout=1", options{}, `failoverTimeout: "1" given, want a duration such as 10s`},
 		{"a:1,b:2", options{FailoverTimeout: -1}, "FailoverTimeout: -1ns given, want a duration such as 10s, of more than 0s"},
 		{"a:1,b:2", options{FailbackDelay: 25 * time.Hour}, "FailbackDelay: 25h0m0s given, want a duration such as 10s, from 0s to 24h0m0s"},
-		{"a:1,b:2", options{PickFirst: true, OutlierDetection: understudy.On}, "OutlierDetection: given together with PickFirst, want only one of them"},
+		{"a:1,b:2", options{PickFirst: true, OutlierDetection: understudy.On}, "OutlierDetection: given together with PickFirst, want one of them"},
 		{"a:1,b:2", options{FailbackDelay: time.Minute, MaxFailbackDelay: time.Second}, "MaxFailbackDelay: 1s given, want 0s, or FailbackDelay, 1m0s, and more"},
 		{"a:1,b:2", options{OutlierDetection: 3}, "OutlierDetection: 3 given, want AsClusterSays, On or Off"},
 		{"a:1,b:2", options{Refresh: time.Millisecond}, "Refresh: 1ms given, want a duration such as 10s, of 1s and more"},

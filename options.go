@@ -15,8 +15,8 @@ import (
 // another field, that field is ignored and a message is logged once. A value may be used for
 // several channels concurrently.
 type Options struct {
-	// FailoverTimeout is how long a priority may take to connect before the next one is used (gRFC
-	// A56). It must not be negative; 0 means the default, 10 s.
+	// FailoverTimeout is how long a priority may take to connect before the next one is used. It
+	// must not be negative; 0 means the default, 10 s. Source: gRFC A56.
 	FailoverTimeout time.Duration
 	// FailbackDelay is how long a priority must have been READY again before calls return to it.
 	// From 0 to 24 h; the default is 0: at once (gRFC A56). Source: Understudy.
