@@ -7,10 +7,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// IsClosed returns whether a channel was closed, and is not merely idle: gRPC closes the
-// policies of both. owner is gRPC's own record of the channel, for channelz; its type is
-// internal, though its fields are exported, so this asks by their names. Where that fails
-// the channel counts as idle.
+// IsClosed reports whether a channel is closed, as opposed to idle: gRPC closes the policies in
+// both cases. owner is gRPC's channelz record of the channel. Its type is internal, so IsClosed
+// reads its exported fields by reflection. If that fails, IsClosed returns false.
 func IsClosed(owner any) (closed bool) {
 	defer func() {
 		if recover() != nil {

@@ -1,6 +1,5 @@
-// Package live knows the channels of this process, for whoever shows them. Until Enable
-// is called it knows nothing, and costs nothing: New returns nil, whose methods do
-// nothing.
+// Package live records the channels of this process for the debug page. Before Enable is called it
+// has no cost: New returns nil, and the methods of a nil Channel do nothing.
 package live
 
 import (
@@ -14,42 +13,42 @@ import (
 
 const (
 	mostEvents = 100
-	mostIdle   = 100       // channels without a policy that are remembered,
+	mostIdle   = 100       // channels without a policy that are kept,
 	idleFor    = time.Hour // and for how long
 )
 
 var on atomic.Bool
 
-// Enable has channels known that are made from now on.
+// Enable enables the recording of channels that are created afterwards.
 func Enable() { on.Store(true) }
 
 // On reports whether Enable was called.
 func On() bool { return on.Load() }
 
-// Source is what is known of one source of endpoints.
+// Source is the state of one source of endpoints.
 type Source struct {
-	Name       string // "" for the only one of a channel
+	Name       string // "" for the only source of a channel
 	State      string
-	Trying     string    // what it waits for, "" where it has said something else
-	Version    string    // of its answer, "" where it has no name for it
-	Answered   time.Time // when it last answered, zero for never
-	Error      string    // what is wrong with it now
-	Since      time.Time // when that began, zero where nothing is
-	Confirmed  time.Time // until when what is used on was confirmed, zero where nothing is wrong with it
-	LastError  string    // what was wrong with it last, even if it is over
-	FailedAt   time.Time // when it said that last, zero for never
-	Notes      []string  // what its answer has and what has no effect
+	Trying     string    // the pending operation, "" if there is none
+	Version    string    // version of the answer, "" if the source has no versions
+	Answered   time.Time // time of the last answer, zero if there is none
+	Error      string    // current error
+	Since      time.Time // when the current error began, zero if there is none
+	Confirmed  time.Time // when the answer in use was last confirmed, zero without a current error
+	LastError  string    // last error, even if it is resolved
+	FailedAt   time.Time // time of LastError, zero if there is none
+	Notes      []string  // content of the answer that has no effect
 	Endpoints  int
 	Priorities int
 }
 
-// Event is something that happened to a channel.
+// Event is an event in the history of a channel.
 type Event struct {
 	Time time.Time
 	Text string
 }
 
-// Channel is what is known of one channel. It is safe for concurrent use.
+// Channel is the record of a channel. It is safe for concurrent use.
 type Channel struct {
 	ID     uint64
 	Target string
@@ -57,25 +56,25 @@ type Channel struct {
 
 	mu      sync.Mutex
 	events  []Event
-	sources func() []Source // nil where no source is ours, or any more
-	last    []Source        // when sources became nil
-	root    any             // the policy at the top, nil where there is none
-	owner   any             // gRPC's own record of the channel
-	tree    any             // of the root that was closed last
-	closed  time.Time       // when it was, zero while there is one
+	sources func() []Source // nil for a channel of other resolvers or after Stop
+	last    []Source        // state of the sources when Stop was called
+	root    any             // the root policy, nil if there is none
+	owner   any             // gRPC's channelz record of the channel
+	tree    any             // last snapshot of the closed root
+	closed  time.Time       // when the root was closed, zero if there is a root
 }
 
-// all are the channels of this process. Opening or closing one looks at no other, but for
-// the few that lost their root.
+// all holds the channels of this process. Creating and closing a channel accesses no other
+// channels, except the few without a root.
 var all struct {
 	mu       sync.Mutex
 	next     uint64
 	channels map[*Channel]struct{}
-	rootless []*Channel // those that lost their root, in that order
+	rootless []*Channel // in the order in which they lost their root
 }
 
-// New returns a channel that is known until both its sources and its root are gone;
-// sources, which may be nil, must not wait for long. It returns nil where nothing is on.
+// New records a channel until both its sources and its root are gone. sources may be nil; it must
+// return quickly. New returns nil if recording is not enabled.
 func New(target string, sources func() []Source) *Channel {
 	if !On() {
 		return nil
@@ -92,7 +91,7 @@ func New(target string, sources func() []Source) *Channel {
 	return c
 }
 
-// Note notes an event.
+// Note adds an event. If there are too many, it discards the oldest.
 func (c *Channel) Note(text string) {
 	if c == nil {
 		return
@@ -105,8 +104,8 @@ func (c *Channel) Note(text string) {
 	c.events = append(c.events, Event{time.Now(), text})
 }
 
-// Attach notes the policy at the top of the channel, and gRPC's own record of it. What
-// was known of the same channel before it was idle is forgotten.
+// Attach sets the root policy of the channel and gRPC's record of it. It discards earlier records
+// of the same channel, from before it was idle.
 func (c *Channel) Attach(root, owner any) {
 	if c == nil {
 		return
@@ -125,7 +124,7 @@ func (c *Channel) isClosed(owner any) bool {
 	return !c.closed.IsZero() && c.owner == owner
 }
 
-// Retire notes that the root was closed, and what it looked like last.
+// Retire records that the root policy was closed, with its last snapshot.
 func (c *Channel) Retire(tree any) {
 	if c == nil {
 		return
@@ -139,13 +138,13 @@ func (c *Channel) Retire(tree any) {
 		all.rootless = append(all.rootless, c)
 	}
 	c.forgetIfGone()
-	if len(all.rootless) > 2*mostIdle { // not at each, so that one costs little
+	if len(all.rootless) > 2*mostIdle { // amortizes the cost of prune
 		prune()
 	}
 }
 
-// Stop notes that there are no sources any more. What was wrong with them then is shown as
-// what was wrong last: nobody asks them now.
+// Stop records that the channel has no sources any longer. Their current errors become last errors,
+// because nothing retries any longer.
 func (c *Channel) Stop() {
 	if c == nil {
 		return
@@ -154,7 +153,7 @@ func (c *Channel) Stop() {
 	if c.sources != nil {
 		ask := c.sources
 		c.mu.Unlock()
-		last := slices.Clone(ask()) // it takes a lock of its own, and who has asked before may still read it
+		last := slices.Clone(ask()) // it takes a lock of its own, and earlier callers may still read the slice
 		for i := range last {
 			last[i].Error, last[i].Since, last[i].Confirmed = "", time.Time{}, time.Time{}
 		}
@@ -167,15 +166,15 @@ func (c *Channel) Stop() {
 	c.forgetIfGone()
 }
 
-// gone returns whether there is nothing left to show, because the channel was closed, or was
-// idle for too long. all.mu is held.
+// gone reports whether the channel can be discarded, because it is closed or was idle for too long.
+// The caller must hold all.mu.
 func (c *Channel) gone(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.root == nil && c.sources == nil && (c.closed.IsZero() || now.Sub(c.closed) > idleFor || IsClosed(c.owner))
 }
 
-// forgetIfGone forgets the channel if nothing is left to show. all.mu is held.
+// forgetIfGone discards the channel if it is gone. The caller must hold all.mu.
 func (c *Channel) forgetIfGone() {
 	if c.gone(time.Now()) {
 		forget(func(other *Channel) bool { return other == c })
@@ -183,8 +182,8 @@ func (c *Channel) forgetIfGone() {
 	}
 }
 
-// forget forgets those of the rootless channels for which is returns true, and takes those
-// that have a root again from their list. all.mu is held.
+// forget discards the rootless channels for which is returns true, and removes channels that have a
+// root again from the list. The caller must hold all.mu.
 func forget(is func(*Channel) bool) {
 	all.rootless = slices.DeleteFunc(all.rootless, func(c *Channel) bool {
 		if is(c) {
@@ -201,8 +200,8 @@ func (c *Channel) hasRoot() bool {
 	return c.root != nil
 }
 
-// prune forgets channels that are gone, and where too many are idle those that became so
-// first. all.mu is held.
+// prune discards channels that are gone and, if too many are idle, those that have been idle
+// longest. The caller must hold all.mu.
 func prune() {
 	now := time.Now()
 	forget(func(c *Channel) bool { return c.gone(now) })
@@ -221,25 +220,25 @@ func prune() {
 	})
 }
 
-// isIdle reports whether the channel has lost its policy and was not closed.
+// isIdle reports whether the channel has no policy and is not closed.
 func (c *Channel) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.closed.IsZero() && !IsClosed(c.owner)
 }
 
-// View is what is known of a channel at one moment.
+// View is a snapshot of a Channel.
 type View struct {
 	*Channel
-	Root    any // nil while there is none
+	Root    any // nil if there is none
 	Owner   any
-	Tree    any       // of the last root, where there is none now
-	Closed  time.Time // when that was closed
+	Tree    any       // last snapshot of the closed root, nil if there is a root
+	Closed  time.Time // when that root was closed
 	Sources []Source
-	Events  []Event // the oldest first
+	Events  []Event // oldest first
 }
 
-// Channels returns what is known of all channels, the oldest first.
+// Channels returns snapshots of all channels, oldest first.
 func Channels() []View {
 	all.mu.Lock()
 	prune()

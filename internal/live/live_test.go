@@ -10,7 +10,7 @@ import (
 
 func init() { Enable() }
 
-// targets returns those of all channels that are known.
+// targets returns the targets of all recorded channels.
 func targets() []string {
 	var all []string
 	for _, v := range Channels() {
@@ -22,11 +22,12 @@ func targets() []string {
 func want(t *testing.T, want ...string) {
 	t.Helper()
 	if got := targets(); !slices.Equal(got, want) {
-		t.Errorf("known are %q, want %q", got, want)
+		t.Errorf("recorded targets: %q, want %q", got, want)
 	}
 }
 
-// A channel is known from its sources' start, while it is idle, and until an hour after.
+// A channel is recorded from the start of its sources, while it is idle, and for an hour
+// afterwards.
 func TestHowLongAChannelIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := func() []Source { return nil }
@@ -53,7 +54,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 	})
 }
 
-// However many channels become idle, a hundred of them are known: those that did last.
+// At most a hundred idle channels are recorded: those that became idle last.
 func TestFewIdleChannelsAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := New("old", nil)
@@ -66,7 +67,7 @@ func TestFewIdleChannelsAreKnown(t *testing.T) {
 		}
 		old.Retire("tree")
 		if got := targets(); len(got) != mostIdle || got[0] != "old" || got[1] != "201" || got[len(got)-1] != "299" {
-			t.Errorf("known are %q, want the last %d", got, mostIdle)
+			t.Errorf("recorded targets: %q, want the last %d", got, mostIdle)
 		}
 		time.Sleep(idleFor + time.Second)
 		want(t)
@@ -91,7 +92,7 @@ func TestTheLastEventsAreKept(t *testing.T) {
 	nobody.Stop()
 }
 
-// What a page was told of sources stays as it was when they stop.
+// Stop does not change the state of sources in existing views.
 func TestAPageKeepsWhatItWasTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := []Source{{Name: "a", Error: "down"}}
@@ -100,10 +101,10 @@ func TestAPageKeepsWhatItWasTold(t *testing.T) {
 		view := c.view()
 		c.Stop()
 		if view.Sources[0].Error != "down" || c.view().Sources[0].Error != "" {
-			t.Errorf("the page has %+v, and now there is %+v; want the error in the first alone", view.Sources, c.view().Sources)
+			t.Errorf("the view has %+v, a new view %+v; want the error only in the first", view.Sources, c.view().Sources)
 		}
 		c.Retire("tree")
 		time.Sleep(time.Hour + time.Second)
-		Channels() // forgets it
+		Channels() // discards the channel
 	})
 }

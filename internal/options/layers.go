@@ -12,9 +12,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Check says what is wrong with the fields of a struct that are options: a program's, or the
-// configuration of a policy. Where a field is 0, that stands for the default. named says how
-// to call an option.
+// Check validates the option fields of values, the options of a program or the configuration of a
+// policy. A zero field means the default and is valid. named returns the name of an option for
+// errors.
 func Check(values any, named func(Option) string) error {
 	v := reflect.ValueOf(values)
 	if err := ranges(v, named); err != nil {
@@ -41,20 +41,20 @@ func ranges(v reflect.Value, named func(Option) string) error {
 	return nil
 }
 
-// Never is a Refresh that does not come.
+// Never is a value for Refresh: no look-ups at an interval.
 const Never time.Duration = -1
 
-// ByName calls an option as a target does.
+// ByName returns the name of the option as a target parameter.
 func ByName(o Option) string { return o.Name }
 
-// ByField calls an option as a program does.
+// ByField returns the name of the option as a field of Options.
 func ByField(o Option) string { return o.Field }
 
-// other returns the name of the option with which this one may be in conflict.
+// other returns the name of the option that o may conflict with.
 func (o Option) other() string { return o.AtLeast + o.Not }
 
-// conflict says whether the value of an option is not to be had together with that of another
-// one, in a struct that may have both.
+// conflict returns an error if the value of o conflicts with the value of its other option. v may
+// lack either field.
 func (o Option) conflict(v reflect.Value, named func(Option) string) error {
 	with, ok := find(o.other())
 	mine, others := v.FieldByName(o.Field), v.FieldByName(with.Field)
@@ -81,7 +81,7 @@ func shown(o Option, f reflect.Value) any {
 	return f.Interface()
 }
 
-// Copy sets the options of one struct to those of another that are not 0, where both have them.
+// Copy sets the fields of *to to the nonzero option fields of from that both structs have.
 func Copy(to, from any) {
 	dst, src := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
 	for _, o := range table {
@@ -92,15 +92,14 @@ func Copy(to, from any) {
 	}
 }
 
-// Given are the options of a channel: those of the program, and those of the target, which go
-// before them.
+// Given holds the options of a channel. Options from the target override those of the program.
 type Given struct {
 	Program
-	target map[string]bool // names that the target gives
+	target map[string]bool // names of options that the target sets
 }
 
-// Set takes a parameter of the target. It reports whether there is one of that name that may
-// stand at the place.
+// Set sets an option from a target parameter. It reports whether there is an option with that name
+// that is allowed in the given scope.
 func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
 	o, ok := find(name)
 	if !ok || !o.at(place) {
@@ -119,8 +118,7 @@ func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
 	return true, nil
 }
 
-// at reports whether an option may stand in a target at a place: for the whole channel, in a
-// part, or where names are looked up.
+// at reports whether the option is allowed in the given scope of a target.
 func (o Option) at(place Scope) bool {
 	switch place {
 	case Channel:
@@ -141,8 +139,9 @@ func (o Option) put(p *Program, value any) {
 	}
 }
 
-// Settle looks for options that are in conflict. Where the same layer gives both, that is an
-// error. Otherwise the target's switches the program's off, and the notes say so.
+// Settle resolves conflicts between options. If the target gives both options of a conflict, or the
+// program does, it returns an error. Otherwise it switches off the program's option and returns a
+// note about it.
 func (g *Given) Settle() (notes []string, err error) {
 	if g.Err != nil {
 		return nil, g.Err
@@ -170,7 +169,7 @@ func (g *Given) Settle() (notes []string, err error) {
 	return notes, nil
 }
 
-// Names returns the names of the parameters that may stand at a place, in alphabetical order.
+// Names returns the sorted names of the parameters that are allowed in the given scope.
 func Names(place Scope) []string {
 	var names []string
 	for _, o := range table {
@@ -182,11 +181,10 @@ func Names(place Scope) []string {
 	return names
 }
 
-// ParseSettings returns what the parameters of a target say of the policies, such as
-// minReady=0.6. It is for tools that have no channel. An unknown name, a bad value and one
-// that is given twice are errors, as in a target.
+// ParseSettings parses target parameters, such as minReady=0.6, for tools that have no channel.
+// Unknown, repeated and invalid parameters are errors, as in a target.
 func ParseSettings(given url.Values) (Settings, error) {
-	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // it is no policy's
+	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // it is not a setting
 	var g Given
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(known, name) {

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// The page of options has the rows of the table.
+// docs/options.md has the rows of the table.
 func TestThePageHasTheTable(t *testing.T) {
 	page, err := os.ReadFile("../../docs/options.md")
 	if err != nil {

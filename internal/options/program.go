@@ -1,5 +1,5 @@
-// Package options has the options of a channel: one table of them, what a program may give,
-// and what a target's parameters may.
+// Package options defines the options of a channel: their table, the options that a program sets,
+// and the options that a target's parameters set.
 package options
 
 import (
@@ -12,46 +12,49 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Program is what a program gives to a channel, beside what it gives to gRPC itself.
+// Program holds the options that a program gives for a channel, apart from the dial options for
+// gRPC.
 type Program struct {
 	Settings
-	// Refresh is the time between two look-ups: 0 is the source's own, less is none.
+	// Refresh is the interval between look-ups; 0 uses the source's default, and a negative value
+	// disables them.
 	Refresh time.Duration
 	// RemoveAfter is how many answers must lack an address; 0 is the default.
 	RemoveAfter int
-	// Authority is the channel's, "" is the target's own.
+	// Authority is the authority of the channel; "" uses the target's default.
 	Authority string
-	// ServiceConfig is JSON without load balancing, "" is none.
+	// ServiceConfig is JSON without load balancing; "" means none.
 	ServiceConfig string
-	// Logger takes failovers; nil is none.
+	// Logger receives failovers; it may be nil.
 	Logger *slog.Logger
-	// InUse learns which priority is in use; it is an *inuse.Teller, or nil.
+	// InUse is a *stateattr.InUseReporter, or nil.
 	InUse any
-	// Sources are the options of single sources, of type discovery.SourceOption.
+	// Sources are the options of individual sources, of type discovery.SourceOption.
 	Sources []any
-	// Err is what is wrong with all of this; calls then fail.
+	// Err is set if the options are invalid; calls then fail with it.
 	Err error
-	// Registered stands for the parser that was registered for the scheme; nil for one that was not.
+	// Registered identifies the registered parser of the scheme; it is nil for a parser that is not
+	// registered.
 	Registered any
 }
 
-// Builder makes resolvers of one scheme.
+// Builder builds resolvers for one scheme.
 type Builder interface {
 	resolver.Builder
 	resolver.AuthorityOverrider
-	// Check says what is wrong with a target of the scheme, or with the options. It asks
-	// nobody. It reads files where read is set.
+	// Check validates the options and a target of the scheme. It uses no network. It reads files if
+	// read is set.
 	Check(target resolver.Target, read bool) error
 }
 
-// Make returns a builder for targets of the scheme, which parse reads: a discovery.Parser.
-// Package resolving sets it: it has the builder, and is above this package.
+// Make returns a builder for targets of scheme. parse is the discovery.Parser of the scheme.
+// Package resolving, which this package cannot import, sets Make.
 var Make func(scheme string, parse any, given Program) Builder
 
-// NewReader returns what reads targets of the scheme. Package discovery sets it.
+// NewReader returns a reader of targets of scheme. Package discovery sets it.
 var NewReader func(scheme string, parse any, given Program) any
 
-// registry has the parsers of schemes.
+// registry holds the parsers by scheme.
 var registry struct {
 	mu      sync.Mutex
 	parsers map[string]*registered
@@ -59,7 +62,7 @@ var registry struct {
 
 type registered struct{ parse any }
 
-// Register makes the parser of a scheme known, in place of the one that was.
+// Register registers the parser for a scheme and replaces any earlier one.
 func Register(scheme string, parse any) {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
@@ -69,7 +72,7 @@ func Register(scheme string, parse any) {
 	registry.parsers[scheme] = &registered{parse}
 }
 
-// For returns a builder for a scheme, nil for one that is not registered.
+// For returns a builder for scheme, or nil if the scheme is not registered.
 func For(scheme string, given Program) Builder {
 	registry.mu.Lock()
 	found := registry.parsers[scheme]
@@ -81,7 +84,7 @@ func For(scheme string, given Program) Builder {
 	return Make(scheme, found.parse, given)
 }
 
-// Builders returns a builder for each scheme, in alphabetical order.
+// Builders returns a builder for each scheme, sorted by scheme.
 func Builders(given Program) []Builder {
 	var all []Builder
 	for _, scheme := range Schemes() {
@@ -90,7 +93,7 @@ func Builders(given Program) []Builder {
 	return all
 }
 
-// Schemes returns all schemes, in alphabetical order.
+// Schemes returns all schemes, sorted.
 func Schemes() []string {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()

@@ -6,74 +6,73 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// Settings are the settings of a channel's policies. The zero value stands for gRFC A56's
-// defaults.
+// Settings are the settings of a channel's policies. The zero value means gRFC A56's defaults.
 type Settings struct {
-	// FailoverTimeout is how long a priority may take to connect before the next one is
-	// used (gRFC A56). 0 or less stands for the default, 10 s.
+	// FailoverTimeout is how long a priority may take to connect before the next one is used (gRFC
+	// A56). 0 or less means the default, 10 s.
 	FailoverTimeout time.Duration
-	// FailbackDelay is how long a priority must have been READY again before calls go
-	// back to it. 0 is A56's behaviour: at once.
+	// FailbackDelay is how long a priority must have been READY again before calls return to it. 0
+	// returns them at once, as in A56.
 	FailbackDelay time.Duration
-	// SlowStart is how long the share of an endpoint grows after it was connected,
-	// until it is the one of its weight. 0 turns it off.
+	// SlowStart is the time in which the share of a newly connected endpoint grows to its full
+	// weight. 0 disables it.
 	SlowStart time.Duration
-	// PickFirst sends the calls of a locality to the first of its endpoints that
-	// connects (gRFC A62). Otherwise they go to all by their weights.
+	// PickFirst sends the calls of a locality to the first endpoint that connects (gRFC A62).
+	// Otherwise all endpoints get calls, by weight.
 	PickFirst bool
-	// MinReady is the part of a priority's weight that is to be READY: below that the
-	// calls go to the next one that has as much, if there is one. They come back at
-	// MinReadyRecovery, or at MinReady where that is more. An endpoint that is connecting
-	// counts once it is READY or has failed.
+	// MinReady is the share of a priority's weight that must be READY. Below it, calls go to the
+	// next priority that has this share, if there is one. They return at the larger of MinReady and
+	// MinReadyRecovery. An endpoint that is connecting counts once it is READY or has failed.
 	MinReady, MinReadyRecovery float64
-	// WarmStandby is how many of the priorities below the one in use are connected before
-	// they are needed. 0 is A56's behaviour: none.
+	// WarmStandby is how many of the priorities below the one in use are connected in advance. 0
+	// connects none, as in A56.
 	WarmStandby int
-	// FastFailover says that a priority that has lost its connections, of which it can hold
-	// two at least, is not waited for while a lower one is READY. Otherwise it has
-	// FailoverTimeout to connect again. With PickFirst a locality holds one.
+	// FastFailover sends calls to a lower READY priority while a priority that lost all its
+	// connections reconnects. Otherwise calls wait for it for up to FailoverTimeout. It applies to
+	// priorities that can have at least two connections; with PickFirst, a locality has one.
 	FastFailover bool
-	// FailbackJitter is the window over which the clients of a fleet spread their way
-	// back: each waits for a random part of it beyond FailbackDelay.
+	// FailbackJitter is the window over which the clients of a fleet spread their failbacks: each
+	// adds a random share of it to FailbackDelay.
 	FailbackJitter time.Duration
-	// MaxFailbackDelay is what FailbackDelay grows to, doubling, while a priority keeps
-	// failing again. 0 lets it stay as it is.
+	// MaxFailbackDelay is the limit up to which FailbackDelay doubles while a priority keeps
+	// failing. With 0 the delay does not grow.
 	MaxFailbackDelay time.Duration
-	// ResetBackoff says that where nothing is READY, the first endpoint that connects ends
-	// the backoffs of the others. It travels in the channel's attributes.
+	// ResetBackoff makes the first endpoint that connects, while nothing is READY, end the backoffs
+	// of the others. It is passed in the channel's attributes.
 	ResetBackoff bool
-	// OutlierDetection takes endpoints whose calls fail out of use for a while, and
-	// priorities whose endpoints all do (gRFC A50). It wins over what clusters say of
-	// it, and has no effect with PickFirst, which does not notice.
+	// OutlierDetection temporarily ejects endpoints whose calls fail, and avoids priorities whose
+	// endpoints are all ejected (gRFC A50). It overrides the clusters' configuration. It has no
+	// effect with PickFirst, which does not detect ejections.
 	OutlierDetection bool
-	// NoOutlierDetection does none, whatever clusters say of it.
+	// NoOutlierDetection disables outlier detection and overrides the clusters' configuration.
 	NoOutlierDetection bool
 
-	// Zone, Region and Node are the client's own place, as far as the target or the program
-	// gives it. Method Place has the whole.
+	// Zone, Region and Node are the client's location as given by the target or the program. Method
+	// Location returns the complete location.
 	Zone, Region, Node string
-	// Here tells that place, with what the environment and sources know of it. Package
-	// resolving sets it; nil is for tools without a channel.
+	// Here also considers the environment and the sources. Package resolving sets it; it is nil in
+	// tools without a channel.
 	Here location.Teller
-	// Prefer says which endpoints are preferred for their place: "none" for none, "" for what a part says.
+	// Prefer selects which endpoints are preferred for their location: "none" for no preference, ""
+	// for the preference of the discovery mechanism.
 	Prefer string
-	// ZoneMinEndpoints is how many endpoints a near group has at least, 0 for the default, 1. One
-	// with fewer is merged with the next.
+	// ZoneMinEndpoints is the minimum number of endpoints of a near group; 0 means the default, 1.
+	// A smaller group is merged with the next.
 	ZoneMinEndpoints int
-	// ZoneCallers is how many callers each zone has, for the preference "balance"; "" where each with
-	// endpoints has as many.
+	// ZoneCallers is the number of callers in each zone, for the preference "balance". "" means the
+	// same number for each zone with endpoints.
 	ZoneCallers string
 
-	// Subset is how many endpoints of a locality are used, 0 for all (gRFC A68).
+	// Subset is how many endpoints of a locality are used; 0 means all (gRFC A68).
 	Subset int
-	// SubsetSeed chooses them, 0 for ChannelSeed.
+	// SubsetSeed selects them; 0 means ChannelSeed.
 	SubsetSeed int
-	// ChannelSeed is the channel's own, by chance. Package resolving sets it.
+	// ChannelSeed is a random seed of the channel. Package resolving sets it.
 	ChannelSeed uint64
 }
 
-// Location returns where the client runs, as far as that is known now. Ask it each time when an answer
-// of a source becomes a tree: the source may have learnt it just before.
+// Location returns the client's location as far as it is known. Call it whenever an answer of a
+// source becomes a tree, because the source may just have provided the location.
 func (s Settings) Location() location.Location {
 	if s.Here != nil {
 		return s.Here.Location()
@@ -81,23 +80,22 @@ func (s Settings) Location() location.Location {
 	return location.Location{Region: s.Region, Zone: s.Zone, Node: s.Node}
 }
 
-// Kind is the kind of an option's value.
+// Kind is the type of an option's value.
 type Kind int
 
-// The kinds.
 const (
 	Text     Kind = iota // string
 	Duration             // time.Duration
 	Count                // int
 	Fraction             // float64
 	Bool                 // bool
-	Toggle               // true, false, or as clusters say; a Settings has two fields for it
+	Toggle               // true, false, or as clusters specify; Settings has two fields for it
 	Name                 // string, see location.Problem
 	Choice               // string, one of Choices
 	Callers              // string, see location.Callers
 )
 
-// wants says what the text of a value is to be.
+// wants describes the values of each kind, for errors.
 var wants = map[Kind]string{
 	Duration: "a duration such as 10s",
 	Count:    "a whole number such as 1",
@@ -106,49 +104,48 @@ var wants = map[Kind]string{
 	Toggle:   "true or false",
 }
 
-// Scope is where an option may be given, beside a program.
+// Scope is where a target may give an option.
 type Scope int
 
-// The places.
 const (
-	Channel Scope = iota // in the query of a whole target
-	Part                 // in that of a part, too
-	Lookups              // in that of a target or a part that looks up names
+	Channel Scope = iota // in the query of the whole target
+	Part                 // also in the query of an entry of a failover target
+	Lookups              // in a query for names that are looked up
 	Nowhere
 )
 
-// Option is a row of the table.
+// Option describes an option.
 type Option struct {
-	// Name is that of the parameter of a target, and of a policy's configuration where the
-	// policy has it. Field is that of the fields of understudy.Options, Program, Settings and
-	// the configuration of a policy, each where it has one.
+	// Name is the name of the target parameter, and of the field in a policy's JSON configuration.
+	// Field is the name of the field in understudy.Options, Program, Settings and the configuration
+	// structs of policies, if they have it.
 	Name, Field string
 	Kind        Kind
 	Place       Scope
 
-	// Least and Most are the range. Beside it 0 is allowed where OrZero is set. In a program 0
-	// stands for the default.
+	// Least and Most are the range. If OrZero is set, 0 is also allowed. In a program 0 means the
+	// default.
 	Least, Most float64 // seconds for a duration; Most 0 for no limit
 	OrZero      bool
-	// Choices are the values of a Choice.
+	// Choices are the values of an option of kind Choice.
 	Choices []string
-	// AtLeast names another option, which is no more than this one unless this is 0.
+	// AtLeast names an option that must not be larger than this one, unless this one is 0.
 	AtLeast string
-	// Not names another option that is not to be had together with this one, and Why.
+	// Not names an option that excludes this one, and Why is the reason.
 	Not, Why string
 
-	// Default, Range and Source are for people, in Markdown.
+	// Default, Range and Source are Markdown for docs/options.md.
 	Default, Range, Source string
 }
 
 const day = 24 * 3600
 
-// table has the options, in the order in which the page of options has them.
+// table lists the options in the order of docs/options.md.
 var table = []Option{
 	{
 		Name: "authority", Field: "Authority", Kind: Text, Place: Part,
 		Default: "the file's name without its extension, or its `cluster`; the cluster; the name whose SRV records it is; the part",
-		Range:   "a name, with a port if need be", Source: "gRPC",
+		Range:   "a name, optionally with a port", Source: "gRPC",
 	},
 	{
 		Name: "failoverTimeout", Field: "FailoverTimeout", Kind: Duration, Least: 1e-9,
@@ -176,8 +173,8 @@ var table = []Option{
 	},
 	{
 		Name: "slowStart", Field: "SlowStart", Kind: Duration,
-		Not: "pickFirst", Why: "the one endpoint that has all calls cannot have a part of them",
-		Default: "`0s`: none", Range: "`0s` and more; not with `pickFirst`", Source: "Envoy's slow start: aggression 1, at least 10 %",
+		Not: "pickFirst", Why: "a single endpoint gets all calls at once",
+		Default: "`0s`: none", Range: "`0s` or more; not with `pickFirst`", Source: "Envoy's slow start: aggression 1, at least 10 %",
 	},
 	{
 		Name: "pickFirst", Field: "PickFirst", Kind: Bool,
@@ -185,7 +182,7 @@ var table = []Option{
 	},
 	{
 		Name: "minReady", Field: "MinReady", Kind: Fraction, Most: 1,
-		Default: "`0`: as long as anything is READY", Range: "`0` to `1`", Source: "ours",
+		Default: "`0`: one READY endpoint is enough", Range: "`0` to `1`", Source: "ours",
 	},
 	{
 		Name: "minReadyRecovery", Field: "MinReadyRecovery", Kind: Fraction, Most: 1, AtLeast: "minReady",
@@ -214,7 +211,7 @@ var table = []Option{
 	},
 	{
 		Name: "zoneMinEndpoints", Field: "ZoneMinEndpoints", Kind: Count, Least: 1,
-		Default: "`1`", Range: "1 and more", Source: "ours",
+		Default: "`1`", Range: "1 or more", Source: "ours",
 	},
 	{
 		Name: "zoneCallers", Field: "ZoneCallers", Kind: Callers,
@@ -223,30 +220,30 @@ var table = []Option{
 	{
 		Name: "subset", Field: "Subset", Kind: Count, Least: 1,
 		Not: "pickFirst", Why: "it holds one connection for a locality, however many endpoints there are",
-		Default: "none: all endpoints", Range: "1 and more; not with `pickFirst`", Source: "gRFC A68",
+		Default: "none: all endpoints", Range: "1 or more; not with `pickFirst`", Source: "gRFC A68",
 	},
 	{
 		Name: "subsetSeed", Field: "SubsetSeed", Kind: Count, Least: 1,
-		Default: "by chance, for each channel", Range: "1 and more", Source: "gRFC A68",
+		Default: "random for each channel", Range: "1 or more", Source: "gRFC A68",
 	},
 	{
 		Name: "refresh", Field: "Refresh", Kind: Duration, Place: Lookups, Least: 1, OrZero: true,
-		Default: "DNS `0s`: none; SRV `30s`", Range: "`1s` and more, or `0s`", Source: "ours; it is against gRFC A37 as far as answers rotate",
+		Default: "DNS `0s`: none; SRV `30s`", Range: "`1s` or more, or `0s`", Source: "ours; deviates from gRFC A37 if answers rotate",
 	},
 	{
 		Name: "removeAfter", Field: "RemoveAfter", Kind: Count, Place: Lookups, Least: 1,
-		Default: "`2`", Range: "1 and more", Source: "ours",
+		Default: "`2`", Range: "1 or more", Source: "ours",
 	},
 	{
 		Name: "MaxConnectBackoff", Field: "MaxConnectBackoff", Kind: Duration, Place: Nowhere, Least: 1,
-		Default: "`120s`", Range: "`1s` and more", Source: "gRPC's connection backoff",
+		Default: "`120s`", Range: "`1s` or more", Source: "gRPC's connection backoff",
 	},
 }
 
-// Table returns the options.
+// Table returns all options.
 func Table() []Option { return table }
 
-// find returns the row of a name.
+// find returns the option with the given name.
 func find(name string) (Option, bool) {
 	for _, o := range table {
 		if o.Name == name {

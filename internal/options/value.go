@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// parse reads the text of a value in a target.
+// parse parses a value from a target.
 func (o Option) parse(text string) (value any, err error) {
 	switch o.Kind {
 	case Duration:
@@ -33,7 +33,7 @@ func (o Option) parse(text string) (value any, err error) {
 	return value, o.check(value)
 }
 
-// check says whether a value is out of its range.
+// check reports an error if value is out of range.
 func (o Option) check(value any) error {
 	if text, ok := value.(string); ok {
 		return o.checkText(text)
@@ -45,7 +45,7 @@ func (o Option) check(value any) error {
 	return fmt.Errorf("%v given, want %s", value, o.want())
 }
 
-// checkText says what is wrong with a value that is text.
+// checkText validates a text value.
 func (o Option) checkText(text string) error {
 	if o.Kind == Choice && !slices.Contains(o.Choices, text) {
 		return fmt.Errorf("%s given, want one of %s", printable.Quote(text), strings.Join(o.Choices, ", "))
@@ -62,7 +62,7 @@ func (o Option) checkText(text string) error {
 	return nil
 }
 
-// want says what the range is.
+// want describes the valid range.
 func (o Option) want() string {
 	least, most := fmt.Sprint(o.Least), fmt.Sprint(o.Most)
 	what := "a number "
@@ -90,7 +90,7 @@ func (o Option) want() string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// number returns a value as a number, in seconds if it is a duration.
+// number returns value as a number; durations are in seconds.
 func number(value any) (n float64, ok bool) {
 	v := reflect.ValueOf(value)
 	switch {
