@@ -1,15 +1,15 @@
-// Package debug shows the load balancing of all channels of a program, live:
+// Package debug serves a page that shows the load balancing of all channels of a program:
 //
 //	http.Handle("/debug/understudy/", debug.Handler())
 //
-// The page says for each channel which priority is in use and why none above it is, what
-// each endpoint's state and share is, how its calls ended, what its sources said, and what
-// happened last. It updates itself, and works without script. With ?format=json it says
-// the same to a program. docs/debug.md describes both, and what they cost.
+// For each channel the page shows which priority is in use and why none above it is, the state,
+// share and recent calls of each endpoint, the state of its sources, and recent events. It updates
+// itself and works without JavaScript. ?format=json returns the same content for programs.
+// docs/debug.md describes both formats and their cost.
 //
-// Importing the package is what switches this on, for channels that are made from then
-// on. It opens no listener, and puts nothing on http.DefaultServeMux. What it shows names
-// machines: mount it where net/http/pprof is, and behind LoopbackOnly where that is loopback.
+// Importing the package enables this for channels that are created afterwards. It opens no
+// listener and registers nothing on http.DefaultServeMux. The page contains host names: serve it
+// like net/http/pprof, and behind LoopbackOnly on a loopback listener.
 package debug
 
 import (
@@ -21,6 +21,6 @@ import (
 
 func init() { live.Enable() }
 
-// Handler returns the handler of the page. It may be mounted anywhere: all that it
-// refers to is in the query of its own path.
+// Handler returns the handler of the page. It may be mounted at any path, because its links are
+// relative and consist only of queries.
 func Handler() http.Handler { return debugpage.Handler() }

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/debug"
 )
 
-// The page beside that of net/http/pprof, on a port of loopback. Behind a proxy that knows who
-// asks, and passes on the Host that it was asked for, leave LoopbackOnly out.
+// This example serves the page next to that of net/http/pprof on a loopback port. Omit LoopbackOnly
+// behind a proxy that authenticates users and keeps the original Host header.
 func Example() {
 	mux := http.NewServeMux()
 	mux.Handle("/debug/understudy/", debug.Handler())

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// LoopbackOnly returns a handler for a listener on loopback, which nobody else reaches but the
-// browsers on this machine. It answers requests whose Host is localhost or a loopback address,
-// with any port, and refuses others with 403: a site may let a name of its own point to
-// loopback, and read what is there by its visitors' browsers (DNS rebinding).
+// LoopbackOnly returns a handler for a listener on a loopback address. It serves requests whose
+// Host header is localhost or a loopback address, with any port, and rejects others with 403
+// (Forbidden). This prevents DNS rebinding, by which a web site points its own name to a loopback
+// address and reads the page with a visitor's browser.
 //
-// It looks at nothing else. Whoever is on this machine is let in, and so is all that a proxy
-// on it passes on with such a Host.
+// It makes no other checks: it accepts all requests with such a Host header from this machine,
+// including those that a proxy on it forwards.
 func LoopbackOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A site's own name for loopback does not lead to the page.
+// LoopbackOnly rejects names other than localhost, which a web site may point to a loopback
+// address.
 func TestLoopbackOnly(t *testing.T) {
 	server := httptest.NewServer(LoopbackOnly(Handler()))
 	defer server.Close()
@@ -26,7 +27,7 @@ func TestLoopbackOnly(t *testing.T) {
 		}
 		response.Body.Close()
 		if response.StatusCode != want {
-			t.Errorf("with the host %s the answer is %s, want %d", host, response.Status, want)
+			t.Errorf("host %s: status %s, want %d", host, response.Status, want)
 		}
 	}
 }

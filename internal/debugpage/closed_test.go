@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// However many channels are closed, those that are idle stay on the page.
+// Idle channels stay on the page, no matter how many other channels are closed.
 func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -28,7 +28,7 @@ func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
 			synctest.Wait()
 			return cc
 		}
-		const others = 99 // with the first, as many as are known
+		const others = 99 // with the first one, the maximum number of idle channels
 		for i := range others {
 			open(fmt.Sprintf("idle-%d-", i))
 		}
@@ -44,7 +44,7 @@ func TestClosedChannelsPushNoIdleOneOffThePage(t *testing.T) {
 			}
 		}
 		if !strings.Contains(page, t.Name()) || strings.Contains(page, "closed-") {
-			t.Errorf("want the idle channels alone:\n%.2000s", page)
+			t.Errorf("want only the idle channels:\n%.2000s", page)
 		}
 	})
 }

@@ -12,39 +12,39 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// How much is shown.
+// Limits of the page.
 const (
 	longestText   = 500
 	longestName   = 120
-	mostNotes     = 20              // of one source
-	rows          = 400             // endpoints of all channels,
-	rowsEach      = 20              // and of one locality, unless they are asked for
-	fullChannels  = 50              // channels whose tree is shown
-	patience      = time.Second     // a policy that is busy for less is not said to be
-	freshFor      = time.Second / 4 // viewers share what was collected
+	mostNotes     = 20              // per source
+	rows          = 400             // endpoints of all channels
+	rowsEach      = 20              // endpoints of one locality, by default
+	fullChannels  = 50              // channels shown with their trees
+	patience      = time.Second     // a policy that is busy for less is not shown as busy
+	freshFor      = time.Second / 4 // how long requests share a page
 	branches      = 1000            // priorities and localities of all channels
-	shownBranches = 100             // and of one policy
+	shownBranches = 100             // priorities or localities of one policy
 )
 
-// collection is one look at all channels.
+// collection is the state while a page is collected.
 type collection struct {
 	now      time.Time
-	rows     int // that may still be shown
-	branches int // likewise
+	rows     int // remaining rows
+	branches int // remaining branches
 	each     int
-	began    time.Time // when the channel did, or what it is shown by
+	began    time.Time // when the channel was created
 }
 
-// query says what to collect.
+// query selects what to collect.
 type query struct {
-	channel   uint64 // 0 for all
-	endpoints int    // of a locality, 0 for the default
+	channel   uint64 // 0 for all channels
+	endpoints int    // per locality, 0 for the default
 }
 
-// started is when the process was, or nearly.
+// started is approximately when the process was started.
 var started = time.Now()
 
-// collect looks at all channels, and waits for none.
+// collect collects a page without waiting for any channel.
 func collect(q query) *Page {
 	c := &collection{now: time.Now(), rows: rows, branches: branches, each: rowsEach}
 	if q.endpoints > 0 {
@@ -116,7 +116,7 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 	return channel
 }
 
-// lines returns texts that are safe to look at.
+// lines truncates and escapes texts.
 func lines(texts []string) (safe []string) {
 	for _, text := range texts[:min(len(texts), mostNotes)] {
 		safe = append(safe, line(text, longestText))
@@ -124,8 +124,8 @@ func lines(texts []string) (safe []string) {
 	return safe
 }
 
-// withoutTree says why there are no policies yet. Calls fail once all sources have failed,
-// and wait as long as one has not.
+// withoutTree sets the state of a channel that has no policies yet. Calls fail once all sources
+// have failed, and wait until then.
 func (channel *Channel) withoutTree() {
 	for _, s := range channel.Sources {
 		switch {
@@ -141,7 +141,7 @@ func (channel *Channel) withoutTree() {
 	}
 }
 
-// inUse says which priority is in use, and why none above it is.
+// inUse sets the priority in use and why each higher priority is not.
 func (channel *Channel) inUse(root *Policy) {
 	if root.Policy != "priority" {
 		if root.Error != "" {
@@ -164,7 +164,7 @@ func (channel *Channel) inUse(root *Policy) {
 	}
 }
 
-// rate notes what becomes of the calls of the priority in use, which has them since then.
+// rate sets the recent calls of the priority in use, which has been in use since the given time.
 func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	for _, child := range root.Children {
 		if !child.InUse {
@@ -177,7 +177,7 @@ func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	}
 }
 
-// below says why no priority below the one in use is better, if something is wrong with that.
+// below adds why lower priorities are not in use, if the priority in use has a problem.
 func (channel *Channel) below(root *Policy) {
 	if channel.WhyInUse == "" {
 		return

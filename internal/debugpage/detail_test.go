@@ -17,7 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// call calls, and returns the error.
 func call(t *testing.T, cc *grpc.ClientConn) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -26,13 +25,13 @@ func call(t *testing.T, cc *grpc.ClientConn) error {
 	return err
 }
 
-// An endpoint that is ejected says why, and for how long.
+// The page shows why an endpoint is ejected, and for how long.
 func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
 		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
 		for range 9 {
-			call(t, cc) // each endpoint fails some in a row, the first of them five
+			call(t, cc) // both endpoints fail consecutive calls, one of them five
 		}
 		settle()
 		c, page := channel(t)
@@ -58,7 +57,8 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 	})
 }
 
-// What the schedules gave each locality and endpoint is shown beside what was measured.
+// The page shows how many calls the schedulers gave each locality and endpoint, next to the
+// measured counts.
 func TestThePageShowsScheduledPicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true, "c": true}}
@@ -82,13 +82,13 @@ func TestThePageShowsScheduledPicks(t *testing.T) {
 			var scheduled uint64
 			for _, e := range locality.Below.Children {
 				if e.Scheduled != e.Calls.Started {
-					t.Errorf("%s was given %d calls by the schedule, and had %d", e.Name, e.Scheduled, e.Calls.Started)
+					t.Errorf("the schedule gave %s %d calls, and it got %d", e.Name, e.Scheduled, e.Calls.Started)
 				}
 				scheduled += e.Scheduled
 			}
 			measured += scheduled
 			if locality.Scheduled != scheduled || scheduled < 10 {
-				t.Errorf("%s was given %d calls by the schedule, and its endpoints %d", locality.Name, locality.Scheduled, scheduled)
+				t.Errorf("the schedule gave %s %d calls, and its endpoints %d", locality.Name, locality.Scheduled, scheduled)
 			}
 		}
 		if measured != 90 {
@@ -98,7 +98,7 @@ func TestThePageShowsScheduledPicks(t *testing.T) {
 	})
 }
 
-// A source says which version it has, how old that is, and what was wrong last.
+// The page shows a source's version, the age of its answer, and its last error.
 func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -114,7 +114,7 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 			t.Errorf("the source is %+v", got)
 		}
 		wantTexts(t, page, "10 s ago <small>version 7</small>", `<td data-label="What is wrong">the registry is away <small>for 5 s</small></td>`)
-		answer.Version = "8" // which says the same
+		answer.Version = "8" // with the same content
 		s.Receiver.Update(answer)
 		time.Sleep(time.Second)
 		c, page = channel(t)
@@ -125,13 +125,13 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 	})
 }
 
-// An endpoint that is well again says what its last error was, and when.
+// The page shows the last error of a recovered endpoint, and its time.
 func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"b": true}}
 		tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
 		s.restore("a")
-		time.Sleep(30 * time.Second) // it is tried again meanwhile
+		time.Sleep(30 * time.Second) // it reconnects in the meantime
 		settle()
 		c, page := channel(t)
 		a, b := c.Tree.Children[0].Below.Children[0].Below.Children[0], c.Tree.Children[0].Below.Children[0].Below.Children[1]
@@ -139,13 +139,13 @@ func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 			t.Errorf("the endpoint is %+v", a)
 		}
 		if b.Error != "" || b.ErrorAt != nil {
-			t.Errorf("one that was always well is %+v", b)
+			t.Errorf("the endpoint that never failed is %+v", b)
 		}
 		wantTexts(t, page, "last error, 3")
 	})
 }
 
-// Policies between a priority and its localities have their states, too.
+// The page shows the states of the policies between a priority and its localities.
 func TestThePageShowsThePoliciesBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -154,13 +154,13 @@ func TestThePageShowsThePoliciesBetween(t *testing.T) {
 		c, page := channel(t)
 		through := c.Tree.Children[0].Below.Through
 		if len(through) != 2 || through[0].Policy != "outlier_detection" || through[1].Policy != "drop" || through[1].State != "READY" || through[1].Since == nil {
-			t.Errorf("between are %+v", through)
+			t.Errorf("the policies in between are %+v", through)
 		}
 		wantTexts(t, page, "outlier_detection READY for 11 s · drop READY for 11 s")
 	})
 }
 
-// A source that has said nothing yet shows what it waits for.
+// The page shows the pending operation of a source that has not answered or failed yet.
 func TestThePageShowsWhatIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{}

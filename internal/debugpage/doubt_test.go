@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// What a source cannot hear is shown until the answer is confirmed. Where something else confirms
-// it, the answer says nothing of that.
+// A source reports an error that leaves its answer unconfirmed. The error is shown until the answer
+// is confirmed; if something other than an answer confirms it, an answer does not clear the error.
 func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}
@@ -25,7 +25,7 @@ func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 		again := func() { answers--; update() } // the same answer
 		for _, test := range []struct {
 			about     string
-			elsewhere bool // something else confirms the answer
+			elsewhere bool // the answer does not confirm it
 			then      func()
 			over      bool
 		}{
@@ -47,12 +47,12 @@ func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 			c, _ := channel(t)
 			got := c.Sources[0]
 			if got.Error != "the registry is away" || (got.Confirmed == nil) != test.elsewhere || got.Confirmed != nil && !got.Confirmed.Equal(since) {
-				t.Errorf("%s: before, the source is %+v", test.about, got)
+				t.Errorf("%s: at first the source is %+v", test.about, got)
 			}
 			test.then()
 			settle()
 			if c, _ = channel(t); (c.Sources[0].Error == "") != test.over {
-				t.Errorf("%s: the source is %+v, want the doubt over: %v", test.about, c.Sources[0], test.over)
+				t.Errorf("%s: the source is %+v, want the error cleared: %v", test.about, c.Sources[0], test.over)
 			}
 			r.Unconfirmed(nil, time.Time{})
 			r.Confirm()

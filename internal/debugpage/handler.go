@@ -1,5 +1,5 @@
-// Package debugpage makes the page of package debug, in HTML for people and in JSON for
-// programs such as understudy watch.
+// Package debugpage renders the page of package debug, as HTML for people and as JSON for programs
+// such as understudy watch.
 package debugpage
 
 import (
@@ -19,12 +19,12 @@ func Handler() http.Handler { return &handler{} }
 type handler struct {
 	viewers viewers
 
-	mu    sync.Mutex // one collection at a time
+	mu    sync.Mutex // held during a collection
 	query query
-	page  *Page // the last
+	page  *Page // the last page
 }
 
-// collect returns a page, which viewers share that ask for the same within a moment.
+// collect returns a page. Requests with the same query share a page for a short time.
 func (h *handler) collect(q query) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -34,10 +34,9 @@ func (h *handler) collect(q query) *Page {
 	return h.page
 }
 
-// policy is what a browser may do with the page.
+// policy is the Content-Security-Policy of the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// ServeHTTP answers GET and HEAD.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
@@ -73,7 +72,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// parse reads what is to be shown.
+// parse parses the query parameters.
 func parse(values url.Values) (q query, err error) {
 	if text := values.Get("channel"); text != "" {
 		if q.channel, err = strconv.ParseUint(text, 10, 64); err != nil {
@@ -90,7 +89,7 @@ func parse(values url.Values) (q query, err error) {
 	return q, nil
 }
 
-// link returns a link to the same in another format.
+// link returns a link to the same content in another format.
 func (q query) link(format string) string {
 	values := url.Values{"format": {format}}
 	if q.channel != 0 {
@@ -139,9 +138,9 @@ func (h *handler) serveJSON(w http.ResponseWriter, q query) {
 	answer(w, "application/json", append(encoded, '\n'))
 }
 
-// answer answers with data. For HEAD net/http leaves the body out.
+// answer writes data. For HEAD requests net/http omits the body.
 func answer(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = w.Write(data) // whoever asked is gone
+	_, _ = w.Write(data) // the client may have disconnected
 }

@@ -58,21 +58,21 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	if strings.Contains(policy, "unsafe") {
-		t.Errorf("the policy allows inline script or style: %s", policy)
+		t.Errorf("the Content-Security-Policy allows inline script or style: %s", policy)
 	}
 }
 
-// Nothing in the page is inline that the policy forbids.
+// The page contains nothing inline that its Content-Security-Policy forbids.
 func TestThePageHasNoInlineScriptOrStyle(t *testing.T) {
 	page := get(t, "")
 	for _, forbidden := range []string{"style=", "<style", "onclick", "javascript:", "<script>"} {
 		if strings.Contains(page, forbidden) {
-			t.Errorf("the page has %s", forbidden)
+			t.Errorf("the page contains %s", forbidden)
 		}
 	}
 }
 
-// Viewers get an event at once, and there are only so many.
+// The first event is sent at once, and the number of viewers is limited.
 func TestViewersAreBounded(t *testing.T) {
 	server := httptest.NewServer(Handler())
 	defer server.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// What the reasons link to is the table of docs/log.md, and comes from the program itself.
+// The help page contains the table in docs/log.md.
 func TestTheHelpIsTheTableOfTheDocumentation(t *testing.T) {
 	answer := httptest.NewRecorder()
 	debugpage.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/?help", nil))
@@ -31,7 +31,7 @@ func TestTheHelpIsTheTableOfTheDocumentation(t *testing.T) {
 	_, table, found := strings.Cut(string(document), "## What to look at first\n\n| the reason | look at |\n| --- | --- |\n")
 	table, _, ended := strings.Cut(table, "\n\n")
 	if !found || !ended {
-		t.Fatal("docs/log.md has no such table")
+		t.Fatal("docs/log.md has no table under What to look at first")
 	}
 	table = strings.ReplaceAll(regexp.MustCompile(`\[(.*?)\]\(.*?\)`).ReplaceAllString(table, "$1"), "`", "")
 	var want []string
@@ -39,6 +39,6 @@ func TestTheHelpIsTheTableOfTheDocumentation(t *testing.T) {
 		want = append(want, strings.Trim(row, "| \n"))
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
-		t.Errorf("the page has\n%s\nwant as in docs/log.md\n%s", g, w)
+		t.Errorf("the page has\n%s\ndocs/log.md has\n%s", g, w)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// Names and errors from outside are escaped and cut, in HTML as in JSON.
+// Names and errors from outside the process are escaped and truncated in HTML and JSON.
 func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		evil := "<script>alert(1)</script>\x1b[31m\u202e\x00"
@@ -39,21 +39,20 @@ func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
 		encoded, _ := json.Marshal(c)
 		for _, text := range []string{page, string(encoded)} {
 			if strings.ContainsAny(text, "\x1b\u202e\x00") {
-				t.Errorf("a control character is shown as it is:\n%s", text)
+				t.Errorf("a control character is not escaped:\n%s", text)
 			}
 			if len(text) > 40_000 {
-				t.Errorf("%d bytes are shown of names of 10,000", len(text))
+				t.Errorf("names of 10,000 bytes result in %d bytes", len(text))
 			}
 		}
 		if strings.Contains(page, "<script>") {
-			t.Errorf("a name is taken for HTML:\n%s", page)
+			t.Errorf("a name is not escaped:\n%s", page)
 		}
 		wantTexts(t, page, "&lt;script&gt;alert(1)&lt;/script&gt;", `\x1b[31m\u202e\x00`)
 	})
 }
 
-// root builds a priority policy, at the top of a channel, with n endpoints in each of
-// two localities.
+// root builds a root priority policy with n endpoints in each of two localities.
 func root(t testing.TB, cc *lbtest.ClientConn, name string, n int) (balancer.Balancer, balancer.ClientConnState) {
 	t.Helper()
 	builder := balancer.Get(priority.Name)
@@ -78,7 +77,7 @@ func root(t testing.TB, cc *lbtest.ClientConn, name string, n int) (balancer.Bal
 	return p, balancer.ClientConnState{BalancerConfig: config, ResolverState: state}
 }
 
-// Of 10,000 endpoints those that are not well are shown, and the others counted.
+// Of 10,000 endpoints, those with problems are shown and the others are counted.
 func TestManyEndpointsAreFolded(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	p, state := root(t, cc, "many:///"+t.Name(), 5000)
@@ -97,7 +96,7 @@ func TestManyEndpointsAreFolded(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	for strings.Count(get(t, ""), "and 4980 READY more") != 2 {
 		if time.Now().After(deadline) {
-			t.Fatalf("the page does not show all endpoints folded:\n%s", get(t, ""))
+			t.Fatalf("the page does not fold the endpoints:\n%s", get(t, ""))
 		}
 		runtime.Gosched()
 	}
@@ -118,7 +117,8 @@ func TestManyEndpointsAreFolded(t *testing.T) {
 	}
 }
 
-// A policy that is stuck in an update is shown as it was, and as busy; nobody waits.
+// A policy that is blocked in an update is shown as busy, with its previous state. The page does
+// not wait for it.
 func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -138,12 +138,12 @@ func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
 		cc.OnUpdate(nil)
 		settle()
 		if page := get(t, ""); strings.Contains(page, "Busy for") {
-			t.Errorf("a policy is busy on:\n%s", page)
+			t.Errorf("a policy is still busy:\n%s", page)
 		}
 	})
 }
 
-// Also in its very first update, of which there is nothing to be shown yet.
+// A policy that is blocked in its first update, and has no previous state, is also shown as busy.
 func TestAPolicyThatIsStuckAtOnceIsShownAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

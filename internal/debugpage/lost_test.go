@@ -27,7 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// plant is a network of management servers and one backend.
+// plant is a test network with management servers and one backend.
 type plant struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -66,7 +66,7 @@ func (p *plant) serve(address string, resources ...proto.Message) {
 	p.t.Cleanup(server.Stop)
 }
 
-// lose stops one.
+// lose stops a management server.
 func (p *plant) lose(address string) {
 	p.mu.Lock()
 	delete(p.listeners, address)
@@ -84,7 +84,7 @@ func (p *plant) dial(ctx context.Context, address string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// channel begins a channel to a target, which is idle after so long without calls.
+// channel creates and connects a channel with the given idle timeout.
 func (p *plant) channel(target string, idle time.Duration) *grpc.ClientConn {
 	p.t.Helper()
 	network := &adsclient.Network{Dial: p.dial}
@@ -99,7 +99,7 @@ func (p *plant) channel(target string, idle time.Duration) *grpc.ClientConn {
 	return cc
 }
 
-// shown returns the channel to a target, and the page about it.
+// shown returns the channel with the given target, and its page.
 func shown(t *testing.T, target string) (*Channel, string) {
 	t.Helper()
 	var page Page
@@ -118,12 +118,12 @@ func shown(t *testing.T, target string) (*Channel, string) {
 func wantAgo(t *testing.T, what string, at *time.Time, from, to time.Duration) {
 	t.Helper()
 	if at == nil || time.Since(*at) < from || time.Since(*at) > to {
-		t.Errorf("%s is %v, want it %v to %v ago", what, at, from, to)
+		t.Errorf("%s is %v, want %v to %v ago", what, at, from, to)
 	}
 }
 
-// A management server is lost while its last endpoints stay in use: the page says which,
-// since when, why, and of what age the endpoints are.
+// If a management server is lost, its last endpoints stay in use. The page shows which server was
+// lost, since when, why, and the age of the endpoints.
 func TestThePageShowsALostControlPlane(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 			time.Sleep(time.Hour)
 			c, page := shown(t, target)
 			if s := c.Sources[0]; len(c.Sources) != 1 || s.Error != "" || s.Confirmed != nil || s.ErrorSince != nil || strings.Contains(page, "stay in use") {
-				t.Errorf("%s: while all is well the source is %+v", target, s)
+				t.Errorf("%s: before the failure the source is %+v", target, s)
 			}
 			p.lose(manager)
 			time.Sleep(10 * time.Minute)
@@ -160,15 +160,16 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 			time.Sleep(3 * time.Minute)
 			c, page = shown(t, target)
 			if s := c.Sources[0]; s.Error != "" || s.Confirmed != nil || s.ErrorSince != nil || strings.Contains(page, "ago, stay in use") {
-				t.Errorf("%s: the server is back, and the source is %+v", target, s)
+				t.Errorf("%s: after the server has returned the source is %+v", target, s)
 			}
 			wantTexts(t, page, "well again after 1")
 		})
 	}
 }
 
-// A channel becomes idle and awake again while its management server is lost. The page tells
-// of no trouble while nobody asks, and of that afterwards with the age that the endpoints have.
+// A channel becomes idle and leaves idle mode while its management server is down. The page shows
+// no current error while the channel is idle, and the error with the age of the endpoints
+// afterwards.
 func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -179,19 +180,19 @@ func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 			p.lose(manager)
 			time.Sleep(30 * time.Minute)
 			if c, _ := shown(t, target); len(c.Stale(time.Now())) != 1 {
-				t.Errorf("%s: the sources are %+v, want one that says it is lost", target, c.Sources)
+				t.Errorf("%s: the sources are %+v, want one stale source", target, c.Sources)
 			}
 			time.Sleep(10 * time.Minute)
 			c, page := shown(t, target)
 			s := c.Sources[0]
 			if !c.Idle || s.Error != "" || s.ErrorSince != nil || s.Confirmed != nil || !strings.Contains(s.LastError, "cannot be reached") || strings.Contains(page, "ago, stay in use") {
-				t.Errorf("%s: the channel is idle: %v, and the source %+v", target, c.Idle, s)
+				t.Errorf("%s: idle is %v, the source is %+v", target, c.Idle, s)
 			}
 			cc.Connect()
 			time.Sleep(time.Minute)
 			c, _ = shown(t, target)
 			if c.State != "READY" || len(c.Stale(time.Now())) == 0 {
-				t.Errorf("%s: awake again the channel is %s, and the sources %+v", target, c.State, c.Sources)
+				t.Errorf("%s: after idle mode the channel is %s, the sources are %+v", target, c.State, c.Sources)
 			}
 			for _, s := range c.Sources {
 				if s.Stale() {
@@ -202,8 +203,8 @@ func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	}
 }
 
-// Another management server has taken over: the page says that, and who confirms the
-// endpoints is not said to have been lost.
+// When another management server takes over, the page shows it, and the endpoints are not shown as
+// unconfirmed.
 func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
@@ -230,7 +231,7 @@ func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	})
 }
 
-// A source that says what is wrong, of an answer or a list of parts that stays in use.
+// A source fails while its last good answer, or the last good list of mechanisms, stays in use.
 func TestThePageSaysWhatStaysInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -258,7 +259,7 @@ func TestThePageSaysWhatStaysInUse(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		c, page = channel(t)
 		if len(c.Sources) != 2 || c.Sources[0].Name != "story" || c.Sources[0].Error != "shop.yaml: permission denied" || c.Sources[1].Error != "" || c.State != "READY" {
-			t.Errorf("the channel is %s, and the sources are %+v", c.State, c.Sources)
+			t.Errorf("the channel is %s, the sources are %+v", c.State, c.Sources)
 		}
 		wantTexts(t, page, "Source story has been failing for 5 s; the endpoints, confirmed 5 s ago, stay in use: shop.yaml: permission denied")
 		s.Receiver.Parts([]discovery.Mechanism{{Name: "dns", Source: refusing{}}})
@@ -268,7 +269,7 @@ func TestThePageSaysWhatStaysInUse(t *testing.T) {
 	})
 }
 
-// refusing is a source that has no answer.
+// refusing is a source that always fails.
 type refusing struct{}
 
 func (refusing) Check(bool) error { return nil }

@@ -5,43 +5,44 @@ import (
 	"time"
 )
 
-// Page is what the page shows, and what ?format=json answers with. docs/debug.md
-// describes its fields. Text from outside is cut, and has what is not printable escaped.
+// Page is the content of the debug page and of its JSON format. docs/debug.md describes the fields.
+// Text from outside the process is truncated and escaped.
 type Page struct {
 	Time time.Time `json:"time"`
-	// Started is when the process was. Another one has other channels.
+	// Started is when the process was started. Channel IDs are unique within a process.
 	Started  time.Time  `json:"started"`
 	Channels []*Channel `json:"channels"`
 }
 
-// Channel is one channel.
+// Channel is a channel on the page.
 type Channel struct {
 	ID     uint64 `json:"id"`
 	Target string `json:"target"`
-	// Twin is set where another channel has the same target.
+	// Twin is set if another channel has the same target.
 	Twin bool `json:"twin,omitempty"`
-	// State is that of its top policy, IDLE where it has none, CONNECTING before.
+	// State is the state of the root policy. It is IDLE for an idle channel, and CONNECTING until
+	// there is a policy.
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Idle is set where the channel has no policy: Tree is what it had last.
+	// Idle is set if the channel is idle and has no policy. Tree is then the last tree.
 	Idle bool `json:"idle,omitempty"`
-	// InUse is the priority that gets the calls, "" where there is none to be named.
+	// InUse is the priority that gets the calls, or "" if there is none.
 	InUse string `json:"in_use,omitempty"`
-	// InUseSince is when it began to get them.
+	// InUseSince is when InUse came into use.
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
-	// Why says why no priority above that is in use, or why calls fail. Where something is wrong
-	// with the one in use, it says also why none below is.
+	// Why lists why each higher priority is not in use, or why calls fail. If the priority in use
+	// has a problem, Why also covers lower priorities.
 	Why []string `json:"why,omitempty"`
-	// WhyInUse says what is wrong with the priority in use, "" for nothing.
+	// WhyInUse is the problem of the priority in use, or "".
 	WhyInUse string `json:"why_in_use,omitempty"`
-	// Recent is what became of the last calls that the priority in use got.
+	// Recent counts the recent calls of the priority in use.
 	Recent  *Recent  `json:"recent,omitempty"`
 	Sources []Source `json:"sources,omitempty"`
 	Tree    *Policy  `json:"tree,omitempty"`
 	Events  []Event  `json:"events,omitempty"`
 }
 
-// Label is the target, with a number where another channel has the same.
+// Label returns the target, with the ID of the channel if another channel has the same target.
 func (c *Channel) Label() string {
 	if c.Twin {
 		return fmt.Sprintf("%s (channel %d)", c.Target, c.ID)
@@ -49,11 +50,11 @@ func (c *Channel) Label() string {
 	return c.Target
 }
 
-// Said says in a sentence what becomes of the channel's calls: "Calls go to p0 us-east, 20/s."
+// Said describes the state of calls in a sentence: "Calls go to p0 us-east, 20/s."
 func (c *Channel) Said() string { return c.SaidFor("") }
 
-// SaidFor is Said, with for how long it has been so unless that is "": "Calls go to p0
-// us-east (for 11 s), 20/s, all failing: INTERNAL."
+// SaidFor is like Said, and adds the duration long unless it is "": "Calls go to p0 us-east (for 11
+// s), 20/s, all failing: INTERNAL."
 func (c *Channel) SaidFor(long string) string {
 	text := c.becomes()
 	if long != "" && !c.Idle {
@@ -65,7 +66,7 @@ func (c *Channel) SaidFor(long string) string {
 	return text + c.last()
 }
 
-// SaidSince is since when Said is so, nil where that is not known.
+// SaidSince returns since when the state in Said has lasted, or nil if that is not known.
 func (c *Channel) SaidSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
@@ -73,7 +74,7 @@ func (c *Channel) SaidSince() *time.Time {
 	return c.InUseSince
 }
 
-// Announced is Said without what changes each second.
+// Announced is like Said, without numbers that change every second.
 func (c *Channel) Announced() string {
 	text := c.becomes()
 	if c.Failing() {
@@ -82,10 +83,10 @@ func (c *Channel) Announced() string {
 	return text + c.last()
 }
 
-// Failing reports whether at least half of the last calls of the priority in use failed.
+// Failing reports whether at least half of the recent calls of the priority in use failed.
 func (c *Channel) Failing() bool { return c.goTo() && c.Recent.Failing() }
 
-// Alarming reports whether calls fail: half of them at least, or all for want of a priority.
+// Alarming reports whether at least half of the calls fail, or all because no priority is usable.
 func (c *Channel) Alarming() bool {
 	return c.Failing() || !c.Idle && c.State == "TRANSIENT_FAILURE"
 }
@@ -93,7 +94,7 @@ func (c *Channel) Alarming() bool {
 // goTo reports whether calls go to endpoints.
 func (c *Channel) goTo() bool { return !c.Idle && (c.State == "READY" || c.State == "IDLE") }
 
-// last ends the sentence.
+// last returns the end of the sentence.
 func (c *Channel) last() string {
 	if c.Idle {
 		return ": nobody calls, and nothing is connected. Below is what it looked like last."
@@ -119,8 +120,8 @@ func (c *Channel) becomes() string {
 	return "Calls are taken"
 }
 
-// Reasons says in a line each what is wrong with the priority in use, and why none above it
-// is, nor below where something is wrong; or why calls fail.
+// Reasons describes, one per line, the problem of the priority in use and why each other priority
+// is not in use, or why calls fail.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
 		lines = append(lines, c.InUse+": "+c.WhyInUse)
@@ -134,7 +135,7 @@ func (c *Channel) Reasons() (lines []string) {
 	return lines
 }
 
-// Elsewhere returns whether calls go to a priority, so that Why is about those above it.
+// Elsewhere reports whether a priority is in use, so that Why is about other priorities.
 func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
@@ -143,27 +144,27 @@ func (c *Channel) Elsewhere() bool {
 type Source struct {
 	Name  string `json:"name,omitempty"`
 	State string `json:"state"`
-	// Trying is what it waits for, where it has said nothing else.
+	// Trying is the pending operation, unless the source has answered or failed.
 	Trying string `json:"trying,omitempty"`
-	// Version is what the source calls its answer.
+	// Version is the version of the answer, as given by the source.
 	Version  string     `json:"version,omitempty"`
 	Answered *time.Time `json:"answered,omitempty"`
-	// Error is what is wrong now. LastError is what was wrong last, also where it is over,
-	// and LastErrorAt when the source said that last.
+	// Error is the current error. LastError is the last error, even if it is resolved, and
+	// LastErrorAt is its time.
 	Error       string     `json:"error,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
-	// Notes say what its answer has and what has no effect.
+	// Notes list content of the answer that has no effect.
 	Notes []string `json:"notes,omitempty"`
-	// ErrorSince is since when something is wrong. Confirmed is until when its endpoints,
-	// which are used on, were confirmed.
+	// ErrorSince is when the current error began. Confirmed is when the endpoints in use were last
+	// confirmed.
 	ErrorSince *time.Time `json:"error_since,omitempty"`
 	Confirmed  *time.Time `json:"confirmed,omitempty"`
 	Endpoints  int        `json:"endpoints"`
 	Priorities int        `json:"priorities"`
 }
 
-// Event is something that happened to a channel.
+// Event is an event in the history of a channel.
 type Event struct {
 	Time time.Time `json:"time"`
 	Text string    `json:"text"`
@@ -174,23 +175,23 @@ type Policy struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
-	// BusySince is set where the policy has handled events for a second and more. All
-	// else is what it looked like before.
+	// BusySince is set if the policy has been handling events for at least a second. All other
+	// fields then show its state before that.
 	BusySince *time.Time `json:"busy_since,omitempty"`
 	Error     string     `json:"error,omitempty"`
-	// Through are the policies with a single child that stand above this one, such as drop,
-	// the topmost first.
+	// Through lists the policies above this one that have a single child, such as drop, topmost
+	// first.
 	Through []Layer `json:"through,omitempty"`
-	// Notes say what else there is to say, such as what is dropped.
+	// Notes contain additional facts, such as what is dropped.
 	Notes    []string `json:"notes,omitempty"`
 	Children []*Child `json:"children,omitempty"`
-	// Folded is how many more children there are, by state.
+	// Folded counts the omitted children by state.
 	Folded map[string]int `json:"folded,omitempty"`
 
 	tally tally
 }
 
-// Layer is a policy that passes the calls on to one child.
+// Layer is a policy that passes its calls to a single child.
 type Layer struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`
@@ -201,39 +202,39 @@ type Layer struct {
 // Child is a child of a policy: a priority, a locality or an endpoint.
 type Child struct {
 	Name string `json:"name"`
-	// Title is what people call it, where that is not its name.
+	// Title is the display name, if it differs from Name.
 	Title string     `json:"title,omitempty"`
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Error is its last error, even if it is over, and ErrorAt when it was reported last.
+	// Error is the last error, even if it is resolved, and ErrorAt is when it was last reported.
 	Error   string     `json:"error,omitempty"`
 	ErrorAt *time.Time `json:"error_at,omitempty"`
 	InUse   bool       `json:"in_use,omitempty"`
-	// Why says why a priority is not in use, or what it waits for.
+	// Why is why a priority is not in use, or what it is waiting for.
 	Why string `json:"why,omitempty"`
-	// Addresses are those of an endpoint with several.
+	// Addresses are the addresses of an endpoint that has more than one.
 	Addresses []string `json:"addresses,omitempty"`
 	Weight    uint32   `json:"weight,omitempty"`
-	// Share is the part of the channel's calls that it should get now.
+	// Share is the share of the channel's calls that it should currently get.
 	Share float64 `json:"share"`
-	// Scheduled is how many calls its policy's schedule gave it.
+	// Scheduled is how many calls the parent's scheduler gave it.
 	Scheduled uint64 `json:"scheduled,omitempty"`
 	Calls     *Calls `json:"calls,omitempty"`
-	// Recent is what became of its last calls.
+	// Recent counts its recent calls.
 	Recent *Recent `json:"recent,omitempty"`
-	// Ejected says in words what ejected an endpoint, and for how long.
+	// Ejected describes what ejected the endpoint and for how long.
 	Ejected string `json:"ejected,omitempty"`
-	// EjectedBy is the algorithm, and EjectedUntil when its time is over.
+	// EjectedBy is the algorithm that ejected it, and EjectedUntil is the end of the ejection.
 	EjectedBy    string     `json:"ejected_by,omitempty"`
 	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
 	Below        *Policy    `json:"below,omitempty"`
 
-	order int  // of an endpoint among its kind: what is wrong comes first
+	order int  // sort key of an endpoint: problems come first
 	open  bool // unfolded on the page
 	tally tally
 }
 
-// tally counts endpoints and their calls, those that are folded among them.
+// tally counts endpoints and their calls, including folded ones.
 type tally struct {
 	endpoints, ready int
 	recent           recents
@@ -247,7 +248,7 @@ func (t *tally) add(c *Child) {
 	}
 }
 
-// Calls are those of an endpoint since it was first used.
+// Calls counts the calls of an endpoint since it was first used.
 type Calls struct {
 	Started  uint64 `json:"started"`
 	InFlight uint64 `json:"in_flight"`

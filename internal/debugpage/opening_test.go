@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// starting is a source that says when it is started.
+// starting is a source that signals when it is started.
 type starting struct {
 	toldtest.Source
 	started chan struct{}
@@ -23,12 +23,12 @@ func (*starting) Check(bool) error { return nil }
 func (s *starting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	select {
 	case s.started <- struct{}{}:
-	default: // it was said
+	default: // already signalled
 	}
 	return s.Source.Start(r)
 }
 
-// The page is looked at while channels are opened and closed. The race detector watches.
+// The page is served while channels are opened and closed. This test is for the race detector.
 func TestThePageWhileChannelsOpen(t *testing.T) {
 	done := make(chan struct{})
 	var looks sync.WaitGroup

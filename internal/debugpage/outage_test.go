@@ -12,8 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// A tier that answers every call with an error is READY. The headline says what becomes of
-// the calls all the same.
+// A priority that returns only errors is READY, but the headline shows that calls fail.
 func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}
@@ -28,50 +27,50 @@ func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 		call(300)
 		c, page := channel(t)
 		if c.Failing() || c.WhyInUse != "" || c.Recent == nil || c.Recent.PerSecond < 15 || c.Recent.PerSecond > 21 {
-			t.Errorf("all is well: %+v, %q", c.Recent, c.WhyInUse)
+			t.Errorf("before the failures: %+v, %q", c.Recent, c.WhyInUse)
 		}
 		wantTexts(t, page, "Calls go to p0 us-east/a, ", "/s.")
 		s.sick = true
 		call(50)
 		if c, _ := channel(t); !c.Failing() {
-			t.Errorf("after 2.5 s it is said that %s", c.Said())
+			t.Errorf("after 2.5 s the page says: %s", c.Said())
 		}
 		call(300)
 		c, page = channel(t)
 		if !c.Failing() || c.Recent.Failed != c.Recent.Ended || c.WhyInUse != "its calls fail with UNAVAILABLE" {
-			t.Errorf("all fail: %+v, %q", c.Recent, c.WhyInUse)
+			t.Errorf("while all calls fail: %+v, %q", c.Recent, c.WhyInUse)
 		}
 		wantTexts(t, page, "/s, all failing: UNAVAILABLE.", `class="headline failing"`, "p0 us-east/a: its calls fail with UNAVAILABLE", "us-east/a, all failing: UNAVAILABLE.", `<a href="?help">What to look at first</a>`)
 		s.sick = false
 		call(300)
 		if c, _ := channel(t); c.Failing() {
-			t.Errorf("all is well again: %+v", c.Recent)
+			t.Errorf("after the recovery: %+v", c.Recent)
 		}
 		time.Sleep(20 * time.Second)
 		settle()
 		if c, _ := channel(t); c.Recent != nil {
-			t.Errorf("nobody has called for 20 s: %+v", c.Recent)
+			t.Errorf("after 20 s without calls: %+v", c.Recent)
 		}
 	})
 }
 
-// Where no priority can take calls, none is in use, and each says why.
+// If no priority can take calls, none is in use, and the page gives a reason for each.
 func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tell(t, &story{}, at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 1))
 		c, page := channel(t)
 		if c.InUse != "" || c.State != "TRANSIENT_FAILURE" || len(c.Why) != 2 || c.Tree.Children[1].Share != 0 {
-			t.Errorf("in use is %q, %s, because of %q", c.InUse, c.State, c.Why)
+			t.Errorf("in use is %q, state %s, reasons %q", c.InUse, c.State, c.Why)
 		}
 		wantTexts(t, page, "No priority can take calls.", `class="headline failing"`)
 		if strings.Contains(page, ">in use<") || strings.Contains(page, "100 %") {
-			t.Errorf("the page says that a priority is in use:\n%s", page)
+			t.Errorf("the page shows a priority as in use:\n%s", page)
 		}
 	})
 }
 
-// Where the calls go to a last resort, the page says why none below is better, and that what is
-// ejected gets them all the same.
+// If calls go to a last resort, the page shows why no lower priority is better, and that ejected
+// endpoints get calls anyway.
 func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
@@ -82,12 +81,12 @@ func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 		}
 		settle()
 		_, page := channel(t)
-		wantTexts(t, page, "Calls go to p0 us-east/a, ", "all failing: UNAVAILABLE.", "Not p1 eu-west: connection refused by c:443", "2 ejected, none is left: they get the calls all the same")
+		wantTexts(t, page, "Calls go to p0 us-east/a, ", "all failing: UNAVAILABLE.", "Not p1 eu-west: connection refused by c:443", "2 ejected, none is left: they get the calls anyway")
 	})
 }
 
-// Why a priority was left is said until it is READY again. That the next one steps in is said
-// only while it has not.
+// The reason for a failover is shown until the priority is READY again. The time until the next
+// priority is used is shown only before the failover.
 func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}
@@ -98,12 +97,12 @@ func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	} {
 		child := &Child{InUse: inUse}
 		if c.priority(child, p); child.Why != want {
-			t.Errorf("in use: %t: %q, want %q", inUse, child.Why, want)
+			t.Errorf("in use %t: reason %q, want %q", inUse, child.Why, want)
 		}
 	}
 }
 
-// Two channels to one target are told apart.
+// Channels with the same target have different labels.
 func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 	for _, c := range []struct {
 		twin bool
@@ -115,8 +114,8 @@ func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 	}
 }
 
-// Where no priority can take calls, the headline says for how long, and not since when the last
-// one was in use.
+// If no priority can take calls, the headline shows since when, and not since when the last
+// priority was in use.
 func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
 	used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
 	for state, want := range map[string]string{"TRANSIENT_FAILURE": "<small>for 8 s</small></p>", "READY": "<small>for 1h0m0s</small></p>"} {

@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// Where no source of several has answered, each is named with its reason. The page says
-// when the process was started, so that whoever looks again knows whether it is the same.
+// If all sources of a channel fail, the page names each with its error. It also shows when the
+// process was started, so that a restart can be detected.
 func TestSourcesThatFailAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &story{}, &story{}
@@ -24,33 +24,33 @@ func TestSourcesThatFailAreNamed(t *testing.T) {
 		a.Receiver.Fail(errors.New("no such host"))
 		synctest.Wait()
 		if c, page := channel(t); c.State != "CONNECTING" || len(c.Why) != 1 {
-			t.Errorf("while one of two has not answered the channel is %s because of %q:\n%s", c.State, c.Why, page)
+			t.Errorf("with one pending source the channel is %s, reasons %q:\n%s", c.State, c.Why, page)
 		}
 		b.Receiver.Fail(errors.New("timed out"))
 		synctest.Wait()
-		time.Sleep(time.Second) // pages are shared for a moment
+		time.Sleep(time.Second) // requests share a page for a short time
 		c, page := channel(t)
 		wantTexts(t, page, "Calls fail.")
 		if want := []string{"a.example.com: no such host", "b.example.com: timed out"}; !slices.Equal(c.Why, want) {
-			t.Errorf("calls fail because of %q, want %q", c.Why, want)
+			t.Errorf("reasons are %q, want %q", c.Why, want)
 		}
 		if first, again := collect(query{}), collect(query{}); first.Started.IsZero() || !first.Started.Equal(again.Started) {
-			t.Errorf("the process was started at %v and at %v", first.Started, again.Started)
+			t.Errorf("start times differ or are zero: %v, %v", first.Started, again.Started)
 		}
 	})
 }
 
-// Priorities stand in their order, also where all are down and the last one is in use.
+// Priorities are shown in their order, also if all are down and the last one is connecting.
 func TestPrioritiesStandInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		last, first := &story{}, &story{} // by their names
+		last, first := &story{}, &story{} // their names sort in reverse order
 		toldtest.Open(t, t.Name(), []discovery.Mechanism{{Name: "z", Source: last}, {Name: "a", Source: first}}, nil, grpc.WithContextDialer(last.dial))
 		for _, s := range []*story{last, first} {
 			s.Receiver.Update(flat.Answer(at(0, "us-east", "x", 1)))
 		}
 		settle()
 		if c, _ := channel(t); len(c.Why) != 2 || len(c.Tree.Children) != 2 || !strings.HasPrefix(c.Tree.Children[0].title(), "p0 z") {
-			t.Errorf("the first priority is %q, and none can be used because of %q, want p0 and two reasons", c.Tree.Children[0].title(), c.Why)
+			t.Errorf("the first priority is %q, reasons %q; want p0 z and two reasons", c.Tree.Children[0].title(), c.Why)
 		}
 	})
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// policy returns what a policy looks like that should get a share of the channel's
-// calls.
+// policy converts a policy that should get the given share of the channel's calls.
 func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	p := &Policy{}
 	if !t.Busy.IsZero() && c.now.Sub(t.Busy) >= patience {
@@ -30,7 +29,7 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 		p.Error = line(shell.Brief(t.Error), longestText)
 	}
 	if t.Since.IsZero() {
-		p.State = connectivity.Connecting.String() // nothing was published yet
+		p.State = connectivity.Connecting.String() // nothing has been published yet
 	}
 	shares := c.shares(t, share, p)
 	ejected := map[string]shell.Ejected{}
@@ -64,8 +63,8 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	return p
 }
 
-// scheduledOf returns how many calls the policy's schedule gave each child, nil where it
-// has none.
+// scheduledOf returns how many calls the policy's scheduler gave each child, or nil if the policy
+// has no scheduler.
 func scheduledOf(of any) []uint64 {
 	switch d := of.(type) {
 	case shell.WeightedTarget:
@@ -76,8 +75,8 @@ func scheduledOf(of any) []uint64 {
 	return nil
 }
 
-// shares returns the parts of the calls that the children should get, and notes what the
-// policy does with the rest.
+// shares returns the share of the calls that each child should get. It adds notes about the
+// remaining share to p.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))
@@ -101,7 +100,7 @@ func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	for i, child := range t.Children {
 		switch d := child.Details.(type) {
 		case shell.PriorityChild:
-			// Where calls fail, none is in use.
+			// If calls fail, no priority is in use.
 			if in, ok := t.Details.(shell.Priority); ok && in.InUse == child.Name && t.State != connectivity.TransientFailure {
 				weights[i] = 1
 			}
@@ -169,19 +168,19 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 	return child
 }
 
-// consequence says what becomes of a policy some of whose endpoints are ejected.
+// consequence describes the state of a policy with ejected endpoints.
 var consequence = map[shell.Condition]string{
 	shell.Emptied:  ", none is left: another priority is used, if there is one",
 	shell.HalfOpen: ", none is left: a few calls show whether that is over",
 }
 
-// lastResort is the consequence where the policy gets the calls all the same.
-const lastResort = ", none is left: they get the calls all the same, since no other priority is better"
+// lastResort is the consequence if the policy gets calls nevertheless.
+const lastResort = ", none is left: they get the calls anyway, because no other priority is better"
 
-// badness sorts endpoints: what is wrong comes first.
+// badness sorts endpoints by state: problems come first.
 var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
-// priority says why a priority is not in use, or what it waits for.
+// priority sets child.Why to why the priority is not in use, or what it is waiting for.
 func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	child.State, child.Since = d.CountsAs.String(), timeOf(d.Since)
 	child.order = d.Priority
@@ -223,7 +222,7 @@ func (p *Policy) inOrder() {
 	})
 }
 
-// fold leaves out all but so many children, and counts the rest.
+// fold omits children above the limit and counts them by state.
 func (c *collection) fold(p *Policy) {
 	most, budget := c.each, &c.rows
 	if slices.ContainsFunc(p.Children, func(child *Child) bool { return child.Below != nil }) {
@@ -242,8 +241,7 @@ func (c *collection) fold(p *Policy) {
 	p.Children = p.Children[:most]
 }
 
-// onlyChild returns the policy below one that has a single child without a name, such as
-// drop.
+// onlyChild returns the child policy of a policy that has a single unnamed child, such as drop.
 func (p *Policy) onlyChild() *Policy {
 	if len(p.Children) == 1 && p.Children[0].Name == "" {
 		return p.Children[0].Below
@@ -251,8 +249,7 @@ func (p *Policy) onlyChild() *Policy {
 	return nil
 }
 
-// absorb puts the policy below in the place of p, which has only its state and notes to
-// add.
+// absorb replaces p with below, and keeps the state and notes of p.
 func (p *Policy) absorb(below *Policy) {
 	notes, busy := p.Notes, p.BusySince
 	layer := Layer{p.Policy, p.State, p.Since, p.Error}
@@ -264,7 +261,7 @@ func (p *Policy) absorb(below *Policy) {
 	}
 }
 
-// eject marks the endpoints below that are ejected.
+// eject marks the ejected endpoints below p.
 func (p *Policy) eject(ejected map[string]shell.Ejected, now time.Time) {
 	if len(ejected) == 0 {
 		return
@@ -282,7 +279,7 @@ func (p *Policy) eject(ejected map[string]shell.Ejected, now time.Time) {
 	}
 }
 
-// causes says in words what ejects an endpoint.
+// causes describes the algorithms that eject endpoints.
 var causes = [...]string{
 	core.None:                "nobody",
 	core.SuccessRate:         "its success rate",

@@ -10,30 +10,29 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Recent is what became of the calls that ended in the last ten seconds; in the last four or two,
-// where most of those failed.
+// Recent counts the calls that ended in the last ten seconds, or in the last four or two seconds if
+// most of those failed.
 type Recent struct {
-	// PerSecond is how many ended in a second.
+	// PerSecond is the number of calls that ended per second.
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
-	// Failed is how many of them failed in a way that says that a backend is in trouble:
-	// with UNAVAILABLE, DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or
-	// RESOURCE_EXHAUSTED. Codes are those that they failed with.
+	// Failed counts the calls that failed with a code that indicates a problem of the backend:
+	// UNAVAILABLE, DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes
+	// lists the codes that occurred.
 	Failed uint64   `json:"failed"`
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// windows are the times, in seconds, of which recents say what became of calls. An outage is
-// said before the longest is full of it: where most calls of a shorter one failed, and these
-// are more than a few.
+// windows are the periods, in seconds, for which recents counts calls. A shorter window shows an
+// outage earlier; it is used if most of its calls failed and there were at least fewCalls.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent
 
 const fewCalls = 3
 
-// recentOf returns what became of calls, nil where none ended. began is when the first of
-// them can have begun.
+// recentOf returns the counts of the best window, or nil if no calls ended. began is the earliest
+// time at which the calls can have begun.
 func recentOf(all recents, began, now time.Time) *Recent {
 	r, seconds := all[0], windows[0]
 	for i, shorter := range all[1:] {
@@ -55,7 +54,7 @@ func recentOf(all recents, began, now time.Time) *Recent {
 // Failing reports whether at least half of the calls failed.
 func (r *Recent) Failing() bool { return r != nil && r.Failed > 0 && 2*r.Failed >= r.Ended }
 
-// failures says how many calls failed and with what, "" for none.
+// failures describes how many calls failed and with which codes, or returns "" if none failed.
 func (r *Recent) failures() string {
 	switch {
 	case r == nil || r.Failed == 0:
@@ -66,7 +65,7 @@ func (r *Recent) failures() string {
 	return fmt.Sprintf("%s %% failing: %s", percent(float64(r.Failed)/float64(r.Ended)), strings.Join(r.Codes, ", "))
 }
 
-// said says how many calls there are, and what becomes of them: "20/s, all failing: INTERNAL".
+// said describes the rate and the failures: "20/s, all failing: INTERNAL".
 func (r *Recent) said() string {
 	if r == nil {
 		return ""

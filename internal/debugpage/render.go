@@ -28,7 +28,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 		return slices.ContainsFunc(p.Children, func(c *Child) bool { return c.Below != nil })
 	},
 	"name": func(c *Child) string {
-		if c.title() == "/" { // topology.LocalityName of nothing
+		if c.title() == "/" { // topology.LocalityName of an empty locality
 			return "no locality"
 		}
 		return c.title()
@@ -41,7 +41,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"folded":  folded,
 }).ParseFS(files, "page.html"))
 
-// facts says what there is to say of a priority or locality beside its state.
+// facts returns facts about a priority or locality in addition to its state.
 func facts(c *Child) (all []string) {
 	if c.Since != nil {
 		all = append(all, printable.Duration(max(0, time.Since(*c.Since))))
@@ -58,7 +58,7 @@ func facts(c *Child) (all []string) {
 	return all
 }
 
-// wrong says what is wrong with an endpoint, or was.
+// wrong describes the current or last problem of an endpoint.
 func wrong(c *Child) (all []string) {
 	if c.Ejected != "" {
 		all = append(all, c.Ejected)
@@ -75,7 +75,7 @@ func wrong(c *Child) (all []string) {
 	return all
 }
 
-// percent returns a part in percent, with one digit if it has one.
+// percent formats a share as a percentage with at most one decimal.
 func percent(share float64) string {
 	if share > 0 && share < 0.0005 {
 		return "< 0.1"
@@ -83,7 +83,7 @@ func percent(share float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(100*share, 'f', 1, 64), ".0")
 }
 
-// folded returns counts by state, such as "9,980 READY", those of most children first.
+// folded formats counts by state, such as "9,980 READY", largest count first.
 func folded(counts map[string]int) []string {
 	var states []string
 	for state := range counts {

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// vault is a resolver of somebody else's, whose errors tell all.
+// vault is an application's resolver whose errors contain its whole target.
 type vault struct {
 	mu    sync.Mutex
 	conns []resolver.ClientConn
@@ -41,7 +41,7 @@ func (v *vault) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 func (*vault) ResolveNow(resolver.ResolveNowOptions) {}
 func (*vault) Close()                                {}
 
-// answer answers for each part.
+// answer sends an address to each ClientConn.
 func (v *vault) answer() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -52,8 +52,8 @@ func (v *vault) answer() {
 
 var ownLog = testlog.Keep()
 
-// Passwords and tokens in the parts of a list are in no error of a call, line of the log, page
-// or JSON. (gRPC itself logs the target at the level of INFO.)
+// Passwords and tokens in the entries of a failover target appear in no call error, log line, page
+// or JSON. (gRPC itself logs the target at level INFO.)
 func TestSecretsInTargetsAreToldNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, journal := &vault{}, &bytes.Buffer{}
@@ -86,11 +86,11 @@ func TestSecretsInTargetsAreToldNowhere(t *testing.T) {
 		for where, text := range texts {
 			for _, secret := range []string{"hunter22", "abcdef12", "other333"} {
 				if i := strings.Index(text, secret); i >= 0 {
-					t.Errorf("%s tells a secret: …%.200s", where, text[max(0, i-100):])
+					t.Errorf("%s contains a secret: …%.200s", where, text[max(0, i-100):])
 				}
 			}
 			if !strings.Contains(text, "xxxxx") {
-				t.Errorf("%s does not say of which target it is: %.300s", where, text)
+				t.Errorf("%s does not contain the redacted target: %.300s", where, text)
 			}
 		}
 	})

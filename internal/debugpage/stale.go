@@ -7,11 +7,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// mostStale is how many sources the first lines of a channel name.
+// mostStale is the maximum number of sources that Stale describes.
 const mostStale = 4
 
-// Stale says in a sentence each which sources fail whose endpoints from before stay in use,
-// since when, of what age those are, and why.
+// Stale returns a sentence for each failing source whose last good answer is still in use: since
+// when it has been failing, the age of its endpoints, and the error.
 func (c *Channel) Stale(now time.Time) (sentences []string) {
 	n := 0
 	for _, s := range c.Sources {
@@ -28,8 +28,7 @@ func (c *Channel) Stale(now time.Time) (sentences []string) {
 	return sentences
 }
 
-// Stale returns whether something is wrong with the source, and the endpoints from before
-// stay in use.
+// Stale reports whether the source fails and its last good answer is still in use.
 func (s Source) Stale() bool { return s.Error != "" && s.Confirmed != nil }
 
 func (s Source) stale(now time.Time) string {

@@ -26,8 +26,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// story is a source that says what it is told to, and a network in which the addresses
-// of some hosts answer.
+// story is a source that the test controls, and a network in which the given hosts accept
+// connections.
 type story struct {
 	toldtest.Source
 	server *bufconn.Listener
@@ -37,7 +37,7 @@ type story struct {
 	sick   bool   // all calls fail
 }
 
-// restore has a host answer from now on.
+// restore makes a host accept connections.
 func (s *story) restore(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 	return nil, errors.New("dial tcp " + address + ": connect: connection refused")
 }
 
-// tell starts a channel to endpoints of the given priorities.
+// tell opens a channel to the given endpoints.
 func tell(t *testing.T, s *story, endpoints ...flat.Endpoint) *grpc.ClientConn {
 	t.Helper()
 	s.server = toldtest.Serve(t, health.NewServer(), grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -76,7 +76,7 @@ func tell(t *testing.T, s *story, endpoints ...flat.Endpoint) *grpc.ClientConn {
 	return cc
 }
 
-// settle lets snapshots be made, which is not done too often.
+// settle waits until new snapshots are made, which happens at intervals.
 func settle() {
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -86,7 +86,7 @@ func at(priority uint32, locality, host string, weight uint32) flat.Endpoint {
 	return flat.Endpoint{Priority: priority, Locality: locality, Address: host + ":443", Weight: weight}
 }
 
-// get returns what the handler answers to a query, as text.
+// get returns the handler's response to a query.
 func get(t *testing.T, query string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -97,7 +97,7 @@ func get(t *testing.T, query string) string {
 	return w.Body.String()
 }
 
-// channel returns the test's channel, of which there is one, and the page about it.
+// channel returns the only channel of the test and its page.
 func channel(t *testing.T) (*Channel, string) {
 	t.Helper()
 	var page Page
@@ -111,7 +111,7 @@ func channel(t *testing.T) (*Channel, string) {
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d channels to %s are shown, want 1", len(found), t.Name())
+		t.Fatalf("%d channels for %s on the page, want 1", len(found), t.Name())
 	}
 	return found[0], get(t, fmt.Sprintf("?channel=%d", found[0].ID))
 }
@@ -120,19 +120,19 @@ func wantTexts(t *testing.T, page string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(page, text) {
-			t.Errorf("the page does not say %q:\n%s", text, page)
+			t.Errorf("the page does not contain %q:\n%s", text, page)
 		}
 	}
 }
 
-// Which priority is in use, since when, and why not the one above it: in the first line.
+// The page shows in its first lines which priority is in use, and why no higher one is.
 func TestThePageSaysWhichPriorityIsInUseAndWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"b": true, "c": true}}
 		tell(t, s, at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 3), at(1, "eu-west", "c", 1))
 		c, page := channel(t)
 		if c.InUse != "p1 eu-west" || c.State != "READY" || len(c.Why) != 1 || c.Why[0] != "p0 us-east/a: connection refused by a:443" {
-			t.Errorf("in use is %q, %s, because of %q", c.InUse, c.State, c.Why)
+			t.Errorf("in use is %q, state %s, reasons %q", c.InUse, c.State, c.Why)
 		}
 		p1 := c.Tree.Children[1]
 		if !p1.InUse || c.Tree.Children[0].InUse || p1.Below.Policy != "weighted_target" {
@@ -149,7 +149,7 @@ func TestThePageSaysWhichPriorityIsInUseAndWhy(t *testing.T) {
 	})
 }
 
-// The timers of a priority are shown, with the time that is left.
+// The page shows a priority's timers with the remaining time.
 func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"b": true}}
@@ -169,7 +169,7 @@ func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
 	})
 }
 
-// A priority that is READY, and not used, says what is wrong with it.
+// The page shows why a READY priority is not in use.
 func TestThePageSaysWhyAReadyPriorityIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "c": true}, query: "?minReady=0.6"}
@@ -177,13 +177,13 @@ func TestThePageSaysWhyAReadyPriorityIsNotUsed(t *testing.T) {
 		c, page := channel(t)
 		want := "p0 us-east/a, us-east/b: 25 % of its weight is READY, want 60 %"
 		if c.InUse != "p1 eu-west" || c.Tree.Children[0].State != "READY" || c.Why[0] != want {
-			t.Errorf("in use is %q because of %q, want p1 because %s", c.InUse, c.Why, want)
+			t.Errorf("in use is %q, reasons %q, want p1 with the reason %s", c.InUse, c.Why, want)
 		}
 		wantTexts(t, page, "failover from p0 us-east/a, us-east/b to p1 eu-west", want)
 	})
 }
 
-// A priority that is connected before it is needed says so.
+// The page marks a warm standby.
 func TestThePageShowsAStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?warmStandby=1"}
@@ -193,7 +193,7 @@ func TestThePageShowsAStandby(t *testing.T) {
 	})
 }
 
-// Before there is any policy, the source's reason is what there is to show.
+// Before there is a policy, the page shows the error of the source.
 func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{}
@@ -214,7 +214,7 @@ func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	})
 }
 
-// An idle channel is shown with its last tree, once, and one that was closed is not.
+// An idle channel is shown once, with its last tree. A closed channel is not shown.
 func TestAnIdleChannelIsShownWithItsLastTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -235,12 +235,12 @@ func TestAnIdleChannelIsShownWithItsLastTree(t *testing.T) {
 		s.Receiver.Update(flat.Answer(endpoint))
 		settle()
 		if c, _ := channel(t); c.Idle {
-			t.Errorf("the channel is in use again, and shown as %+v", c)
+			t.Errorf("after idle mode the channel is %+v", c)
 		}
 		cc.Close()
 		synctest.Wait()
 		if got := get(t, ""); strings.Contains(got, t.Name()) {
-			t.Errorf("a closed channel is shown:\n%s", got)
+			t.Errorf("the closed channel is shown:\n%s", got)
 		}
 	})
 }

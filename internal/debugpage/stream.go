@@ -9,12 +9,12 @@ import (
 
 const (
 	mostViewers = 32
-	period      = time.Second      // between two looks
-	streamFor   = 5 * time.Minute  // then the browser asks again
-	writeFor    = 10 * time.Second // then a viewer that does not read is gone
+	period      = time.Second      // between updates
+	streamFor   = 5 * time.Minute  // then the browser reconnects
+	writeFor    = 10 * time.Second // then a viewer that does not read is disconnected
 )
 
-// viewers counts those who look.
+// viewers limits the number of concurrent viewers.
 type viewers struct{ n atomic.Int64 }
 
 func (v *viewers) enter() bool {
@@ -27,8 +27,8 @@ func (v *viewers) enter() bool {
 
 func (v *viewers) leave() { v.n.Add(-1) }
 
-// serveEvents sends the page's content when it has changed, as server-sent events, to so
-// many viewers at once. Each is looked at for as long as sending takes twenty times.
+// serveEvents sends the page's content as server-sent events whenever it changes. It spends at most
+// a twentieth of the time on each viewer.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	if !h.viewers.enter() {
 		w.Header().Set("Retry-After", "10")
@@ -52,7 +52,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 		}
 		if !bytes.Equal(next, last) {
 			last = next
-			_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // not all servers can
+			_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // not supported by all servers
 			if _, err := w.Write(next); err != nil || control.Flush() != nil {
 				return
 			}
@@ -70,7 +70,7 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	}
 }
 
-// event returns the page's content as an event.
+// event returns the page's content as a server-sent event.
 func (h *handler) event(q query) ([]byte, error) {
 	var content bytes.Buffer
 	if err := templates.ExecuteTemplate(&content, "main", h.collect(q)); err != nil {

@@ -6,9 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// A locality that takes no part in a priority in use is unfolded, so that the cause is
-// seen; one of a priority that is not in use is not. Each says how many of its endpoints
-// are READY.
+// A priority in use shows its localities unfolded, also those without READY endpoints, so that the
+// cause of a problem is visible. Other priorities are folded. Each summary counts READY endpoints.
 func TestThePageUnfoldsWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "c": true}}
@@ -33,7 +32,7 @@ func TestThePageUnfoldsWhatIsWrong(t *testing.T) {
 				t.Errorf("%s: unfolded is %v, want %v: %s", name, open, want.open, details)
 			}
 			if !strings.Contains(summary, want.text) || want.text == "" && strings.Contains(summary, "endpoints ready") {
-				t.Errorf("%s: does not say %q: %s", name, want.text, summary)
+				t.Errorf("%s: does not contain %q: %s", name, want.text, summary)
 			}
 		}
 	})

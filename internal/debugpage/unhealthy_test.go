@@ -11,14 +11,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// ill returns an endpoint that cannot take calls.
+// ill returns e as an unhealthy endpoint.
 func ill(e flat.Endpoint) flat.Endpoint {
 	e.Health = discovery.Unhealthy
 	return e
 }
 
-// A zone all of whose endpoints are unhealthy keeps its place: when they are well again, calls go
-// on elsewhere until one is connected.
+// A priority whose endpoints are all unhealthy stays configured. When they become healthy, calls
+// continue on the lower priority until one of them is connected.
 func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 	for _, query := range []string{"", "?failbackDelay=30s"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 				t.Helper()
 				began := time.Now()
 				if err := call(t, cc); err != nil || time.Since(began) > 0 {
-					t.Errorf("%q: a call took %v and ended with %v, want an answer of the standby at once", query, time.Since(began), err)
+					t.Errorf("%q: a call took %v and ended with %v, want an answer from the lower priority at once", query, time.Since(began), err)
 				}
 			}
 			calls()
@@ -37,16 +37,16 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			calls() // it is connecting
+			calls() // the priority is connecting
 			s.restore("hang")
-			time.Sleep(40 * time.Second) // its attempt ends, and the next one succeeds
+			time.Sleep(40 * time.Second) // its attempt fails, and the next one succeeds
 			calls()
 		})
 	}
 }
 
-// Where nothing can take calls, they see why, and what went wrong later beside that. So does the
-// page.
+// If no endpoint can take calls, the errors of calls and the page show the reason, and later errors
+// of the source.
 func TestWhyNothingCanTakeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -61,7 +61,7 @@ func TestWhyNothingCanTakeCalls(t *testing.T) {
 			wantTexts(t, page, want)
 		}
 		if err := s.Receiver.Update(flat.Answer(ill(at(0, "us-east/a", "a", 1)), ill(at(0, "us-east/b", "b", 1)))); err != nil {
-			t.Errorf("an answer whose endpoints are unhealthy is refused: %v", err)
+			t.Errorf("an answer with unhealthy endpoints was rejected: %v", err)
 		}
 		sees("no endpoint can take calls: 2 unhealthy")
 		answer := flat.Answer(ill(at(0, "us-east/a", "a", 1)))
@@ -70,25 +70,25 @@ func TestWhyNothingCanTakeCalls(t *testing.T) {
 			t.Error(err)
 		}
 		sees("all pods of shop are starting")
-		sees("") // and the notes
+		sees("") // also shows the notes
 		if _, page := channel(t); !strings.Contains(page, "a port has no effect") {
-			t.Error("the page has no note")
+			t.Error("the page does not show the note")
 		}
 		s.Receiver.Fail(errors.New("the registry is away"))
 		sees("the registry is away; its last answer: all pods of shop are starting")
-		if err := s.Receiver.Update(answer); err != nil { // the registry is there again
+		if err := s.Receiver.Update(answer); err != nil { // the source has recovered
 			t.Error(err)
 		}
 		settle()
 		if err := call(t, cc); err == nil || strings.Contains(err.Error(), "away") {
-			t.Errorf("a call ended with %v, after the registry came back", err)
+			t.Errorf("a call ended with %v, after the source recovered", err)
 		}
 		if err := s.Receiver.Update(flat.Answer(at(0, "us-east/a", "a", 1))); err != nil {
 			t.Error(err)
 		}
 		settle()
 		if err := call(t, cc); err != nil {
-			t.Errorf("a call ended with %v, once an endpoint is well", err)
+			t.Errorf("a call ended with %v, after an endpoint became healthy", err)
 		}
 	})
 }
