@@ -8,11 +8,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// mostZones is how many zones a text of callers may name.
+// mostZones is the maximum number of zones in a list of callers.
 const mostZones = 1000
 
-// Callers reads how many callers each zone has, "a:2,b:1": each name once, with a number from 0 to a
-// billion, not all of them 0.
+// Callers parses the number of callers in each zone, such as "a:2,b:1". Each zone occurs once.
+// Numbers are from 0 to a billion, and at least one is not 0.
 func Callers(text string) (map[string]float64, error) {
 	const most = 1e9
 	callers, some := make(map[string]float64), false
@@ -38,7 +38,7 @@ func Callers(text string) (map[string]float64, error) {
 		some = some || n > 0
 	}
 	if !some {
-		return nil, fmt.Errorf("%s given, where no zone has callers; want some", printable.Quote(text))
+		return nil, fmt.Errorf("%s given, but no zone has callers; want at least one", printable.Quote(text))
 	}
 	return callers, nil
 }

@@ -21,7 +21,7 @@ func TestCallers(t *testing.T) {
 		"a:Inf":           `zone "a" has "Inf" callers, want a number from 0 to a billion`,
 		"a:1,a:2":         `zone "a" is given twice`,
 		" a:1":            `zone " a" given, want a name of at most 256 bytes, without control characters and without spaces around it`,
-		"a:0,b:0":         `"a:0,b:0" given, where no zone has callers; want some`,
+		"a:0,b:0":         `"a:0,b:0" given, but no zone has callers; want at least one`,
 		manyZones(1001):   "more than 1000 zones are given",
 		"a:1e9,b:1000001": "map[a:1e+09 b:1.000001e+06]",
 	} {

@@ -1,6 +1,6 @@
-// Package place knows where the client itself runs: its zone, region and node, by what somebody
-// says of it. Nothing is guessed. Who prefers near endpoints asks options.Settings for the place of
-// a channel, again each time: what a source knows of it (Learned) may come later.
+// Package location determines the region, zone and node of the client, from options, the
+// environment and sources. Sources may provide a location later, so callers read the location of a
+// channel from options.Settings whenever they need it.
 package location
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Location is where a client or a server runs. A field is "" where that is not known.
+// Location is the location of a client or a server. Unknown fields are "".
 type Location struct{ Region, Zone, Node string }
 
-// Or returns p with the fields of other where it has none.
+// Or returns p with its empty fields taken from other.
 func (p Location) Or(other Location) Location {
 	for to, from := range map[*string]string{&p.Region: other.Region, &p.Zone: other.Zone, &p.Node: other.Node} {
 		if *to == "" {
@@ -26,8 +26,8 @@ func (p Location) Or(other Location) Location {
 	return p
 }
 
-// Serves reports whether an endpoint can be near a client here, where it prefers by "zone", "node",
-// "hints" or "balance"; so it can where it prefers nothing, "".
+// Serves reports whether p is sufficient for a preference: "zone", "node", "hints", "balance", or
+// "" for none.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
 	case "":
@@ -43,20 +43,20 @@ func (p Location) Serves(prefer string) bool {
 	}
 }
 
-// SameZone reports whether both are known to be in one zone: zones of one name in two regions
-// are two.
+// SameZone reports whether p and other are known to be in the same zone. Zones of the same name in
+// different regions differ.
 func (p Location) SameZone(other Location) bool {
 	return p.Zone != "" && p.Zone == other.Zone && (p.Region == other.Region || p.Region == "" || other.Region == "")
 }
 
-// SameRegion reports whether both are known to be in one region.
+// SameRegion reports whether p and other are known to be in the same region.
 func (p Location) SameRegion(other Location) bool { return p.Region != "" && p.Region == other.Region }
 
-// SameNode reports whether both are known to be on one node.
+// SameNode reports whether p and other are known to be on the same node.
 func (p Location) SameNode(other Location) bool { return p.Node != "" && p.Node == other.Node }
 
-// Of returns the client's place by what it is given in options, and where these say nothing by the
-// environment, which env reads. The notes say what of the environment has no effect.
+// Of returns the client's location from options and, for fields that are not given, from the
+// environment, which env reads. The notes name environment variables that have no effect.
 func Of(given Location, env func(string) string) (p Location, notes []string) {
 	read := func(variable string) string {
 		text := env(variable)
@@ -69,10 +69,10 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 	return given.Or(Location{Zone: read("UNDERSTUDY_ZONE"), Region: read("UNDERSTUDY_REGION"), Node: read("UNDERSTUDY_NODE")}), notes
 }
 
-// most is how many bytes a name may have. Kubernetes and clouds have 63 at most.
+// most is the maximum length of a name. Kubernetes and cloud providers allow at most 63 bytes.
 const most = 256
 
-// Problem says what is wrong with the name of a zone, a region or a node, "" for nothing.
+// Problem returns what is wrong with the name of a zone, region or node, or "".
 func Problem(name string) string {
 	if len(name) <= most && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
 		return ""
@@ -80,21 +80,21 @@ func Problem(name string) string {
 	return fmt.Sprintf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), most)
 }
 
-// Teller tells a place, which may become known later. It is safe for concurrent use.
+// Teller provides a location, which may become known later. It is safe for concurrent use.
 type Teller interface{ Location() Location }
 
-// Learned is a place that is found out later. It is safe for concurrent use; the zero value is no
-// place, and nil learns nothing.
+// Learned is a location that becomes known later. It is safe for concurrent use. The zero value has
+// no location, and Set on a nil *Learned has no effect.
 type Learned struct{ place atomic.Pointer[Location] }
 
-// Set takes the place.
+// Set sets the location.
 func (l *Learned) Set(p Location) {
 	if l != nil {
 		l.place.Store(&p)
 	}
 }
 
-// Location returns what was set last, or no place.
+// Location returns the current location.
 func (l *Learned) Location() Location {
 	if l == nil || l.place.Load() == nil {
 		return Location{}

@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// The options go before the environment, field by field, and that before what a source knows.
+// Options override the environment, which overrides the source, field by field.
 func TestTheOrderOfPlaces(t *testing.T) {
 	env := map[string]string{"UNDERSTUDY_ZONE": "env-zone", "UNDERSTUDY_REGION": "env-region"}
 	source := location.Location{Region: "source-region", Zone: "source-zone", Node: "source-node"}
@@ -29,7 +29,8 @@ func TestTheOrderOfPlaces(t *testing.T) {
 	}
 }
 
-// A variable that cannot be a name has no effect, is named, and its text steers no terminal.
+// An environment variable that is not a valid name has no effect. The note names it and escapes its
+// value.
 func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 	for text, want := range map[string]string{
 		"us-east-1a\n":           `UNDERSTUDY_ZONE has no effect: "us-east-1a\n" given, want a name`,
@@ -40,12 +41,12 @@ func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 		env := map[string]string{"UNDERSTUDY_ZONE": text, "UNDERSTUDY_NODE": "n"}
 		got, notes := location.Of(location.Location{}, func(name string) string { return env[name] })
 		if (got != location.Location{Node: "n"}) || len(notes) != 1 || !strings.HasPrefix(notes[0], want) {
-			t.Errorf("%q: %+v, %q; want the node alone, and %s", text, got, notes, want)
+			t.Errorf("%q: %+v, %q; want only the node, and %s", text, got, notes, want)
 		}
 	}
 }
 
-// What is not known is not near.
+// Locations that are not known are not the same.
 func TestWhatIsNear(t *testing.T) {
 	for _, test := range []struct {
 		p, other location.Location
@@ -67,7 +68,7 @@ func TestWhatIsNear(t *testing.T) {
 func TestWhatIsLearnt(t *testing.T) {
 	var l location.Learned
 	if got := l.Location(); got != (location.Location{}) {
-		t.Errorf("%+v before it is set", got)
+		t.Errorf("%+v before Set, want the zero Location", got)
 	}
 	l.Set(location.Location{Zone: "z"})
 	if got := l.Location(); got != (location.Location{Zone: "z"}) {

@@ -1,4 +1,3 @@
-// Package brief shortens what gRPC and the operating system say of connections.
 package printable
 
 import (
@@ -6,15 +5,15 @@ import (
 	"strings"
 )
 
-// What gRPC says of an attempt to connect begins with the second or the third of these,
-// and where that ended a call with the first before it.
+// A connection error from gRPC begins with dialling or connection. If it ended a call, unavailable
+// precedes that.
 const (
 	unavailable = "rpc error: code = Unavailable desc = "
 	dialling    = `connection error: desc = "transport: Error while dialing: `
 	connection  = `connection error: desc = "`
 )
 
-// Brief returns the text of an error without what is said elsewhere, or says nothing:
+// Brief shortens the text of a connection error and makes it more readable:
 //
 //	rpc error: code = Unavailable desc = connection error: desc = "transport: Error while
 //	dialing: dial tcp 10.0.0.1:443: connect: connection refused"
@@ -41,7 +40,7 @@ func Brief(text string) string {
 	return silence(text)
 }
 
-// hints say what the end of a text may mean.
+// hints maps the ends of error texts to explanations.
 var hints = map[string]string{
 	"no such host":              ": the name may not exist",
 	"tls: certificate required": ": the server wants a client certificate",
@@ -49,18 +48,18 @@ var hints = map[string]string{
 	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
 }
 
-// What gRPC says where a connection stands and nothing comes over it begins with one of
-// these and ends with one of those.
+// gRPC's errors for a server that accepts connections but does not answer begin with a key of
+// handshakes and end with one of timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// gRPC closes the connection when the attempt has had its time, which the reader may see first.
+	// gRPC closes the connection when the attempt times out; the reader may report that first
 	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
 )
 
-// silence says in words that a server accepts connections and does not answer:
+// silence replaces the error of a server that accepts connections but does not answer:
 //
 //	error reading server preface: read tcp 10.0.0.9:5->10.0.0.1:443: i/o timeout
 //	->  10.0.0.1:443 accepts connections and does not answer

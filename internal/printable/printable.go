@@ -1,6 +1,6 @@
-// Package printable makes text from outside safe to look at. A name in a file or from
-// a server may hold control characters, which steer a terminal, and characters that
-// reverse or hide what stands beside them.
+// Package printable makes text from files, servers and targets safe to show. It escapes control
+// characters, which affect terminals, and characters that reorder or hide text. It shortens long
+// errors, and hides passwords and tokens in targets.
 package printable
 
 import (
@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with every character that is not printable, in the sense of
-// strconv.IsPrint, written as Go writes it between quotes. So a line stays one line.
+// Text escapes all characters of s that are not printable in the sense of strconv.IsPrint, as in Go
+// string literals. The result is a single line.
 //
 //	a<ESC>[31mb  ->  a\x1b[31mb
 //	a<U+202E>b   ->  a\u202eb
@@ -34,8 +34,8 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line returns s as Text does, cut after about most bytes: at the end of a character, and
-// with the number of bytes that s has.
+// Line returns Text(s), truncated to about most bytes. It truncates at the end of a character and
+// appends the length of s.
 func Line(s string, most int) string {
 	if len(s) <= most {
 		return Text(s)
@@ -47,7 +47,7 @@ func Line(s string, most int) string {
 	return Text(s[:kept]) + "… (" + strconv.Itoa(len(s)) + " bytes)"
 }
 
-// Duration returns d as people read it: "52 ms", "4.2 s", "12 s", "5m3s".
+// Duration formats d for people: "52 ms", "4.2 s", "12 s", "5m3s".
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -60,9 +60,8 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// JSON returns encoded, which is JSON, with every character that is not printable
-// written as \uXXXX. Outside of its strings JSON has none but white space, which is
-// left alone: the value is the same.
+// JSON replaces unprintable characters in encoded, which is valid JSON, with \uXXXX escapes. It
+// keeps white space. The JSON value does not change.
 func JSON(encoded []byte) []byte {
 	if isPrintable(string(encoded)) {
 		return encoded
@@ -101,13 +100,13 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// isPrint returns whether r, decoded from size bytes, is printable. A byte that is not
-// UTF-8 decodes to a RuneError of size 1.
+// isPrint reports whether r, decoded from size bytes, is printable. Invalid UTF-8 decodes to
+// RuneError with size 1 and is not printable.
 func isPrint(r rune, size int) bool {
 	return strconv.IsPrint(r) && (r != utf8.RuneError || size > 1)
 }
 
-// Count returns a number with its noun: "1 priority", "2 priorities".
+// Count formats a number with a noun: "1 priority", "2 priorities".
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

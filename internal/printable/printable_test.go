@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// What is long is cut at the end of a character, and says how long it was.
+// Line truncates at the end of a character and appends the length.
 func TestLine(t *testing.T) {
 	for s, want := range map[string]string{
 		"short":       "short",
@@ -46,7 +46,7 @@ func TestText(t *testing.T) {
 		"a\u009b31m\x7f":         `a\u009b31m\x7f`,
 		"a\u202eb\u2066c\u200dd": `a\u202eb\u2066c\u200dd`,
 		"a\xffb":                 `a\xffb`,
-		"\uFFFD":                 "\uFFFD", // printable, and no broken UTF-8
+		"\uFFFD":                 "\uFFFD", // printable, and not invalid UTF-8
 		`C:\new "x"`:             `C:\new "x"`,
 		"\U000E0041":             `\U000e0041`,
 	} {
@@ -56,8 +56,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Nothing that steers a terminal or reorders text is left, whatever the input, and
-// JSON still says the same.
+// For any input, Text and JSON leave no characters that affect terminals or reorder text, and the
+// JSON value does not change.
 func TestNothingUnprintableIsLeft(t *testing.T) {
 	steers := func(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	err := quick.Check(func(s string, raw []byte) bool {

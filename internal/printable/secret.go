@@ -1,5 +1,3 @@
-// Package secret hides passwords and tokens in targets. Logs, metrics, pages and errors show
-// targets, and are read by people and kept by machines that need not know them.
 package printable
 
 import (
@@ -10,11 +8,11 @@ import (
 	"time"
 )
 
-// hidden stands for what is not shown, as in url.URL.Redacted.
+// hidden replaces secrets, as in url.URL.Redacted.
 const hidden = "xxxxx"
 
-// shown are the parameters whose values are: those of this module. The value of any other one
-// may be a token.
+// shown are the parameters whose values are not hidden: those of this module. Values of all other
+// parameters may be tokens.
 var shown = []string{
 	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
@@ -22,17 +20,17 @@ var shown = []string{
 	"subsetSeed", "terminating", "verify", "warmStandby", "zone", "zoneCallers", "zoneMinEndpoints",
 }
 
-// shortest is the length of the shortest secret that is looked for.
+// shortest is the minimum length of a secret.
 const shortest = 4
 
-// list is the scheme of targets whose path is a list of targets.
+// list is the scheme of targets that list other targets.
 const list = "failover"
 
-// HideTarget returns a target without its passwords and tokens:
+// HideTarget hides the passwords and tokens in a target:
 //
 //	consul://user:secret@host/shop?dc=a&token=x  ->  consul://user:xxxxx@host/shop?dc=xxxxx&token=xxxxx
 //
-// What has none is returned as it is.
+// A target without them is returned unchanged.
 func HideTarget(u url.URL) url.URL {
 	if !may(u.String()) {
 		return u
@@ -40,7 +38,7 @@ func HideTarget(u url.URL) url.URL {
 	return (&hider{}).target(u)
 }
 
-// HideText is HideTarget for text that somebody wrote as a target, and that may be none.
+// HideText is like HideTarget for text that is meant to be a target but may be invalid.
 func HideText(text string) string {
 	if !may(text) {
 		return text
@@ -48,8 +46,7 @@ func HideText(text string) string {
 	return (&hider{}).text(text)
 }
 
-// HideIn returns text, which says something about a target, without the passwords and tokens of
-// the target.
+// HideIn returns text, such as an error about target, without the passwords and tokens of target.
 func HideIn(text string, target url.URL) string {
 	if !may(target.String()) {
 		return text
@@ -65,16 +62,16 @@ func HideIn(text string, target url.URL) string {
 	return text
 }
 
-// may returns whether text can hold what is hidden, escaped or not.
+// may reports whether text can contain a secret, escaped or not.
 func may(text string) bool { return strings.ContainsAny(text, "@?#%") }
 
-// hider hides what is in targets.
+// hider hides secrets in targets.
 type hider struct {
 	changed bool
-	secrets []string // those that cannot be anything else
+	secrets []string // values that are certainly secrets
 }
 
-// hide hides a value. What is sure to be a secret must not be in other text either.
+// hide records a hidden value. If sure is set, HideIn also hides the value in other text.
 func (h *hider) hide(value string, sure bool) {
 	h.changed = h.changed || value != hidden
 	if sure && len(value) >= shortest && value != hidden {
@@ -88,7 +85,7 @@ func (h *hider) target(u url.URL) url.URL {
 			h.hide(password, true)
 			u.User = url.UserPassword(u.User.Username(), hidden)
 		} else {
-			name := u.User.Username() // some take a token for one
+			name := u.User.Username() // may be a token
 			h.hide(name, len(name) >= 8)
 			u.User = url.User(hidden)
 		}
@@ -114,7 +111,7 @@ func (h *hider) target(u url.URL) url.URL {
 	return u
 }
 
-// list hides what is in the entries of a list, which are escaped.
+// list hides secrets in the escaped entries of a failover target.
 func (h *hider) list(escaped string) string {
 	entries := strings.Split(escaped, ",")
 	for i, entry := range entries {
@@ -135,11 +132,11 @@ func (h *hider) list(escaped string) string {
 	return strings.Join(entries, ",")
 }
 
-// text hides what is in the text of a target.
+// text hides secrets in a target given as text.
 func (h *hider) text(text string) string {
 	prefix := ""
 	u, err := url.Parse(text)
-	if err != nil { // as package failover reads it
+	if err != nil { // parse it as package failover does
 		prefix = "dns:///"
 		u, err = url.Parse(prefix + text)
 	}
@@ -156,7 +153,7 @@ func (h *hider) text(text string) string {
 	return strings.TrimPrefix(after.String(), prefix)
 }
 
-// unread hides all that may be a secret in what does not parse.
+// unread hides possible secrets in text that does not parse as a URL.
 func (h *hider) unread(text string) string {
 	if end := strings.LastIndex(text, "@"); end >= 0 {
 		begin := 0
@@ -175,7 +172,7 @@ func (h *hider) unread(text string) string {
 	return text
 }
 
-// opaque hides all before the host in a target without slashes, which need not be one.
+// opaque hides everything before the host in an opaque URL; text before an @ may be a secret.
 func (h *hider) opaque(u url.URL) string {
 	end := strings.LastIndex(u.Opaque, "@")
 	if end < 0 || strings.HasPrefix(u.Scheme, "unix") {
@@ -186,7 +183,7 @@ func (h *hider) opaque(u url.URL) string {
 	return hidden + u.Opaque[end:]
 }
 
-// path hides user:password@ in a path: somebody wrote a slash too many.
+// path hides the password of user:password@ in a path, for targets with one slash too many.
 func (h *hider) path(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -202,13 +199,13 @@ func (h *hider) path(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// query hides the values of parameters that are not shown.
+// query hides the values of parameters that are not in shown.
 func (h *hider) query(raw string) string {
 	pairs := strings.Split(raw, "&")
 	for i, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			name, value = "", pair // it may be a token as well as a name
+			name, value = "", pair // pair may be a name or a token
 		}
 		if plain, err := url.QueryUnescape(name); err == nil && slices.Contains(shown, plain) || harmless(value) {
 			continue
@@ -226,15 +223,15 @@ func (h *hider) query(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// harmless returns whether a value is too short for a secret, or a duration or a truth value.
+// harmless reports whether value is not a secret: it is too short, a duration or a boolean.
 func harmless(value string) bool {
 	_, notBool := strconv.ParseBool(value)
 	_, notDuration := time.ParseDuration(value)
 	return len(value) < shortest || notBool == nil || notDuration == nil
 }
 
-// sure returns whether the value of a parameter is a secret by its name. Values of others are
-// not looked for in other text: dc=east would leave no host name readable.
+// sure reports whether name suggests that the parameter is a secret. Values of other parameters are
+// not hidden in other text: for dc=east that would make host names unreadable.
 func sure(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })

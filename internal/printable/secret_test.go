@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// targets are targets, and how they are shown.
+// targets maps targets to how they are shown.
 var targets = map[string]string{
 	"dns:///shop.test:443":                                   "dns:///shop.test:443",
 	"srv:///shop.test?refresh=30s&verify=record":             "srv:///shop.test?refresh=30s&verify=record",
@@ -38,7 +38,7 @@ func TestTargets(t *testing.T) {
 		}
 		for _, form := range []string{shown.String(), shown.Path, shown.Opaque} {
 			if strings.Contains(form, "hunter22") || strings.Contains(form, "abcdef12") {
-				t.Errorf("%s: %s tells a secret", text, form)
+				t.Errorf("%s: %s contains a secret", text, form)
 			}
 		}
 		if again := HideTarget(shown); again.String() != shown.String() {
@@ -47,7 +47,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// What is said about a target does not tell its secrets, in whatever form.
+// HideIn hides a target's secrets in every encoding.
 func TestIn(t *testing.T) {
 	u, err := url.Parse("failover:///x:%2F%2Fu:p%2540ss%2520word@h%2Fs%3Ftoken=abcdef12%26dc=east,b.test:443")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package authority makes a channel's authority, the :authority of its calls, out of a
-// name.
+// Package xnet contains network helpers that sources and clients share: authorities, backoff, DNS
+// look-ups, loopback addresses and root certificates.
 package xnet
 
 import (
@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// others holds the characters that an authority may have beside letters and digits (RFC
-// 3986, sections 2.2, 2.3 and 3.2).
+// others are the characters other than letters and digits that an authority may contain (RFC 3986,
+// sections 2.2, 2.3 and 3.2).
 const others = "-._~!$&'()*+,;=:@[]"
 
-// EncodeAuthority percent-encodes the bytes of name that an authority may not have. A
-// resolver.AuthorityOverrider has to do that itself.
+// EncodeAuthority percent-encodes the bytes of name that an authority may not contain. gRPC does
+// not do this for the results of a resolver.AuthorityOverrider.
 func EncodeAuthority(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -26,8 +26,7 @@ func EncodeAuthority(name string) string {
 	return b.String()
 }
 
-// AuthorityOfEndpoint returns the authority that gRPC makes by default for a target with this
-// endpoint.
+// AuthorityOfEndpoint returns gRPC's default authority for a target with this endpoint.
 func AuthorityOfEndpoint(endpoint string) string {
 	encoded := EncodeAuthority(endpoint)
 	if strings.HasPrefix(encoded, ":") {

@@ -1,4 +1,3 @@
-// Package backoff says how long to wait before what failed is tried again.
 package xnet
 
 import (
@@ -9,10 +8,10 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// Backoff returns how long after the beginning of an attempt the next may begin. It is
-// gRPC's own backoff: 1 s at first and 120 s at most, give or take up to 20 %, so that
-// clients do not all come back at once. attempt counts from 0; random is a uniform
-// number in [0, 1).
+// Backoff returns the time between the beginning of an attempt and that of the next. It follows
+// gRPC's connection backoff: 1 s for the first attempt, growing to 120 s, with a jitter of 20 % so
+// that clients do not retry at the same time. attempt counts from 0, and random is uniform in [0,
+// 1).
 func Backoff(attempt int, random float64) time.Duration {
 	b := backoff.DefaultConfig
 	d := min(float64(b.BaseDelay)*math.Pow(b.Multiplier, float64(attempt)), float64(b.MaxDelay))
@@ -20,7 +19,7 @@ func Backoff(attempt int, random float64) time.Duration {
 	return time.Duration(d)
 }
 
-// Rest waits, unless ctx ends before that. It reports whether it has waited.
+// Rest waits for d or until ctx is done. It reports whether it waited for all of d.
 func Rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

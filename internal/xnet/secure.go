@@ -1,6 +1,3 @@
-// Package secure decides which connections to and from a management server may go
-// without TLS, and reads the roots of the others. Clients and "understudy serve" share
-// it, so that their defaults agree.
 package xnet
 
 import (
@@ -10,7 +7,7 @@ import (
 	"os"
 )
 
-// IsLoopback reports whether address, host:port, is on this machine alone.
+// IsLoopback reports whether address, a host:port, is a loopback address.
 func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

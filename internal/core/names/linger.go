@@ -1,26 +1,25 @@
-// Package linger keeps a value for a while after answers have stopped to hold it. Answers
-// that rotate subsets of a large set would otherwise close good connections.
 package names
 
 import "slices"
 
-// Lingering holds the values of recent answers. The zero value is empty. It is not safe for
-// concurrent use.
+// Lingering holds the values of recent answers. It keeps a value for some answers that lack it,
+// because answers that rotate through a large set would otherwise close good connections. The zero
+// value is empty. It is not safe for concurrent use.
 type Lingering[K comparable, V any] struct{ items []item[K, V] }
 
 type item[K comparable, V any] struct {
 	key    K
 	value  V
-	misses int // how many answers in a row lacked it
+	misses int // number of consecutive answers that lacked it
 }
 
-// Next takes an answer and returns the values that are there now: those of the answer, and
-// those that fewer than after answers in a row lacked. key identifies a value. Old ones
-// keep their places, with the values that they last had; new ones follow.
+// Next processes an answer and returns the current values: those of the answer, and those that
+// fewer than after consecutive answers lacked. key identifies a value. Existing values keep their
+// position and are updated; new values are appended.
 //
 //	after 2:  a b  ->  a b
-//	          c b  ->  a b c   a is missing once
-//	          b c  ->  b c     and twice
+//	          c b  ->  a b c   first answer without a
+//	          b c  ->  b c     second answer without a
 func (s *Lingering[K, V]) Next(after int, answer []V, key func(V) K) []V {
 	latest := make(map[K]V, len(answer))
 	for _, v := range answer {
@@ -50,7 +49,7 @@ func (s *Lingering[K, V]) Next(after int, answer []V, key func(V) K) []V {
 // Clone returns a copy of s.
 func (s *Lingering[K, V]) Clone() Lingering[K, V] { return Lingering[K, V]{slices.Clone(s.items)} }
 
-// Values returns the values that are there now.
+// Values returns the current values.
 func (s *Lingering[K, V]) Values() []V {
 	values := make([]V, len(s.items))
 	for i, it := range s.items {

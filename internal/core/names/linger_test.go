@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// A thing leaves with the answer that makes it missing for so many in a row, keeps its
-// place as long, and is given once however often an answer holds it.
+// A value is removed by the given number of consecutive answers that lack it, keeps its position
+// until then, and occurs once even if an answer repeats it.
 func TestNext(t *testing.T) {
 	for _, test := range []struct {
 		after int
-		steps string // answer->what is there; …
+		steps string // answer->values; and so on
 	}{
 		{1, "ab->ab; cb->bc; b->b; ->"},
 		{2, "ab->ab; cb->abc; bc->bc; ->bc; c->c"},
@@ -25,25 +25,25 @@ func TestNext(t *testing.T) {
 			answer, want, _ := strings.Cut(step, "->")
 			got := string(s.Next(test.after, []rune(answer), func(r rune) rune { return r }))
 			if got != want {
-				t.Errorf("after %d, %s: there is %q after %q, want %q", test.after, test.steps, got, answer, want)
+				t.Errorf("after %d, %s: got %q after %q, want %q", test.after, test.steps, got, answer, want)
 			}
 		}
 	}
 }
 
-// The value is the one of the last answer that held the key.
+// A value is the one in the latest answer that contains its key.
 func TestNextKeepsTheLatestValue(t *testing.T) {
 	var s Lingering[byte, string]
 	key := func(v string) byte { return v[0] }
 	s.Next(2, []string{"a1", "b1"}, key)
 	s.Next(2, []string{"a2"}, key)
 	if got := fmt.Sprint(s.Values()); got != "[a2 b1]" {
-		t.Errorf("there is %s, want [a2 b1]", got)
+		t.Errorf("got %s, want [a2 b1]", got)
 	}
 }
 
-// Compared with what reads the whole history: a key is there if one of the last answers,
-// as many as the setting says, holds it.
+// TestNextAgainstTheHistory compares Next with the full history: a key is present if one of the
+// last after answers contains it.
 func TestNextAgainstTheHistory(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -63,7 +63,7 @@ func TestNextAgainstTheHistory(t *testing.T) {
 			slices.Sort(want)
 			got := slices.Sorted(slices.Values(s.Next(after, answer, func(v int) int { return v })))
 			if !slices.Equal(got, slices.Compact(want)) {
-				t.Fatalf("seed %d, after %d, %v: there is %v, want %v", seed, after, history, got, want)
+				t.Fatalf("seed %d, after %d, %v: got %v, want %v", seed, after, history, got, want)
 			}
 		}
 	}

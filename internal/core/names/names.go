@@ -1,12 +1,13 @@
-// Package names decides what is said of several names whose addresses together make one answer:
-// those of a STRICT_DNS cluster, and the hosts of SRV records. It is given the time, and is not
-// safe for concurrent use.
+// Package names combines the look-ups of several names whose addresses form one answer: the names
+// of a STRICT_DNS cluster, or the hosts of SRV records. Its types are not safe for concurrent use.
+// Callers pass the current time.
 //
-//   - An answer waits until something is heard of each name, and at most Hold.
-//   - A name that cannot be looked up keeps the addresses that it had.
-//   - Until when these held is remembered, so that what nobody confirms ends after a while.
-//   - The names fail where none of them is well. At first that is so with none that was looked up,
-//     later with none that was looked up last; then what was known stays in use.
+//   - An answer waits until each name has a result, but at most for Hold.
+//   - A name whose look-up fails keeps its last addresses.
+//   - A name also keeps the time at which its addresses were last known to hold, so that
+//     unconfirmed addresses expire.
+//   - Before the first answer, the names fail if no look-up has succeeded. Later they fail if the
+//     last look-up of every name failed; the last good answer then stays in use.
 package names
 
 import (
@@ -17,52 +18,53 @@ import (
 	"time"
 )
 
-// Hold is how long an answer waits for names of which nothing is heard. It is shorter than the
-// failover time, for which a channel waits for its first part (docs/waits.md).
+// Hold is how long an answer waits for names without a result. It is shorter than the failover
+// timeout, for which a channel waits for its first answer (docs/waits.md).
 const Hold = 5 * time.Second
 
-// Name is what is known of a name.
+// Name is the state of a name.
 type Name struct {
-	Addresses []string // of its last answer
+	Addresses []string // of the last answer
 	Held
-	Err error // why it could not be looked up last, nil if it could
+	Err error // error of the last look-up, nil if it succeeded
 
-	heard bool // of it, by this set
+	heard bool // this set has a result for the name
 }
 
-// Held is until when what is known of a name held: zero where it still does.
+// Held is the time until which the addresses of a name were known to hold, zero while they still
+// do.
 type Held struct{ Until time.Time }
 
-// Lose notes that the name could not be looked up.
+// Lose records that a look-up failed.
 func (h *Held) Lose(now time.Time) {
 	if h.Until.IsZero() {
 		h.Until = now
 	}
 }
 
-// Set is several names.
+// Set is a set of names.
 type Set struct {
 	names  []Name
-	beside bool // there are addresses beside them
+	beside bool // the answer also has addresses without a name
 
-	unheard int // of how many nothing is heard yet
-	flawed  int // how many could not be looked up last
+	unheard int // number of names without a result
+	flawed  int // number of names whose last look-up failed
 	late    bool
-	passed  bool // an answer was
+	passed  bool // an answer was passed on
 }
 
-// New returns a set of names of which nothing is heard yet, with what is remembered of them.
-// beside says that the answer has addresses beside theirs.
+// New returns a set of names without results. names contains addresses that are known from before.
+// beside is set if the answer also has addresses without a name.
 func New(names []Name, beside bool) *Set {
 	return &Set{names: names, beside: beside, unheard: len(names)}
 }
 
-// Found notes the addresses of a name. It reports whether that is news.
+// Found records the addresses of a name. It reports whether the state changed.
 func (s *Set) Found(i int, addresses []string) bool {
 	return s.hear(i, Name{Addresses: addresses, heard: true})
 }
 
-// Failed notes that a name could not be looked up. It reports whether that is news.
+// Failed records that a look-up failed. It reports whether the state changed.
 func (s *Set) Failed(i int, err error, now time.Time) bool {
 	n := s.names[i]
 	n.Lose(now)
@@ -85,26 +87,27 @@ func (s *Set) hear(i int, n Name) (news bool) {
 	return !last.equal(n)
 }
 
-// equal reports whether n and other say the same. Until when that held follows from the rest.
+// equal reports whether n and other are equal. It ignores Held, which follows from the other
+// fields.
 func (n Name) equal(other Name) bool {
 	same := n.heard == other.heard && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())
 }
 
-// Late notes that Hold is over. It reports whether a name was waited for.
+// Late records that Hold has expired. It reports whether a name still has no result.
 func (s *Set) Late() bool {
 	s.late = true
 	return s.unheard > 0
 }
 
-// Ready reports whether there is something to say: of each name something is heard, or Hold is
-// over, and something is known.
+// Ready reports whether there is an answer or an error to pass on: each name has a result, or Hold
+// has expired and there is at least one result.
 func (s *Set) Ready() bool {
 	return s.unheard == 0 || s.late && (s.unheard < len(s.names) || s.beside)
 }
 
-// Fails reports whether the names have failed, where else their answer is passed on. some says
-// that the answer has an endpoint.
+// Fails reports whether the names have failed. Otherwise their answer is passed on. some reports
+// whether the answer contains an endpoint.
 func (s *Set) Fails(some bool) bool {
 	well := s.beside || s.unheard+s.flawed < len(s.names)
 	if !some || !s.passed && !well || s.passed && s.flawed == len(s.names) {
@@ -114,11 +117,11 @@ func (s *Set) Fails(some bool) bool {
 	return false
 }
 
-// Names returns what is known of the names, in their order.
+// Names returns the names in their order.
 func (s *Set) Names() []Name { return s.names }
 
-// Flaws says what is wrong with those that could not be looked up, by what each is called: "" for
-// nothing.
+// Flaws describes the failed look-ups, or returns "" if there are none. called returns the display
+// name of a name.
 func (s *Set) Flaws(called func(i int) string) string {
 	var flaws []string
 	for i, n := range s.names {
@@ -129,11 +132,11 @@ func (s *Set) Flaws(called func(i int) string) string {
 	return join(flaws, s.flawed)
 }
 
-// mostFlaws is how many a line lists.
+// mostFlaws is the maximum number of errors in a line.
 const mostFlaws = 4
 
-// Flaws makes one error of what is wrong with several names: each text once and in their order,
-// since look-ups end in any order. It is nil for nothing.
+// Flaws combines errors of several names into one. It sorts them and removes duplicates, because
+// look-ups end in any order. It returns nil if there are no errors.
 func Flaws(flaws []error) error {
 	var texts []string
 	for _, err := range flaws {
@@ -149,7 +152,7 @@ func Flaws(flaws []error) error {
 	return errors.New(join(texts[:min(len(texts), mostFlaws)], len(texts)))
 }
 
-// join lists flaws, of so many.
+// join joins flaws, and counts the remaining ones of a total of of.
 func join(flaws []string, of int) string {
 	if more := of - len(flaws); more > 0 {
 		flaws = append(slices.Clip(flaws), fmt.Sprintf("and %d more", more))

@@ -15,7 +15,7 @@ var (
 	start   = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// event is what happens to a name, or that Hold is over, and what was said then.
+// event is a look-up of a name, or the expiry of Hold, and whether an answer was passed on then.
 type event struct {
 	name      int
 	late      bool
@@ -25,15 +25,15 @@ type event struct {
 	passed    bool
 }
 
-// history is the oracle: it keeps all that happened, and reads each sentence of the package's
-// comment from the beginning.
+// history is the oracle. It keeps all events and evaluates the rules in the package comment from
+// the beginning.
 type history struct {
 	remembered []Name
 	beside     bool
 	events     []event
 }
 
-// last returns what was heard of a name last, and its last answer.
+// last returns the last look-up of a name, and the last successful one.
 func (h *history) last(name int) (last, answered *event) {
 	for i := range h.events {
 		if e := &h.events[i]; !e.late && e.name == name {
@@ -45,7 +45,7 @@ func (h *history) last(name int) (last, answered *event) {
 	return last, answered
 }
 
-// addresses returns those that a name has, and until when they held.
+// addresses returns the addresses of a name, and until when they were known to hold.
 func (h *history) addresses(name int) ([]string, time.Time) {
 	addresses, until := h.remembered[name].Addresses, h.remembered[name].Until
 	if _, answered := h.last(name); answered != nil {
@@ -63,8 +63,8 @@ func (h *history) addresses(name int) ([]string, time.Time) {
 	return addresses, until
 }
 
-// counts returns of how many names something was heard, how many were looked up last, how many
-// could not be, and whether Hold is over and an answer was passed on.
+// counts returns the number of names with a result, with a successful last look-up and with a
+// failed one, whether Hold has expired, and whether an answer was passed on.
 func (h *history) counts() (heard, well, flawed int, late, passed bool) {
 	for i := range h.remembered {
 		switch last, _ := h.last(i); {
@@ -96,7 +96,7 @@ func (h *history) fails(some bool) bool {
 	return !some || well == 0 && !h.beside
 }
 
-// news reports whether the last event changed what is known.
+// news reports whether the last event changed the state.
 func (h *history) news() bool {
 	now := h.events[len(h.events)-1]
 	before := history{h.remembered, h.beside, h.events[:len(h.events)-1]}
@@ -110,7 +110,7 @@ func (h *history) news() bool {
 	return last == nil || fmt.Sprint(a, u, last.err) != fmt.Sprint(b, v, now.err)
 }
 
-// TestAgainstTheOracle compares all that a set says with the oracle, on random histories.
+// TestAgainstTheOracle compares a set with the oracle on random histories.
 func TestAgainstTheOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{remembered: make([]Name, rapid.IntRange(1, 3).Draw(t, "names")), beside: rapid.Bool().Draw(t, "beside")}
@@ -161,12 +161,12 @@ func TestAgainstTheOracle(t *testing.T) {
 	})
 }
 
-// A line lists four names, and counts the others.
+// Flaws lists four names and counts the others.
 func TestFlaws(t *testing.T) {
 	s := New(make([]Name, 6), false)
 	called := func(i int) string { return string(rune('a' + i)) }
 	if got := s.Flaws(called); got != "" {
-		t.Errorf("of names that are well: %q", got)
+		t.Errorf("without errors: %q", got)
 	}
 	for i := range 6 {
 		s.Failed(i, errDown, start)
@@ -181,10 +181,10 @@ func TestFlaws(t *testing.T) {
 	}
 	for n, want := range map[int]string{0: "<nil>", 1: "f", 2: "e; f", 7: "a; b; c; d; and 2 more"} {
 		if got := fmt.Sprint(Flaws(list[:n])); got != want {
-			t.Errorf("of %d: %q, want %q", n, got, want)
+			t.Errorf("%d errors: %q, want %q", n, got, want)
 		}
 	}
 	if one := []error{errDown, errDown}; Flaws(one) != errDown {
-		t.Errorf("of one text: %v, want the error", Flaws(one))
+		t.Errorf("duplicate errors: %v, want the first", Flaws(one))
 	}
 }
