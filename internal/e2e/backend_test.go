@@ -1,5 +1,5 @@
-// Package e2e has the tests of whole channels on real sockets, with real processes
-// where something is to be stopped or killed.
+// Package e2e contains end-to-end tests of channels on real sockets, with backends in separate
+// processes where they are stopped or killed.
 package e2e
 
 import (
@@ -31,10 +31,10 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	_ "github.com/understudy-lb/understudy" // policies and resolvers
+	_ "github.com/understudy-lb/understudy" // registers policies and resolvers
 )
 
-// roles are what this test binary can be started as, besides a test run.
+// roles are the programs that this test binary runs instead of tests if roleVariable is set.
 var roles = map[string]func() error{
 	"backend": runBackendProcess,
 	"proxied": runProxiedClient,
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// startSelf starts this binary in a role. The process ends with the test.
+// startSelf starts this binary in a role. The process is killed when the test ends.
 func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, stdout *bufio.Reader) {
 	t.Helper()
 	command = exec.Command(os.Args[0])
@@ -78,19 +78,18 @@ func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, std
 	return command, bufio.NewReader(out)
 }
 
-// server is a backend: it answers who it is, which authority the call was for, and
-// how healthy it is.
+// server is a backend. It answers calls with its name and the authority of the call.
 type server struct {
 	name    string
 	grpc    *grpc.Server
 	health  *health.Server
 	address string
-	// failures is how many of the next calls fail with an error of the server's own.
+	// failures is how many of the next calls fail with err.
 	failures atomic.Int64
 	err      error
-	hangs    atomic.Bool   // until the call's deadline
-	takes    time.Duration // how long a call takes; set before it serves
-	watched  chan struct{} // each time that its health is watched by another
+	hangs    atomic.Bool   // calls block until their deadline
+	takes    time.Duration // duration of each call; set before the server serves
+	watched  chan struct{} // receives a value for each health watch
 }
 
 const whoMethod = "/understudy.e2e.v1.E2E/Who"
@@ -112,7 +111,7 @@ func (s *server) who(ctx context.Context, _ any) (any, error) {
 	return wrapperspb.String(s.name + " " + strings.Join(md[":authority"], ",")), nil
 }
 
-// newServer returns a backend that listens on address.
+// newServer returns a backend and its listener on address.
 func newServer(name, address string, creds credentials.TransportCredentials) (*server, net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -146,18 +145,19 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 	return s, listener, nil
 }
 
-// startServer starts a backend in this process, which stops with the test. Without a
-// certificate it speaks plain text.
+// startServer starts a backend in this process and stops it when the test ends. Without a
+// certificate it uses plaintext.
 func startServer(t *testing.T, name string, certificate *tls.Certificate) *server {
 	t.Helper()
 	return startServerOn(t, name, ownAddress(t), certificate)
 }
 
-var ownAddresses sync.Map // those of ownAddress
+var ownAddresses sync.Map // addresses that ownAddress has returned
 
-// ownAddress returns an address on which a backend can come back. Its port is below those
-// that systems choose from, so that nothing else is given it while the backend is down. It is
-// not tried: a process that is just being started would hold the listener a moment longer.
+// ownAddress returns an address on which a backend can be restarted. Its port is below the
+// ephemeral range, so that no other socket gets it while the backend is down. ownAddress does not
+// test the address, because a child process that is just being started could briefly inherit the
+// listener.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -183,15 +183,15 @@ func startServerOn(t *testing.T, name, address string, certificate *tls.Certific
 	return s
 }
 
-// What a backend process is told by its environment.
+// Environment variables of a backend process.
 const (
 	nameVariable    = "UNDERSTUDY_E2E_NAME"
 	addressVariable = "UNDERSTUDY_E2E_ADDRESS"
 	takesVariable   = "UNDERSTUDY_E2E_TAKES"
 )
 
-// runBackendProcess is the role "backend": it prints its address and serves until
-// stdin ends.
+// runBackendProcess implements the role "backend". It prints its address and serves until stdin is
+// closed.
 func runBackendProcess() error {
 	name := cmp.Or(os.Getenv(nameVariable), "near")
 	address := cmp.Or(os.Getenv(addressVariable), "127.0.0.1:0")
@@ -210,10 +210,10 @@ func runBackendProcess() error {
 	return s.grpc.Serve(listener)
 }
 
-// answer is what a backend said.
+// answer is a backend's answer to a call.
 type answer struct {
 	name, authority string
-	peer            string // also of a call that failed there
+	peer            string // also set for calls that failed at the backend
 }
 
 func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (answer, error) {
@@ -231,13 +231,13 @@ func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (ans
 	return answer{name, authority, asked}, nil
 }
 
-// awaitName calls until the backend of the name answers, or ctx ends.
+// awaitName makes calls until the backend with the given name answers, or ctx is done.
 func awaitName(ctx context.Context, t *testing.T, cc *grpc.ClientConn, name string) {
 	t.Helper()
 	for {
 		got, err := who(ctx, cc, grpc.WaitForReady(true))
 		if ctx.Err() != nil {
-			t.Fatalf("no answer of %s: last answer %+v, %v", name, got, err)
+			t.Fatalf("no answer from %s: last answer %+v, %v", name, got, err)
 		}
 		if err == nil && got.name == name {
 			return

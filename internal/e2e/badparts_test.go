@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// What is wrong with a DNS name is the error of its part, and the others go on. A truncated
-// answer is asked for again over TCP, however long it is.
+// A DNS name that fails results in an error for its entry, and the other entries are used. A
+// truncated answer is requested again over TCP.
 func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
@@ -32,7 +32,7 @@ func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	for i := range 1500 {
 		many = append(many, fmt.Sprintf("127.%d.%d.1", 1+i/250, i%250))
 	}
-	dns.Set("many.test", "A", many...) // nobody is there
+	dns.Set("many.test", "A", many...) // no backend listens there
 	dns.SetAnswer("cut.test", "A", dnstest.Answer{Records: []string{"127.0.0.1"}, Truncated: true})
 	wants := map[string]string{
 		"gone": "its resolver answered without addresses", "broken": "server misbehaving", "refused": "",
@@ -53,8 +53,8 @@ func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	logged.Wait(t, 60*time.Second, "many.test:1", "1501 endpoints in 2 priorities")
 }
 
-// Likewise with clusters: one that names itself, one of an unsupported type, one whose
-// management server says nothing, and names that do not exist.
+// Clusters that fail do not affect others: a cluster that refers to itself, an unsupported type, a
+// management server without a response, and names that do not exist.
 func TestClustersThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// zonesFile writes a file of backends, by zone, and returns its path.
+// zonesFile writes an endpoints file with backends by zone, and returns its path.
 func zonesFile(t *testing.T, zones map[string][]*server) string {
 	t.Helper()
 	text := "cluster_name: shop\nendpoints:\n"
@@ -35,7 +35,8 @@ func zonesFile(t *testing.T, zones map[string][]*server) string {
 	return path
 }
 
-// counted returns which part of so many calls each backend answers, once each of these has.
+// counted makes calls and returns the share that each backend answers. It first waits until each of
+// all has answered.
 func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, all ...string) map[string]float64 {
 	t.Helper()
 	for _, name := range all {
@@ -52,8 +53,9 @@ func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, 
 	return parts
 }
 
-// Zones of 3, 2 and 1 backends, with as many callers each: each backend has a sixth of all calls. A zone
-// that loses a backend sends a part of its calls elsewhere, until it is back.
+// Zones of 3, 2 and 1 backends have the same number of callers. Each backend gets a sixth of all
+// calls. When a zone loses a backend, a share of its calls goes to other zones until the backend is
+// back.
 func TestBalanceOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -78,11 +80,12 @@ func TestBalanceOnRealSockets(t *testing.T) {
 	}
 	for _, name := range strings.Fields("a0 a1 a2 b0 b1 c0") {
 		if math.Abs(load[name]-1./6) > 0.001 {
-			t.Errorf("the backends have these parts of the calls: %v, want a sixth each", load)
+			t.Errorf("the shares of the backends are %v, want a sixth each", load)
 			break
 		}
 	}
-	// Of what is left a has 3/5, and b and c a fifth each: 3/5 of the calls stay, and a has capacity left over.
+	// Zone a has 3/5 of the remaining capacity, and b and c have 1/5 each. Zone b keeps 3/5 of its
+	// calls, and a has residual capacity.
 	shares := func(what string, want map[string]float64) {
 		t.Helper()
 		var names []string
@@ -95,7 +98,7 @@ func TestBalanceOnRealSockets(t *testing.T) {
 				return
 			}
 			if ctx.Err() != nil {
-				t.Fatalf("%s: the backends have these parts of the calls of zone b: %v, want %v", what, got, want)
+				t.Fatalf("%s: the shares of zone b's calls are %v, want %v", what, got, want)
 			}
 		}
 	}
@@ -105,7 +108,8 @@ func TestBalanceOnRealSockets(t *testing.T) {
 	shares("it is back", map[string]float64{"b0": 0.5, "b1": 0.5})
 }
 
-// The home zone dies, and no call goes to the next part of the list, nor fails.
+// When all backends of the client's zone stop, no call fails or goes to the next entry of the
+// target.
 func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -119,22 +123,22 @@ func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	cc := newClient(t, "failover:///file://"+zonesFile(t, zones)+",file://"+zonesFile(t, map[string][]*server{"b": {backup}})+"?prefer=balance&zone=b")
 	counted(ctx, t, cc, 100, "b0", "b1")
 	for _, s := range zones["b"] {
-		s.grpc.GracefulStop() // its calls end well
+		s.grpc.GracefulStop() // calls in progress succeed
 	}
 	seen := make(map[string]int)
 	for seen["a0"] < 1000 {
 		got, err := who(ctx, cc)
 		if err != nil || got.name == "backup" {
-			t.Fatalf("after the calls %v: %+v, %v; want no error, and nothing of the next part of the list", seen, got, err)
+			t.Fatalf("after the calls %v: %+v, %v; want no error and no call to the backup", seen, got, err)
 		}
 		seen[got.name]++
 	}
 	if c := seen["c0"]; c > 0 || seen["a1"] < 900 || seen["a2"] < 900 {
-		t.Errorf("with the zone gone its calls go to %v, want a alone, which alone has capacity left over", seen)
+		t.Errorf("without the zone its calls go to %v, want only a, which alone has residual capacity", seen)
 	}
 }
 
-// near reports whether each part is as it should be, give or take so much, and there are no others.
+// near reports whether got and want have the same keys, and their shares differ by at most by.
 func near(got, want map[string]float64, by float64) bool {
 	for name := range got {
 		if _, ok := want[name]; !ok {

@@ -13,7 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// outliers is an outlier_detection for tiers of two endpoints, with intervals of a second.
+// outliers returns outlier detection settings for priorities of two endpoints, with an interval of
+// a second.
 func outliers() *clusterv3.OutlierDetection {
 	return &clusterv3.OutlierDetection{
 		Interval:                       durationpb.New(time.Second),
@@ -25,8 +26,8 @@ func outliers() *clusterv3.OutlierDetection {
 	}
 }
 
-// A management server's cluster says to eject endpoints that fail: one goes, then the whole
-// tier, and the calls come back when it no longer says so.
+// A cluster from a management server configures outlier detection. A failing endpoint is ejected,
+// then the whole priority, and the calls return when the configuration is removed.
 func TestOutlierDetectionOfAClusterByCDS(t *testing.T) {
 	t.Parallel()
 	good, bad, far := startServer(t, "good", nil), startServer(t, "bad", nil), startServer(t, "far", nil)
@@ -38,18 +39,18 @@ func TestOutlierDetectionOfAClusterByCDS(t *testing.T) {
 	)
 	cc := newClient(t, "eds://"+manager(t, catalogue.Serve)+"/shop?cds=true")
 	f := startFlow(t, cc, patience)
-	f.await(t, 0, "was answered by the one", of("good"))
-	f.await(t, 0, "was answered by the other", of("bad"))
+	f.await(t, 0, "was answered by the first endpoint", of("good"))
+	f.await(t, 0, "was answered by the second endpoint", of("bad"))
 	broken := status.Error(codes.Internal, "broken")
 	bad.err = broken
 	bad.failures.Store(1 << 40)
-	t.Logf("one endpoint was out after %v", f.until(t, "were answered by the other endpoint", of("good")))
+	t.Logf("one endpoint was ejected after %v", f.until(t, "were answered by the other endpoint", of("good")))
 	good.err = broken
 	good.failures.Store(1 << 40)
-	f.await(t, f.ended(), "was answered by the next tier", of("far"))
+	f.await(t, f.ended(), "was answered by the next priority", of("far"))
 	calls, _ := f.since(0)
 	only(t, calls, codes.Internal)
-	// Without outlier detection a tier that is connected is used, whatever it answers.
+	// Without outlier detection a connected priority is used even if its calls fail.
 	catalogue.Set(adstest.EDS("near"))
-	f.until(t, "failed in the first tier", func(c call) bool { return status.Code(c.err) == codes.Internal })
+	f.until(t, "failed in the first priority", func(c call) bool { return status.Code(c.err) == codes.Internal })
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A management server that is not there, that comes, and that goes before the backends do:
-// calls and the log say which server and which priority it is, and calls go on as long as
-// there is a backend.
+// A management server is unavailable, then starts, and then stops before the backends do. Call
+// errors and the log name the server or the priority, and calls succeed as long as a backend is
+// available.
 func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	backend := startServer(t, "near", nil)
 	listener := listenOnce(t)
@@ -40,15 +40,15 @@ func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	}
 	server := adstest.Serve(listener, adstest.NewCatalogue(adstest.Cluster("shop", backend.address)).Serve)
 	if _, err := who(deadline(t, time.Minute), cc, grpc.WaitForReady(true)); err != nil {
-		t.Errorf("a call that waits for ready ends with %v, want an answer", err)
+		t.Errorf("wait-for-ready call: %v, want an answer", err)
 	}
-	stood := time.Now().Add(time.Second) // a connection that ends sooner is not tried again at once
+	stood := time.Now().Add(time.Second) // a connection that ends earlier is not retried at once
 	before := logged.Count("eds: stream to dns:///" + address + " failed")
 	server.Stop()
 	logged.Wait(t, time.Minute, "eds: stream to dns:///"+address+" ended: ")
 	for patience := time.Now().Add(time.Minute); logged.Count("eds: stream to dns:///"+address+" failed") == before || time.Now().Before(stood); {
 		if _, err := who(deadline(t, time.Minute), cc); err != nil || time.Now().After(patience) {
-			t.Fatalf("while the management server is gone, and this is not logged, a call ends with %v", err)
+			t.Fatalf("while the management server is down and the failed reconnect is not logged yet: %v", err)
 		}
 	}
 

@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// answers is a server whose calls end with a code.
+// answers is a health server whose calls end with a given code.
 type answers struct {
 	healthpb.UnimplementedHealthServer
 	code atomic.Uint32
@@ -36,8 +36,8 @@ func serveErrors(t *testing.T) (*answers, *bufconn.Listener) {
 	return answers, toldtest.Serve(t, answers)
 }
 
-// Backends that answer every call with an error: the log says that calls fail, not that
-// connections do, and calls that nobody else can take end with what the backends said.
+// If backends return errors, the log reports that calls fail, not connections. Calls that no other
+// backend can take fail with the backends' error.
 func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, nearListener := serveErrors(t)
@@ -46,7 +46,7 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 		s.more = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
 		s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5")))
 		synctest.Wait()
-		// call makes as many calls as it takes until something is logged, ten a second.
+		// call makes ten calls a second until something is logged, and at most most calls.
 		call := func(most int) (log string, err error) {
 			for range most {
 				_, err = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
@@ -65,24 +65,24 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 			}
 		}
 		log, err := call(100)
-		if want("all is well", log, ""); err != nil {
+		if want("before the errors", log, ""); err != nil {
 			t.Errorf("calls fail with %v", err)
 		}
 		near.code.Store(uint32(codes.Internal))
 		log, err = call(100)
-		want("the first priority answers with errors", log, `level=WARN msg=failover target=story:///shop from="p0 us-east/a, us-east/b" to="p1 eu-west" state=READY after=0s reason="p0 us-east/a, us-east/b: calls to all of its endpoints fail with INTERNAL"
+		want("the first priority returns errors", log, `level=WARN msg=failover target=story:///shop from="p0 us-east/a, us-east/b" to="p1 eu-west" state=READY after=0s reason="p0 us-east/a, us-east/b: calls to all of its endpoints fail with INTERNAL"
 `)
 		if got := status.Convert(err); got.Code() != codes.Internal || got.Message() != "the disk is full" {
-			t.Errorf("the calls before the failover end with %v, want what the backend said", err)
+			t.Errorf("the calls before the failover end with %v, want the backend's error", err)
 		}
 		if log, err = call(5); err != nil {
 			t.Errorf("the calls after it end with %v", err)
 		}
-		want("the second priority answers", log, "")
+		want("the second priority is in use", log, "")
 		far.code.Store(uint32(codes.Unavailable))
 		if log, err = call(100); status.Convert(err).Message() != "the disk is full" {
-			t.Errorf("calls that nobody can take otherwise end with %v, want what the backend said", err)
+			t.Errorf("without a healthy priority calls end with %v, want the backend's error", err)
 		}
-		want("both answer with errors, and p1 was well last", log, "")
+		want("both priorities return errors, and p1 was healthy last", log, "")
 	})
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// example is what the README's client is configured with.
+// example is the configuration of the README's example client.
 type example struct {
 	options  understudy.Options
 	deadline time.Duration
 }
 
-// readExample reads the configuration from the client's source: it dials with what is
-// recommended, and nothing else. The method of these tests may run twice.
+// readExample parses the configuration from the client's source. The client uses the recommended
+// options and nothing else. These tests add RetryMethods, because their method is safe to retry.
 func readExample(t *testing.T) example {
 	t.Helper()
 	source, err := os.ReadFile("../../examples/client/main.go")
@@ -32,7 +32,7 @@ func readExample(t *testing.T) example {
 	find := func(pattern string) string {
 		match := regexp.MustCompile(pattern).FindSubmatch(source)
 		if match == nil {
-			t.Fatalf("the client has no %s", pattern)
+			t.Fatalf("the client's source does not match %s", pattern)
 		}
 		return string(match[1])
 	}
@@ -46,7 +46,7 @@ func readExample(t *testing.T) example {
 	return e
 }
 
-// dial opens the README's channel to tiers in priority order, by a file.
+// dial opens the example client's channel to the given priorities, with a file target.
 func (e example) dial(t *testing.T, creds credentials.TransportCredentials, tiers ...[]string) *grpc.ClientConn {
 	t.Helper()
 	var text strings.Builder
@@ -55,7 +55,7 @@ func (e example) dial(t *testing.T, creds credentials.TransportCredentials, tier
 		fmt.Fprintf(&text, "- priority: %d\n  locality: {region: r%d}\n  load_balancing_weight: 1\n  lb_endpoints:\n%s", priority, priority, lbEndpoints(addresses))
 	}
 	path, before := tiersFile(t, text.String()), time.Now().Add(-time.Minute)
-	if err := os.Chtimes(path, before, before); err != nil { // of one that is new the source waits for the end
+	if err := os.Chtimes(path, before, before); err != nil { // for a new file, the source waits until it is complete
 		t.Fatal(err)
 	}
 	cc, err := understudy.NewClient("file://"+path+"?authority=shop.example.com", e.options, grpc.WithTransportCredentials(creds))

@@ -19,8 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// writeEndpoints writes an endpoints file with one locality and one endpoint for each
-// priority, in one step.
+// writeEndpoints atomically writes an endpoints file with one endpoint for each priority.
 func writeEndpoints(t *testing.T, path string, addresses ...string) {
 	t.Helper()
 	var b strings.Builder
@@ -82,7 +81,7 @@ func TestAKilledTierFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// The user's retry policy holds after an update of the endpoints, too.
+// The application's retry policy still applies after an update of the endpoints.
 func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -105,7 +104,7 @@ func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	}
 }
 
-// A call's own errors are not a reason to fail over: the connection works.
+// Failed calls alone do not cause a failover while the connection works.
 func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -118,13 +117,13 @@ func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
 	first.failures.Store(100)
 	for range 100 {
 		if _, err := who(ctx, cc); status.Code(err) != codes.Internal {
-			t.Fatalf("error = %v, want the first tier's own", err)
+			t.Fatalf("error = %v, want the first priority's error", err)
 		}
 	}
 	awaitName(ctx, t, cc, "first")
 }
 
-// Until the file appears calls fail, and the error names it.
+// Calls fail with an error that names the file until the file exists.
 func TestNoFileAtTheStart(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, "first", nil)
@@ -138,7 +137,7 @@ func TestNoFileAtTheStart(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// Where a file has been emptied, the error of calls names it and says so.
+// If a file has become empty, the error of calls names it and says so.
 func TestAnEmptiedFileIsNamed(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, "first", nil)
@@ -151,7 +150,7 @@ func TestAnEmptiedFileIsNamed(t *testing.T) {
 	for {
 		_, err := who(ctx, cc)
 		if err == nil {
-			continue // the edit is yet to be seen
+			continue // the update has not been noticed yet
 		}
 		if want := path + `: cluster "e2e" has no localities`; !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want one with %s", err, want)

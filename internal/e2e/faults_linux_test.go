@@ -17,15 +17,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// failoverTimeout is A56's, which is recommended as it is.
+// failoverTimeout is the default of gRFC A56, which Recommended keeps.
 const failoverTimeout = 10 * time.Second
 
-// workTime is how long a call of the near tier takes, so that some are under way when the
-// tier is lost.
+// workTime is the duration of calls in the first priority, so that some are in progress when it
+// fails.
 const workTime = 100 * time.Millisecond
 
-// cuttable is a listener that can be cut off, with all its connections: no packet
-// reaches them any more, as if the machine had lost its power.
+// cuttable is a listener that can be cut off with all its connections. Packets no longer reach
+// them, as after a power failure.
 type cuttable struct {
 	*net.TCPListener
 	mu    sync.Mutex
@@ -42,7 +42,7 @@ func (c *cuttable) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// cut gives all sockets a filter that drops every packet.
+// cut attaches a filter to all sockets that drops every packet.
 func (c *cuttable) cut(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()
@@ -62,14 +62,14 @@ func (c *cuttable) cut(t *testing.T) {
 	}
 }
 
-// startCuttable starts a backend that can be cut off.
+// startCuttable starts a backend with a cuttable listener.
 func startCuttable(t *testing.T, name string) (*server, *cuttable) {
 	t.Helper()
 	s, listener, err := newServer(name, "127.0.0.1:0", insecure.NewCredentials())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Sockets of Multipath TCP, which is the default, take no filters.
+	// Multipath TCP sockets, which are Go's default, do not support filters.
 	listener.Close()
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -83,7 +83,7 @@ func startCuttable(t *testing.T, name string) (*server, *cuttable) {
 	return s, c
 }
 
-// resettable is a listener that can reset its connections, and those that come after.
+// resettable is a listener that can reset its current and future connections.
 type resettable struct {
 	net.Listener
 	mu     sync.Mutex
@@ -119,8 +119,7 @@ func reset(conn *net.TCPConn) {
 	conn.Close()
 }
 
-// startProcess starts a backend in a process of its own, and returns a function that
-// sends it a signal.
+// startProcess starts a backend process and returns a function that sends it a signal.
 func startProcess(t *testing.T) (signal func(syscall.Signal), address string) {
 	t.Helper()
 	process, stdout := startSelf(t, "backend", takesVariable+"="+workTime.String())
@@ -135,25 +134,25 @@ func startProcess(t *testing.T) (signal func(syscall.Signal), address string) {
 	}, strings.TrimSpace(line)
 }
 
-// fault is one way in which the two endpoints of a tier are lost.
+// fault is a way in which the two endpoints of a priority fail.
 type fault struct {
 	name string // as in the README's table
-	// lose returns the address of an endpoint, and a function that loses it, once it
-	// has answered; nil where it never answers.
+	// lose returns the address of an endpoint, and a function that makes the endpoint fail after it
+	// has answered. The function is nil if the endpoint never answers.
 	lose func(t *testing.T) (address string, lose func())
-	// after is when the next tier answers; no test depends on how much later it is.
+	// after is the minimum time until the next priority answers. The tests have no maximum.
 	after time.Duration
-	// deadline is that of the calls, 0 for the README's.
+	// deadline is the deadline of calls; 0 means the README's.
 	deadline time.Duration
-	// most is how many calls of a method that is named may be lost at 20 calls a second, and
-	// slowly at one; -1 is any number.
+	// most is how many calls of a method in RetryMethods may fail at 20 calls a second, and slowly
+	// at one call a second; -1 means any number.
 	most, slowly int
-	// ejected says that the endpoints are lost to outlier detection: then no call is lost that
-	// begins after five have failed on each.
+	// ejected is set if outlier detection ejects the endpoints. Then no call fails that begins
+	// after each endpoint has failed five.
 	ejected bool
 }
 
-// serving returns an endpoint in this process, and a function that has something happen to it.
+// serving returns an endpoint in this process, and a function that calls then for it.
 func serving(then func(*server)) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
@@ -167,7 +166,7 @@ func serving(then func(*server)) func(*testing.T) (string, func()) {
 	}
 }
 
-// answering returns an endpoint that then answers each call with an error.
+// answering returns an endpoint that later fails each call with code.
 func answering(code codes.Code) func(*testing.T) (string, func()) {
 	return serving(func(s *server) {
 		s.err = status.Error(code, "broken")
@@ -175,7 +174,7 @@ func answering(code codes.Code) func(*testing.T) (string, func()) {
 	})
 }
 
-// signalled returns an endpoint that is a process, which then gets a signal.
+// signalled returns an endpoint in a process that later receives a signal.
 func signalled(s os.Signal) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		process, address := startProcess(t)
@@ -210,8 +209,8 @@ var faults = []fault{
 		listener.cut(t)
 		return s.address, nil
 	}},
-	// A stopped process keeps its connections, so that only keepalive tells; and the
-	// kernel accepts new ones for it, so that the attempt to connect again hangs.
+	// A stopped process keeps its connections, so only keepalive detects it. The kernel still
+	// accepts connections for it, so the reconnect attempt hangs.
 	{name: "hung: the process stands still", lose: signalled(syscall.SIGSTOP), after: 15 * time.Second, most: -1, slowly: -1},
 	{name: "hung, and calls have deadlines of 1 s", lose: signalled(syscall.SIGSTOP), deadline: time.Second, after: time.Second, most: -1, slowly: -1, ejected: true},
 	{name: "cut off: no packet arrives (Linux)", after: 5 * time.Second, lose: func(t *testing.T) (string, func()) {

@@ -14,30 +14,30 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// limit is how long a test of tiers waits for what must come, and patience the deadline of
-// calls that nothing holds up. They are no measure of speed: the machine may be busy.
+// limit is how long tests wait for an expected event, and patience is the deadline of calls that
+// should not be delayed. They are long because the machine may be busy.
 const (
 	limit    = time.Minute
 	patience = 20 * time.Second
 )
 
-// call is a call that has ended.
+// call is a finished call.
 type call struct {
 	begin, end time.Time
 	answer
 	err error
 }
 
-// flow makes calls all the while, each with a deadline, and keeps what became of them.
+// flow continuously makes calls with a deadline, and records their results.
 type flow struct {
 	stop  func()       // returns when all calls have ended
-	limit atomic.Int64 // the deadline of calls that begin now, in nanoseconds
+	limit atomic.Int64 // deadline of new calls, in nanoseconds
 	mu    sync.Mutex
 	calls []call
-	heard chan struct{} // closed and replaced at each call's end
+	heard chan struct{} // closed and replaced when a call ends
 }
 
-// startFlow makes 200 calls a second.
+// startFlow makes 200 calls per second.
 func startFlow(t *testing.T, cc *grpc.ClientConn, deadline time.Duration) *flow {
 	t.Helper()
 	return startFlowOf(t, cc, deadline, 5*time.Millisecond)
@@ -82,20 +82,21 @@ func (f *flow) call(cc *grpc.ClientConn, deadline time.Duration) {
 	f.heard = make(chan struct{})
 }
 
-// since returns the calls from the nth on, and a channel that is closed at the next.
+// since returns the finished calls from the nth on, and a channel that is closed when the next call
+// ends.
 func (f *flow) since(n int) ([]call, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.calls[n:]), f.heard
 }
 
-// ended returns how many calls have ended.
+// ended returns the number of finished calls.
 func (f *flow) ended() int {
 	all, _ := f.since(0)
 	return len(all)
 }
 
-// await returns the first call from the nth on that is wanted.
+// await returns the first call from the nth on for which wanted returns true.
 func (f *flow) await(t *testing.T, n int, what string, wanted func(call) bool) call {
 	t.Helper()
 	late := time.After(limit)
@@ -114,12 +115,12 @@ func (f *flow) await(t *testing.T, n int, what string, wanted func(call) bool) c
 	}
 }
 
-// of returns whether a call was answered by a backend of the name.
+// of returns a function that reports whether a call was answered by the named backend.
 func of(name string) func(call) bool {
 	return func(c call) bool { return c.err == nil && c.name == name }
 }
 
-// summary says how many calls ended how.
+// summary counts calls by backend or error code.
 func summary(calls []call) string {
 	counts := map[string]int{}
 	for _, c := range calls {
@@ -132,18 +133,19 @@ func summary(calls []call) string {
 	return fmt.Sprint(counts)
 }
 
-// only fails the test where a call has ended with another code.
+// only reports an error if a call failed with a code that is not allowed.
 func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	t.Helper()
 	for _, c := range calls {
 		if code := status.Code(c.err); c.err != nil && !slices.Contains(allowed, code) {
-			t.Errorf("a call ended with %v, want none but %v; %s", c.err, allowed, summary(calls))
+			t.Errorf("a call ended with %v, allowed are %v; %s", c.err, allowed, summary(calls))
 			return
 		}
 	}
 }
 
-// until waits until a hundred calls in a row are as wanted, and returns how long that took.
+// until waits for a hundred consecutive calls for which wanted returns true, and returns how long
+// that took.
 func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Duration {
 	t.Helper()
 	begin, first := time.Now(), f.ended()
@@ -156,12 +158,12 @@ func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Dur
 		select {
 		case <-heard:
 		case <-late:
-			t.Fatalf("no hundred calls in a row %s within %v; %s", what, limit, summary(calls))
+			t.Fatalf("no hundred consecutive calls %s within %v; %s", what, limit, summary(calls))
 		}
 	}
 }
 
-// row returns where a hundred calls that are wanted begin, or -1.
+// row returns the index of the first of a hundred consecutive wanted calls, or -1.
 func row(calls []call, wanted func(call) bool) int {
 	n := 0
 	for i, c := range calls {

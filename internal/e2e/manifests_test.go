@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// manifest is what these tests know of an object.
+// manifest contains the fields of a Kubernetes object that these tests check.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name, Namespace string }
@@ -54,7 +54,8 @@ func manifests(t *testing.T, name string) (all []manifest) {
 	}
 }
 
-// The examples for Kubernetes grant an account what its program needs, and no more, in one namespace.
+// The Kubernetes examples grant each service account only the permissions that its program needs,
+// in one namespace.
 func TestManifestsFitTogether(t *testing.T) {
 	for name, kinds := range map[string]string{
 		"client.yaml": "ServiceAccount Role RoleBinding Deployment",

@@ -21,12 +21,12 @@ import (
 
 var logged = testlog.Keep()
 
-// retries try those calls again that were under way when their backend was killed.
+// retries is a service config that retries calls that were in progress when their backend was
+// killed.
 const retries = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":5,"initialBackoff":"0.05s","maxBackoff":"1s",
 	"backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
 
-// backendProcess is a backend in a process of its own, that can be killed and started again
-// on its port.
+// backendProcess is a backend process that can be killed and restarted on its port.
 type backendProcess struct {
 	name, address string
 	kill          func()
@@ -59,9 +59,9 @@ func startDNS(t *testing.T) *dnstest.Server {
 	return dns
 }
 
-// waiting makes calls that wait for ready, several at a time, until it is told to stop. It
-// counts those that fail. A call whose backend is killed between the headers of its answer
-// and the end of it does not count: no client may try it again (gRFC A6).
+// waiting makes concurrent wait-for-ready calls until stop is called, and counts failures. It
+// ignores a call whose backend is killed after sending response headers, because clients must not
+// retry it (gRFC A6).
 func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures int64)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -78,7 +78,7 @@ func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures in
 				calls.Add(1)
 				if err != nil {
 					failures.Add(1)
-					t.Errorf("a call that waits for ready: %v", err)
+					t.Errorf("wait-for-ready call: %v", err)
 				}
 			}
 		})
@@ -90,8 +90,8 @@ func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures in
 	}
 }
 
-// The case of gRFC A37: EDS first, then SRV records, then plain DNS. The endpoints of the
-// first die, then those of the second, then they come back in the other order.
+// A target uses EDS first, then SRV records, then plain DNS, as in gRFC A37. The endpoints of the
+// first two are killed in this order, and restarted in reverse order.
 func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	t.Parallel()
 	pushed, found, last := startBackendProcess(t, "eds"), startBackendProcess(t, "srv"), startBackendProcess(t, "dns")
@@ -117,10 +117,10 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "srv")
 	found.kill()
 	awaitName(ctx, t, cc, "dns")
-	// The endpoints of EDS go on failing, which is no reason to look the last name up again.
-	// gRPC's resolver, if it were asked, would do so 30 s after the first time; the interval of
-	// SRV says when these are over.
-	const enough = 8 // times 4.5 s at least
+	// The endpoints of EDS keep failing, which must not cause look-ups of the last name. gRPC's DNS
+	// resolver would repeat a look-up 30 s after the first; the interval of SRV look-ups measures
+	// this time.
+	const enough = 8 // times at least 4.5 s
 	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < enough {
 		dns.Await("_grpc._tcp.checkout.test", "SRV", enough-done)
 	}
@@ -133,7 +133,7 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "eds")
 
 	if calls, failures := stop(); failures > 0 || calls < 100 {
-		t.Errorf("%d of %d calls that wait for ready failed", failures, calls)
+		t.Errorf("%d of %d wait-for-ready calls failed", failures, calls)
 	}
 	for _, change := range []struct {
 		what     string
@@ -141,15 +141,15 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	}{{"failover", 0, 1}, {"failover", 1, 2}, {"failback", 2, 1}, {"failback", 1, 0}} {
 		from, to := fmt.Sprintf(" from p%d %s", change.from, parts[change.from]), fmt.Sprintf(" to p%d %s", change.to, parts[change.to])
 		if n := logged.Count("priority: ", change.what+from, to); n != 1 {
-			t.Errorf("%d lines of the log tell of the %s from %s to %s, want one", n, change.what, parts[change.from], parts[change.to])
+			t.Errorf("%d log lines about the %s from %s to %s, want one", n, change.what, parts[change.from], parts[change.to])
 		}
 	}
 	if n := logged.Count("priority: failover:///eds://"+manager, " from p", ", which is "); n != 4 {
-		t.Errorf("%d lines of the log are about changes of priority, want 4", n)
+		t.Errorf("%d log lines about changes of priority, want 4", n)
 	}
 }
 
-// Whatever is wrong with a part, its error names it, and the others go on.
+// If an entry of a failover target fails, its error names it, and the other entries are used.
 func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
@@ -178,8 +178,8 @@ func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	logged.Wait(t, 60*time.Second, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
 }
 
-// A backend that is added to a name takes its share within the refresh, its jitter and the
-// time of a look-up, and no connection is dropped for it.
+// A backend that is added to a DNS name gets its share of calls within the refresh interval, its
+// jitter and the time of a look-up. No connection is closed.
 func TestABackendAddedToANameIsUsed(t *testing.T) {
 	t.Parallel()
 	const refresh = 2 * time.Second
@@ -195,14 +195,14 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	added := time.Now()
 	stop := waiting(t, cc)
 	awaitName(ctx, t, cc, "second")
-	// A busy machine takes its time; the bound without that is TestABackendThatIsAddedAndRemoved's.
+	// The machine may be busy; TestABackendThatIsAddedAndRemoved checks the exact bound.
 	if took, most := time.Since(added), refresh*11/10+15*time.Second; took > most {
 		t.Errorf("the second backend was used after %v, want %v at most", took, most)
 	}
 	if calls, failures := stop(); failures > 0 || calls == 0 {
 		t.Errorf("%d of %d calls failed", failures, calls)
 	}
-	// The calls above have ended: what is counted next is in turn with nobody.
+	// All other calls have ended, so the following round robin is undisturbed.
 	counts := make(map[string]int)
 	for range 100 {
 		a, err := who(ctx, cc)
@@ -214,18 +214,18 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	if counts["second"] < 45 || counts["first"] < 45 {
 		t.Errorf("of 100 calls the backends answer %v, want half each", counts)
 	}
-	// The one that is removed is left once two answers were without it.
+	// A removed backend is used until two answers lack it.
 	dns.Set("shop.test", "A", "127.0.0.2")
 	dns.Await("shop.test", "A", 1)
 	if a, b := both(ctx, t, cc); !a || !b {
-		t.Error("a backend is left after one answer without it")
+		t.Error("a backend is no longer used after one answer without it")
 	}
 	dns.Await("shop.test", "A", 2)
 	for a := true; a; a, _ = both(ctx, t, cc) {
 	}
 }
 
-// both returns which of the backends answer a round of calls.
+// both reports which backends answer one round of calls.
 func both(ctx context.Context, t *testing.T, cc *grpc.ClientConn) (first, second bool) {
 	t.Helper()
 	for range 4 {

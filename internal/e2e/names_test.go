@@ -15,14 +15,14 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery/eds"
-	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // its row in the README
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // listed in the README
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// Whose name is on the certificate: by default one that is in the target, never one that
-// DNS, a file or a management server says; and another where the user gives it.
+// The name that certificates are verified against is by default from the target, and never from
+// DNS, a file or a management server. The user can set another name.
 func TestNamesOnCertificates(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)
@@ -36,7 +36,7 @@ func TestNamesOnCertificates(t *testing.T) {
 	for _, name := range []string{"shop.test", "record.test"} {
 		dns.Set(name, "A", "127.0.0.1")
 	}
-	// The service is shop.test, and the machine that the record names another.
+	// The service is shop.test, and its SRV record names the host record.test.
 	dns.Set("_grpc._tcp.shop.test", "SRV", "0 0 "+port(shop)+" record.test.")
 	dns.Set("_grpc._tcp.forged.test", "SRV", "0 0 "+port(record)+" record.test.")
 	manager := manager(t, func(s *adstest.Stream) error {
@@ -51,7 +51,7 @@ func TestNamesOnCertificates(t *testing.T) {
 	writeEndpoints(t, other, shop.address)
 	at := "dns://" + dns.Address() + "/"
 
-	for target, want := range map[string]string{ // the name that is called by, or an error
+	for target, want := range map[string]string{ // the authority of the call, or an error
 		"srv://" + dns.Address() + "/shop.test":                               "shop.test",
 		"srv://" + dns.Address() + "/forged.test":                             "certificate is valid for record.test, not forged.test",
 		"srv://" + dns.Address() + "/forged.test?verify=record":               "record.test",
@@ -71,10 +71,11 @@ func TestNamesOnCertificates(t *testing.T) {
 		"failover:///" + at + "record.test:" + port(shop):                            "certificate is valid for shop.test, not record.test",
 		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test": "shop.test",
 		"failover:///" + at + "record.test:" + port(shop) + "?authority=shop.test":   "shop.test",
-		// That of a part goes before that of the whole target, in a list within the list, too.
+		// The authority of an entry overrides that of the whole target, also in nested failover
+		// targets.
 		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test?authority=no.test":                 "shop.test",
 		"failover:///failover:///" + at + "record.test:" + port(shop) + "%253Fauthority=shop.test%3Fauthority=no.test": "shop.test",
-		// Each part has its own.
+		// Each entry has its own authority.
 		"failover:///" + at + "no.test:" + port(shop) + "," + at + "shop.test:" + port(shop): "shop.test:" + port(shop),
 	} {
 		cc, err := grpc.NewClient(target, given.Dial(given.Sources(eds.WithInsecure())),
@@ -88,7 +89,7 @@ func TestNamesOnCertificates(t *testing.T) {
 		}
 		cc.Close()
 	}
-	// A name in the credentials goes before all.
+	// A server name in the credentials overrides all others.
 	cc := newClient(t, "failover:///"+at+"record.test:"+port(shop)+"%3Fauthority=no.test", given.Dial(given.Set("Authority", "nor.test")),
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool(), ServerName: "shop.test"})))
 	if got := calledBy(t, cc); got != "shop.test" {
@@ -96,7 +97,7 @@ func TestNamesOnCertificates(t *testing.T) {
 	}
 }
 
-// calledBy returns the authority that a backend is called by, or why none can be called.
+// calledBy returns the authority of a call, or its error.
 func calledBy(t *testing.T, cc *grpc.ClientConn) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -108,7 +109,7 @@ func calledBy(t *testing.T, cc *grpc.ClientConn) string {
 	return a.authority
 }
 
-// The names of README.md are those that this test sees.
+// The README lists the names that TestNamesOnCertificates checks.
 func TestReadmeSaysWhoseName(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")

@@ -20,8 +20,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// zonesByEDS serves a cluster of one endpoint in zone a and two in zone b, each of which is for the
-// clients of the zone that hints names, and returns the management server's address.
+// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. hints maps these zones
+// to the zones of the clients that their endpoints are for. It returns the management server's
+// address.
 func zonesByEDS(t *testing.T, hints map[string]string) string {
 	c := &endpointv3.ClusterLoadAssignment{ClusterName: "shop"}
 	for zone, n := range map[string]int{"a": 1, "b": 2} {
@@ -39,12 +40,13 @@ func zonesByEDS(t *testing.T, hints map[string]string) string {
 	return manager(t, func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n", c), s.Drain()) })
 }
 
-// Where the client is, a bootstrap may say. What is preferred there may be too thin, or be named by hints.
+// The client's zone may come from a bootstrap. A zone with too few endpoints is merged with the
+// next, and hints select endpoints.
 func TestNearFirstByEDS(t *testing.T) {
 	for _, test := range []struct {
 		what, query string
 		hints       map[string]string
-		want        []string // the zones that have the calls
+		want        []string // the zones that get calls
 	}{
 		{"the bootstrap's zone", "prefer=zone", nil, []string{"b"}},
 		{"the target's zone overrides the bootstrap's", "prefer=zone&zone=a", nil, []string{"a"}},
@@ -70,14 +72,14 @@ func TestNearFirstByEDS(t *testing.T) {
 				seen[got.name] = true
 			}
 			if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, test.want) {
-				t.Errorf("the zones %v have the calls, want %v", got, test.want)
+				t.Errorf("zones %v get calls, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-// Three zones of 3, 2 and 1 endpoints: all calls stay home until the zone dies, go to the region
-// then, and come back.
+// With three zones of 3, 2 and 1 endpoints, all calls stay in the client's zone until it fails,
+// then go to its region, and return.
 func TestNearFirstOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// tier is a tier of backends that all have its name, each behind a relay.
+// tier is a priority of backends that all have its name, each behind a relay.
 type tier struct {
 	name    string
 	servers []*server
@@ -37,7 +37,7 @@ func startTier(t *testing.T, name string, size int) *tier {
 	return tr
 }
 
-// startSecureTier starts a tier that speaks TLS, without relays.
+// startSecureTier starts a priority of backends with TLS and without relays.
 func startSecureTier(t *testing.T, name string, certificate *tls.Certificate) *tier {
 	t.Helper()
 	tr := &tier{name: name}
@@ -47,7 +47,7 @@ func startSecureTier(t *testing.T, name string, certificate *tls.Certificate) *t
 	return tr
 }
 
-// addresses are where the tier is connected to.
+// addresses returns the addresses that clients connect to.
 func (tr *tier) addresses() (all []string) {
 	for _, s := range tr.servers {
 		all = append(all, s.address)
@@ -60,7 +60,7 @@ func (tr *tier) addresses() (all []string) {
 
 func (tr *tier) has(address string) bool { return slices.Contains(tr.addresses(), address) }
 
-// fail has some backends answer every call with an error, nil for none.
+// fail makes servers fail each call with err, or succeed if err is nil.
 func (tr *tier) fail(err error, servers ...*server) {
 	for _, s := range servers {
 		if err == nil {
@@ -72,7 +72,7 @@ func (tr *tier) fail(err error, servers ...*server) {
 	}
 }
 
-// lbEndpoints are the tier's in a file.
+// lbEndpoints returns the priority's endpoints as YAML.
 func (tr *tier) lbEndpoints() string { return lbEndpoints(tr.addresses()) }
 
 func lbEndpoints(addresses []string) string {
@@ -84,7 +84,7 @@ func lbEndpoints(addresses []string) string {
 	return text.String()
 }
 
-// dialTiers returns a channel to tiers in priority order, by a file.
+// dialTiers returns a channel to the priorities, with a file target.
 func dialTiers(t *testing.T, opts []given.Option, tiers ...*tier) *grpc.ClientConn {
 	t.Helper()
 	return dialTiersBy(t, []grpc.DialOption{given.Dial(opts...)}, tiers...)
@@ -114,9 +114,9 @@ func tiersFile(t *testing.T, text string) string {
 	return path
 }
 
-// Tiers of two, of which the first answers with errors, hangs, or is cut off while calls
-// have deadlines of 1 s: the next one answers, and when it is well again, the calls come
-// back. Nothing of that says anything of the connections.
+// The first of two priorities of two endpoints returns errors, hangs, or is cut off while calls
+// have deadlines of 1 s. The calls fail over, although the connections stay up, and return after
+// the repair.
 func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
 	t.Parallel()
 	failing := func(code codes.Code) func(*tier, bool) {
@@ -154,22 +154,22 @@ func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
 			t.Parallel()
 			near, far := startTier(t, "near", 2), startTier(t, "far", 2)
 			f := startFlow(t, dialTiers(t, []given.Option{given.Set("OutlierDetection", true)}, near, far), test.deadline)
-			f.until(t, "were answered by the first tier", of("near"))
+			f.until(t, "were answered by the first priority", of("near"))
 			test.wrong(near, true)
 			broken, n := time.Now(), f.ended()
-			first := f.await(t, n, "was answered by the next tier", of("far"))
-			f.until(t, "were answered by the next tier", of("far"))
+			first := f.await(t, n, "was answered by the next priority", of("far"))
+			f.until(t, "were answered by the next priority", of("far"))
 			test.wrong(near, false)
-			back := f.until(t, "were answered by the first tier", of("near"))
+			back := f.until(t, "were answered by the first priority", of("near"))
 			calls, _ := f.since(0)
 			only(t, calls, test.code)
-			t.Logf("the next tier answered after %v, the calls were back after %v; %s", first.end.Sub(broken), back, summary(calls))
+			t.Logf("the next priority answered after %v, the calls returned after %v; %s", first.end.Sub(broken), back, summary(calls))
 		})
 	}
 }
 
-// One tier alone, all of which answers with errors: nobody takes it away, so that calls
-// fail with its errors and no others, as without outlier detection.
+// If the only priority returns errors, its endpoints keep the calls, which fail with only these
+// errors.
 func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
 	t.Parallel()
 	near := startTier(t, "near", 2)
@@ -178,13 +178,13 @@ func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
 	near.fail(status.Error(codes.Internal, "broken"), near.servers...)
 	f.until(t, "failed", func(c call) bool { return status.Code(c.err) == codes.Internal })
 	near.fail(nil, near.servers...)
-	f.until(t, "were answered at once", of("near"))
+	f.until(t, "were answered", of("near"))
 	calls, _ := f.since(0)
 	only(t, calls, codes.Internal)
 }
 
-// Of five endpoints two are bad. With max_ejection_percent 20 one of them goes, after at
-// most two intervals, and never the other beside it.
+// Two of five endpoints are bad. With max_ejection_percent 20, one of them is ejected within two
+// intervals, but never both at the same time.
 func TestOneBadEndpointAmongFive(t *testing.T) {
 	t.Parallel()
 	good, bad := startTier(t, "good", 3), startTier(t, "bad", 2)
@@ -201,9 +201,9 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 	near := func(c call) bool { return of("good")(c) || of("bad")(c) }
 	f.until(t, "were answered", near)
 	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[0])
-	t.Logf("one endpoint was out after %v", f.until(t, "were answered by the others", near))
+	t.Logf("one endpoint was ejected after %v", f.until(t, "were answered by the others", near))
 	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[1])
-	// It answers a quarter of the calls from now on, for three intervals.
+	// From now on, one bad endpoint answers a quarter of the calls. Check three intervals.
 	n := f.ended()
 	f.await(t, n, "failed", func(c call) bool { return c.err != nil })
 	begin := time.Now()
@@ -216,32 +216,32 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 			failed++
 		}
 	}
-	t.Logf("with a second one that is bad, in three intervals: %s", summary(calls))
+	t.Logf("with two bad endpoints, in three intervals: %s", summary(calls))
 	if part := float64(failed) / float64(len(calls)); part < 0.2 || part > 0.45 {
-		t.Errorf("%.0f %% of the calls failed, want the quarter of the endpoint that must stay; %s", 100*part, summary(calls))
+		t.Errorf("%.0f %% of the calls failed, want about a quarter; %s", 100*part, summary(calls))
 	}
 }
 
-// Half of a tier's endpoints are lost, which is less than minReady wants. The calls stay
-// while the next tier is not connected, and go there, and come back: none fails but those
-// that were at the lost endpoint, and none waits.
+// A priority loses half of its endpoints, which leaves it below MinReady. Its calls stay until the
+// next priority is connected, go there, and return. Only calls at the lost endpoint fail, and none
+// waits.
 func TestHalfOfATierIsLostWithMinReady(t *testing.T) {
 	t.Parallel()
 	near, far := startTier(t, "near", 2), startTier(t, "far", 2)
 	for _, r := range far.relays {
-		r.Cut() // before anybody connects
+		r.Cut() // before the client connects
 	}
 	f := startFlow(t, dialTiers(t, []given.Option{given.MinReady(0.6, 0)}, near, far), patience)
-	f.until(t, "were answered by the first tier", of("near"))
+	f.until(t, "were answered by the first priority", of("near"))
 	lost := near.servers[1]
 	lost.grpc.Stop()
-	f.until(t, "were answered by the rest of the first tier", of("near"))
+	f.until(t, "were answered by the rest of the first priority", of("near"))
 	for _, r := range far.relays {
 		r.Mend()
 	}
-	over := f.until(t, "were answered by the next tier", of("far"))
+	over := f.until(t, "were answered by the next priority", of("far"))
 	startServerOn(t, "near", lost.address, nil)
-	back := f.until(t, "were answered by the first tier", of("near"))
+	back := f.until(t, "were answered by the first priority", of("near"))
 	calls, _ := f.since(0)
 	failed, slowest := 0, time.Duration(0)
 	for _, c := range calls {
@@ -254,5 +254,5 @@ func TestHalfOfATierIsLostWithMinReady(t *testing.T) {
 			t.Errorf("a call at %q ended with %v after %v", c.peer, c.err, took)
 		}
 	}
-	t.Logf("%d calls failed at the lost endpoint, the slowest other took %v; over after %v, back after %v; %s", failed, slowest, over, back, summary(calls))
+	t.Logf("%d calls failed at the lost endpoint, the slowest other took %v; failover after %v, failback after %v; %s", failed, slowest, over, back, summary(calls))
 }

@@ -22,13 +22,13 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// errFinal is an error of somebody else's, which gRPC would end every call with.
+// errFinal is an error from outside this module that wraps a status. gRPC would end every call with
+// it.
 var errFinal = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
 
-// gRPC takes an error that is, or wraps, a status for the end of a call, also of one
-// that waits for ready, and past every retry policy. So none that a source or a policy
-// hands to gRPC does, whatever others handed to it. Calls that drop means to end are
-// the exception.
+// gRPC ends calls, including wait-for-ready calls and calls with a retry policy, with an error that
+// is or wraps a status. So sources and policies never pass such an error to gRPC, even if they
+// receive one. Calls that are intentionally dropped are the exception.
 func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
 	t.Run("sources", func(t *testing.T) {
 		for name, errs := range sourceErrors {
@@ -49,11 +49,11 @@ func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
 	})
 }
 
-// checkPlain wants at least one error, and no status in any.
+// checkPlain checks that there is at least one error, and that none is a status.
 func checkPlain(t *testing.T, errs []error) {
 	t.Helper()
 	if len(errs) == 0 {
-		t.Fatal("gRPC was handed no error")
+		t.Fatal("gRPC received no error")
 	}
 	for _, err := range errs {
 		if s, holds := status.FromError(err); holds {
@@ -62,7 +62,7 @@ func checkPlain(t *testing.T, errs []error) {
 	}
 }
 
-// finalStub is a policy that is not ours: it fails each update, and then its calls.
+// finalStub is a policy from outside this module. It fails each update with errFinal.
 var finalStub = &lbtest.StubBuilder{PolicyName: "e2e_final", OnUpdate: func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 	if s.ID() == "empty" {
 		return errors.Join(balancer.ErrBadResolverState, errFinal)
@@ -72,11 +72,12 @@ var finalStub = &lbtest.StubBuilder{PolicyName: "e2e_final", OnUpdate: func(s *l
 
 func init() { balancer.Register(finalStub) }
 
-// A policy, and its configuration: %[1]s is what stands for its child's.
+// policyUnderTest is a policy and its configuration, in which %[1]s is replaced by the child
+// policy.
 type policyUnderTest struct {
 	name, config string
-	path         []string // of the endpoints
-	leaf         bool     // has no children to be configured
+	path         []string // the path of the endpoints
+	leaf         bool     // has no configurable children
 }
 
 var policies = []policyUnderTest{
@@ -89,10 +90,10 @@ var policies = []policyUnderTest{
 
 const leafConfig = `[{"understudy_weighted_round_robin":{}}]`
 
-// A mishap is what happens to a policy. It returns the error that gRPC is given back.
+// mishap is an event for a policy. do returns the error that the policy returns to gRPC.
 type mishap struct {
-	ofChild  bool // happens only to a policy whose child is configured
-	ofHealth bool // happens only below a policy that asks for health
+	ofChild  bool // only for policies with a configurable child
+	ofHealth bool // only for policies whose endpoints are health-checked
 	do       func(*testing.T, *policyUnderTest, balancer.Balancer, *lbtest.ClientConn) error
 }
 
@@ -115,13 +116,13 @@ var mishaps = map[string]mishap{
 	"the child fails its update, with two errors": {ofChild: true, do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, _ *lbtest.ClientConn) error {
 		err := p.update(t, b, `[{"e2e_final":{"id":"empty"}}]`, "10.0.0.1:1")
 		if !errors.Is(err, balancer.ErrBadResolverState) {
-			t.Errorf("%v is no longer balancer.ErrBadResolverState", err)
+			t.Errorf("%v does not wrap balancer.ErrBadResolverState", err)
 		}
 		return err
 	}},
 	"every subchannel fails": {do: func(t *testing.T, p *policyUnderTest, b balancer.Balancer, cc *lbtest.ClientConn) error {
 		err := p.update(t, b, leafConfig, "10.0.0.1:1", "10.0.0.2:1")
-		for range 2 { // the second is made when the first has failed
+		for range 2 { // the second SubConn is created when the first has failed
 			for _, sc := range cc.SubConns() {
 				sc.Report(connectivity.Connecting, nil)
 				sc.Report(connectivity.TransientFailure, errFinal)
@@ -144,10 +145,10 @@ var mishaps = map[string]mishap{
 	}},
 }
 
-// refusing marks a channel that is being closed.
+// refusing marks a ClientConn that is being closed.
 type refusing struct{ balancer.ClientConn }
 
-// channelOf is what a policy is given: it refuses subchannels where cc says so.
+// channelOf is the ClientConn of a policy under test. It fails NewSubConn if cc is marked.
 type channelOf struct{ *lbtest.ClientConn }
 
 func (c channelOf) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
@@ -157,7 +158,7 @@ func (c channelOf) NewSubConn(addresses []resolver.Address, opts balancer.NewSub
 	return c.ClientConn.NewSubConn(addresses, opts)
 }
 
-// update gives the policy the configuration of a child, and endpoints.
+// update passes the policy a configuration with the given child, and endpoints.
 func (p *policyUnderTest) update(t *testing.T, b balancer.Balancer, child string, addresses ...string) error {
 	t.Helper()
 	text := p.config
@@ -176,7 +177,7 @@ func (p *policyUnderTest) update(t *testing.T, b balancer.Balancer, child string
 	return b.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: endpoints}, BalancerConfig: config})
 }
 
-// errorsAfter returns what gRPC is handed by the policy when something happens to it.
+// errorsAfter returns the errors that gRPC receives from the policy after a mishap.
 func (p *policyUnderTest) errorsAfter(t *testing.T, m mishap) []error {
 	cc := new(lbtest.ClientConn)
 	b := balancer.Get(p.name).Build(channelOf{cc}, balancer.BuildOptions{})
@@ -185,7 +186,7 @@ func (p *policyUnderTest) errorsAfter(t *testing.T, m mishap) []error {
 	if err := m.do(t, p, b, cc); err != nil {
 		errs = append(errs, err)
 	}
-	time.Sleep(time.Minute) // every timer has fired
+	time.Sleep(time.Minute) // all timers have fired
 	synctest.Wait()
 	for _, s := range cc.States() {
 		if _, err := s.Picker.Pick(balancer.PickInfo{Ctx: t.Context()}); err != nil && s.ConnectivityState == connectivity.TransientFailure {

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sourceErrors are what sources hand to gRPC, by what has happened.
+// sourceErrors maps faults to the errors that sources pass to gRPC.
 var sourceErrors = map[string]func(*testing.T) []error{
 	"eds: the server is down": func(t *testing.T) []error {
 		return reported(t, "refused", given.Builder(eds.Scheme), "eds://"+nobodyAt(t)+"/c", nil)
@@ -67,14 +67,13 @@ var sourceErrors = map[string]func(*testing.T) []error{
 	},
 }
 
-// reported returns the first error that gRPC gets from a resolver of target: that of
-// Build, or one it reports. It must say what is wanted. The channel refuses every
-// service config with refusal.
+// reported returns the first error that gRPC receives from a resolver for target, from Build or
+// ReportError. The error must contain want. The channel rejects every service config with refusal.
 func reported(t *testing.T, want string, b resolver.Builder, target string, refusal error) []error {
 	t.Helper()
 	err := firstError(t, b, target, refusal)
 	if !strings.Contains(err.Error(), want) {
-		t.Errorf("gRPC is told %q, want %q", err, want)
+		t.Errorf("gRPC received %q, want %q", err, want)
 	}
 	return []error{err}
 }
@@ -96,7 +95,7 @@ func firstError(t *testing.T, b resolver.Builder, target string, refusal error) 
 	}
 }
 
-// errorChannel keeps the first error that it is told.
+// errorChannel keeps the first reported error.
 type errorChannel struct {
 	resolver.ClientConn
 	errors  chan error
@@ -116,7 +115,7 @@ func (c *errorChannel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Err: c.refusal}
 }
 
-// theirs is a resolver that is not ours: it fails, or cannot be built.
+// theirs is a resolver from outside this module that reports an error or cannot be built.
 type theirs struct{ build error }
 
 func (theirs) Scheme() string { return "theirs" }
@@ -141,7 +140,6 @@ func targetOf(t *testing.T, text string) resolver.Target {
 	return resolver.Target{URL: *u}
 }
 
-// endpointsFile writes a file and returns its path.
 func endpointsFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
@@ -151,7 +149,6 @@ func endpointsFile(t *testing.T, text string) string {
 	return path
 }
 
-// listenOn listens on address, of loopback.
 func listenOn(t *testing.T, address string) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -161,7 +158,7 @@ func listenOn(t *testing.T, address string) net.Listener {
 	return l
 }
 
-// nobodyAt returns an address on which nobody listens.
+// nobodyAt returns an address without a listener.
 func nobodyAt(t *testing.T) string {
 	t.Helper()
 	l := listenOn(t, "127.0.0.1:0")
@@ -169,7 +166,7 @@ func nobodyAt(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// manager starts a management server, which stops with the test.
+// manager starts a management server and stops it when the test ends.
 func manager(t *testing.T, script adstest.Script) string {
 	t.Helper()
 	return managerOn(t, "127.0.0.1:0", script)

@@ -19,9 +19,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// runProxiedClient is the role "proxied": a client that prints who answered each
-// call, a line each, whenever it reads a line. Which proxy a process uses is settled
-// once, from its environment, so it must be a process of its own.
+// runProxiedClient implements the role "proxied": a client that makes calls and prints a line for
+// each answer. net/http reads the proxy from the environment once per process, so the client needs
+// a process of its own.
 func runProxiedClient() error {
 	pool := x509.NewCertPool()
 	pem, err := os.ReadFile(os.Getenv("E2E_CA"))
@@ -38,7 +38,7 @@ func runProxiedClient() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
-		// Calls fail while a tier dies; the test reads on until it sees the next.
+		// Calls may fail while the first priority stops; the test reads on.
 		got, err := who(ctx, cc, grpc.WaitForReady(true))
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -49,8 +49,8 @@ func runProxiedClient() error {
 	}
 }
 
-// startProxied starts a client behind the proxy, and returns a function that reads
-// its answers until the named backend's, and returns the authority of that call.
+// startProxied starts a client behind a proxy. await reads the client's answers up to one of the
+// named backend, and returns the authority of that call.
 func startProxied(t *testing.T, target string, ca *testcert.Authority, proxyURL string) (await func(name string) string) {
 	t.Helper()
 	_, stdout := startSelf(t, "proxied", "E2E_TARGET="+target, "E2E_CA="+ca.File(), "HTTPS_PROXY="+proxyURL, "NO_PROXY=")
@@ -93,7 +93,7 @@ func TestFileThroughAProxy(t *testing.T) {
 	}
 }
 
-// Names are left to the proxy to resolve, and each tier is verified against its own.
+// Names are resolved by the proxy, and each priority is verified against its own name.
 func TestFailoverThroughAProxy(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)

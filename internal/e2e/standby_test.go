@@ -18,16 +18,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// How often the loss of a tier is measured, and what it may take here at most. That is
-// far from what it takes (docs/speed.md), and far from the 10 s of the failover timer: the
-// machine may be busy.
+// losses is how often the loss of a priority is measured, and takesMost is the limit for each. The
+// limit is far above typical values (docs/speed.md), because the machine may be busy, and far below
+// the failover timeout of 10 s.
 const (
 	losses    = 9
 	takesMost = 3 * time.Second
 )
 
-// With a warm standby and fastFailover, over TLS, the next tier answers at once when the
-// first has lost its last connection, whether it is refused then or hears nothing.
+// With a warm standby, FastFailover and TLS, the next priority answers at once when the first loses
+// its last connection, whether reconnect attempts are refused or hang.
 func TestAWarmStandbyAnswersAtOnce(t *testing.T) {
 	for _, reconnect := range []string{"refused", "vanishes"} {
 		t.Run(reconnect, func(t *testing.T) {
@@ -36,22 +36,22 @@ func TestAWarmStandbyAnswersAtOnce(t *testing.T) {
 				took = append(took, loseATier(t, reconnect == "vanishes"))
 			}
 			slices.Sort(took)
-			t.Logf("from the stop of the last server to the next tier's first answer: %v at best, %v in the middle, %v at worst of %d", took[0], took[losses/2], took[losses-1], losses)
+			t.Logf("from the stop of the last server to the next priority's first answer: %v at best, %v in the middle, %v at worst of %d", took[0], took[losses/2], took[losses-1], losses)
 			if worst := took[losses-1]; worst > takesMost {
-				t.Errorf("the next tier answered after %v, want at most %v", worst, takesMost)
+				t.Errorf("the next priority answered after %v, want at most %v", worst, takesMost)
 			}
 		})
 	}
 }
 
-// loseATier returns how long after the last server of the first tier began to stop the next
-// tier answered first. The client cannot be asked when it knew of the loss: a server that
-// stops says so in TLS, before any read of the connection fails.
+// loseATier returns the time from the stop of the first priority's last server to the first answer
+// of the next priority. The client may detect the loss earlier than its connections fail, because a
+// TLS server announces that it closes a connection.
 func loseATier(t *testing.T, vanishes bool) time.Duration {
 	t.Helper()
 	ca := testcert.New(t)
 	certificate := ca.Pair("tiers", "tiers.test").Load(t)
-	connected := make(chan struct{}, 100) // to the next tier
+	connected := make(chan struct{}, 100) // connections to the next priority
 	near, far := startSecureTier(t, "near", &certificate), startSecureTier(t, "far", &certificate)
 	w := &wires{near: near}
 	cc := dialTiersBy(t, []grpc.DialOption{
@@ -59,7 +59,7 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 		grpc.WithStatsHandler(&firstConnections{near: near, connected: connected}),
 		given.Dial(given.Set("Authority", "tiers.test"), given.Set("WarmStandby", 1), given.Set("FastFailover", true)),
 	}, near, far)
-	answered := make(chan time.Time, 1) // by the next tier, first
+	answered := make(chan time.Time, 1) // first answer of the next priority
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	var callers sync.WaitGroup
 	defer callers.Wait()
@@ -69,7 +69,7 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 		<-connected
 	}
 	for range 100 {
-		awaitName(ctx, t, cc, "near") // meanwhile the handshakes end
+		awaitName(ctx, t, cc, "near") // the handshakes end in the meantime
 	}
 	for range 4 {
 		callers.Go(func() {
@@ -92,19 +92,19 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 	select {
 	case at := <-answered:
 		if at.Before(lost) {
-			t.Errorf("the next tier answered %v before the first had lost its last server", lost.Sub(at))
+			t.Errorf("the next priority answered %v before the first had lost its last server", lost.Sub(at))
 		}
 		return at.Sub(lost)
 	case <-ctx.Done():
-		t.Fatalf("the next tier has not answered within %v", limit)
+		t.Fatalf("the next priority has not answered within %v", limit)
 		return 0
 	}
 }
 
-// wires are the connections of a client to two tiers.
+// wires dials the connections of a client to two priorities.
 type wires struct {
 	near     *tier
-	vanishes atomic.Bool // what is sent to that tier's addresses, from now on
+	vanishes atomic.Bool // new connections to near hang
 }
 
 func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -115,7 +115,7 @@ func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// firstConnections tells of connections to others than a tier.
+// firstConnections reports connections to addresses that are not in near.
 type firstConnections struct {
 	stats.Handler
 	near      *tier

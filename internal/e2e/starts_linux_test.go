@@ -20,30 +20,30 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// slack is how long an ejection may take to be known here, where the machine may be busy.
+// slack is how long an ejection may take to have an effect, because the machine may be busy.
 const slack = 2 * time.Second
 
 const (
-	perTier       = 10 // calls that fail on the two endpoints of a tier until both are ejected
-	retryAttempts = 4  // of a method that is named
+	perTier       = 10 // failed calls in a priority of two endpoints until both are ejected
+	retryAttempts = 4  // for methods in RetryMethods
 )
 
-// slips is how many calls of a method that is named may be lost because gRPC does not try a call
-// again whose second attempt is not yet written when its connection ends. slipsOfHeld is that where
-// servers hold a hundred calls until their connections end all at once, on a busy machine.
+// slips is how many calls of a method in RetryMethods may fail because gRPC does not retry a call
+// whose second attempt has not been written when its connection closes. slipsOfHeld is the limit if
+// servers hold a hundred calls whose connections close at the same time on a busy machine.
 const (
 	slips       = 2
 	slipsOfHeld = 15
 )
 
-// caller is one of several channels that lose a tier beside one another.
+// caller is one of several channels that lose a priority at the same time.
 type caller struct {
-	named bool          // whether its method may run twice
-	every time.Duration // how often it calls
+	named bool          // its method is in RetryMethods
+	every time.Duration // interval between calls
 	flow  *flow
 }
 
-// startCallers starts channels with the options of the README's client.
+// startCallers opens channels with the options of the README's client.
 func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials, tiers ...[]string) []*caller {
 	t.Helper()
 	e, rates := readExample(t), []time.Duration{50 * time.Millisecond, time.Second}
@@ -64,8 +64,8 @@ func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials
 	return callers
 }
 
-// settle waits until the callers have been answered by both endpoints. Only then do calls get
-// a deadline that a busy machine could pass.
+// settle waits until both endpoints have answered each caller. Only then do calls get a short
+// deadline, which a busy machine could exceed before.
 func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
 	t.Helper()
 	for _, c := range callers {
@@ -88,13 +88,14 @@ func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
 	}
 }
 
-// over waits until the next tier has answered for three seconds and all calls have ended.
-// It returns when the next tier answered first, and the calls that were lost since a time.
+// over waits until the next priority has answered for three seconds and all calls have ended. It
+// returns the time of the next priority's first answer, and the calls that have failed since the
+// given time.
 func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []call) {
 	t.Helper()
 	enough := int(3 * time.Second / c.every)
 	answered := 0
-	c.flow.await(t, 0, "was answered by the next tier often", func(c call) bool {
+	c.flow.await(t, 0, "was answered by the next priority often enough", func(c call) bool {
 		if of("far")(c) && !c.end.Before(since) {
 			answered++
 		}
@@ -112,8 +113,8 @@ func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []ca
 	return calls[slices.IndexFunc(calls, of("far"))].end, lost
 }
 
-// Each row of the README's table "What starts a failover", with the options of the README's
-// client: two tiers of two endpoints. Many rows run beside one another, since they wait.
+// This test checks each row of the README's table "What starts a failover" with the README's client
+// and two priorities of two endpoints. Rows run in parallel, because they mostly wait.
 func TestWhatStartsAFailover(t *testing.T) {
 	t.Parallel()
 	for some := range slices.Chunk(faults, 6) {
@@ -154,13 +155,12 @@ func (f fault) run(t *testing.T) {
 			lose()
 		}
 	}
-	for _, c := range callers { // the fast ones first: a tier that failed gets one of a hundred calls, later on
+	for _, c := range callers { // fast callers first, because a failed priority later gets one of a hundred calls
 		f.judge(t, c, lost)
 	}
 }
 
-// awaitWatches waits until so many clients have asked for the server's health: then they are
-// connected.
+// awaitWatches waits until n clients have started a health watch, and so are connected.
 func (s *server) awaitWatches(t *testing.T, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -169,12 +169,12 @@ func (s *server) awaitWatches(t *testing.T, n int) {
 		select {
 		case <-s.watched:
 		case <-ctx.Done():
-			t.Fatalf("fewer than %d clients have asked for the health of %s within %v", n, s.address, limit)
+			t.Fatalf("fewer than %d clients watch the health of %s within %v", n, s.address, limit)
 		}
 	}
 }
 
-// judge says what became of a caller's calls.
+// judge checks a caller's calls against the limits of the fault.
 func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	t.Helper()
 	first, lost := c.over(t, since)
@@ -182,10 +182,10 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	for _, call := range lost {
 		last = max(last, call.begin.Sub(since))
 	}
-	t.Logf("%s: named %t, a call each %v: the next tier answered after %v; %d calls were lost, the last of them began after %v%s",
+	t.Logf("%s: named %t, a call every %v: the next priority answered after %v; %d calls were lost, the last of them began after %v%s",
 		f.name, c.named, c.every, took.Round(100*time.Microsecond), len(lost), last.Round(time.Millisecond), whys(lost))
 	if took < f.after-time.Second {
-		t.Errorf("the next tier answered after %v, want %v", took, f.after)
+		t.Errorf("the next priority answered after %v, want at least about %v", took, f.after)
 	}
 	most := f.most
 	if c.every == time.Second {
@@ -201,10 +201,11 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	if f.after > 0 {
 		allowed = slipsOfHeld
 	}
-	// Where endpoints are ejected, a busy machine has more calls under way than the table says.
+	// If endpoints are ejected, more calls are in progress on a busy machine than the table
+	// assumes.
 	strict := most == 0 || most > 0 && !f.ejected
 	if c.named && strict && len(lost)-min(slipped, allowed) > most {
-		t.Errorf("%d calls of a method that is named were lost, want at most %d", len(lost), most)
+		t.Errorf("%d calls of a method in RetryMethods were lost, want at most %d", len(lost), most)
 	}
 	if f.ejected && len(lost) > perTier {
 		for _, call := range lost {
@@ -215,8 +216,8 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	}
 }
 
-// One call after the other, so slowly that none begins while an endpoint is being ejected: five
-// of each endpoint fail, and fewer where gRPC tries them again.
+// Calls are made one at a time, so slowly that none is in progress during an ejection. Five calls
+// of each endpoint fail, or fewer if gRPC retries them.
 func TestFiveCallsEjectAnEndpoint(t *testing.T) {
 	t.Parallel()
 	for code, most := range map[codes.Code]int{codes.Internal: perTier, codes.Unavailable: perTier / retryAttempts} {
@@ -246,7 +247,7 @@ func TestFiveCallsEjectAnEndpoint(t *testing.T) {
 	}
 }
 
-// whys are the errors of calls, each once.
+// whys returns the distinct errors of calls with their counts.
 func whys(lost []call) string {
 	seen := make(map[string]int)
 	for _, c := range lost {
@@ -259,7 +260,7 @@ func whys(lost []call) string {
 	return text
 }
 
-// The README's table has a row for each fault, with the losses that the tests hold.
+// The README's table has a row for each fault, with the limits of the tests.
 func TestReadmeSaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
@@ -274,7 +275,7 @@ func TestReadmeSaysWhatIsLost(t *testing.T) {
 			rows[cells[0]] = cells[1:]
 		}
 	}
-	if len(rows) != len(faults)+2 { // and the head
+	if len(rows) != len(faults)+2 { // including the header
 		t.Errorf("README.md has %d rows, want %d", len(rows)-2, len(faults))
 	}
 	for _, f := range faults {
@@ -285,7 +286,7 @@ func TestReadmeSaysWhatIsLost(t *testing.T) {
 		}
 		for i, most := range []int{f.most, f.slowly} {
 			if named, _, _ := strings.Cut(cells[1+i], ","); most >= 0 && named != strconv.Itoa(most) {
-				t.Errorf("README.md says that %q loses %s calls, the test holds %d", f.name, named, most)
+				t.Errorf("README.md has %s lost calls for %q, the test allows %d", f.name, named, most)
 			}
 		}
 	}

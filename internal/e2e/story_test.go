@@ -29,12 +29,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// story is a source that says what it is told to, and the network below it.
+// story is a source that the test controls, and a simulated network.
 type story struct {
 	toldtest.Source
-	sick   *bufconn.Listener // a server that says NOT_SERVING, or SERVING
+	sick   *bufconn.Listener // a server with a settable health status
 	health *health.Server
-	more   map[string]*bufconn.Listener // by the last number of an address
+	more   map[string]*bufconn.Listener // by the last number of the address
 	log    safeBuffer
 }
 
@@ -49,7 +49,7 @@ func (b *safeBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// take returns what was logged since the last time.
+// take returns the log since the last call of take.
 func (b *safeBuffer) take() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,7 @@ func (b *safeBuffer) take() string {
 	return channelNumber.ReplaceAllString(b.String(), "")
 }
 
-// channelNumber differs from run to run.
+// channelNumber matches text that differs between runs.
 var channelNumber = regexp.MustCompile(` channel="Channel #\d+"`)
 
 func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -93,18 +93,19 @@ func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) 
 	return s, toldtest.Open(t, "shop", []discovery.Mechanism{{Source: s}}, options, grpc.WithContextDialer(s.dial))
 }
 
-// at returns an endpoint of a priority. The last number of its address says what it does.
+// at returns an endpoint of a priority. The last number of its address selects its behavior in
+// dial.
 func at(priority uint32, locality, address string) flat.Endpoint {
 	return flat.Endpoint{Priority: priority, Locality: locality, Address: address + ":443"}
 }
 
-// refuse is a network in which nobody answers, in two priorities.
+// refuse lists endpoints that refuse connections, in two priorities.
 var refuse = []flat.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
 
-// which of several endpoints failed last is a matter of chance.
+// which matches the addresses of which any may have failed last.
 var which = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
 
-// The error of a call and the log name every priority and its reason, whatever is wrong.
+// The error of a call and the log name every priority with its reason.
 func TestErrorsAndTheLogTellTheWholeStory(t *testing.T) {
 	for name, test := range map[string]struct {
 		tell  func(*story)
@@ -163,24 +164,24 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 					t.Errorf("calls fail with %v, want UNAVAILABLE and\n%s", err, test.err)
 				}
 				synctest.Wait()
-				// p1 may have failed by the time that its being used is published.
+				// p1 may have failed before its use is published.
 				log := strings.ReplaceAll(s.log.take(), "state=TRANSIENT_FAILURE", "state=CONNECTING")
 				if got := which.ReplaceAllString(log, "10.0.x.1:"); got != test.log {
 					t.Errorf("logged\n%swant\n%s", got, test.log)
 				}
-				// Calls that wait for ready have waited, until there is somebody.
+				// Wait-for-ready calls wait until a backend is available.
 				s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
 				s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.3")))
 				if err := <-waits; status.Code(err) != codes.Unimplemented {
-					t.Errorf("a call that waits for ready ended with %v, want the server's UNIMPLEMENTED", err)
+					t.Errorf("a wait-for-ready call ended with %v, want the server's UNIMPLEMENTED", err)
 				}
 			})
 		})
 	}
 }
 
-// Errors stay readable with a name of 10,000 characters, an error as long, controls that
-// steer a terminal, and many priorities.
+// Errors stay readable with names and errors of 10,000 characters, control characters and many
+// priorities.
 func TestErrorsOfHostileNamesAreCutAndEscaped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := newStory(t)
@@ -194,7 +195,7 @@ func TestErrorsOfHostileNamesAreCutAndEscaped(t *testing.T) {
 		err := cc.Invoke(t.Context(), "/x/Y", &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
 		for _, text := range []string{status.Convert(err).Message(), s.log.take()} {
 			if strings.ContainsAny(text, "\x1b\u202e") || !strings.Contains(text, "p7 ") {
-				t.Errorf("not escaped, or not told: %s", text)
+				t.Errorf("not escaped or incomplete: %s", text)
 			}
 		}
 		if n := len(err.Error()); n > 2000 || !strings.Contains(err.Error(), "and 12 more") {

@@ -9,8 +9,8 @@ import (
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// A stream stays on the priority on which it began until it ends, also when calls have
-// gone back to a higher one.
+// A stream stays on its priority until it ends, even after calls have returned to a higher
+// priority.
 func TestAStreamStaysUntilItEnds(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -36,6 +36,6 @@ func TestAStreamStaysUntilItEnds(t *testing.T) {
 func expectStatus(t *testing.T, stream healthgrpc.Health_WatchClient, want healthgrpc.HealthCheckResponse_ServingStatus) {
 	t.Helper()
 	if got, err := stream.Recv(); err != nil || got.GetStatus() != want {
-		t.Fatalf("the stream said %v, %v, want %v of the second priority", got, err, want)
+		t.Fatalf("the stream received %v, %v, want %v from the second priority", got, err, want)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A backend that answers every call with UNAVAILABLE is not flooded by retries.
+// Retries do not flood a backend that answers every call with UNAVAILABLE.
 func TestRetriesAreThrottled(t *testing.T) {
 	t.Parallel()
 	e := readExample(t)
@@ -30,8 +30,8 @@ func TestRetriesAreThrottled(t *testing.T) {
 	}
 	all.Wait()
 	attempts := float64(enough-first.failures.Load()) / calls
-	t.Logf("%.2f attempts a call", attempts)
+	t.Logf("%.2f attempts per call", attempts)
 	if attempts > 1.3 {
-		t.Errorf("%.2f attempts a call, want few repeated", attempts)
+		t.Errorf("%.2f attempts per call, want at most 1.3", attempts)
 	}
 }

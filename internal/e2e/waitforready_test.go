@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Whatever is wrong with the management server, a call that waits for ready waits
-// until it has been mended, and one that does not wait fails with UNAVAILABLE.
+// While the management server fails in any way, wait-for-ready calls wait until it is repaired, and
+// other calls fail with UNAVAILABLE.
 func TestCallsWaitForTheManagementServer(t *testing.T) {
 	for name, broken := range map[string]adstest.Script{
 		"down":              nil,
@@ -47,18 +47,18 @@ func TestCallsWaitForTheManagementServer(t *testing.T) {
 				waiting <- err
 			}()
 			if _, err := who(deadline(t, time.Minute), cc); status.Code(err) != codes.Unavailable {
-				t.Errorf("a call that does not wait ends with %v, want UNAVAILABLE", err)
+				t.Errorf("a call that is not wait-for-ready ends with %v, want UNAVAILABLE", err)
 			}
-			// The reason why there are no endpoints is known to the channel by now.
+			// By now the channel has received the error of the management server.
 			if _, err := who(deadline(t, 100*time.Millisecond), cc, grpc.WaitForReady(true)); status.Code(err) != codes.DeadlineExceeded {
-				t.Errorf("a call that waits for ready ends with %v, want its own deadline", err)
+				t.Errorf("a wait-for-ready call ends with %v, want DEADLINE_EXCEEDED", err)
 			}
 			close(mended)
 			if broken == nil {
 				managerOn(t, address, script)
 			}
 			if err := <-waiting; err != nil {
-				t.Errorf("a call that waits for ready ends with %v, want an answer", err)
+				t.Errorf("a wait-for-ready call ends with %v, want an answer", err)
 			}
 		})
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// backendVerb makes this program a tier of backends.
+// backendVerb makes this program serve a group of backends.
 const backendVerb = "backend"
 
-// service answers with the name of the tier.
+// service answers calls with the name of the backend group.
 var service = grpc.ServiceDesc{
 	ServiceName: "bench.Tier",
 	HandlerType: (*any)(nil),
@@ -36,15 +36,15 @@ var service = grpc.ServiceDesc{
 
 const methodName = "/bench.Tier/Name"
 
-// callName returns the name of the tier that answers.
+// callName returns the name of the backend group that answers.
 func callName(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	var answer wrapperspb.StringValue
 	err := cc.Invoke(ctx, methodName, &emptypb.Empty{}, &answer, grpc.WaitForReady(true))
 	return answer.GetValue(), err
 }
 
-// serveTier serves on one port of all the IP addresses until stdin ends, and prints it.
-// Port 0 takes one that is free.
+// serveTier serves on the given port of all IP addresses, prints the port, and stops when stdin is
+// closed. Port 0 selects a free port.
 func serveTier(name, port string, ips []string) error {
 	listeners, port, err := listen(port, ips)
 	if err != nil {
@@ -54,7 +54,7 @@ func serveTier(name, port string, ips []string) error {
 		server := grpc.NewServer(understudy.Recommended().ServerKeepalive())
 		server.RegisterService(&service, name)
 		healthgrpc.RegisterHealthServer(server, health.NewServer())
-		go server.Serve(l) //nolint:errcheck // it ends with the process
+		go server.Serve(l) //nolint:errcheck // it serves until the process ends
 	}
 	fmt.Println(port)
 	_, err = io.Copy(io.Discard, os.Stdin)
@@ -75,7 +75,7 @@ func listen(port string, ips []string) (listeners []net.Listener, took string, e
 	return listeners, port, nil
 }
 
-// tier is a process with one backend on each of some IP addresses.
+// tier is a backend process that listens on several IP addresses.
 type tier struct {
 	name    string
 	ips     []string
@@ -84,7 +84,7 @@ type tier struct {
 	stdin   io.Closer
 }
 
-// startTier starts a process of this very program, and returns once it listens.
+// startTier starts a tier process and returns when it is listening.
 func startTier(name, port string, ips ...string) (*tier, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -105,13 +105,13 @@ func startTier(name, port string, ips ...string) (*tier, error) {
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		t.kill()
-		return nil, fmt.Errorf("%s did not come up: %w", name, err)
+		return nil, fmt.Errorf("%s did not start: %w", name, err)
 	}
 	t.port = strings.TrimSpace(line)
 	return t, nil
 }
 
-// addresses returns host:port of each backend.
+// addresses returns the host:port of each backend.
 func (t *tier) addresses() []string {
 	var all []string
 	for _, ip := range t.ips {
@@ -120,9 +120,9 @@ func (t *tier) addresses() []string {
 	return all
 }
 
-// kill ends the process as SIGKILL does, and returns when it is gone.
+// kill kills the process with SIGKILL and waits until it has ended.
 func (t *tier) kill() {
-	t.command.Process.Kill() //nolint:errcheck // it may be gone already
-	t.stdin.Close()          //nolint:errcheck // nothing was to be written
-	t.command.Wait()         //nolint:errcheck // it was killed: that is the error
+	t.command.Process.Kill() //nolint:errcheck // it may have ended already
+	t.stdin.Close()          //nolint:errcheck // nothing was written
+	t.command.Wait()         //nolint:errcheck // the error is that it was killed
 }

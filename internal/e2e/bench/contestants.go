@@ -17,23 +17,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// contestant is one way to know two tiers of backends.
+// contestant is a configuration for channels to two groups of backends.
 type contestant struct {
 	name        string
-	connections int // that a channel has open while all is well
+	connections int // open connections of a channel before the failure
 	dial        func(*lab, ...grpc.DialOption) (*grpc.ClientConn, error)
 }
 
-// baseline is the one that the others are compared with.
+// baseline is the contestant that the others are compared with.
 const baseline = "grpc-go round_robin"
 
-// bare is what the others have, too: a standby and outlier detection would be work that they do not do.
+// bare disables features that grpc-go does not have, such as a standby and outlier detection.
 var bare = understudy.Options{}
 
-// standby makes a channel have connections to both tiers all the time, as round_robin has.
+// standby keeps connections to both groups open, as round_robin does.
 var standby = understudy.Options{WarmStandby: 1, FastFailover: true}
 
-// recommended are the options of a user who names the method.
+// recommended returns the recommended options, with the benchmark's method in RetryMethods.
 func recommended() understudy.Options {
 	options := understudy.Recommended()
 	options.RetryMethods = []string{methodName}
@@ -68,8 +68,7 @@ func contestants() []contestant {
 	}
 }
 
-// stock returns how to dial with a policy of grpc-go's, that is given both tiers in one
-// list.
+// stock dials with a policy of grpc-go, and with both groups in one address list.
 func stock(policy string, by func(*lab) (string, resolver.Builder)) func(*lab, ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return func(l *lab, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 		target, r := by(l)
@@ -78,15 +77,15 @@ func stock(policy string, by func(*lab) (string, resolver.Builder)) func(*lab, .
 	}
 }
 
-// fixed returns a target whose addresses need not be looked up.
+// fixed returns a target with static addresses.
 func fixed(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("fixed")
 	r.InitialState(stateOf(append(l.first.addresses(), l.second.addresses()...)))
 	return "fixed:///both", r
 }
 
-// told returns a target whose addresses are those of the first tier, and of the second as
-// soon as a connection fails: a resolver that knows at once, and needs no time to find out.
+// told returns a target with the addresses of the first group. It switches to the second group as
+// soon as a connection fails, like a resolver with no delay.
 func told(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("told")
 	r.InitialState(stateOf(l.first.addresses()))
@@ -97,7 +96,7 @@ func told(l *lab) (string, resolver.Builder) {
 	return "told:///tiers", r
 }
 
-// looksUp returns a target that is the name of both tiers.
+// looksUp returns a DNS target with the addresses of both groups.
 func looksUp(l *lab) (string, resolver.Builder) {
 	return l.dnsTarget("both", l.first.port), resolver.Get("dns")
 }
@@ -109,7 +108,7 @@ func stateOf(addresses []string) (state resolver.State) {
 	return state
 }
 
-// lab is two tiers, and what names them.
+// lab contains two groups of backends, and their DNS names and endpoints file.
 type lab struct {
 	first, second *tier
 	dns           *dnstest.Server
@@ -144,12 +143,12 @@ func (l *lab) fill() (err error) {
 	return os.WriteFile(l.file, []byte(l.document()), 0o600)
 }
 
-// dnsTarget returns a target for a name.
+// dnsTarget returns a DNS target.
 func (l *lab) dnsTarget(name, port string) string {
 	return fmt.Sprintf("dns://%s/%s.test:%s", l.dns.Address(), name, port)
 }
 
-// asked returns how often a name was looked up.
+// asked returns the number of DNS look-ups.
 func (l *lab) asked() int {
 	n := 0
 	for _, name := range []string{"first.test", "second.test", "both.test"} {
@@ -158,7 +157,7 @@ func (l *lab) asked() int {
 	return n
 }
 
-// document returns the file.
+// document returns the content of the endpoints file.
 func (l *lab) document() string {
 	var b strings.Builder
 	b.WriteString("cluster_name: shop\nendpoints:\n")

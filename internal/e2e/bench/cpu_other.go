@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// cpuTime returns 0: the system has another way to tell.
+// cpuTime returns 0, because the CPU time is not available on this system.
 func cpuTime() time.Duration { return 0 }

@@ -1,7 +1,7 @@
-// Bench measures how long a process with many channels is without answers when the tier
-// of backends that they use dies: two backends on real sockets, in a process that is
-// killed, and two behind them. It prints times and their ratios to those of grpc-go's
-// round_robin, which has connections to both tiers all the time.
+// Bench measures how long the channels of a process get no answers when the group of backends that
+// they use is killed. There are two groups of two backends, each group in a process of its own, on
+// real sockets. It prints times, and their ratios to grpc-go's round_robin, which always has
+// connections to both groups.
 package main
 
 import (
@@ -19,8 +19,7 @@ import (
 	"google.golang.org/grpc/resolver/dns"
 )
 
-// dnsPause takes the place of the 30 s that grpc-go's DNS resolver waits between two
-// look-ups, so that a run need not last so long.
+// dnsPause replaces the 30 s that grpc-go's DNS resolver waits between look-ups, to shorten runs.
 const dnsPause = time.Second
 
 func main() {
@@ -28,11 +27,11 @@ func main() {
 		exitOn(serveTier(os.Args[2], os.Args[3], os.Args[4:]))
 		return
 	}
-	channels := flag.Int("channels", 1000, "how many channels")
-	rounds := flag.Int("rounds", 7, "how many runs of each; the table has medians")
-	only := flag.String("only", "", "run those whose names contain this")
-	profile := flag.String("cpuprofile", "", "write a CPU profile of the time without answers to files of this name, one for each run")
-	traced := flag.String("trace", "", "write a trace of it likewise")
+	channels := flag.Int("channels", 1000, "number of channels")
+	rounds := flag.Int("rounds", 7, "number of runs of each contestant; the table shows medians")
+	only := flag.String("only", "", "run only contestants whose names contain this")
+	profile := flag.String("cpuprofile", "", "write CPU profiles of the time without answers to files with this prefix, one for each run")
+	traced := flag.String("trace", "", "write execution traces of it to files with this prefix")
 	flag.Parse()
 	dns.SetMinResolutionInterval(dnsPause)
 	exitOn(compare(*only, *channels, *rounds, profiled(*profile, *traced)))
@@ -45,7 +44,7 @@ func exitOn(err error) {
 	}
 }
 
-// compare runs all contestants, one after the other in each round, and prints the table.
+// compare runs all contestants in each round, one after the other, and prints the table.
 func compare(only string, channels, rounds int, during func(func())) error {
 	all := slices.DeleteFunc(contestants(), func(c contestant) bool { return !strings.Contains(c.name, only) })
 	if len(all) == 0 {
@@ -104,8 +103,8 @@ func medianOf[T cmp.Ordered](all []result, of func(result) T) T {
 	return sorted[len(sorted)/2]
 }
 
-// profiled returns what runs a function with what is wanted of a CPU profile and a trace,
-// each in a file of its own for every run: "go tool pprof" adds up several.
+// profiled returns a function that runs another one while writing a CPU profile and a trace, if
+// their names are set. Each run writes its own files; "go tool pprof" merges several profiles.
 func profiled(profile, traced string) func(func()) {
 	runs := 0
 	create := func(name string) *os.File {

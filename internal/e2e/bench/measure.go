@@ -11,19 +11,19 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// result is what one run of a contestant took.
+// result is the result of one run of a contestant.
 type result struct {
-	all, median time.Duration // until every channel has answered again, and until half have
-	cpu         time.Duration // that this process took meanwhile
-	attempts    int           // calls that were made for that
-	lookups     int           // of names
+	all, median time.Duration // until all channels have answered again, and until half have
+	cpu         time.Duration // used by this process in that time
+	attempts    int           // calls made in that time
+	lookups     int           // DNS look-ups
 }
 
-// settled is the longest that a run waits for anything.
+// settled is the maximum duration of a run.
 const settled = 2 * time.Minute
 
-// run opens channels, waits until each has its connections, kills the first tier, and
-// measures until the second has answered a call on each channel.
+// run opens channels, waits for their connections, kills the first group, and measures the time
+// until the second group has answered a call on each channel.
 func run(c contestant, channels int, during func(func())) (result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), settled)
 	defer cancel()
@@ -34,7 +34,7 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	defer l.close()
 	conns, err := connect(ctx, c, l, channels)
 	for _, cc := range conns {
-		defer cc.Close() //nolint:errcheck // there is nothing left to lose
+		defer cc.Close() //nolint:errcheck // the run is over
 	}
 	if err != nil {
 		return result{}, err
@@ -42,7 +42,7 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	if _, err := answers(ctx, conns, ""); err != nil {
 		return result{}, err
 	}
-	// As for a program that has been running for long, DNS may be asked again.
+	// Wait until DNS look-ups are allowed again, as in a program that has been running for long.
 	select {
 	case <-time.After(2 * dnsPause):
 	case <-ctx.Done():
@@ -60,8 +60,8 @@ func run(c contestant, channels int, during func(func())) (result, error) {
 	return r, err
 }
 
-// connect opens channels and waits until each has its connections. It does some at a
-// time, so that no name server loses questions.
+// connect opens channels in batches, so that the name server loses no queries, and waits for their
+// connections.
 func connect(ctx context.Context, c contestant, l *lab, channels int) ([]*grpc.ClientConn, error) {
 	const batch = 50
 	open := newCounter()
@@ -91,14 +91,14 @@ func summary(start time.Time, all []answer) result {
 	return r
 }
 
-// answer is when a channel answered, and after how many calls.
+// answer is the time of a channel's answer and the number of its calls until then.
 type answer struct {
 	at       time.Time
 	attempts int
 }
 
-// answers calls on all channels at once, on each until the tier of this name answers, or
-// any where it is "".
+// answers makes calls on all channels concurrently, on each until the named group answers, or any
+// group if name is "".
 func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answer, error) {
 	all := make([]answer, len(conns))
 	var wg sync.WaitGroup
@@ -124,12 +124,12 @@ func answers(ctx context.Context, conns []*grpc.ClientConn, name string) ([]answ
 type counter struct {
 	mu   sync.Mutex
 	open int
-	news chan struct{} // closed and replaced at each change
+	news chan struct{} // closed and replaced on each change
 }
 
 func newCounter() *counter { return &counter{news: make(chan struct{})} }
 
-// await waits until there are n.
+// await waits until n connections are open.
 func (c *counter) await(ctx context.Context, n int) error {
 	for {
 		c.mu.Lock()
