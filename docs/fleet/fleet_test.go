@@ -11,13 +11,12 @@ import (
 	"testing"
 )
 
-// small is a fleet of 20 endpoints with weights from 1 to 10.
 var small = fleet{clients: 2000, endpoints: 20, maxWeight: 10, calls: 22}
 
 func TestSimulate(t *testing.T) {
 	results := small.simulate()
 	spec, random, lottery := results[0], results[1], results[2]
-	// All clients call the first of the heaviest endpoints: weight 10 of 110.
+	// All clients call the first of the heaviest endpoints, with a weight of 10 of 110.
 	if got, want := spec.overload[0], 11.0; math.Abs(got-want) > 1e-9 {
 		t.Errorf("spec, 1 call: overload %v, want %v", got, want)
 	}
@@ -33,7 +32,7 @@ func TestSimulate(t *testing.T) {
 		}
 	}
 	if r, l := random.worst[21], lottery.worst[21]; r >= l || r < 1 {
-		t.Errorf("22 calls: random start has %v, random picks have %v; want less", r, l)
+		t.Errorf("22 calls: random start has %v, random picks have %v; want less than random picks", r, l)
 	}
 }
 
@@ -45,7 +44,7 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-// polylines counts the lines of a plot.
+// polylines counts the lines in a plot.
 func polylines(t *testing.T, path string) (lines int) {
 	t.Helper()
 	image, err := os.Open(path)
@@ -67,7 +66,7 @@ func polylines(t *testing.T, path string) (lines int) {
 	}
 }
 
-// The page in the repository is the one that its record makes.
+// The pages in the repository match the recording.
 func TestTiersPageIsThatOfTheRecord(t *testing.T) {
 	r, err := parseRecord(recorded)
 	if err != nil {
@@ -75,12 +74,12 @@ func TestTiersPageIsThatOfTheRecord(t *testing.T) {
 	}
 	for name, want := range tiers(r) {
 		if got, err := os.ReadFile(name); err != nil || string(got) != want {
-			t.Errorf("%s is another: run go run ./docs/fleet (%v)", name, err)
+			t.Errorf("%s is out of date: run go run ./docs/fleet (%v)", name, err)
 		}
 	}
 	for _, text := range []string{"", "1,2\n", "x" + recorded} {
 		if _, err := parseRecord(text); err == nil {
-			t.Errorf("%.10q is taken for a record", text)
+			t.Errorf("%.10q parses as a record", text)
 		}
 	}
 }
@@ -105,6 +104,6 @@ func TestRunWritesAPageAndAPlot(t *testing.T) {
 		}
 	}
 	if err := run(filepath.Join(directory, "missing"), small); err == nil {
-		t.Error("a directory that does not exist is no error")
+		t.Error("want an error for a directory that does not exist")
 	}
 }

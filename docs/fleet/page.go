@@ -56,7 +56,7 @@ The part of the endpoints that the fleet has called at all.
 
 `
 
-// page returns the page in markdown.
+// page returns the page in Markdown.
 func page(f fleet, results []result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, introduction, thousands(f.clients), f.calls, thousands(f.endpoints), f.maxWeight)
@@ -68,7 +68,7 @@ func page(f fleet, results []result) string {
 	return b.String()
 }
 
-// table writes a row for each number of calls, with a column for each result.
+// table writes a row for each number of calls and a column for each result.
 func table(b *strings.Builder, f fleet, results []result, cell func(r result, k int) string) {
 	b.WriteString("| calls of each client |")
 	for _, r := range results {
@@ -87,7 +87,7 @@ func table(b *strings.Builder, f fleet, results []result, cell func(r result, k 
 	}
 }
 
-// thousands returns n with a comma before its last three digits.
+// thousands formats n with a comma before the last three digits.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// The plot's size and the part of it inside the axes, in pixels.
+// Size of the plot and position of the area inside the axes, in pixels.
 const (
 	width, height            = 760, 420
 	left, right, top, bottom = 70, 590, 50, 370
 )
 
-// style has the colours, for readers whose pages are light or dark. They tell lines apart,
-// also for those who do not see red and green. Class c0 is the first line, f0 its label.
+// style contains the colors for light and dark pages. They can be distinguished with red-green
+// color blindness. Class c0 is the first line, and f0 is its label.
 const style = `<style>
 .back{fill:#fff}.ink{fill:#222}.grid{stroke:#ddd}.mark{stroke:#aaa;stroke-dasharray:3 3}polyline{fill:none;stroke-width:2}.thin{stroke-width:1.2}
 .c0{stroke:#d55e00}.c1{stroke:#0072b2}.c2{stroke:#777}.f0{fill:#d55e00}.f1{fill:#0072b2}.f2{fill:#666}
@@ -24,14 +24,14 @@ const style = `<style>
 </style>
 `
 
-// begin writes what each image begins with.
+// begin writes the beginning of an image.
 func begin(b *strings.Builder) {
 	fmt.Fprintf(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\">\n", width, height, width, height)
 	b.WriteString(style)
 	fmt.Fprintf(b, "<rect width=\"%d\" height=\"%d\" class=\"back\"/>\n", width, height)
 }
 
-// axes place a number of calls, and an overload on a logarithmic scale.
+// axes converts numbers of calls, and overloads on a logarithmic scale, to coordinates.
 type axes struct {
 	calls int
 	most  float64 // a power of 10
@@ -45,7 +45,7 @@ func (a axes) y(overload float64) float64 {
 	return bottom - math.Log10(overload)/math.Log10(a.most)*(bottom-top)
 }
 
-// plot returns the overload of each result over the calls, as an SVG image.
+// plot returns an SVG image of the overload of each result over the number of calls.
 func plot(f fleet, results []result) string {
 	a := axes{calls: f.calls, most: 10}
 	for _, r := range results {
@@ -86,7 +86,8 @@ func line(b *strings.Builder, a axes, r result, class int) {
 	fmt.Fprintf(b, "<polyline points=%q class=\"c%d\"/>\n", strings.TrimSpace(points.String()), class)
 }
 
-// labels names each line at its end, from the lowest up, keeping the names apart.
+// labels writes the name of each line at its end, from the lowest line up, and keeps the names
+// apart.
 func labels(b *strings.Builder, a axes, results []result) {
 	const apart = 16
 	end := func(i int) float64 { return results[i].overload[len(results[i].overload)-1] }

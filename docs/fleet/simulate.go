@@ -7,33 +7,30 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// fleet is a number of clients that start at the same time, and each make the same
-// number of calls to the same endpoints. Endpoint i has the weight i%maxWeight+1.
+// fleet is a set of clients that start at the same time and make the same number of calls to the
+// same endpoints. Endpoint i has weight i%maxWeight+1.
 type fleet struct {
 	clients, endpoints, maxWeight, calls int
 }
 
 func (f fleet) weight(endpoint int) uint32 { return uint32(endpoint%f.maxWeight + 1) }
 
-// result is what one way of picking made of the fleet's calls.
+// result is the result of one way of picking.
 type result struct {
 	name string
-	// overload has, by the number of calls a client has made less 1, the load of
-	// the endpoint with the largest one, as a multiple of that endpoint's fair
-	// share: its weight's part of all calls.
+	// overload is, for each number of calls per client minus 1, the load of the endpoint with the
+	// largest load as a multiple of its fair share. The fair share is proportional to the weight.
 	overload []float64
-	// worst has, likewise, the largest multiple of its fair share that any endpoint
-	// has, however small its share.
+	// worst is, in the same way, the largest multiple of a fair share of any endpoint.
 	worst []float64
-	// busy has, likewise, the part of the endpoints that got any call.
+	// busy is, in the same way, the share of endpoints that got calls.
 	busy []float64
 }
 
 // client picks an endpoint for each of its calls.
 type client func() int
 
-// simulate runs the fleet with each way of picking. The results are the same each
-// time.
+// simulate runs the fleet with each way of picking. The results are deterministic.
 func (f fleet) simulate() []result {
 	random := rand.New(rand.NewPCG(1, 2))
 	return []result{
@@ -43,9 +40,8 @@ func (f fleet) simulate() []result {
 	}
 }
 
-// scheduler returns a client that picks by earliest deadline first, as
-// weighted_round_robin does when all endpoints are READY. left is where in its
-// interval each endpoint starts.
+// scheduler returns a client that picks by earliest deadline first, as weighted_round_robin does
+// when all endpoints are READY. left is the position at which each endpoint starts in its interval.
 func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	entries := make([]edf.Entry, f.endpoints)
 	for i := range entries {
@@ -54,8 +50,8 @@ func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	return edf.New(entries).Next
 }
 
-// randomStart returns a client that starts at a random pick: one endpoint, drawn by
-// weight, was just picked, and the others are anywhere in their intervals.
+// randomStart returns a client that starts with a random state: one endpoint, drawn by weight, has
+// just been picked, and the others are at random positions in their intervals.
 func (f fleet) randomStart(random *rand.Rand) client {
 	picked := f.lottery(random)()
 	return f.scheduler(func(endpoint int) edf.Left {
@@ -66,9 +62,9 @@ func (f fleet) randomStart(random *rand.Rand) client {
 	})
 }
 
-// lottery returns a client that draws each endpoint with its weight's probability.
+// lottery returns a client that draws endpoints at random, by weight.
 func (f fleet) lottery(random *rand.Rand) client {
-	below := make([]int, f.endpoints) // the sum of the weights up to each endpoint
+	below := make([]int, f.endpoints) // sum of the weights up to each endpoint
 	sum := 0
 	for i := range below {
 		sum += int(f.weight(i))
@@ -80,9 +76,9 @@ func (f fleet) lottery(random *rand.Rand) client {
 	}
 }
 
-// measure has all clients make their calls.
+// measure makes the calls of all clients.
 func (f fleet) measure(name string, newClient func() client) result {
-	// load[k][i] is how many clients made their call k to endpoint i.
+	// load[k][i] is the number of clients whose call k went to endpoint i.
 	load := make([][]int, f.calls)
 	for k := range load {
 		load[k] = make([]int, f.endpoints)
@@ -107,8 +103,8 @@ func (f fleet) measure(name string, newClient func() client) result {
 	return r
 }
 
-// summarise returns the largest load against its fair share of the calls, the
-// largest of all such multiples, and the part of the endpoints that have any load.
+// summarise returns the largest load as a multiple of its fair share, the largest of all such
+// multiples, and the share of endpoints that have any load.
 func (f fleet) summarise(load []int, calls int) (overload, worst, busy float64) {
 	sum := 0
 	for i := range load {

@@ -13,19 +13,18 @@ import (
 //go:embed tiers.csv
 var recorded string
 
-// record is a fleet's life, second by second.
+// record is a recording of a fleet, second by second.
 type record struct {
 	clients, backends, callMillis int
-	cost, connection              cost // of a client, and of one of its connections to a backend
+	cost, connection              cost // per client, and per connection to a backend
 	seconds                       [][]int
 }
 
-// cost is what takes so much memory and so many goroutines.
+// cost is memory and goroutines.
 type cost struct{ bytes, goroutines int }
 
-// The columns of a second are the calls that each backend was sent, those of p0 first; the
-// connections that each was asked for; those that the management server was asked for; and
-// calls that failed.
+// The columns of a second are the calls to each backend, those of p0 first; connection attempts to
+// each backend; connection attempts to the management server; and failed calls.
 func (r record) calls(priority int) (from, to int) {
 	return priority * r.backends, (priority + 1) * r.backends
 }
@@ -38,7 +37,7 @@ func (r record) connections(priority int) (from, to int) {
 func (r record) control() int { return 4 * r.backends }
 func (r record) failed() int  { return 4*r.backends + 1 }
 
-// phases are what befell the fleet, from which second on.
+// phases lists the events of the recording and the seconds at which they happen.
 var phases = []struct {
 	from int
 	name string
@@ -52,7 +51,7 @@ var phases = []struct {
 	{600, ""},
 }
 
-// parseRecord reads what the simulator wrote.
+// parseRecord parses the recording of the simulator.
 func parseRecord(text string) (record, error) {
 	var rows [][]int
 	for line := range strings.Lines(text) {
@@ -79,7 +78,7 @@ func parseRecord(text string) (record, error) {
 	return r, nil
 }
 
-// column returns one column, from one second to before another.
+// column returns the values of a column in the seconds from to to-1.
 func (r record) column(c, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -88,7 +87,7 @@ func (r record) column(c, from, to int) []int {
 	return all
 }
 
-// busiest returns the largest of some columns, in each of some seconds.
+// busiest returns the maximum of the columns first to end-1, for each second.
 func (r record) busiest(first, end, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -97,14 +96,13 @@ func (r record) busiest(first, end, from, to int) []int {
 	return all
 }
 
-// steady is the median of the last half minute.
+// steady returns the median of the last 30 seconds.
 func steady(column []int) int {
 	tail := slices.Clone(column[max(0, len(column)-30):])
 	slices.Sort(tail)
 	return tail[len(tail)/2]
 }
 
-// tiersPage returns the page.
 func tiersPage(r record) string {
 	var b strings.Builder
 	base := cost{r.cost.bytes - r.backends*r.connection.bytes, r.cost.goroutines - r.backends*r.connection.goroutines}
@@ -185,12 +183,12 @@ of its stream among them. A connection more costs %d KB and %d goroutines, so th
 10 GB hold about %s. Go's collector lets the process grow to twice that.
 `
 
-// tiers returns the page and its plots, by name of the file.
+// tiers returns the page and its plots, by file name.
 func tiers(r record) map[string]string {
 	lines := func(name string, class, from, to int) (list []series) {
 		for c := from; c < to; c++ {
 			list = append(list, series{name, class, r.column(c, 0, len(r.seconds))})
-			name = "" // one label for all of a priority
+			name = "" // one label for all lines of a priority
 		}
 		return list
 	}

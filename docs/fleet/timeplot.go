@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// series is a line of a plot over time. Its class is its colour.
+// series is a line in a plot over time. class selects its color.
 type series struct {
-	name   string // "" for a line that shares the label of the one before
+	name   string // "" for a line that shares the label of the previous line
 	class  int
-	values []int // one a second
+	values []int // one per second
 }
 
-// scale places a value between 0 and 1, where most is 1, and says at which values there
-// are lines of the grid.
+// scale maps values to the range from 0 to 1, where most is 1, and returns the values of grid
+// lines.
 type scale struct {
 	at   func(n, most int) float64
 	grid func(most int) []int
@@ -35,7 +35,7 @@ var linear = scale{
 	},
 }
 
-// logarithmic shows a few beside thousands. It has a place for 0, below 1.
+// logarithmic shows small values next to thousands. It shows 0 below 1.
 var logarithmic = scale{
 	at: func(n, most int) float64 {
 		const zero = 0.08
@@ -53,9 +53,9 @@ var logarithmic = scale{
 	},
 }
 
-// timePlot returns lines over the seconds, with the phases, as an SVG image.
+// timePlot returns an SVG image of lines over time, with the phases.
 func timePlot(title string, s scale, lines []series) string {
-	const top = 92 // the names of the phases are above
+	const top = 92 // leaves space for the names of the phases
 	most := 1
 	for _, l := range lines {
 		most = max(most, slices.Max(l.values))
@@ -92,8 +92,7 @@ func timePlot(title string, s scale, lines []series) string {
 	return b.String()
 }
 
-// polyline draws a line. A value that is also the one before and the one after it is no
-// point of its own.
+// polyline draws a line. It omits points that equal both neighbors.
 func polyline(b *strings.Builder, class int, values []int, x func(int) float64, y func(int) float64) {
 	var points strings.Builder
 	for second, n := range values {

@@ -1,5 +1,5 @@
-// Command screenshots takes the screenshots in docs: of the debug page in a demo whose
-// backends it kills, and of a channel with 10,000 endpoints. It needs Chromium.
+// Command screenshots takes the screenshots in docs: the debug page of a demo whose backends are
+// killed, and of a channel with 10,000 endpoints. It needs Chromium.
 //
 //	go run ./docs/screenshots    # from the repository's root
 package main
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// The windows.
+// Window sizes.
 var (
 	desk     = chromium.View{Width: 1100, Height: 900}
 	deskDark = chromium.View{Width: 1100, Height: 900, Dark: true}
@@ -75,11 +75,11 @@ type camera struct {
 	dir     string
 }
 
-// calm is the condition that the page has nothing to announce, and figures in it.
+// calm is a condition: the page is live, and some endpoint has more calls than the given number.
 const calm = `document.getElementById("live").innerText === "live" &&
 	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
 
-// take takes a picture of a page in which a condition holds, as high as the window at most.
+// take takes a screenshot of a page once condition holds, at most as high as the window.
 func (c *camera) take(ctx context.Context, file, url string, v chromium.View, condition string) error {
 	page, err := c.browser.Open(ctx, url, v)
 	if err != nil {
@@ -105,8 +105,8 @@ func (c *camera) take(ctx context.Context, file, url string, v chromium.View, co
 	return write(filepath.Join(c.dir, file), shot)
 }
 
-// write writes a picture again, in the 256 colours of which there is most: a fourth of the
-// bytes, and nobody sees the difference.
+// write reduces an image to its 256 most frequent colors, which shrinks the file to a quarter
+// without a visible difference.
 func write(file string, shot []byte) error {
 	picture, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
@@ -125,10 +125,10 @@ func write(file string, shot []byte) error {
 	if err := encoder.Encode(&small, listed); err != nil {
 		return err
 	}
-	return os.WriteFile(file, small.Bytes(), 0o644) //nolint:gosec // it is a document
+	return os.WriteFile(file, small.Bytes(), 0o644) //nolint:gosec // a documentation file
 }
 
-// takeDemo takes pictures of a demo while things happen to it.
+// takeDemo takes screenshots of a demo during an outage.
 func (c *camera) takeDemo(ctx context.Context, demo string) error {
 	debug := demo + "debug/understudy/"
 	first := `document.body.innerText.includes("Calls go to p0") && ` + fmt.Sprintf(calm, 300)
@@ -153,7 +153,7 @@ func (c *camera) takeDemo(ctx context.Context, demo string) error {
 	return c.take(ctx, "demo-hold.png", demo, wide, second)
 }
 
-// press presses a button of the demo's page.
+// press presses a button on the demo's page.
 func (c *camera) press(ctx context.Context, demo, label string) error {
 	page, err := c.browser.Open(ctx, demo, wide)
 	if err != nil {
@@ -171,7 +171,7 @@ func (c *camera) press(ctx context.Context, demo, label string) error {
 	return page.Until(ctx, fmt.Sprintf(`%s !== %q`, said, before))
 }
 
-// startDemo starts a demo that holds, and returns where its page is.
+// startDemo starts a demo with --hold, and returns the URL of its page.
 func startDemo(ctx context.Context) (page string, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "screenshots-")
 	if err != nil {
@@ -190,7 +190,7 @@ func startDemo(ctx context.Context) (page string, stop func(), err error) {
 		return "", nil, err
 	}
 	stop = func() {
-		_ = demo.Process.Signal(os.Interrupt) // or it has ended
+		_ = demo.Process.Signal(os.Interrupt) // it may have ended
 		_, _ = io.Copy(io.Discard, stdout)
 		_ = demo.Wait()
 		_ = os.RemoveAll(dir)
@@ -199,7 +199,7 @@ func startDemo(ctx context.Context) (page string, stop func(), err error) {
 	page, found := strings.CutPrefix(strings.TrimSpace(line), "page: ")
 	if !found {
 		stop()
-		return "", nil, fmt.Errorf("the demo began with %q, %v", line, err)
+		return "", nil, fmt.Errorf("the first line of the demo is %q, %v", line, err)
 	}
 	return page, stop, nil
 }

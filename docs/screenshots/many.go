@@ -20,10 +20,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// endpoints is how many there are, in two localities.
+// endpoints is the number of endpoints in two localities.
 const endpoints = 10_000
 
-// many is a source that says all of them at once.
+// many is a source that provides all endpoints in one answer.
 type many struct{}
 
 func (many) Check(bool) error { return nil }
@@ -41,13 +41,13 @@ func (many) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, r.Update(flat.Answer(all...))
 }
 
-// serveMany makes a channel to that many endpoints, most of which answer, and returns
-// where its page is.
+// serveMany opens a channel to these endpoints, most of which accept connections, and returns the
+// URL of its debug page.
 func serveMany() (page string, err error) {
 	memory := bufconn.Listen(1 << 12)
 	server := grpc.NewServer(grpc.ReadBufferSize(0), grpc.WriteBufferSize(0))
 	healthpb.RegisterHealthServer(server, health.NewServer())
-	go server.Serve(memory) //nolint:errcheck // it ends with the program
+	go server.Serve(memory) //nolint:errcheck // it serves until the program ends
 	shop := given.NewBuilder("shop", func(*discovery.Target) ([]discovery.Mechanism, error) {
 		return []discovery.Mechanism{{Source: many{}}}, nil
 	})
@@ -70,6 +70,6 @@ func serveMany() (page string, err error) {
 	if err != nil {
 		return "", err
 	}
-	go http.Serve(listener, debug.Handler()) //nolint:errcheck,gosec // it ends with the program
+	go http.Serve(listener, debug.Handler()) //nolint:errcheck,gosec // it serves until the program ends
 	return "http://" + listener.Addr().String() + "/", nil
 }

@@ -1,5 +1,5 @@
-// Command client is the client of the README: it asks a service for its health, in
-// us-east and, if that is gone, in eu-west.
+// Command client is the example client in the README. It calls a health service in us-east and, if
+// that is unavailable, in eu-west.
 package main
 
 import (

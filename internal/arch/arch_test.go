@@ -1,5 +1,5 @@
-// Package arch keeps the arrows between the packages as the architecture has
-// them, and what the root module weighs.
+// Package arch tests rules of the repository: which packages may import which, the dependencies of
+// the root module, its public surface, and the structure of code and documents.
 package arch
 
 import (
@@ -15,7 +15,7 @@ import (
 
 const root = "github.com/understudy-lb/understudy"
 
-// pkg is what go list says of a package.
+// pkg is the output of go list for a package.
 type pkg struct {
 	ImportPath string
 	Name       string
@@ -25,7 +25,7 @@ type pkg struct {
 	Module     *struct{ Path string }
 }
 
-// list returns the packages that match the patterns, without their tests.
+// list returns the packages that match args, without tests.
 func list(t *testing.T, args ...string) []pkg {
 	t.Helper()
 	command := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Standard,Imports,Deps,Module"}, args...)...)
@@ -46,8 +46,8 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-// room returns the part of an import path below the root module, "." for the root
-// package itself, and false for a package that is not ours.
+// room returns the path of a package in the root module, "." for the root package. It returns false
+// for packages outside this module.
 func room(importPath string) (string, bool) {
 	if importPath == root {
 		return ".", true
@@ -55,10 +55,10 @@ func room(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, root+"/")
 }
 
-// pure says whether a room decides without acting: everything below internal/core.
+// pure reports whether a package is a core.
 func pure(room string) bool { return strings.HasPrefix(room, "internal/core/") }
 
-// acting are the packages of the standard library that decide nothing.
+// acting are the standard library packages that cores must not import.
 var acting = []string{"context", "math/rand", "math/rand/v2", "os", "os/exec", "runtime", "sync", "sync/atomic", "syscall"}
 
 func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
@@ -73,7 +73,7 @@ func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
 				t.Errorf("%s imports %s, want the standard library only", p.ImportPath, dep)
 			}
 			if slices.Contains(acting, dep) {
-				t.Errorf("%s imports %s: a core has no goroutines, locks or chance; they are inputs", p.ImportPath, dep)
+				t.Errorf("%s imports %s: a core has no goroutines, locks or randomness; callers pass them", p.ImportPath, dep)
 			}
 		}
 	}
@@ -82,8 +82,8 @@ func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
 	}
 }
 
-// rank orders the rooms: a package imports only packages of a lower rank. Rooms
-// below another take its rank, and may import one another.
+// rank orders the packages: a package imports only packages of a lower rank. Packages without an
+// entry have the rank of the closest parent directory, and may import each other.
 var rank = map[string]int{
 	"internal": 0,
 
@@ -111,7 +111,7 @@ var rank = map[string]int{
 
 	"internal/resolving": 5,
 
-	"discovery/sourcetest": 4, // a test kit, for others as well
+	"discovery/sourcetest": 4, // test kit, also for other modules
 
 	"discovery/failover":   6,
 	"discovery/kubernetes": 6,
@@ -120,7 +120,7 @@ var rank = map[string]int{
 	"internal/cds":         7,
 	"internal/clusterfile": 7,
 
-	// Sources of clusters.
+	// Sources that use clusters.
 	"discovery/eds":  8,
 	"discovery/file": 8,
 
@@ -130,16 +130,16 @@ var rank = map[string]int{
 
 	".": 9,
 
-	// For tests alone, which import it whatever their own rank.
+	// Only for tests, which may import them regardless of rank.
 	"internal/testing":          2,
 	"internal/testing/flat":     6,
 	"internal/testing/given":    6,
 	"internal/testing/settle":   6,
-	"internal/testing/toldtest": 9, // a source, and channels to it
+	"internal/testing/toldtest": 9, // a source, and channels that use it
 	// The whole stack, from sources to calls.
 	"internal/testing/sim": 10,
 
-	// Programs: for people, and imported by nobody.
+	// Programs.
 	"docs":               10,
 	"examples":           10,
 	"internal/e2e/bench": 10,
@@ -153,7 +153,7 @@ func rankOf(t *testing.T, room string) int {
 			return r
 		}
 		if dir == "." {
-			t.Errorf("%s has no place in the architecture: give it one in rank, and in the documents", room)
+			t.Errorf("%s has no rank: add it to rank and to the documents", room)
 			return 0
 		}
 	}
@@ -179,12 +179,12 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
-// What makes a tree of an answer is a function of its input, though it speaks gRPC's types.
+// Package topology is a pure function of its input, although it uses gRPC's types.
 func TestTopologyIsPure(t *testing.T) {
 	for _, p := range list(t, "./internal/topology") {
 		for _, dep := range p.Imports {
 			if slices.Contains(acting, dep) || dep == "time" || dep == "google.golang.org/grpc" || dep == "google.golang.org/grpc/balancer" || dep == "google.golang.org/grpc/grpclog" {
-				t.Errorf("%s imports %s: it has no clock, goroutines, locks, chance, log or channel", p.ImportPath, dep)
+				t.Errorf("%s imports %s: it must not use a clock, goroutines, locks, randomness, logs or channels", p.ImportPath, dep)
 			}
 		}
 	}
@@ -195,13 +195,14 @@ func TestTopologyKnowsNoPolicy(t *testing.T) {
 	for _, p := range list(t, "./internal/topology/...", "./discovery") {
 		for _, dep := range p.Deps {
 			if to, ours := room(dep); ours && slices.Contains(policies, to) {
-				t.Errorf("%s depends on %s, want what it needs for an answer only", p.ImportPath, to)
+				t.Errorf("%s depends on %s, which is a policy", p.ImportPath, to)
 			}
 		}
 	}
 }
 
-// Whoever writes a source needs the contract, and links nothing that serves one of ours.
+// Package discovery, which authors of sources import, does not depend on the packages that use
+// sources.
 func TestTheContractOfSourcesIsALeaf(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
@@ -212,14 +213,14 @@ func TestTheContractOfSourcesIsALeaf(t *testing.T) {
 	}
 }
 
-// testOnly says whether a room is for tests alone.
+// testOnly reports whether a package is only for tests.
 func testOnly(room string) bool { return strings.HasPrefix(room, "internal/testing/") }
 
 func TestFakesStayInTests(t *testing.T) {
 	for _, p := range list(t, "./...", "./cmd/understudy/...") {
 		from, _ := room(p.ImportPath)
 		if testOnly(from) || from == "internal/edf/bench" || from == "internal/e2e/bench" || from == "docs/screenshots" {
-			continue // benchmarks need a channel without a network, and name servers, and screenshots a browser
+			continue // benchmarks use a test channel and a DNS server, and screenshots use a browser
 		}
 		for _, dep := range p.Imports {
 			if to, ours := room(dep); ours && testOnly(to) {
@@ -229,8 +230,8 @@ func TestFakesStayInTests(t *testing.T) {
 	}
 }
 
-// light are the modules that the root module's packages may need. Everything
-// heavier has its place in cmd/understudy or interop.
+// light are the modules that packages of the root module may depend on. Heavier dependencies belong
+// in cmd/understudy or interop.
 var light = []string{
 	root,
 	"cel.dev/expr",
@@ -250,8 +251,7 @@ var light = []string{
 	"google.golang.org/protobuf",
 }
 
-// A client that needs no Envoy does not link its messages, which are a third of a program. Only
-// the sources that speak them do.
+// Only the sources that use Envoy's messages link them, because they are a third of a binary.
 func TestEnvoysMessagesStayWithItsSources(t *testing.T) {
 	patterns := []string{"./internal/join", "./internal/topology", "./discovery", "./discovery/failover", "./discovery/srv", "./debug"}
 	for _, p := range list(t, append([]string{"-deps"}, patterns...)...) {

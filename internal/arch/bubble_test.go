@@ -12,23 +12,23 @@ import (
 	"testing"
 )
 
-// Under testing/synctest a sleep lets the clock of the bubble run, in no time. Anywhere
-// else it is a guess at how long something takes. So whatever waits for time alone, by
-// time.Sleep or by receiving from time.After and nothing else, stands in a function literal
-// that runs in a bubble, or in a function to which all ways lead through one.
+// In a synctest bubble, a sleep advances the fake clock at once. Outside a bubble it is a guess at
+// how long something takes. So code that only waits for time, with time.Sleep or by receiving from
+// time.After, must be in a function literal that runs in a bubble, or in a function that is only
+// called from one.
 func TestNothingSleepsOutsideABubble(t *testing.T) {
 	all := readBubbles(t)
 	for _, u := range all.waits {
 		if way, outside := all.outside(u, nil); outside {
-			t.Errorf("%v waits for time to pass, and not in a bubble of testing/synctest: it is reached %s", strings.TrimPrefix(all.positions.Position(u.pos).String(), "../../"), way)
+			t.Errorf("%v waits for time to pass outside a synctest bubble: it is called %s", strings.TrimPrefix(all.positions.Position(u.pos).String(), "../../"), way)
 		}
 	}
 	if len(all.waits) < 100 {
-		t.Errorf("found %d places that wait for time to pass, want all of them, which are more than 100", len(all.waits))
+		t.Errorf("found %d waits for time, want at least 100", len(all.waits))
 	}
 }
 
-// Waits that are planted are found, each where it is outside a bubble and only there.
+// The check finds exactly those waits in testdata/bubbles.go that are outside a bubble.
 func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	all := newBubbles()
 	file, err := parser.ParseFile(all.positions, "testdata/bubbles.go", nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -53,38 +53,39 @@ func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	}
 }
 
-// makers are judged in place of what waits for those whom they make: the runners of scenarios
-// call that through an interface, and drive cores as well, which need no bubble.
+// makers maps methods to the functions that create their receivers. The check uses the latter,
+// because scenario runners call these methods through an interface, and also on cores, which need
+// no bubble.
 var makers = map[string]string{
 	"outlierdetection .Advance": "outlierdetection newHarness",
 	"pickfirst .Advance":        "pickfirst newRecorder",
 	"priority .Advance":         "priority newRecorder",
 }
 
-// bubbles is what is known of the functions of the repository: who waits, who calls whom,
-// and what opens a bubble. Names stand for what they may name, as the folders import one another:
-// what is found may be too much.
+// bubbles is a call graph of the repository with waits, calls, and functions that open bubbles. A
+// name matches all functions that it may refer to in imported packages, so the graph may contain
+// too many calls.
 type bubbles struct {
 	positions *token.FileSet
 	files     []source
 	waits     []use
-	uses      map[string][]use           // of functions, by their keys
-	openers   map[string]map[int]bool    // functions, and which of their arguments runs in a bubble
-	imports   map[string]map[string]bool // folders, and those that they import
+	uses      map[string][]use           // uses of functions, by key
+	openers   map[string]map[int]bool    // for each function, the indices of arguments that run in a bubble
+	imports   map[string]map[string]bool // imported directories, by directory
 }
 
 // source is a parsed file.
 type source struct {
 	path    string
 	file    *ast.File
-	imports map[string]string // by the names in the file: folders of ours, "" for all else
+	imports map[string]string // by name in the file: directories in this module, "" for all others
 }
 
-// use is a place in the code: one that waits, or one that names a function.
+// use is a wait, or a use of a function.
 type use struct {
 	pos      token.Pos
 	within   *ast.FuncDecl // nil outside all functions
-	holder   string        // the key of that function, or of a variable of the package
+	holder   string        // key of that function, or of a package variable
 	inBubble bool
 }
 
@@ -127,7 +128,8 @@ func (b *bubbles) add(path string, file *ast.File) {
 	b.files = append(b.files, s)
 }
 
-// resolve finds what opens bubbles, until there is nothing more, and then all uses.
+// resolve finds the functions that open bubbles, repeatedly until no more are found, and then all
+// uses.
 func (b *bubbles) resolve() {
 	b.openers = map[string]map[int]bool{"synctest Test": {1: true}}
 	for b.findOpeners() {
@@ -145,7 +147,7 @@ func (b *bubbles) resolve() {
 	}
 }
 
-// outside returns whether a place can be reached without a bubble, and by which way.
+// outside reports whether u can be reached outside a bubble, and returns the path.
 func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	if u.inBubble || slices.Contains(seen, u.holder) {
 		return "", false
@@ -165,8 +167,8 @@ func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	return "", false
 }
 
-// unseen returns whether a place cannot name the function that holds another: one of a test is
-// not seen outside tests.
+// unseen reports whether from cannot refer to the function that contains held, because that is an
+// unexported function of a test and from is not in a test.
 func (b *bubbles) unseen(held, from use) bool {
 	return b.inTest(held) && !b.inTest(from) && !ast.IsExported(held.holder[strings.LastIndexAny(held.holder, " .")+1:])
 }
@@ -175,8 +177,8 @@ func (b *bubbles) inTest(u use) bool {
 	return strings.HasSuffix(b.positions.Position(u.pos).Filename, "_test.go")
 }
 
-// waits returns whether the last node waits for time to pass, and for nothing else: what a
-// select waits for besides may come first.
+// waits reports whether the last node only waits for time. A time.After in a select does not count,
+// because another case may come first.
 func waits(stack []ast.Node) bool {
 	switch n := stack[len(stack)-1].(type) {
 	case *ast.CallExpr:
@@ -189,7 +191,7 @@ func waits(stack []ast.Node) bool {
 	return false
 }
 
-// clock returns whether an expression calls the function of package time.
+// clock reports whether e calls the named function of package time.
 func clock(e ast.Expr, name string) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// walk calls f with each node of a file and those above it.
+// walk calls f with each node of a file and the stack of its ancestors.
 func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 	var u use
 	var stack []ast.Node
@@ -27,8 +27,8 @@ func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 	})
 }
 
-// holder returns the function in which the last node stands, and its key; or only the key of
-// the variable.
+// holder returns the function that contains the last node, and its key. For a package variable it
+// returns only the key.
 func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
 	if len(stack) > 1 {
 		if f, ok := stack[1].(*ast.FuncDecl); ok {
@@ -43,7 +43,7 @@ func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
 	return nil, ""
 }
 
-// opened returns whether the last node is an argument that runs in a bubble.
+// opened reports whether the last node is an argument that runs in a bubble.
 func (b *bubbles) opened(s source, stack []ast.Node) bool {
 	n := stack[len(stack)-1]
 	call, ok := stack[len(stack)-2].(*ast.CallExpr)
@@ -54,11 +54,11 @@ func (b *bubbles) opened(s source, stack []ast.Node) bool {
 	return slices.ContainsFunc(b.keysOf(s, call.Fun), func(key string) bool { return b.openers[key][i] })
 }
 
-// findOpeners finds functions that use one of their parameters only in bubbles, and
-// returns whether there are more than before.
+// findOpeners finds functions that use a parameter only in bubbles. It reports whether it has found
+// new ones.
 func (b *bubbles) findOpeners() (more bool) {
 	for _, s := range b.files {
-		leaked := make(map[*ast.FuncDecl]map[string]bool) // names that a function uses: also outside a bubble?
+		leaked := make(map[*ast.FuncDecl]map[string]bool) // whether a function uses the name outside a bubble
 		b.walk(s, func(u use, stack []ast.Node) {
 			id, ok := stack[len(stack)-1].(*ast.Ident)
 			if _, declared := stack[max(0, len(stack)-2)].(*ast.Field); !ok || declared || u.within == nil {
@@ -82,7 +82,7 @@ func (b *bubbles) findOpeners() (more bool) {
 	return more
 }
 
-// with returns a set that has one more.
+// with adds an element to a set.
 func with[T comparable](set map[T]bool, one T) map[T]bool {
 	if set == nil {
 		set = make(map[T]bool)
@@ -91,7 +91,7 @@ func with[T comparable](set map[T]bool, one T) map[T]bool {
 	return set
 }
 
-// parameters returns the names of those of a function that are functions, by their places.
+// parameters returns the names of a function's parameters that are functions, by index.
 func parameters(f *ast.FuncDecl) map[int]string {
 	found, i := make(map[int]string), 0
 	for _, field := range f.Type.Params.List {
@@ -106,7 +106,7 @@ func parameters(f *ast.FuncDecl) map[int]string {
 	return found
 }
 
-// keyOf returns the key of a function: its folder and name.
+// keyOf returns the key of a function: its directory and name.
 func keyOf(path string, f *ast.FuncDecl) string {
 	if f.Recv != nil {
 		return filepath.Dir(path) + " ." + f.Name.Name
@@ -114,9 +114,9 @@ func keyOf(path string, f *ast.FuncDecl) string {
 	return filepath.Dir(path) + " " + f.Name.Name
 }
 
-// keysOf returns the keys of what an expression in a file may name. A method may be one of any
-// folder that this one imports. Where it is called through an interface it may be one of a
-// folder that imports this one, but not in a test, which nobody imports.
+// keysOf returns the keys of the functions that an expression may refer to. A method may be in any
+// imported directory. If it is called through an interface, it may be in a directory that imports
+// this one; this does not apply to tests, which cannot be imported.
 func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
 	dir := filepath.Dir(s.path)
 	switch e := e.(type) {
@@ -144,21 +144,21 @@ func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
 	return keys
 }
 
-// named returns the keys of the function that the last node may name.
+// named returns the keys of the functions that the last node may refer to.
 func (b *bubbles) named(s source, stack []ast.Node) []string {
 	n, above := stack[len(stack)-1], stack[max(0, len(stack)-2)]
 	switch above := above.(type) {
 	case *ast.SelectorExpr:
 		if above.Sel == n {
-			return nil // the whole expression is
+			return nil // the whole expression is handled
 		}
 	case *ast.KeyValueExpr:
 		if above.Key == n {
-			return nil // the name of a field
+			return nil // a field name
 		}
 	case *ast.FuncDecl, *ast.ValueSpec:
 		if e, ok := n.(ast.Expr); ok && !valueOf(above, e) {
-			return nil // what is declared
+			return nil // the declared name
 		}
 	}
 	if e, ok := n.(ast.Expr); ok {
@@ -167,7 +167,7 @@ func (b *bubbles) named(s source, stack []ast.Node) []string {
 	return nil
 }
 
-// valueOf returns whether an expression is a value of a declaration.
+// valueOf reports whether e is a value in a declaration.
 func valueOf(above ast.Node, e ast.Expr) bool {
 	v, ok := above.(*ast.ValueSpec)
 	return ok && slices.Contains(v.Values, e)

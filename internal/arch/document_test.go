@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// tables are the documents with sentence tables that this package keeps; priority and
-// pickfirst keep their own.
+// tables are the documents with tables of sentences that this package checks. Packages priority and
+// pickfirst check their own.
 var tables = map[string]struct {
-	scenarios []string // the directories of the scenario files that it names
-	rows      int      // at least
+	scenarios []string // directories of the scenario files that the document names
+	rows      int      // minimum number of rows
 }{
 	"docs/a34.md": {nil, 60},
 	"docs/a28.md": {[]string{"internal/core/weightedtarget/testdata"}, 18},
 	"docs/a37.md": {[]string{"discovery/testdata/a37", "internal/core/clusters/testdata/graphs"}, 70},
 }
 
-// tested are the directories whose tests these documents name.
+// tested are the directories of the tests that these documents name.
 var tested = []string{
 	"discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/cds", "internal/core/clusters", "internal/e2e", "internal/core/join", "internal/join", "internal/lastgood", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/edf", "internal/weighted",
 	"internal/envoy", "internal/topology", "weightedroundrobin", "weightedtarget",
@@ -30,8 +30,7 @@ var (
 	scenarioName = regexp.MustCompile("`([a-z0-9]+\\.txt)`: ([^;`|]+)")
 )
 
-// No sentence of the specifications is without a test, and every test and scenario that
-// is named exists.
+// Each sentence in the tables names a test or a scenario, and these exist.
 func TestDocumentsNameWhatThereIs(t *testing.T) {
 	var code strings.Builder
 	for _, dir := range tested {
@@ -67,7 +66,7 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 				comments := commentsOf(t, table.scenarios, m[1])
 				for words := range strings.SplitSeq(m[2], ", ") {
 					if words = strings.TrimSpace(words); words != "" && !strings.Contains(comments, words) {
-						t.Errorf("%s: no comment of %s has the words %q", document, m[1], words)
+						t.Errorf("%s: no comment in %s contains %q", document, m[1], words)
 					}
 				}
 			}
@@ -81,7 +80,7 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// commentsOf returns the comments of the scenario files of a name, on one line.
+// commentsOf returns the comments of the named scenario files, joined in one line.
 func commentsOf(t *testing.T, dirs []string, name string) string {
 	t.Helper()
 	var comments strings.Builder
@@ -98,7 +97,7 @@ func commentsOf(t *testing.T, dirs []string, name string) string {
 	return comments.String()
 }
 
-// The table of waits names constants where they are, and these name the table.
+// docs/waits.md names constants in their files, and the files refer to docs/waits.md.
 func TestWaitsNameTheirConstants(t *testing.T) {
 	links := regexp.MustCompile("\\[`([A-Za-z]+)`(?:, `([A-Za-z]+)`)?\\]\\(\\.\\./([a-z/]+\\.go)\\)").FindAllStringSubmatch(read(t, "docs/waits.md"), -1)
 	if len(links) < 12 {
@@ -112,7 +111,7 @@ func TestWaitsNameTheirConstants(t *testing.T) {
 			}
 		}
 		if !strings.Contains(code, "docs/waits.md") {
-			t.Errorf("%s does not name docs/waits.md", link[3])
+			t.Errorf("%s does not refer to docs/waits.md", link[3])
 		}
 	}
 }

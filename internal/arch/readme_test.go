@@ -18,7 +18,7 @@ func read(t *testing.T, file string) string {
 	return string(data)
 }
 
-// The client in the README is the one that compiles.
+// The client in the README is examples/client/main.go, which compiles.
 func TestReadmeShowsTheExampleClient(t *testing.T) {
 	source := read(t, "examples/client/main.go")
 	_, source, _ = strings.Cut(source, "package main\n")
@@ -39,14 +39,13 @@ func TestReadmeShowsTheExampleClient(t *testing.T) {
 	}
 }
 
-// The README is one that people read to its end.
 func TestReadmeIsShort(t *testing.T) {
 	if n := strings.Count(read(t, "README.md"), "\n"); n > 150 {
-		t.Errorf("README.md has %d lines, want at most 150: what few readers need is for docs", n)
+		t.Errorf("README.md has %d lines, want at most 150: move details to docs", n)
 	}
 }
 
-// The links of the README and of the pages lead to files, and headings of pages, that exist.
+// Links in the README and in the documentation lead to existing files and headings.
 func TestLinksLeadSomewhere(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(pages) == 0 {
@@ -66,13 +65,13 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			if _, err := os.Stat(file); err != nil {
 				t.Errorf("%s links to %s: %v", filepath.Base(page), match[1], err)
 			} else if match[2] != "" && !slices.Contains(anchors(t, file), match[2]) {
-				t.Errorf("%s links to %s%s, and there is no such heading", filepath.Base(page), match[1], match[2])
+				t.Errorf("%s links to %s%s, but there is no such heading", filepath.Base(page), match[1], match[2])
 			}
 		}
 	}
 }
 
-// anchors returns what leads to the headings of a page.
+// anchors returns the anchors of a page's headings.
 func anchors(t *testing.T, page string) (all []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -86,7 +85,7 @@ func anchors(t *testing.T, page string) (all []string) {
 	return all
 }
 
-// The test command that the README names is the one that the gate runs.
+// The gate runs the commands that the README names.
 func TestGateRunsTheReadmesCommands(t *testing.T) {
 	readme, gate := read(t, "README.md"), read(t, ".ci/run")
 	for _, command := range []string{"go run ./cmd/understudy demo", "go test work"} {

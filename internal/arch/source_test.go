@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// sources calls f with each Go file of the repository below the given directories,
-// by its path from the root.
+// sources calls f with each Go file below the given directories. Paths are relative to the
+// repository's root.
 func sources(t *testing.T, f func(file string), dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -33,7 +33,7 @@ func sources(t *testing.T, f func(file string), dirs ...string) {
 	}
 }
 
-// A file holds one topic. One of more than 600 lines holds more than one.
+// Files have at most 600 lines.
 func TestFilesAreShort(t *testing.T) {
 	const most = 600
 	sources(t, func(file string) {
@@ -47,15 +47,15 @@ func TestFilesAreShort(t *testing.T) {
 	}, ".")
 }
 
-// A picker that returns a status error ends even the calls that wait for ready, so
-// only drop, which means to, may make one. To look at one is no harm.
+// gRPC ends even wait-for-ready calls with a picker's status error. Only drop, which does this
+// intentionally, may create status errors.
 func TestPoliciesReturnPlainErrors(t *testing.T) {
 	makes := []string{"Error", "Errorf", "ErrorProto", "New", "Newf", "FromProto"}
 	sources(t, func(file string) {
-		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/testing/") { // servers mean it
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/testing/") { // test servers need status errors
 			return
 		}
-		if file == "internal/awaiting/awaiting.go" { // the calls are over, by their contexts
+		if file == "internal/awaiting/awaiting.go" { // for calls that have ended with their contexts
 			return
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, parser.SkipObjectResolution)
@@ -68,14 +68,14 @@ func TestPoliciesReturnPlainErrors(t *testing.T) {
 				return true
 			}
 			if of, ok := selector.X.(*ast.Ident); ok && of.Name == "status" && slices.Contains(makes, selector.Sel.Name) {
-				t.Errorf("%s calls status.%s: a picker's error must be a plain one", file, selector.Sel.Name)
+				t.Errorf("%s calls status.%s: a picker's error must not be a status", file, selector.Sel.Name)
 			}
 			return true
 		})
 	}, "priority", "weightedtarget", "weightedroundrobin", "pickfirst", "internal")
 }
 
-// A test that skips proves nothing.
+// No test is skipped.
 func TestNoTestSkips(t *testing.T) {
 	sources(t, func(file string) {
 		if !strings.HasSuffix(file, "_test.go") {
@@ -95,7 +95,8 @@ func TestNoTestSkips(t *testing.T) {
 	}, ".")
 }
 
-// Time is an input of a core, and of the topology, and goroutines are their shells' affair.
+// Cores and package topology use no clock and no goroutines: callers pass the time, and the shell
+// runs goroutines.
 func TestCoresHaveNoClockAndNoGoroutines(t *testing.T) {
 	clock := []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}
 	sources(t, func(file string) {

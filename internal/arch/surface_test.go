@@ -16,13 +16,11 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/surface.txt")
 
-// largest is how many lines the public surface may have: 80 for what there was, and 5 for sources
-// that are shared and the test kit of sources. Zones and Kubernetes may bring it to 100.
+// largest is the maximum number of lines in the public surface.
 const largest = 88
 
-// The golden file lists what users can name, a line for each function, type, method, variable
-// and constant; those of one type are an enumeration, and have one line. Fields do not count.
-// To write it again:
+// The golden file lists the public surface: a line for each function, type, method, variable and
+// constant. Constants of one type share a line, and fields are not listed. To update it:
 //
 //	go test ./internal/arch -run TestTheSurface -update
 func TestTheSurfaceIsKnownAndSmall(t *testing.T) {
@@ -52,11 +50,10 @@ func TestTheSurfaceIsKnownAndSmall(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		t.Log("where it is meant, run this test with -update")
+		t.Log("if this is intended, run this test with -update")
 	}
 }
 
-// Whoever meets a package finds out from an example how it is used.
 func TestEveryPublicPackageHasAnExample(t *testing.T) {
 	for _, dir := range public(t) {
 		tests, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
@@ -89,10 +86,10 @@ func public(t *testing.T) (dirs []string) {
 	return dirs
 }
 
-// What users can name is made of what they can name.
+// Exported declarations do not refer to internal types.
 func TestPublicTypesAreNotInternal(t *testing.T) {
 	for dir, p := range documented(t) {
-		internal := make(map[string]bool) // by name in a file
+		internal := make(map[string]bool) // by local name
 		for _, path := range p.Imports {
 			if strings.HasPrefix(path, root+"/internal/") {
 				internal[filepath.Base(path)] = true
@@ -113,7 +110,7 @@ func TestPublicTypesAreNotInternal(t *testing.T) {
 					return true
 				}
 				if from, ok := s.X.(*ast.Ident); ok && internal[from.Name] {
-					t.Errorf("%s.%s has %s.%s in it, which is internal", dir, nameOf(decl), from.Name, s.Sel.Name)
+					t.Errorf("%s.%s uses %s.%s, which is internal", dir, nameOf(decl), from.Name, s.Sel.Name)
 				}
 				return false
 			})
@@ -143,7 +140,7 @@ func surface(t *testing.T) (lines []string) {
 	return lines
 }
 
-// documented returns what is exported by the public packages, by their directories.
+// documented returns the documentation of the public packages by directory.
 func documented(t *testing.T) map[string]*doc.Package {
 	t.Helper()
 	packages := make(map[string]*doc.Package)
@@ -209,7 +206,7 @@ func namesOf(p *doc.Package) (names []string) {
 	return names
 }
 
-// methodsOf returns those that an interface lists.
+// methodsOf returns the exported methods of an interface type.
 func methodsOf(t *doc.Type) (names []string) {
 	for _, spec := range t.Decl.Specs {
 		of, ok := spec.(*ast.TypeSpec).Type.(*ast.InterfaceType)
@@ -227,7 +224,8 @@ func methodsOf(t *doc.Type) (names []string) {
 	return names
 }
 
-// go doc shows the fields of what sources are made of: they are declared where they are named.
+// The types of the source contract are declared in package discovery, so that go doc shows their
+// fields.
 func TestTheContractIsDeclaredInItsPackage(t *testing.T) {
 	fields := make(map[string]int)
 	for _, typ := range documented(t)["discovery"].Types {

@@ -1,8 +1,8 @@
-// Command count prints how many lines of code each room has, over all modules: lines of Go with
-// something else than comments on them, tests and generated files left out. Rooms for tests
-// (internal/testing) are counted apart.
+// Command count prints the number of lines of code in each package directory of all modules. It
+// counts lines of Go that contain more than comments, and omits tests and generated files.
+// Directories for tests (internal/testing) are counted separately.
 //
-//	go run ./count [ROOM...]     from the directory tools; with rooms, those and what is below
+//	go run ./count [DIRECTORY...]     from the directory tools; counts only the given directories
 package main
 
 import (
@@ -42,7 +42,7 @@ func wanted(room string, given []string) bool {
 	return len(given) == 0 || slices.ContainsFunc(given, func(g string) bool { return room == g || strings.HasPrefix(room, g+"/") })
 }
 
-// count returns the lines of each directory below root that has some.
+// count returns the number of lines for each directory below root that has any.
 func count(root string) (map[string]int, error) {
 	rooms := make(map[string]int)
 	return rooms, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
@@ -64,7 +64,7 @@ func count(root string) (map[string]int, error) {
 	})
 }
 
-// lines returns how many lines of code have a token.
+// lines returns the number of lines that contain a token.
 func lines(code []byte) int {
 	set := token.NewFileSet()
 	file := set.AddFile("", -1, len(code))

@@ -1,8 +1,8 @@
-// Release writes the modules that strangers use into a folder, as GOPROXY=file://FOLDER has
-// them. It is what a tag makes of them: the files of each module, without those of the
-// modules below it, and a go.mod that requires the root at the same version.
+// Release writes the public modules to a directory that can be used as GOPROXY=file://DIRECTORY.
+// The result is what a tag would publish: the files of each module, without those of nested
+// modules, and a go.mod that requires the root module at the same version.
 //
-//	go run ./release REPOSITORY VERSION FOLDER
+//	go run ./release REPOSITORY VERSION DIRECTORY
 package main
 
 import (
@@ -27,7 +27,7 @@ const root = "github.com/understudy-lb/understudy"
 
 func main() {
 	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "release: want REPOSITORY VERSION FOLDER")
+		fmt.Fprintln(os.Stderr, "release: want REPOSITORY VERSION DIRECTORY")
 		os.Exit(2)
 	}
 	for _, dir := range []string{"", "cmd/understudy"} {
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// release writes the module in a folder of the repository.
+// release writes the module in a directory of the repository.
 func release(repository, dir, version, proxy string) error {
 	from := filepath.Join(repository, dir)
 	goMod, err := released(filepath.Join(from, "go.mod"), version)
@@ -70,7 +70,7 @@ func release(repository, dir, version, proxy string) error {
 	return nil
 }
 
-// released returns a go.mod that requires the root at the version, if it does.
+// released returns a go.mod that requires the root module at version, if it requires it.
 func released(path, version string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -90,7 +90,7 @@ func released(path, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// filesIn returns the files that git knows, or would add, with their content as it is now.
+// filesIn returns the files that git tracks or would add, with their current content.
 func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 	command := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	command.Dir = dir
@@ -103,17 +103,17 @@ func filesIn(dir string, goMod []byte) (files []zip.File, err error) {
 		if path == "go.mod" {
 			f.content = goMod
 		}
-		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // it may be deleted
+		if _, err := f.Lstat(); !errors.Is(err, fs.ErrNotExist) { // it may have been deleted
 			files = append(files, f)
 		}
 	}
 	return files, nil
 }
 
-// file is a file of a module.
+// file is a file in a module zip.
 type file struct {
 	dir, path string
-	content   []byte // in place of its own, if not nil
+	content   []byte // replaces the file's content if not nil
 }
 
 func (f file) Path() string { return f.path }
@@ -133,7 +133,7 @@ func (f file) Open() (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, f.path))
 }
 
-// sized is about a file that has another content.
+// sized is the fs.FileInfo of a file with replaced content.
 type sized struct {
 	fs.FileInfo
 	size int64

@@ -1,5 +1,5 @@
-// Package testdata has functions that wait: in a bubble, in one that another function
-// opens, by way of a helper, and outside.
+// Package testdata contains functions that wait: in a bubble, in a bubble that another function
+// opens, through a helper, and outside a bubble.
 package testdata
 
 import (
@@ -12,18 +12,18 @@ func TestInABubble(t *testing.T) {
 	synctest.Test(t, func(*testing.T) { time.Sleep(time.Hour) })
 }
 
-// outside: the bubble is over.
+// outside: the bubble has ended.
 func TestBesideABubble(t *testing.T) {
 	synctest.Test(t, func(*testing.T) {})
 	time.Sleep(time.Second)
 }
 
-// outside: by the other channel.
+// outside: waits with time.After.
 func TestReceivesBesideABubble(*testing.T) {
 	<-time.After(time.Second)
 }
 
-// A timeout is no wait: something else should come first.
+// A timeout in a select is not a wait.
 func TestTimesOut(*testing.T) {
 	select {
 	case <-make(chan int):
@@ -45,13 +45,13 @@ func TestThroughAnOpener(t *testing.T) {
 	run(t, steps{}.wait)
 }
 
-// runOnce opens a bubble, and calls its function after that as well.
+// runOnce calls do in a bubble and again after it.
 func runOnce(t *testing.T, do func(n int)) {
 	run(t, do)
 	do(2)
 }
 
-// outside: through what opens a bubble only now and then.
+// outside: runOnce also calls its function outside a bubble.
 func TestThroughALeak(t *testing.T) {
 	runOnce(t, func(int) { time.Sleep(time.Hour) })
 }
@@ -62,7 +62,7 @@ type steps struct{}
 
 func (steps) wait(int) { pause() }
 
-// outside: one of those who call it.
+// outside: one of its callers.
 func rest() { time.Sleep(time.Minute) }
 
 func deepRest() { rest() }
