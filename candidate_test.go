@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// waiting makes a call every 5 ms for d, and returns how many of the calls have to wait.
+// waiting makes a call every 5 ms for d, and returns how many have to wait.
 func (h *fleet) waiting(d time.Duration) int {
 	h.t.Helper()
 	waiting := 0
@@ -42,8 +42,8 @@ func (h *fleet) put(settings topology.Settings, names ...string) {
 	h.update(topology.Join(settings, topology.Targets(parts)))
 }
 
-// An update adds a priority above the one in use, and its endpoint cannot be reached. No call waits
-// for it. When it connects, it receives the calls after the failback delay.
+// When an update adds an unreachable priority above the one in use, no call waits for it. Once it
+// connects, calls go to it after the failback delay.
 func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.want("before", "a")
@@ -60,8 +60,7 @@ func TestANewTopTierThatDoesNotAnswer(t *testing.T) {
 	}, 1, 1)
 }
 
-// An update adds a priority again, above the one in use, that an earlier update removed. No call
-// waits for it to connect.
+// No call waits for a removed priority that an update adds again above the one in use.
 func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 3 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {
@@ -75,8 +74,8 @@ func TestAGroupThatComesBackIsACandidate(t *testing.T) {
 	}, 1, 1)
 }
 
-// Priority b has the calls while a waits for its failback delay. An update that only appends c
-// neither moves the calls to a nor makes them wait for it.
+// While a waits for its failback delay, an update that appends c neither moves calls to a nor makes
+// them wait for it.
 func TestAnUpdateBelowDoesNotEndTheDelay(t *testing.T) {
 	settings := topology.Settings{FailbackDelay: 30 * time.Second}
 	inFleetWith(t, settings, func(h *fleet) {

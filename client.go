@@ -45,9 +45,8 @@ func NewClient(target string, opts Options, dialOptions ...grpc.DialOption) (*gr
 	return grpc.NewClient(url, slices.Concat(opts.overridable(), dialOptions, opts.resolvers())...)
 }
 
-// Validate checks a target and options without a network: it returns the errors of NewClient and
-// errors in files, with line and column. It is for CI and for programs that check their
-// configuration at startup.
+// Validate checks a target and options without a network. It returns the errors of NewClient and
+// errors in files, with line and column. Use it in CI or at startup.
 func Validate(target string, opts Options) error {
 	_, err := check(target, opts, true)
 	return err
@@ -96,7 +95,6 @@ func (o Options) resolvers() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithResolvers(all...)}
 }
 
-// program returns the options that the resolvers need.
 func (o Options) program() options.Program {
 	config, err := o.serviceConfig()
 	if err == nil {

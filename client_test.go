@@ -12,12 +12,11 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// newClient calls NewClient with insecure credentials.
 func newClient(target string, options understudy.Options, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return understudy.NewClient(target, options, append(more, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 }
 
-// NewClient returns an error for permanent mistakes; the error contains a suggestion.
+// NewClient returns an error with a suggestion for permanent mistakes.
 func TestNewClientRefuses(t *testing.T) {
 	t.Setenv("GRPC_XDS_BOOTSTRAP", "")
 	t.Setenv("GRPC_XDS_BOOTSTRAP_CONFIG", "")

@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// dashboard is the content of a Grafana dashboard that contains queries.
 type dashboard struct {
 	Templating struct {
 		List []struct{ Definition string }
@@ -21,7 +20,6 @@ type dashboard struct {
 	}
 }
 
-// metric is a metric with its name and labels in Prometheus.
 type metric struct {
 	name   string
 	labels []string
@@ -50,11 +48,10 @@ func inPrometheus(t *testing.T) map[string]metric {
 	return all
 }
 
-// names matches the names of metrics and labels.
 var names = regexp.MustCompile(`(understudy|grpc)_\w+`)
 
-// check reports an error unless query uses one metric of docs/metrics.md and only that metric's
-// labels. It returns the metric's name.
+// check reports an error unless query uses one documented metric and only its labels. It returns
+// the metric's name.
 func check(t *testing.T, where, query, legend string, known map[string]metric) string {
 	t.Helper()
 	var of metric
@@ -75,8 +72,8 @@ func check(t *testing.T, where, query, legend string, known map[string]metric) s
 	return of.name
 }
 
-// The dashboard queries only documented metrics and labels, shows counters by their rate or
-// increase, and has a panel for each important metric.
+// The dashboard queries only documented metrics and labels, shows counters by their rate, and has a
+// panel for each important metric.
 func TestTheDashboardQueriesWhatThereIs(t *testing.T) {
 	data, err := os.ReadFile("docs/grafana-dashboard.json")
 	if err != nil {

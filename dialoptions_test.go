@@ -21,7 +21,6 @@ func init() {
 	})
 }
 
-// callError returns the error of a call on a channel with the dial options opts.
 func callError(t *testing.T, target string, opts ...grpc.DialOption) string {
 	t.Helper()
 	conn, err := grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
@@ -37,8 +36,7 @@ func callError(t *testing.T, target string, opts ...grpc.DialOption) string {
 	return err.Error()
 }
 
-// Invalid DialOptions fail the channel's calls for every source, including sources that
-// applications register.
+// Invalid DialOptions fail the channel's calls for every registered source.
 func TestDialOptionsHoldForEverySource(t *testing.T) {
 	const complaint = "ServiceConfig: service config: want a JSON object"
 	good, bad := understudy.Options{ServiceConfig: `{"methodConfig":[]}`}, understudy.Options{ServiceConfig: "[]"}
@@ -49,7 +47,7 @@ func TestDialOptionsHoldForEverySource(t *testing.T) {
 		if got := callError(t, target, good.DialOptions()...); strings.Contains(got, complaint) {
 			t.Errorf("%s: %s, want no error about ServiceConfig", target, got)
 		}
-		// If a channel has the DialOptions of several Options, the first of them apply.
+		// The first of several DialOptions applies.
 		if got := callError(t, target, append(good.DialOptions(), bad.DialOptions()...)...); strings.Contains(got, complaint) {
 			t.Errorf("%s: good before bad: %s, want the first to apply", target, got)
 		}

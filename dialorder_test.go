@@ -33,7 +33,7 @@ func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 	for name, test := range map[string]struct {
 		more        []grpc.DialOption
 		refused     int // expected log lines about keepalive
-		least, most int // connection attempts
+		least, most int
 	}{
 		"ours": {nil, 1, 400, 1000}, "the caller's": {seldom, 0, 1, 1},
 	} {
@@ -59,7 +59,6 @@ func TestTheCallersKeepaliveAndBackoffHold(t *testing.T) {
 	}
 }
 
-// mine is an application's resolver for the scheme "failover".
 type mine struct{ built int }
 
 func (*mine) Scheme() string { return "failover" }
@@ -68,7 +67,7 @@ func (m *mine) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	return tier{}, cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: "a0"}}})
 }
 
-// A resolver that the caller passes as a dial option overrides ours of the same scheme.
+// A resolver that the caller passes as a dial option overrides ours.
 func TestTheCallersResolverHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(t), &mine{}
@@ -79,7 +78,6 @@ func TestTheCallersResolverHolds(t *testing.T) {
 	})
 }
 
-// slow is an interceptor that delays each call by 10 s.
 func slow(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	select {
 	case <-time.After(10 * time.Second):
@@ -114,7 +112,6 @@ func TestTheServiceConfigIsThatOfOptions(t *testing.T) {
 	}
 }
 
-// Calls are retried if RetryMethods names their method or service.
 func TestRetryMethods(t *testing.T) {
 	for name, want := range map[string]int{
 		"":                                    1,

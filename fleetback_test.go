@@ -13,20 +13,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// recommended are the settings that docs/options.md recommends.
 var recommended = topology.Settings{
 	WarmStandby: 1, FastFailover: true, OutlierDetection: true,
 	FailbackDelay: 10 * time.Second, FailbackJitter: 20 * time.Second, MaxFailbackDelay: 30 * time.Second,
 }
 
-// crowd is a set of clients with the same two priorities of two endpoints. Each makes a call per
-// second.
+// crowd is a set of clients of the same two priorities. Each makes a call per second.
 type crowd struct {
 	t       *testing.T
 	clients []*fleet
-	calls   map[string]int            // by endpoint, in the current second
-	moved   int                       // clients whose priority changed since their last call
-	last    []string                  // each client's last priority
+	calls   map[string]int // by endpoint, in the current second
+	moved   int            // clients whose priority changed since their last call
+	last    []string
 	due     map[int][]*lbtest.SubConn // connections that become READY after this many steps
 }
 
@@ -47,8 +45,8 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-// second simulates one second. It returns the number of calls for each endpoint and the number of
-// clients whose priority changed.
+// second simulates one second. It returns the calls for each endpoint and the number of clients
+// whose priority changed.
 func (c *crowd) second() (calls map[string]int, moved int) {
 	c.calls, c.moved = map[string]int{}, 0
 	steps := int(time.Second / crowdStep)
@@ -79,7 +77,6 @@ func (c *crowd) call(i int) {
 	c.last[i] = endpoint[:1]
 }
 
-// lose closes all clients' connections to the first priority.
 func (c *crowd) lose() {
 	for _, state := range []connectivity.State{connectivity.Idle, connectivity.Connecting} {
 		for _, h := range c.clients {
@@ -91,7 +88,7 @@ func (c *crowd) lose() {
 	}
 }
 
-// restore schedules all connections to the first priority at random times within the given
+// restore schedules the connections to the first priority at random times within the given
 // duration.
 func (c *crowd) restore(within time.Duration) {
 	for _, h := range c.clients {
@@ -102,7 +99,6 @@ func (c *crowd) restore(within time.Duration) {
 	}
 }
 
-// connect makes the connections that are due in this step.
 func (c *crowd) connect() {
 	due := c.due[0]
 	later := map[int][]*lbtest.SubConn{}
@@ -125,9 +121,8 @@ func (c *crowd) connect() {
 	synctest.Wait()
 }
 
-// A thousand clients lose a priority and reconnect to it at the same time or at random times. No
-// backend ever gets more than 1.2 times its share of the calls, and the failbacks spread over the
-// whole window.
+// A thousand clients lose a priority and reconnect at the same time or at random times. No backend
+// gets more than 1.2 times its share of calls, and failbacks spread over the whole window.
 func TestAThousandClientsComeBack(t *testing.T) {
 	for name, within := range map[string]time.Duration{"at the same moment": 0, "as their backoffs end": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// records is a slog.Handler that records what is logged.
 type records struct {
 	mu    sync.Mutex
 	lines []string
@@ -38,7 +37,6 @@ func (r *records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// messages returns the recorded messages, with their attributes if whole is set.
 func (r *records) messages(whole bool) (messages []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,8 +50,8 @@ func (r *records) messages(whole bool) (messages []string) {
 	return messages
 }
 
-// calls makes a call at each interval for the given time. It returns how many failed and, by
-// priority, how many succeeded.
+// calls makes calls at an interval. It returns how many failed and, by priority, how many
+// succeeded.
 func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed int, tiers map[byte]int) {
 	tiers = map[byte]int{}
 	for range length / every {
@@ -67,8 +65,8 @@ func (m *memory) calls(cc *grpc.ClientConn, every, length time.Duration) (failed
 	return failed, tiers
 }
 
-// With one endpoint per priority and servers that close connections after eight seconds, no call
-// fails or goes to the second priority.
+// If servers close each connection after eight seconds, no call fails or leaves the first priority,
+// even with one endpoint per priority.
 func TestRecommendedWithOneEndpointATier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &records{}
@@ -86,8 +84,7 @@ func TestRecommendedWithOneEndpointATier(t *testing.T) {
 	})
 }
 
-// outages makes calls while one endpoint of the first priority is down, and then both. It returns
-// how many calls failed.
+// outages makes calls during outages of some and all endpoints, and returns how many failed.
 func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) {
 	for _, down := range [][]string{nil, {"a0"}, nil, {"a0", "a1"}, nil} {
 		m.set(true, down...)
@@ -98,8 +95,8 @@ func (m *memory) outages(cc *grpc.ClientConn, every time.Duration) (failed int) 
 	return failed
 }
 
-// Recommended does no harm where it brings no advantage: no more calls fail than with the zero
-// Options, and the log contains the same messages.
+// With Recommended, no more calls fail than with the zero Options where it brings no advantage, and
+// the same messages are logged.
 func TestRecommendedDoesNoHarm(t *testing.T) {
 	for name, world := range map[string]struct {
 		target string
@@ -135,8 +132,8 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 	}
 }
 
-// Servers with gRPC's default enforcement close the connections of clients that ping often. The log
-// reports this once and suggests a fix. With ServerKeepalive nothing is logged.
+// Servers with gRPC's default enforcement close connections with frequent pings, which is logged
+// once. With ServerKeepalive nothing is logged.
 func TestServersThatRefuseKeepalivePings(t *testing.T) {
 	o := understudy.Recommended()
 	for name, test := range map[string]struct {

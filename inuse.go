@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// PriorityInUse describes the priority that a channel sends its calls to. Options.PriorityChanged
-// receives it, for example for alerts, readiness probes, or feature switches.
+// PriorityInUse describes the priority that a channel sends its calls to. Use it in
+// Options.PriorityChanged for alerts, readiness probes or feature switches.
 type PriorityInUse struct {
 	// Target is the target of the channel, without passwords and tokens.
 	Target string

@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/discovery/failover"
 )
 
-// listener records the arguments of PriorityChanged.
 type listener struct {
 	mu    sync.Mutex
 	lines []string
@@ -36,7 +35,6 @@ func (l *listener) tell(p understudy.PriorityInUse) {
 	l.mu.Unlock()
 }
 
-// take returns the lines recorded since the last call of take.
 func (l *listener) take() []string {
 	time.Sleep(time.Second)
 	l.mu.Lock()
@@ -46,8 +44,8 @@ func (l *listener) take() []string {
 	return lines
 }
 
-// wants compares the recorded lines with prefixes. It ignores CONNECTING, which is reported or not
-// depending on the schedule.
+// wants compares the recorded lines with prefixes. It ignores CONNECTING, which is not always
+// reported.
 func (l *listener) wants(t *testing.T, want ...string) {
 	t.Helper()
 	got := slices.DeleteFunc(l.take(), func(line string) bool { return strings.Contains(line, " CONNECTING ") })
@@ -93,7 +91,7 @@ func TestTheProgramIsToldThatNoSourceAnswers(t *testing.T) {
 	})
 }
 
-// A function that blocks forever blocks neither calls nor Close, and it is not called again.
+// A function that blocks forever delays neither calls nor Close.
 func TestAFunctionThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, told, release := newMemory(t), make(chan understudy.PriorityInUse, 10), make(chan bool)
@@ -114,8 +112,7 @@ func TestAFunctionThatHangs(t *testing.T) {
 	})
 }
 
-// PriorityChanged is not called while a channel is idle. It is called when the channel leaves idle
-// mode and chooses its first priority again.
+// PriorityChanged is not called while a channel is idle, but when it leaves idle mode.
 func TestAnIdleChannelTellsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}
@@ -131,7 +128,7 @@ func TestAnIdleChannelTellsNothing(t *testing.T) {
 	})
 }
 
-// Two channels share dial options. PriorityChanged is called for both, but never concurrently.
+// PriorityChanged is not called concurrently for channels that share dial options.
 func TestTwoChannelsTellOneFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := newMemory(t), &listener{begun: time.Now()}

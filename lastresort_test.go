@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// The tests in this file check the order of last resorts if two faults coincide; docs/tiers.md
-// describes it. Tests that involve unproven endpoints are in proof_test.go.
+// These tests check the order of last resorts if two faults coincide (docs/tiers.md). Tests with
+// unproven endpoints are in proof_test.go.
 
 // If the first priority returns errors and half of the second is READY, the second gets the calls.
 func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
@@ -31,8 +31,8 @@ func TestHalfOfATierIsBetterThanErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// reconnecting closes the connection of an endpoint, makes fifty calls, one per millisecond, and
-// reconnects. It returns the number of calls in each priority, with waiting calls under "".
+// reconnecting makes fifty calls while an endpoint reconnects. It returns the number of calls in
+// each priority, with waiting calls under "".
 func (h *fleet) reconnecting(endpoint string) map[string]int {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -60,8 +60,8 @@ func (h *fleet) reconnecting(endpoint string) map[string]int {
 	return in
 }
 
-// The priority in use, below one that returns errors, loses its only connection for 50 ms. Calls
-// wait for it, except for trial calls of the higher priority, at most one in ten.
+// While the priority in use reconnects for 50 ms, calls wait for it, except for trial calls of a
+// higher priority that returns errors.
 func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		settings topology.Settings
@@ -87,8 +87,7 @@ func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 	}
 }
 
-// Calls also wait for the priority in use if the priority above it was below MinReady and has then
-// lost all its connections.
+// The same holds below a priority that was below MinReady and then lost all its connections.
 func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2 * time.Second)
@@ -103,8 +102,8 @@ func TestCallsWaitBesideATierThatWasTooSmall(t *testing.T) {
 	}, 2, 1)
 }
 
-// A client with one call every eleven seconds, which is more than the outlier detection interval,
-// leaves a priority that returns errors.
+// A client with one call per eleven seconds, longer than the detection interval, leaves a priority
+// that returns errors.
 func TestACallEachElevenSeconds(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true

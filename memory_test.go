@@ -40,18 +40,16 @@ type memoryServer struct {
 	listener *bufconn.Listener
 	server   *grpc.Server
 	down     bool
-	attempts int // connection attempts
+	attempts int
 	open     map[*memoryConn]bool
 }
 
-// memoryConn is the client end of a connection.
 type memoryConn struct {
 	net.Conn
 	address string
 	closed  func()
 }
 
-// RemoteAddr, Network and String identify the server.
 func (c *memoryConn) RemoteAddr() net.Addr { return c }
 func (c *memoryConn) Network() string      { return "memory" }
 func (c *memoryConn) String() string       { return c.address }
@@ -72,7 +70,6 @@ func newMemory(t *testing.T, options ...grpc.ServerOption) *memory {
 	return m
 }
 
-// server returns the server at address. The caller must hold m.mu.
 func (m *memory) server(address string) *memoryServer {
 	s := m.servers[address]
 	if s == nil {
@@ -131,7 +128,6 @@ func (m *memory) set(down bool, addresses ...string) {
 	synctest.Wait()
 }
 
-// connected returns how many of the addresses have a connection.
 func (m *memory) connected(addresses ...string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +138,6 @@ func (m *memory) connected(addresses ...string) int {
 	return n
 }
 
-// await waits until one of the addresses has a connection.
 func (m *memory) await(addresses ...string) {
 	for m.connected(addresses...) == 0 {
 		time.Sleep(10 * time.Millisecond)
@@ -150,15 +145,13 @@ func (m *memory) await(addresses ...string) {
 	}
 }
 
-// attempts returns how often address was dialled.
 func (m *memory) attempts(address string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.server(address).attempts
 }
 
-// tier is a resolver that returns the given number of endpoints: tier:///a4 resolves to a0, a1, a2
-// and a3.
+// tier is a resolver: tier:///a4 resolves to a0, a1, a2 and a3.
 type tier struct{}
 
 func (tier) Scheme() string { return "tier" }
@@ -183,7 +176,6 @@ func (tier) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.Bui
 func (tier) ResolveNow(resolver.ResolveNowOptions) {}
 func (tier) Close()                                {}
 
-// addresses returns the addresses of n endpoints.
 func addresses(name string, n int) (list []string) {
 	for i := range n {
 		list = append(list, fmt.Sprint(name, i))
@@ -191,21 +183,18 @@ func addresses(name string, n int) (list []string) {
 	return list
 }
 
-// with returns a connecting channel to target with options o.
 func (m *memory) with(target string, o understudy.Options, more ...grpc.DialOption) *grpc.ClientConn {
 	m.t.Helper()
 	o.Sources = append(o.Sources, failover.WithResolvers(tier{}))
 	return m.connect(understudy.NewClient(target, o, append(m.dialOptions(), more...)...))
 }
 
-// dialOptions returns the dial options that connect a channel to the servers of m.
 func (m *memory) dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithContextDialer(m.dial), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
 	}
 }
 
-// connect makes a new channel connect.
 func (m *memory) connect(cc *grpc.ClientConn, err error) *grpc.ClientConn {
 	m.t.Helper()
 	if err != nil {

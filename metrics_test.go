@@ -10,14 +10,12 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// kinds maps metric types to their names in the document.
 var kinds = map[estats.MetricType]string{
 	estats.MetricTypeIntCount: "counter", estats.MetricTypeFloatCount: "counter", estats.MetricTypeIntHisto: "histogram",
 	estats.MetricTypeFloatHisto: "histogram", estats.MetricTypeIntGauge: "gauge", estats.MetricTypeIntUpDownCount: "up-down counter",
 	estats.MetricTypeIntAsyncGauge: "gauge",
 }
 
-// quoted formats labels as a table cell of the document.
 func quoted(labels []string) string {
 	if len(labels) == 0 {
 		return "none"
@@ -25,7 +23,7 @@ func quoted(labels []string) string {
 	return "`" + strings.Join(labels, "`, `") + "`"
 }
 
-// docs/metrics.md has a row for each registered metric and no other rows.
+// docs/metrics.md lists exactly the registered metrics.
 func TestTheDocumentListsAllMetrics(t *testing.T) {
 	document, err := os.ReadFile("docs/metrics.md")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// lose closes the connections of endpoints and fails their next connection attempt.
+// lose disconnects endpoints and fails their next attempt.
 func (h *fleet) lose(endpoints ...string) {
 	for _, e := range endpoints {
 		h.cc.SubConn(e).Report(connectivity.Connecting, nil)
@@ -22,7 +22,7 @@ func (h *fleet) lose(endpoints ...string) {
 	h.settle()
 }
 
-// want makes calls for a second and checks that they go to the given priority.
+// want checks that the calls of a second go to the given priority.
 func (h *fleet) want(what, tier string) {
 	h.t.Helper()
 	if in, failed := h.calls(1e9); in[tier] < 190 || failed > 0 {
@@ -30,7 +30,6 @@ func (h *fleet) want(what, tier string) {
 	}
 }
 
-// without returns a value for fleet.keep that prevents the endpoints from connecting.
 func without(endpoints ...string) map[string]bool {
 	keep := map[string]bool{}
 	for _, e := range endpoints {
@@ -39,8 +38,7 @@ func without(endpoints ...string) map[string]bool {
 	return keep
 }
 
-// The READY share of a priority reaches the priority policy through the whole tree. Calls fail over
-// and back, and none of them fails or waits.
+// Calls fail over and back at MinReady, and none of them fails or waits.
 func TestTooLittleOfATierIsLeft(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":                  {MinReady: 0.6},
@@ -62,9 +60,8 @@ func TestTooLittleOfATierIsLeft(t *testing.T) {
 	}
 }
 
-// A priority that connects for the first time gets calls as soon as one endpoint is READY.
-// Endpoints that have not connected yet do not count as failed, and the next priority is not
-// connected.
+// A priority that connects for the first time is used as soon as one endpoint is READY: the others
+// do not count as failed.
 func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fleet{t: t, keep: without("a1", "a2", "a3", "a4")}
@@ -79,7 +76,7 @@ func TestATierThatComesUpIsNotTooSmall(t *testing.T) {
 	})
 }
 
-// New endpoints of the priority in use do not count against MinReady while they connect.
+// New endpoints do not count against MinReady while they connect.
 func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.keep = without("a2", "a3", "a4", "a5", "a6")
@@ -94,8 +91,7 @@ func TestATierThatGrowsIsNotTooSmall(t *testing.T) {
 	}, 2, 2)
 }
 
-// An endpoint does not count as failed while it reconnects after the server closed its connection
-// because of its age.
+// An endpoint that reconnects after a graceful close does not count as failed.
 func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6}, func(h *fleet) {
 		h.calls(2e9) // a connection that ends earlier counts as failed
@@ -108,8 +104,7 @@ func TestAnEndpointThatConnectsAnewIsNotLost(t *testing.T) {
 	}, 2, 2)
 }
 
-// A READY share of exactly MinReady is enough. Most of these fractions have no exact binary
-// representation.
+// A READY share of exactly MinReady is enough, also for fractions that are inexact in binary.
 func TestATierAtItsMark(t *testing.T) {
 	for _, test := range []struct {
 		mark     float64
@@ -130,8 +125,7 @@ func TestATierAtItsMark(t *testing.T) {
 	}
 }
 
-// An endpoint whose calls fail reconnects after its ejection has expired. It has not proven that it
-// works, so it gets only trial calls.
+// An endpoint that reconnects after its ejection expired is unproven, so it gets only trial calls.
 func TestAnUnprovenEndpointThatConnectsAgain(t *testing.T) {
 	inFleetWith(t, topology.Settings{MinReady: 0.6, OutlierDetection: true}, func(h *fleet) {
 		h.bad["a1"] = true

@@ -40,7 +40,6 @@ func zones(text string) (all []flat.Endpoint) {
 	return all
 }
 
-// near opens a channel to the endpoints in text; options set the client's location and preference.
 func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Option) (*grpc.ClientConn, *toldtest.Source) {
 	m.t.Helper()
 	s := &toldtest.Source{}
@@ -53,8 +52,7 @@ func (m *memory) near(text string, dial []grpc.DialOption, options ...given.Opti
 	return cc, s
 }
 
-// parts makes calls and returns the percentage that each zone gets. The zone is the first letter of
-// an endpoint's address.
+// parts makes calls and returns the percentage of each zone, by the first letter of the address.
 func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
 	m.t.Helper()
 	parts := make(map[byte]float64)
@@ -68,8 +66,7 @@ func (m *memory) parts(cc *grpc.ClientConn, calls int) map[byte]float64 {
 	return parts
 }
 
-// The calls on a channel match the shares that balance computes within 0.1 points over 100,000
-// calls.
+// Calls match the computed shares within 0.1 points over 100,000 calls.
 func TestBalanceOverManyCalls(t *testing.T) {
 	const sixths, callers = "/a: a0; /b: b0!; /c: c0 c1 c2; /d: d0 d1 d2; /e: e0", "a:2,b:2,c:1,d:1"
 	const three = "/a: a0 a1 a2; /b: b0 b1; /c: c0"
@@ -99,8 +96,7 @@ func TestBalanceOverManyCalls(t *testing.T) {
 	}
 }
 
-// hanging returns a dial option with which connections to the addresses hang, as to hosts that are
-// down.
+// hanging makes connections to the addresses hang.
 func (m *memory) hanging(addresses ...string) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		if slices.Contains(addresses, address) {
@@ -114,8 +110,8 @@ func (m *memory) hanging(addresses ...string) []grpc.DialOption {
 	})}
 }
 
-// If the nearest group of a priority hangs, the other groups are connected after a second and get
-// the calls after one failover timeout. If two groups hang, the third gets them a second later.
+// If the nearest group hangs, the other groups connect after a second and get calls after the
+// failover timeout. A second hanging group adds a second.
 func TestGroupsThatHang(t *testing.T) {
 	for _, test := range []struct {
 		prefer, hangs, to string
@@ -240,8 +236,8 @@ func TestABalancedZoneThatAnswersWithErrors(t *testing.T) {
 	}
 }
 
-// If one of three endpoints of the client's zone returns errors and is ejected, a share of the
-// calls goes to the zone with residual capacity.
+// If one of three endpoints in the client's zone is ejected, a share of its calls goes to the zone
+// with residual capacity.
 func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
 	inZones(t, topology.Settings{OutlierDetection: true}, "/a: a0 a1 a2; /b: b0 b1 b2; /c: c0 c1 c2 c3", func(h *fleet) {
 		h.calls(time.Second)
@@ -255,9 +251,8 @@ func TestABalancedZoneOfWhichAPartIsEjected(t *testing.T) {
 	})
 }
 
-// A standby priority with balanced zones connects twenty of the endpoints that have a share of the
-// calls. The near groups without a share are standbys themselves and do not count toward the
-// twenty.
+// A standby with balanced zones connects twenty endpoints of zones with a share. Zones without a
+// share are standbys themselves and do not count.
 func TestAStandbyOfBalancedZones(t *testing.T) {
 	all := zones("/a: a0; /b: b0")
 	for i := range 30 {
@@ -278,8 +273,8 @@ func TestAStandbyOfBalancedZones(t *testing.T) {
 	})
 }
 
-// A large standby priority connects no endpoints of zones without a share. These zones get no share
-// when connected endpoints fail, because they have no endpoint that can take calls.
+// Zones without a share in a standby get none when connected endpoints fail, because they have no
+// connections.
 func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	all := zones("/a: p0")
 	for i := range 72 {
@@ -300,8 +295,7 @@ func TestAStandbyOfBalancedZonesThatFailsInPart(t *testing.T) {
 	})
 }
 
-// An endpoint that two zones list belongs to the first only, so that the second has no capacity to
-// share.
+// An endpoint in two zones belongs to the first.
 func TestBalanceOfEndpointsThatTwoZonesHave(t *testing.T) {
 	answer := flat.Answer(zones("/a: a0 a1 a2; /b: x0 x1 x2; /c: x0 x1 x2")...)
 	localities := answer.Priorities[0].Localities

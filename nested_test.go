@@ -14,14 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// nestedPriorities nests a priority policy in another one, with equal child names.
 const nestedPriorities = `{"priorities": ["a"], "children": {"a": {"config": [{"understudy_priority": {
 	"priorities": ["a", "b"], "children": {
 		"a": {"config": [{"understudy_pick_first": {}}]},
 		"b": {"config": [{"understudy_pick_first": {}}]}}}}]}}}`
 
-// The names that a source gives to priorities do not apply to the children of a nested priority
-// policy.
+// A source's names for priorities do not apply to nested priority policies.
 func TestAnInnerPriorityHasItsOwnNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

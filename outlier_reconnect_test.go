@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// reconnect closes the connection of an endpoint and reconnects it at once.
 func (h *fleet) reconnect(endpoint string) {
 	sc := h.cc.SubConn(endpoint)
 	for _, state := range []connectivity.State{connectivity.Idle, connectivity.Connecting, connectivity.Ready} {
@@ -26,8 +25,8 @@ func (h *fleet) reconnect(endpoint string) {
 	synctest.Wait()
 }
 
-// failures returns a function that returns the errors of calls in TRANSIENT_FAILURE, one for each
-// time that the channel has reported that state since.
+// failures returns a function that returns the errors of all TRANSIENT_FAILURE pickers reported
+// since.
 func (h *fleet) failures() func() []string {
 	var mu sync.Mutex
 	var failures []string
@@ -46,8 +45,7 @@ func (h *fleet) failures() func() []string {
 	}
 }
 
-// reconnectsWell closes n connections of the only endpoint at the given age, and checks that no
-// call fails.
+// reconnectsWell replaces n connections at the given age and checks that no call fails.
 func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duration) {
 	h.t.Helper()
 	for range n {
@@ -59,8 +57,8 @@ func (h *fleet) reconnectsWell(failures func() []string, n int, age time.Duratio
 	}
 }
 
-// All endpoints of the only priority are ejected, so it keeps all calls. When its connection
-// reaches its maximum age and is replaced, no call fails, as without outlier detection.
+// The only priority keeps its calls although it is ejected. No call fails when its connection is
+// replaced.
 func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -69,8 +67,8 @@ func TestTheOnlyTierConnectsAgain(t *testing.T) {
 	}, 1)
 }
 
-// A connection reset with ten calls in progress ejects the only endpoint. Its next calls succeed,
-// on connections that last five seconds. No call fails while it reconnects.
+// A connection reset with ten calls in progress ejects the only endpoint. No call fails while it
+// reconnects.
 func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		failures := h.failures()
@@ -90,8 +88,7 @@ func TestTheOnlyTierAfterOneReset(t *testing.T) {
 	}, 1)
 }
 
-// A priority fails back when its calls succeed again, even if its connections last less than an
-// interval.
+// A recovered priority fails back even if its connections last less than an interval.
 func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	for _, age := range []time.Duration{15 * time.Second, 9 * time.Second, 3 * time.Second} {
 		inFleet(t, func(h *fleet) {
@@ -115,8 +112,8 @@ func TestATierComesBackWhoseConnectionsEnd(t *testing.T) {
 	}
 }
 
-// All endpoints of a priority are ejected, and its connection is down for an hour. The priority
-// then becomes half-open when it reconnects, and has all calls after two intervals.
+// An ejected priority that was down for an hour becomes half-open when it reconnects, and has all
+// calls after two intervals.
 func TestAnEmptiedTierThatWasGone(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -133,9 +130,8 @@ func TestAnEmptiedTierThatWasGone(t *testing.T) {
 	}, 1, 1)
 }
 
-// A host hangs, keepalive closes its connection with all calls in progress, and the reconnect
-// attempt hangs too. The next priority gets the calls at once, whether the failed calls or the
-// closed connection are reported first.
+// When a host hangs and keepalive closes its connection, the next priority gets the calls at once,
+// regardless of whether the failed calls or the closed connection are reported first.
 func TestAConnectionThatHungTakesItsTierAlong(t *testing.T) {
 	for first, callsFirst := range map[string]bool{"the calls": true, "the connection": false} {
 		inFleetWith(t, topology.Settings{OutlierDetection: true, WarmStandby: 1}, func(h *fleet) {

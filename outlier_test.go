@@ -21,25 +21,24 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// fleet is a test channel with the policy tree of a target with outlierDetection. Its connections
-// succeed at once; the test decides how calls end.
+// fleet is a test channel with the policy tree of a target. Its connections succeed at once; the
+// test decides how calls end.
 type fleet struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
 	policy balancer.Balancer
-	bad    map[string]bool // endpoints whose calls fail
-	keep   map[string]bool // endpoints that do not connect
+	bad    map[string]bool
+	keep   map[string]bool
 	given  []topology.Target
 }
 
-// inFleet calls f with a fleet of priorities that have the given numbers of endpoints: a0, a1 and
-// so on in the first, b0 and so on in the second.
+// inFleet calls f with priorities of the given sizes: a0, a1 and so on in the first, b0 and so on
+// in the second.
 func inFleet(t *testing.T, f func(h *fleet), parts ...int) {
 	t.Helper()
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, f, parts...)
 }
 
-// inFleetWith is inFleet with the given settings.
 func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), parts ...int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,8 +48,7 @@ func inFleetWith(t *testing.T, settings topology.Settings, f func(h *fleet), par
 	})
 }
 
-// newFleet returns a fleet of priorities with the given numbers of endpoints. It must be called in
-// a synctest bubble.
+// newFleet must be called in a synctest bubble.
 func newFleet(t *testing.T, settings topology.Settings, parts ...int) *fleet {
 	t.Helper()
 	h := &fleet{t: t, bad: map[string]bool{}}
@@ -89,7 +87,7 @@ func (h *fleet) update(tree topology.Tree) {
 	h.settle()
 }
 
-// settle waits until the policies are idle, and makes the connections that they request.
+// settle waits until the policies are idle, and completes the connections that they request.
 func (h *fleet) settle() {
 	synctest.Wait()
 	for _, sc := range h.cc.Live() {
@@ -122,8 +120,7 @@ func (h *fleet) call() (endpoint string, failed bool) {
 	return endpoint, failed
 }
 
-// calls makes calls for the given time. It returns the number of calls in each priority and how
-// many failed.
+// calls makes calls for the given time, and counts them by priority.
 func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 	in = map[string]int{}
 	for range d / (5 * time.Millisecond) {
@@ -136,8 +133,8 @@ func (h *fleet) calls(d time.Duration) (in map[string]int, failed int) {
 	return in, failed
 }
 
-// A priority whose endpoints return only errors fails over within a second. While it is broken, few
-// calls go to it, and it gets its calls back within two intervals of being repaired.
+// A priority that returns only errors fails over within a second, gets few calls while it is
+// broken, and fails back within two intervals of its repair.
 func TestATierThatAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		if in, failed := h.calls(time.Second); in["a"] != 200 || failed > 0 {
@@ -170,7 +167,7 @@ func TestATierThatAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// share makes ten calls and returns the share that goes to the first priority.
+// share returns the share of ten calls that goes to the first priority.
 func (h *fleet) share() float64 {
 	in, _ := h.calls(50 * time.Millisecond)
 	return float64(in["a"]) / 10
@@ -192,8 +189,7 @@ func TestTheOnlyTierAnswersWithErrors(t *testing.T) {
 	}, 2)
 }
 
-// The last serving endpoint is not ejected because of an endpoint that is connected but does not
-// serve.
+// An endpoint keeps its calls although they fail, if the only other endpoint does not serve.
 func TestTheOthersDoNotServe(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.cc.SubConn("a1").ReportHealth(connectivity.TransientFailure, errors.New("NOT_SERVING"))
@@ -211,7 +207,7 @@ func TestTheOthersDoNotServe(t *testing.T) {
 	}, 2)
 }
 
-// One of two endpoints that returns errors is ejected, and the priority keeps its calls.
+// One failing endpoint of two is ejected, and the priority keeps its calls.
 func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -222,13 +218,13 @@ func TestOneOfTwoAnswersWithErrors(t *testing.T) {
 	}, 2, 2)
 }
 
-// A few calls are enough: five failures for each endpoint eject the priority, and then one call per
-// interval detects its recovery.
+// Five failures for each endpoint eject a priority, and then one call per interval detects its
+// recovery.
 func TestATierWithFewCalls(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
 		failed := 0
-		for range 100 { // one a second
+		for range 100 {
 			if _, wrong := h.call(); wrong {
 				failed++
 			}
@@ -254,8 +250,7 @@ func TestATierWithFewCalls(t *testing.T) {
 	}, 2, 2)
 }
 
-// Two of five endpoints are bad. With max_ejection_percent 20, one of them is ejected within two
-// intervals, but never both at the same time.
+// With max_ejection_percent 20, one of two bad endpoints is ejected at a time.
 func TestOneBadEndpointAmongFive(t *testing.T) {
 	const interval = 10 * time.Second
 	read, _, err := envoy.ReadOutlierDetection(&clusterv3.OutlierDetection{
@@ -272,8 +267,7 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 		if _, failed := h.calls(interval); failed > 0 {
 			t.Errorf("%d calls failed after two intervals", failed)
 		}
-		// An endpoint whose ejection has expired is used for an interval before one of the two is
-		// ejected again.
+		// An endpoint whose ejection has expired is used for an interval before the next ejection.
 		h.bad["a1"] = true
 		one := 0
 		for range 12 {

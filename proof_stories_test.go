@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// A client with one call per minute leaves a priority whose endpoints return errors, and returns
-// once it is repaired. Five calls for each endpoint and one in eleven of the others fail.
+// A client with one call per minute leaves a failing priority, and returns after its repair. Five
+// calls for each endpoint and one in eleven of the others fail.
 func TestOneCallAMinute(t *testing.T) {
 	for _, test := range []struct{ endpoints, most int }{{1, 60}, {5, 79}} {
 		inFleet(t, func(h *fleet) {
@@ -33,8 +33,7 @@ func TestOneCallAMinute(t *testing.T) {
 	}
 }
 
-// Streams of ten minutes that started before a fault and end well during it do not prove that the
-// endpoint has recovered.
+// Streams that started before a fault and end well during it do not prove recovery.
 func TestStreamsFromBeforeTheFault(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		var ends []func(balancer.DoneInfo)
@@ -56,8 +55,7 @@ func TestStreamsFromBeforeTheFault(t *testing.T) {
 	}, 2, 2)
 }
 
-// One of two endpoints is ejected, and the connection of the other closes every 20 s. Calls wait
-// for it to reconnect, as they do without an ejection.
+// While one of two endpoints is ejected, calls wait for the other to reconnect.
 func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"] = true
@@ -82,8 +80,7 @@ func TestOneIsEjectedAndTheOtherConnectsAgain(t *testing.T) {
 	}, 2, 2)
 }
 
-// All five endpoints return errors and one recovers. It gets the calls, except the trial calls of
-// the others.
+// When one of five failing endpoints recovers, it gets all calls except trials.
 func TestOneOfFiveRecovers(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true}, func(h *fleet) {
 		for _, e := range []string{"a0", "a1", "a2", "a3", "a4"} {

@@ -16,7 +16,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// lived summarizes the calls of a fleet over a period.
 type lived struct {
 	calls, failed int
 	in            map[string]int
@@ -24,8 +23,8 @@ type lived struct {
 	tier          string // the priority that got most calls last
 }
 
-// live makes a call each period, and calls happens before each one. The priority in use is the one
-// that got most of the last ten calls.
+// live makes a call each period, after happens. The priority in use is the one with most of the
+// last ten calls.
 func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) lived {
 	h.t.Helper()
 	got := lived{in: map[string]int{}}
@@ -59,8 +58,7 @@ func (h *fleet) live(d, period time.Duration, happens func(at time.Duration)) li
 	return got
 }
 
-// begin starts a call without a deadline. It returns the endpoint and a function that ends the
-// call.
+// begin starts a call without a deadline. end ends it.
 func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	h.t.Helper()
 	result, err := h.cc.State().Picker.Pick(balancer.PickInfo{Ctx: context.Background()})
@@ -70,7 +68,7 @@ func (h *fleet) begin() (endpoint string, end func(balancer.DoneInfo)) {
 	return result.SubConn.(*lbtest.SubConn).Addresses[0].Addr, result.Done
 }
 
-// reset fails the calls in progress, and closes and replaces the connections of endpoints.
+// reset fails calls in progress and replaces the connections of endpoints.
 func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	for _, end := range under {
 		end(balancer.DoneInfo{Err: status.Error(codes.Unavailable, "connection reset"), BytesSent: true})
@@ -84,8 +82,8 @@ func (h *fleet) reset(under []func(balancer.DoneInfo), endpoints ...string) {
 	}
 }
 
-// The first priority returns errors. A connection reset with calls in progress ejects the endpoints
-// of the second priority, which keeps the calls.
+// A connection reset ejects the second priority while the first returns errors. The second keeps
+// the calls.
 func TestOneResetOfTheBackup(t *testing.T) {
 	inFleet(t, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"] = true, true
@@ -107,8 +105,8 @@ func TestOneResetOfTheBackup(t *testing.T) {
 	}, 2, 2)
 }
 
-// Streams that never end can prove that a priority has recovered: new streams return to it one
-// ejection time and one interval after a restart.
+// Streams that never end prove recovery: new streams return one ejection time and one interval
+// after a restart.
 func TestStreamsComeBackAfterARestart(t *testing.T) {
 	for name, settings := range map[string]topology.Settings{
 		"alone":         {OutlierDetection: true},
@@ -140,8 +138,8 @@ func TestStreamsComeBackAfterARestart(t *testing.T) {
 	}
 }
 
-// With MinReady, three of four endpoints return errors for half an hour. The calls move once, and
-// return once after the repair.
+// While three of four endpoints fail for half an hour, the calls move once, and once back after the
+// repair.
 func TestMostOfATierAnswersWithErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.5}, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"], h.bad["a2"] = true, true, true
@@ -158,8 +156,8 @@ func TestMostOfATierAnswersWithErrors(t *testing.T) {
 	}, 4, 4)
 }
 
-// A half-open priority of fifty endpoints whose connections close every 30 s costs a client with
-// few calls one call in ten, and a client with many calls one in a hundred.
+// A half-open priority of fifty flapping endpoints costs a slow client one call in ten, and a fast
+// client one in a hundred.
 func TestTrialsOfManyEndpoints(t *testing.T) {
 	for _, test := range []struct {
 		period time.Duration

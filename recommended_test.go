@@ -13,8 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// docs/options.md has a row for each field that Recommended sets, with its value, and no other
-// rows.
+// docs/options.md has a row for exactly the fields that Recommended sets.
 func TestThePageSaysWhatIsRecommended(t *testing.T) {
 	page, err := os.ReadFile("docs/options.md")
 	if err != nil {
@@ -56,8 +55,8 @@ func fieldsOf(prefix string, v reflect.Value, all map[string]string) {
 	}
 }
 
-// The target parameters that docs/options.md recommends match Recommended, except that refresh,
-// which applies only to names, is omitted.
+// The recommended target parameters match Recommended, without refresh, which applies only to
+// names.
 func TestThePageSaysWhatIsRecommendedInATarget(t *testing.T) {
 	page, err := os.ReadFile("docs/options.md")
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// All endpoints are down for ten minutes, until gRPC's backoff is two minutes. When one endpoint
-// connects again, the others are tried at once.
+// After an outage of ten minutes, the first endpoint that connects ends the backoff of the others.
 func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	for target, all := range map[string][]string{
 		"failover:///tier:///a4":                                  addresses("a", 4),
@@ -33,8 +32,7 @@ func TestTheFirstThatConnectsEndsTheBackoffsOfTheOthers(t *testing.T) {
 	}
 }
 
-// An endpoint that connects and disconnects every 15 s for an hour does not end the backoff of the
-// others each time.
+// An endpoint that flaps every 15 s does not end the backoff of the others each time.
 func TestAnEndpointThatFlapsMakesNoStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

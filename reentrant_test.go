@@ -17,8 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// policies maps the policies of this module to a configuration for an endpoint with the path
-// "child". The verb in it is the name of a child policy.
+// policies maps this module's policies to a configuration for endpoints with the path "child".
 var policies = map[string]string{
 	"understudy_priority":             `{"priorities": ["child"], "children": {"child": {"config": [{%q: {}}]}}}`,
 	"understudy_weighted_target":      `{"targets": {"child": {"weight": 1, "childPolicy": [{%q: {}}]}}}`,
@@ -28,8 +27,8 @@ var policies = map[string]string{
 	"understudy_pick_first":           `{}`,
 }
 
-// A parent may call ExitIdle and ResolverError from inside UpdateState, which the policy calls
-// while it handles an event. Neither call waits for that event.
+// A parent may call ExitIdle and ResolverError from inside UpdateState, while the policy handles an
+// event.
 func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	for name, config := range policies {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +65,6 @@ func TestAParentMayCallBackFromUpdateState(t *testing.T) {
 	}
 }
 
-// stateFor returns an update for a policy with one child.
 func stateFor(t *testing.T, name, config, child string) balancer.ClientConnState {
 	t.Helper()
 	raw := config
@@ -84,8 +82,8 @@ func stateFor(t *testing.T, name, config, child string) balancer.ClientConnState
 	}
 }
 
-// Children that read ResolverState.Addresses, such as those of base.NewBalancerBuilder, get the
-// addresses of their endpoints.
+// Children that read ResolverState.Addresses, such as those of base.NewBalancerBuilder, get their
+// endpoints' addresses.
 func TestChildrenGetAddresses(t *testing.T) {
 	for name, config := range policies {
 		if config == `{}` {
@@ -114,8 +112,8 @@ type wrongConfig struct {
 	serviceconfig.LoadBalancingConfig
 }
 
-// A configuration of the wrong type is an error. Calls fail with it, unless there is an earlier
-// valid configuration, which stays in use.
+// A configuration of the wrong type is an error. Calls fail with it unless an earlier configuration
+// stays in use.
 func TestAConfigurationOfAnotherType(t *testing.T) {
 	for name, config := range policies {
 		t.Run(name, func(t *testing.T) {

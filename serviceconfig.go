@@ -13,11 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// retryPolicy is the retry policy for o.RetryMethods.
 const retryPolicy = `{"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}`
 
-// serviceConfig returns o.ServiceConfig merged with the service config fields that other options
-// set.
+// serviceConfig returns o.ServiceConfig merged with the fields that other options set.
 func (o Options) serviceConfig() (string, error) {
 	if err := lbconfig.CheckServiceConfig(o.ServiceConfig); err != nil {
 		return "", fmt.Errorf("ServiceConfig: %w", err)
@@ -104,8 +102,8 @@ func addTo(config string, added map[string]any) (string, error) {
 	return string(merged), err
 }
 
-// checkServiceConfig validates config. gRPC exports no parser for service configs, so it creates a
-// channel that never connects.
+// checkServiceConfig validates config with a channel that never connects, because gRPC exports no
+// parser.
 func checkServiceConfig(config string) error {
 	if config == "" {
 		return nil

@@ -20,7 +20,6 @@ import (
 	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// describe formats the snapshots of a policy and its descendants, with times relative to start.
 func describe(w shell.Watchable, start time.Time, indent string) string {
 	s := w.Snapshot()
 	if s == nil {
@@ -62,7 +61,6 @@ func describe(w shell.Watchable, start time.Time, indent string) string {
 	return text
 }
 
-// gave formats the number of calls that a schedule gave to each child, or "" if it gave none.
 func gave(counts []uint64) string {
 	if slices.Max(append(counts, 0)) == 0 {
 		return ""
@@ -70,8 +68,6 @@ func gave(counts []uint64) string {
 	return fmt.Sprintf(", gave %v", counts)
 }
 
-// tree builds and updates a tree of all policies, with endpoints in the first and the second
-// priority.
 func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
 	t.Helper()
 	builder := balancer.Get(priority.Name)
@@ -91,7 +87,7 @@ func tree(t *testing.T, cc *lbtest.ClientConn) balancer.Balancer {
 	return policy
 }
 
-// While a tree is watched, each policy provides a snapshot. Otherwise no snapshots are kept.
+// Policies provide snapshots only while the tree is watched.
 func TestWhatATreeLooksLike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -189,7 +185,7 @@ func TestASnapshotDoesNotWait(t *testing.T) {
 	})
 }
 
-// A policy does not make a snapshot for each of many endpoints that report at the same time.
+// Many endpoints that report at the same time cause few snapshots.
 func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
@@ -226,8 +222,7 @@ func TestSnapshotsOfManyEndpointsAreFew(t *testing.T) {
 	})
 }
 
-// While a policy is watched, it counts the calls of each endpoint, with preallocated Done
-// functions.
+// While a policy is watched, it counts the calls of each endpoint without allocations.
 func TestCallsAreRecordedWhileSomebodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// ends closes the connection of an endpoint, as a server does at its maximum age, and reconnects.
-// It returns the endpoint of a call made in between, or "" if that call waits.
+// ends replaces a connection as after a graceful close. It returns the endpoint of a call made in
+// between, or "" if that call waits.
 func (h *fleet) ends(endpoint string) string {
 	h.t.Helper()
 	sc := h.cc.SubConn(endpoint)
@@ -36,8 +36,7 @@ func (h *fleet) ends(endpoint string) string {
 	return ""
 }
 
-// With one endpoint per priority and the recommended settings, calls stay in the first priority
-// although its server closes the connection every eight seconds and a new one takes 50 ms.
+// Calls wait for the first priority while its only connection is replaced every eight seconds.
 func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		for range 75 {
@@ -51,8 +50,7 @@ func TestOneConnectionThatEndsIsNoFailover(t *testing.T) {
 	}, 1, 1)
 }
 
-// Calls fail over if a priority with two endpoints loses both connections, even if one of the
-// endpoints was ejected.
+// Calls fail over if both connections of a priority are lost, even if one endpoint was ejected.
 func TestTwoConnectionsThatAreLostAreAFailover(t *testing.T) {
 	inFleetWith(t, recommended, func(h *fleet) {
 		h.calls(2 * time.Second)

@@ -21,18 +21,18 @@ type specNames struct {
 	replace  map[string]bool // names that may replace another package's policy
 }
 
-// ReplacePickFirst makes RegisterSpecNames also register pick_first, in place of grpc-go's own
-// policy. It then serves every channel of the process whose service config selects no policy, and
-// the endpoints of built-in policies such as round_robin. It supports health listeners, shuffling
-// and Happy Eyeballs, as grpc-go's does. See docs/pick-first.md for the differences.
+// ReplacePickFirst makes RegisterSpecNames also register pick_first, in place of grpc-go's. It then
+// serves every channel whose service config selects no policy, and built-in policies such as
+// round_robin. It supports health listeners, shuffling and Happy Eyeballs, as grpc-go's does.
+// docs/pick-first.md lists the differences.
 func ReplacePickFirst() SpecNameOption {
 	return func(s *specNames) { s.add("pick_first", pickfirst.Name, true) }
 }
 
 // ReplaceWeightedRoundRobin makes RegisterSpecNames also register weighted_round_robin, the policy
-// of gRFC A34, which takes weights from the resolver. If the process contains grpc-go's policy of
-// the same name (gRFC A58), which takes weights from the backends' load reports, that policy is
-// replaced: service configs written for it then select A34's policy, which ignores their fields.
+// of gRFC A34, which takes weights from the resolver. It replaces grpc-go's policy of the same name
+// (gRFC A58), which takes weights from load reports: service configs for that policy then select
+// A34's, which ignores their fields.
 func ReplaceWeightedRoundRobin() SpecNameOption {
 	return func(s *specNames) { s.add("weighted_round_robin", weightedroundrobin.Name, true) }
 }
@@ -42,14 +42,14 @@ func (s *specNames) add(name, policy string, replace bool) {
 	s.replace[name] = replace
 }
 
-// RegisterSpecNames also registers the policies under their names in the gRFCs, so that service
-// configs with these names work: priority_experimental (gRFC A56), weighted_target_experimental
-// (gRFC A28) and, with options, pick_first and weighted_round_robin.
+// RegisterSpecNames also registers the policies under their gRFC names, for service configs that
+// use these: priority_experimental (gRFC A56), weighted_target_experimental (gRFC A28) and, with
+// options, pick_first and weighted_round_robin.
 //
 // gRPC's registry is global and has no lock: call RegisterSpecNames at the top of main, before any
 // channel is created. grpc-go's xDS stack registers the same names and does not work with other
 // policies under them. If another package holds a name that no option replaces, RegisterSpecNames
-// registers nothing and returns an error that lists each such name. It may be called again.
+// registers nothing and returns an error that lists these names. It may be called again.
 func RegisterSpecNames(opts ...SpecNameOption) error {
 	s := specNames{replace: make(map[string]bool)}
 	s.add("priority_experimental", priority.Name, false)

@@ -14,8 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// gRPC's registry is global and policies cannot be removed from it, so this test runs in a process
-// of its own.
+// gRPC's registry is global, so this test runs in a process of its own.
 func TestRegisterSpecNames(t *testing.T) {
 	const own = "UNDERSTUDY_TEST_SPEC_NAMES"
 	if os.Getenv(own) == "" {
@@ -61,7 +60,7 @@ func TestRegisterSpecNames(t *testing.T) {
 	}
 }
 
-// Service configs with the names from the gRFCs parse.
+// Service configs that use the gRFC names can be parsed.
 func TestSpecConfigsParse(t *testing.T) {
 	if err := RegisterSpecNames(); err != nil {
 		t.Fatal(err)

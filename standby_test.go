@@ -16,8 +16,7 @@ import (
 
 const largeStandby = "failover:///tier:///a2,tier:///b200?warmStandby=1&fastFailover=true"
 
-// Each client connects 20 endpoints of a standby priority with 200 endpoints. Different clients
-// choose different endpoints.
+// Each client connects 20 different endpoints of a standby with 200.
 func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -37,9 +36,8 @@ func TestALargeStandbyIsConnectedInPart(t *testing.T) {
 	})
 }
 
-// After a failover the 20 connected endpoints of a standby get the calls at once, and the others
-// connect. When they are no longer needed, they are closed after the 15 minutes for which A56
-// caches a priority.
+// After a failover the 20 connected endpoints get the calls at once, and the others connect. When
+// unneeded, they are closed after A56's 15 minutes.
 func TestALargeStandbyGrowsWhereItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)
@@ -96,7 +94,7 @@ func TestALargeStandbyWhosePartFails(t *testing.T) {
 	})
 }
 
-// A standby with at most 20 endpoints is connected completely. With pickFirst a standby has one
+// A standby with at most 20 endpoints is connected completely, and one with pickFirst has one
 // connection.
 func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	for target, want := range map[string]int{
@@ -119,8 +117,7 @@ func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	}
 }
 
-// After an update the same endpoints of a standby are chosen, independent of their order. Only
-// removed endpoints are replaced.
+// An update replaces only removed endpoints of a standby, whatever its order.
 func TestALargeStandbyKeepsItsPartOverUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

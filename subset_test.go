@@ -18,21 +18,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// open returns the addresses that have a connection.
 func (m *memory) open(all []string) []string {
 	time.Sleep(time.Second)
 	return slices.DeleteFunc(slices.Clone(all), func(a string) bool { return m.connected(a) == 0 })
 }
 
-// close closes a channel and waits until its connections are closed.
 func (m *memory) close(cc *grpc.ClientConn) {
 	_ = cc.Close()
 	time.Sleep(time.Second)
 	synctest.Wait()
 }
 
-// Of 500 endpoints a client connects 20, which get equal shares of its calls. Clients with the same
-// seed choose the same endpoints; others choose different ones.
+// Of 500 endpoints a client connects 20, which get equal shares. Only clients with the same seed
+// choose the same endpoints.
 func TestAClientConnectsASubset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, all := newMemory(t), addresses("a", 500)
@@ -66,8 +64,7 @@ func TestAClientConnectsASubset(t *testing.T) {
 	})
 }
 
-// A channel reconnects the same subset after idleness. This includes channels that share
-// DialOptions, and thus a resolver builder.
+// A channel reconnects the same subset after idleness, also if channels share DialOptions.
 func TestASubsetOutlivesIdleness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, all := newMemory(t), addresses("a", 200)
@@ -102,8 +99,8 @@ func TestASubsetOutlivesIdleness(t *testing.T) {
 	})
 }
 
-// The share of a locality depends on all of its endpoints, although the subsets of localities have
-// the same size. The weights apply to picks.
+// The shares of localities depend on all their endpoints, not on their subsets. Weights apply to
+// picks.
 func TestASubsetKeepsTheSharesOfLocalities(t *testing.T) {
 	var all []flat.Endpoint
 	for zone, n := range map[string]int{"a": 90, "b": 10} {

@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// twoPriorities has two localities in the first priority and one in the second.
 const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
 	"p0": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"empty": {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]},
@@ -23,8 +22,7 @@ const twoPriorities = `{"priorities": ["p0", "p1"], "children": {
 	"p1": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"full":  {"weight": 1, "childPolicy": [{"understudy_weighted_round_robin": {}}]}}}}]}}]}}}`
 
-// In a complete tree, a locality without usable endpoints does not shorten the failover time of the
-// other localities of its priority.
+// A locality without usable endpoints does not shorten the failover time of its priority.
 func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The update is not rejected, because a locality is connecting.
@@ -45,15 +43,14 @@ func TestAnEmptyLocalityDoesNotFailItsPriority(t *testing.T) {
 	})
 }
 
-// twoConnections has two localities with one connection each in the first priority.
 const twoConnections = `{"priorities": ["p0", "p1"], "children": {
 	"p0": {"config": [{"understudy_drop": {"childPolicy": [{"understudy_weighted_target": {"targets": {
 		"hangs": {"weight": 1, "childPolicy": [{"understudy_pick_first": {}}]},
 		"works": {"weight": 1, "childPolicy": [{"understudy_pick_first": {}}]}}}}]}}]},
 	"p1": {"config": [{"understudy_pick_first": {}}]}}}`
 
-// The server of one locality hangs, and the other locality's server closes its connection
-// gracefully. That locality reconnects at once, and the calls stay in the priority.
+// A locality whose server closes its connection reconnects at once and keeps its calls, while
+// another locality hangs.
 func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := openTree(t, twoConnections, resolver.State{Endpoints: []resolver.Endpoint{
@@ -80,7 +77,6 @@ func TestALocalityConnectsAgainBesideOneThatHangs(t *testing.T) {
 	})
 }
 
-// openTree builds a priority policy with config on a test ClientConn without a network.
 func openTree(t *testing.T, config string, state resolver.State) *lbtest.ClientConn {
 	t.Helper()
 	cc := &lbtest.ClientConn{}
@@ -98,7 +94,6 @@ func openTree(t *testing.T, config string, state resolver.State) *lbtest.ClientC
 	return cc
 }
 
-// endpointAt returns an endpoint with the given hierarchy path.
 func endpointAt(address string, path ...string) resolver.Endpoint {
 	return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}, path...)
 }

@@ -44,7 +44,6 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
-// polylines counts the lines in a plot.
 func polylines(t *testing.T, path string) (lines int) {
 	t.Helper()
 	image, err := os.Open(path)

@@ -1,6 +1,5 @@
-// Command fleet simulates the first calls of a fleet of clients, and writes a page and a plot of
-// the results. It also writes a page and plots of a recording of the full-stack simulator, in which
-// a fleet loses a priority.
+// Command fleet simulates the first calls of a fleet of clients and writes a page and a plot. It
+// also writes a page and plots of a recorded simulation in which a fleet loses a priority.
 //
 //	go run ./docs/fleet            writes the pages and plots of docs/fleet
 //	go run ./docs/fleet -out DIR   writes them to DIR
@@ -25,7 +24,6 @@ func main() {
 // published is the fleet on the page in the repository.
 var published = fleet{clients: 10_000, endpoints: 1000, maxWeight: 100, calls: 50}
 
-// run simulates f and writes all pages and plots to directory.
 func run(directory string, f fleet) error {
 	results := f.simulate()
 	r, err := parseRecord(recorded)

@@ -56,7 +56,6 @@ The part of the endpoints that the fleet has called at all.
 
 `
 
-// page returns the page in Markdown.
 func page(f fleet, results []result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, introduction, thousands(f.clients), f.calls, thousands(f.endpoints), f.maxWeight)
@@ -68,7 +67,6 @@ func page(f fleet, results []result) string {
 	return b.String()
 }
 
-// table writes a row for each number of calls and a column for each result.
 func table(b *strings.Builder, f fleet, results []result, cell func(r result, k int) string) {
 	b.WriteString("| calls of each client |")
 	for _, r := range results {

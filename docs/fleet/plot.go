@@ -14,8 +14,8 @@ const (
 	left, right, top, bottom = 70, 590, 50, 370
 )
 
-// style contains the colors for light and dark pages. They can be distinguished with red-green
-// color blindness. Class c0 is the first line, and f0 is its label.
+// style contains the colors for light and dark pages, which are distinguishable with red-green
+// color blindness. Class c0 is the first line, and f0 its label.
 const style = `<style>
 .back{fill:#fff}.ink{fill:#222}.grid{stroke:#ddd}.mark{stroke:#aaa;stroke-dasharray:3 3}polyline{fill:none;stroke-width:2}.thin{stroke-width:1.2}
 .c0{stroke:#d55e00}.c1{stroke:#0072b2}.c2{stroke:#777}.f0{fill:#d55e00}.f1{fill:#0072b2}.f2{fill:#666}
@@ -24,7 +24,6 @@ const style = `<style>
 </style>
 `
 
-// begin writes the beginning of an image.
 func begin(b *strings.Builder) {
 	fmt.Fprintf(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\">\n", width, height, width, height)
 	b.WriteString(style)
@@ -86,8 +85,7 @@ func line(b *strings.Builder, a axes, r result, class int) {
 	fmt.Fprintf(b, "<polyline points=%q class=\"c%d\"/>\n", strings.TrimSpace(points.String()), class)
 }
 
-// labels writes the name of each line at its end, from the lowest line up, and keeps the names
-// apart.
+// labels writes the name of each line at its end, from the lowest line up.
 func labels(b *strings.Builder, a axes, results []result) {
 	const apart = 16
 	end := func(i int) float64 { return results[i].overload[len(results[i].overload)-1] }

@@ -7,30 +7,28 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// fleet is a set of clients that start at the same time and make the same number of calls to the
-// same endpoints. Endpoint i has weight i%maxWeight+1.
+// fleet is a set of clients that start together and make the same number of calls to the same
+// endpoints. Endpoint i has weight i%maxWeight+1.
 type fleet struct {
 	clients, endpoints, maxWeight, calls int
 }
 
 func (f fleet) weight(endpoint int) uint32 { return uint32(endpoint%f.maxWeight + 1) }
 
-// result is the result of one way of picking.
 type result struct {
 	name string
-	// overload is, for each number of calls per client minus 1, the load of the endpoint with the
-	// largest load as a multiple of its fair share. The fair share is proportional to the weight.
+	// overload is, by the number of calls per client minus 1, the load of the busiest endpoint as a
+	// multiple of its fair share, which is proportional to its weight.
 	overload []float64
-	// worst is, in the same way, the largest multiple of a fair share of any endpoint.
+	// worst is, by the same index, the largest multiple of a fair share of any endpoint.
 	worst []float64
-	// busy is, in the same way, the share of endpoints that got calls.
+	// busy is, by the same index, the share of endpoints that got calls.
 	busy []float64
 }
 
-// client picks an endpoint for each of its calls.
 type client func() int
 
-// simulate runs the fleet with each way of picking. The results are deterministic.
+// simulate runs the fleet with each way of picking. Its results are deterministic.
 func (f fleet) simulate() []result {
 	random := rand.New(rand.NewPCG(1, 2))
 	return []result{
@@ -40,8 +38,8 @@ func (f fleet) simulate() []result {
 	}
 }
 
-// scheduler returns a client that picks by earliest deadline first, as weighted_round_robin does
-// when all endpoints are READY. left is the position at which each endpoint starts in its interval.
+// scheduler returns a client that picks by earliest deadline first, like weighted_round_robin with
+// all endpoints READY. left is where each endpoint starts in its interval.
 func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	entries := make([]edf.Entry, f.endpoints)
 	for i := range entries {
@@ -50,8 +48,8 @@ func (f fleet) scheduler(left func(endpoint int) edf.Left) client {
 	return edf.New(entries).Next
 }
 
-// randomStart returns a client that starts with a random state: one endpoint, drawn by weight, has
-// just been picked, and the others are at random positions in their intervals.
+// randomStart returns a client with a random start: one endpoint, drawn by weight, has just been
+// picked, and the others are anywhere in their intervals.
 func (f fleet) randomStart(random *rand.Rand) client {
 	picked := f.lottery(random)()
 	return f.scheduler(func(endpoint int) edf.Left {
@@ -76,7 +74,6 @@ func (f fleet) lottery(random *rand.Rand) client {
 	}
 }
 
-// measure makes the calls of all clients.
 func (f fleet) measure(name string, newClient func() client) result {
 	// load[k][i] is the number of clients whose call k went to endpoint i.
 	load := make([][]int, f.calls)
@@ -103,8 +100,8 @@ func (f fleet) measure(name string, newClient func() client) result {
 	return r
 }
 
-// summarise returns the largest load as a multiple of its fair share, the largest of all such
-// multiples, and the share of endpoints that have any load.
+// summarise returns the load of the busiest endpoint as a multiple of its fair share, the largest
+// such multiple, and the share of endpoints with any load.
 func (f fleet) summarise(load []int, calls int) (overload, worst, busy float64) {
 	sum := 0
 	for i := range load {

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// recorded is what became of a fleet in the simulator: see "make fleet-tiers".
+// recorded is a recording of the simulator, made by "make fleet-tiers".
 //
 //go:embed tiers.csv
 var recorded string
 
-// record is a recording of a fleet, second by second.
 type record struct {
 	clients, backends, callMillis int
 	cost, connection              cost // per client, and per connection to a backend
@@ -51,7 +50,6 @@ var phases = []struct {
 	{600, ""},
 }
 
-// parseRecord parses the recording of the simulator.
 func parseRecord(text string) (record, error) {
 	var rows [][]int
 	for line := range strings.Lines(text) {
@@ -78,7 +76,6 @@ func parseRecord(text string) (record, error) {
 	return r, nil
 }
 
-// column returns the values of a column in the seconds from to to-1.
 func (r record) column(c, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -87,7 +84,7 @@ func (r record) column(c, from, to int) []int {
 	return all
 }
 
-// busiest returns the maximum of the columns first to end-1, for each second.
+// busiest returns, for each second, the maximum of the columns first to end-1.
 func (r record) busiest(first, end, from, to int) []int {
 	var all []int
 	for _, s := range r.seconds[from:to] {
@@ -183,7 +180,6 @@ of its stream among them. A connection more costs %d KB and %d goroutines, so th
 10 GB hold about %s. Go's collector lets the process grow to twice that.
 `
 
-// tiers returns the page and its plots, by file name.
 func tiers(r record) map[string]string {
 	lines := func(name string, class, from, to int) (list []series) {
 		for c := from; c < to; c++ {

@@ -14,8 +14,7 @@ type series struct {
 	values []int // one per second
 }
 
-// scale maps values to the range from 0 to 1, where most is 1, and returns the values of grid
-// lines.
+// scale maps values to the range 0 to 1, where most is 1, and returns the values of grid lines.
 type scale struct {
 	at   func(n, most int) float64
 	grid func(most int) []int
@@ -92,7 +91,7 @@ func timePlot(title string, s scale, lines []series) string {
 	return b.String()
 }
 
-// polyline draws a line. It omits points that equal both neighbors.
+// polyline draws a line, without points that equal both neighbors.
 func polyline(b *strings.Builder, class int, values []int, x func(int) float64, y func(int) float64) {
 	var points strings.Builder
 	for second, n := range values {

@@ -69,7 +69,6 @@ func takeAll(ctx context.Context, dir string) (err error) {
 	return c.take(ctx, "debug-many.png", many, desk, `/and [\d,]+ READY more/.test(document.body.innerText) && document.body.innerText.includes("TRANSIENT FAILURE") && `+fmt.Sprintf(calm, 0))
 }
 
-// camera takes screenshots.
 type camera struct {
 	browser *chromium.Browser
 	dir     string
@@ -79,7 +78,7 @@ type camera struct {
 const calm = `document.getElementById("live").innerText === "live" &&
 	[...document.querySelectorAll('td[data-label="Calls"]')].some(e => Number(e.innerText) > %d)`
 
-// take takes a screenshot of a page once condition holds, at most as high as the window.
+// take takes a screenshot of a page once condition holds.
 func (c *camera) take(ctx context.Context, file, url string, v chromium.View, condition string) error {
 	page, err := c.browser.Open(ctx, url, v)
 	if err != nil {
@@ -105,8 +104,7 @@ func (c *camera) take(ctx context.Context, file, url string, v chromium.View, co
 	return write(filepath.Join(c.dir, file), shot)
 }
 
-// write reduces an image to its 256 most frequent colors, which shrinks the file to a quarter
-// without a visible difference.
+// write reduces an image to its 256 most frequent colors, which makes the file four times smaller.
 func write(file string, shot []byte) error {
 	picture, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
@@ -128,7 +126,6 @@ func write(file string, shot []byte) error {
 	return os.WriteFile(file, small.Bytes(), 0o644) //nolint:gosec // a documentation file
 }
 
-// takeDemo takes screenshots of a demo during an outage.
 func (c *camera) takeDemo(ctx context.Context, demo string) error {
 	debug := demo + "debug/understudy/"
 	first := `document.body.innerText.includes("Calls go to p0") && ` + fmt.Sprintf(calm, 300)
@@ -153,7 +150,6 @@ func (c *camera) takeDemo(ctx context.Context, demo string) error {
 	return c.take(ctx, "demo-hold.png", demo, wide, second)
 }
 
-// press presses a button on the demo's page.
 func (c *camera) press(ctx context.Context, demo, label string) error {
 	page, err := c.browser.Open(ctx, demo, wide)
 	if err != nil {

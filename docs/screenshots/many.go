@@ -20,10 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// endpoints is the number of endpoints in two localities.
 const endpoints = 10_000
 
-// many is a source that provides all endpoints in one answer.
 type many struct{}
 
 func (many) Check(bool) error { return nil }
@@ -41,8 +39,7 @@ func (many) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, r.Update(flat.Answer(all...))
 }
 
-// serveMany opens a channel to these endpoints, most of which accept connections, and returns the
-// URL of its debug page.
+// serveMany opens a channel to these endpoints and returns the URL of its debug page.
 func serveMany() (page string, err error) {
 	memory := bufconn.Listen(1 << 12)
 	server := grpc.NewServer(grpc.ReadBufferSize(0), grpc.WriteBufferSize(0))

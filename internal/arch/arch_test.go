@@ -15,7 +15,6 @@ import (
 
 const root = "github.com/understudy-lb/understudy"
 
-// pkg is the output of go list for a package.
 type pkg struct {
 	ImportPath string
 	Name       string
@@ -25,7 +24,6 @@ type pkg struct {
 	Module     *struct{ Path string }
 }
 
-// list returns the packages that match args, without tests.
 func list(t *testing.T, args ...string) []pkg {
 	t.Helper()
 	command := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Standard,Imports,Deps,Module"}, args...)...)
@@ -46,8 +44,7 @@ func list(t *testing.T, args ...string) []pkg {
 	}
 }
 
-// room returns the path of a package in the root module, "." for the root package. It returns false
-// for packages outside this module.
+// room returns a package's path in the root module, or false for other modules.
 func room(importPath string) (string, bool) {
 	if importPath == root {
 		return ".", true
@@ -55,7 +52,6 @@ func room(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, root+"/")
 }
 
-// pure reports whether a package is a core.
 func pure(room string) bool { return strings.HasPrefix(room, "internal/core/") }
 
 // acting are the standard library packages that cores must not import.
@@ -82,8 +78,8 @@ func TestCoresImportTheStandardLibraryOnly(t *testing.T) {
 	}
 }
 
-// rank orders the packages: a package imports only packages of a lower rank. Packages without an
-// entry have the rank of the closest parent directory, and may import each other.
+// rank orders the packages: imports go to lower ranks. A package without an entry has the rank of
+// its closest parent, and may import its peers.
 var rank = map[string]int{
 	"internal": 0,
 
@@ -201,8 +197,7 @@ func TestTopologyKnowsNoPolicy(t *testing.T) {
 	}
 }
 
-// Package discovery, which authors of sources import, does not depend on the packages that use
-// sources.
+// Package discovery, which sources import, does not depend on packages that use sources.
 func TestTheContractOfSourcesIsALeaf(t *testing.T) {
 	for _, p := range list(t, "./discovery") {
 		for _, dep := range p.Deps {
@@ -213,7 +208,6 @@ func TestTheContractOfSourcesIsALeaf(t *testing.T) {
 	}
 }
 
-// testOnly reports whether a package is only for tests.
 func testOnly(room string) bool { return strings.HasPrefix(room, "internal/testing/") }
 
 func TestFakesStayInTests(t *testing.T) {
@@ -230,8 +224,8 @@ func TestFakesStayInTests(t *testing.T) {
 	}
 }
 
-// light are the modules that packages of the root module may depend on. Heavier dependencies belong
-// in cmd/understudy or interop.
+// light are the modules that the root module may depend on. Heavier ones belong in cmd/understudy
+// or interop.
 var light = []string{
 	root,
 	"cel.dev/expr",
@@ -251,7 +245,7 @@ var light = []string{
 	"google.golang.org/protobuf",
 }
 
-// Only the sources that use Envoy's messages link them, because they are a third of a binary.
+// Only sources that use Envoy's messages link them, because they are a third of a binary.
 func TestEnvoysMessagesStayWithItsSources(t *testing.T) {
 	patterns := []string{"./internal/join", "./internal/topology", "./discovery", "./discovery/failover", "./discovery/srv", "./debug"}
 	for _, p := range list(t, append([]string{"-deps"}, patterns...)...) {

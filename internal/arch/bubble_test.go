@@ -12,10 +12,8 @@ import (
 	"testing"
 )
 
-// In a synctest bubble, a sleep advances the fake clock at once. Outside a bubble it is a guess at
-// how long something takes. So code that only waits for time, with time.Sleep or by receiving from
-// time.After, must be in a function literal that runs in a bubble, or in a function that is only
-// called from one.
+// In a synctest bubble, a sleep advances the fake clock at once; elsewhere it is a guess. So
+// time.Sleep and receiving from time.After must be in a function that only runs in bubbles.
 func TestNothingSleepsOutsideABubble(t *testing.T) {
 	all := readBubbles(t)
 	for _, u := range all.waits {
@@ -53,18 +51,17 @@ func TestWaitsOutsideABubbleAreFound(t *testing.T) {
 	}
 }
 
-// makers maps methods to the functions that create their receivers. The check uses the latter,
-// because scenario runners call these methods through an interface, and also on cores, which need
-// no bubble.
+// makers maps methods to the functions that create their receivers, which are checked instead,
+// because scenario runners call these methods through an interface and also on cores, without a
+// bubble.
 var makers = map[string]string{
 	"outlierdetection .Advance": "outlierdetection newHarness",
 	"pickfirst .Advance":        "pickfirst newRecorder",
 	"priority .Advance":         "priority newRecorder",
 }
 
-// bubbles is a call graph of the repository with waits, calls, and functions that open bubbles. A
-// name matches all functions that it may refer to in imported packages, so the graph may contain
-// too many calls.
+// bubbles is a call graph with waits and functions that open bubbles. A name matches all functions
+// it may refer to, so the graph may contain too many calls.
 type bubbles struct {
 	positions *token.FileSet
 	files     []source
@@ -74,7 +71,6 @@ type bubbles struct {
 	imports   map[string]map[string]bool // imported directories, by directory
 }
 
-// source is a parsed file.
 type source struct {
 	path    string
 	file    *ast.File
@@ -128,8 +124,7 @@ func (b *bubbles) add(path string, file *ast.File) {
 	b.files = append(b.files, s)
 }
 
-// resolve finds the functions that open bubbles, repeatedly until no more are found, and then all
-// uses.
+// resolve finds the functions that open bubbles, and then all uses.
 func (b *bubbles) resolve() {
 	b.openers = map[string]map[int]bool{"synctest Test": {1: true}}
 	for b.findOpeners() {
@@ -167,8 +162,8 @@ func (b *bubbles) outside(u use, seen []string) (way string, outside bool) {
 	return "", false
 }
 
-// unseen reports whether from cannot refer to the function that contains held, because that is an
-// unexported function of a test and from is not in a test.
+// unseen reports whether from cannot refer to the function of held, because only held is in a test
+// and its function is unexported.
 func (b *bubbles) unseen(held, from use) bool {
 	return b.inTest(held) && !b.inTest(from) && !ast.IsExported(held.holder[strings.LastIndexAny(held.holder, " .")+1:])
 }
@@ -177,8 +172,7 @@ func (b *bubbles) inTest(u use) bool {
 	return strings.HasSuffix(b.positions.Position(u.pos).Filename, "_test.go")
 }
 
-// waits reports whether the last node only waits for time. A time.After in a select does not count,
-// because another case may come first.
+// waits reports whether the last node only waits for time. In a select another case may come first.
 func waits(stack []ast.Node) bool {
 	switch n := stack[len(stack)-1].(type) {
 	case *ast.CallExpr:
@@ -191,7 +185,6 @@ func waits(stack []ast.Node) bool {
 	return false
 }
 
-// clock reports whether e calls the named function of package time.
 func clock(e ast.Expr, name string) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {

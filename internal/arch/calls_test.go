@@ -27,8 +27,8 @@ func (b *bubbles) walk(s source, f func(u use, stack []ast.Node)) {
 	})
 }
 
-// holder returns the function that contains the last node, and its key. For a package variable it
-// returns only the key.
+// holder returns the function, or else the key of the package variable, that contains the last
+// node.
 func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
 	if len(stack) > 1 {
 		if f, ok := stack[1].(*ast.FuncDecl); ok {
@@ -43,7 +43,6 @@ func holder(path string, stack []ast.Node) (*ast.FuncDecl, string) {
 	return nil, ""
 }
 
-// opened reports whether the last node is an argument that runs in a bubble.
 func (b *bubbles) opened(s source, stack []ast.Node) bool {
 	n := stack[len(stack)-1]
 	call, ok := stack[len(stack)-2].(*ast.CallExpr)
@@ -54,7 +53,7 @@ func (b *bubbles) opened(s source, stack []ast.Node) bool {
 	return slices.ContainsFunc(b.keysOf(s, call.Fun), func(key string) bool { return b.openers[key][i] })
 }
 
-// findOpeners finds functions that use a parameter only in bubbles. It reports whether it has found
+// findOpeners finds functions that use a parameter only in bubbles, and reports whether it found
 // new ones.
 func (b *bubbles) findOpeners() (more bool) {
 	for _, s := range b.files {
@@ -82,7 +81,6 @@ func (b *bubbles) findOpeners() (more bool) {
 	return more
 }
 
-// with adds an element to a set.
 func with[T comparable](set map[T]bool, one T) map[T]bool {
 	if set == nil {
 		set = make(map[T]bool)
@@ -91,7 +89,7 @@ func with[T comparable](set map[T]bool, one T) map[T]bool {
 	return set
 }
 
-// parameters returns the names of a function's parameters that are functions, by index.
+// parameters returns a function's parameters of function types, by index.
 func parameters(f *ast.FuncDecl) map[int]string {
 	found, i := make(map[int]string), 0
 	for _, field := range f.Type.Params.List {
@@ -114,9 +112,8 @@ func keyOf(path string, f *ast.FuncDecl) string {
 	return filepath.Dir(path) + " " + f.Name.Name
 }
 
-// keysOf returns the keys of the functions that an expression may refer to. A method may be in any
-// imported directory. If it is called through an interface, it may be in a directory that imports
-// this one; this does not apply to tests, which cannot be imported.
+// keysOf returns the keys of the functions that an expression may refer to. Methods may be in any
+// imported directory or, through an interface, in one that imports this one.
 func (b *bubbles) keysOf(s source, e ast.Expr) (keys []string) {
 	dir := filepath.Dir(s.path)
 	switch e := e.(type) {
@@ -150,7 +147,7 @@ func (b *bubbles) named(s source, stack []ast.Node) []string {
 	switch above := above.(type) {
 	case *ast.SelectorExpr:
 		if above.Sel == n {
-			return nil // the whole expression is handled
+			return nil
 		}
 	case *ast.KeyValueExpr:
 		if above.Key == n {
@@ -158,7 +155,7 @@ func (b *bubbles) named(s source, stack []ast.Node) []string {
 		}
 	case *ast.FuncDecl, *ast.ValueSpec:
 		if e, ok := n.(ast.Expr); ok && !valueOf(above, e) {
-			return nil // the declared name
+			return nil
 		}
 	}
 	if e, ok := n.(ast.Expr); ok {
@@ -167,7 +164,6 @@ func (b *bubbles) named(s source, stack []ast.Node) []string {
 	return nil
 }
 
-// valueOf reports whether e is a value in a declaration.
 func valueOf(above ast.Node, e ast.Expr) bool {
 	v, ok := above.(*ast.ValueSpec)
 	return ok && slices.Contains(v.Values, e)

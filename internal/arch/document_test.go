@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// tables are the documents with tables of sentences that this package checks. Packages priority and
-// pickfirst check their own.
+// tables are the documents whose tables of sentences are checked here.
 var tables = map[string]struct {
 	scenarios []string // directories of the scenario files that the document names
 	rows      int      // minimum number of rows
@@ -19,7 +18,6 @@ var tables = map[string]struct {
 	"docs/a37.md": {[]string{"discovery/testdata/a37", "internal/core/clusters/testdata/graphs"}, 70},
 }
 
-// tested are the directories of the tests that these documents name.
 var tested = []string{
 	"discovery", "discovery/eds", "discovery/failover", "discovery/file", "discovery/kubernetes", "discovery/srv", "internal/cds", "internal/core/clusters", "internal/e2e", "internal/core/join", "internal/join", "internal/lastgood", "interop", "priority", "internal/core/weightedroundrobin", "internal/core/weightedtarget", "internal/core/edf", "internal/edf", "internal/weighted",
 	"internal/envoy", "internal/topology", "weightedroundrobin", "weightedtarget",
@@ -80,7 +78,6 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// commentsOf returns the comments of the named scenario files, joined in one line.
 func commentsOf(t *testing.T, dirs []string, name string) string {
 	t.Helper()
 	var comments strings.Builder

@@ -45,7 +45,7 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// Links in the README and in the documentation lead to existing files and headings.
+// Links in documents lead to existing files and headings.
 func TestLinksLeadSomewhere(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(pages) == 0 {
@@ -71,7 +71,6 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// anchors returns the anchors of a page's headings.
 func anchors(t *testing.T, page string) (all []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)

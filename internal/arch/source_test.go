@@ -13,8 +13,6 @@ import (
 	"testing"
 )
 
-// sources calls f with each Go file below the given directories. Paths are relative to the
-// repository's root.
 func sources(t *testing.T, f func(file string), dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -33,7 +31,6 @@ func sources(t *testing.T, f func(file string), dirs ...string) {
 	}
 }
 
-// Files have at most 600 lines.
 func TestFilesAreShort(t *testing.T) {
 	const most = 600
 	sources(t, func(file string) {
@@ -75,7 +72,6 @@ func TestPoliciesReturnPlainErrors(t *testing.T) {
 	}, "priority", "weightedtarget", "weightedroundrobin", "pickfirst", "internal")
 }
 
-// No test is skipped.
 func TestNoTestSkips(t *testing.T) {
 	sources(t, func(file string) {
 		if !strings.HasSuffix(file, "_test.go") {
@@ -95,8 +91,7 @@ func TestNoTestSkips(t *testing.T) {
 	}, ".")
 }
 
-// Cores and package topology use no clock and no goroutines: callers pass the time, and the shell
-// runs goroutines.
+// Cores and package topology use no clock and no goroutines.
 func TestCoresHaveNoClockAndNoGoroutines(t *testing.T) {
 	clock := []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}
 	sources(t, func(file string) {

@@ -16,7 +16,6 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/surface.txt")
 
-// largest is the maximum number of lines in the public surface.
 const largest = 88
 
 // The golden file lists the public surface: a line for each function, type, method, variable and
@@ -74,7 +73,6 @@ func TestEveryPublicPackageHasAnExample(t *testing.T) {
 	}
 }
 
-// public returns the directories of the packages that users can import.
 func public(t *testing.T) (dirs []string) {
 	t.Helper()
 	for _, p := range list(t, "./...") {
@@ -128,7 +126,6 @@ func nameOf(decl ast.Decl) string {
 	return ""
 }
 
-// surface returns the lines of all public packages.
 func surface(t *testing.T) (lines []string) {
 	t.Helper()
 	for dir, p := range documented(t) {
@@ -140,7 +137,6 @@ func surface(t *testing.T) (lines []string) {
 	return lines
 }
 
-// documented returns the documentation of the public packages by directory.
 func documented(t *testing.T) map[string]*doc.Package {
 	t.Helper()
 	packages := make(map[string]*doc.Package)
@@ -168,7 +164,6 @@ func documented(t *testing.T) map[string]*doc.Package {
 	return packages
 }
 
-// namesOf returns the exported names of a package.
 func namesOf(p *doc.Package) (names []string) {
 	values := func(kind string, all []*doc.Value) {
 		for _, v := range all {
@@ -206,7 +201,6 @@ func namesOf(p *doc.Package) (names []string) {
 	return names
 }
 
-// methodsOf returns the exported methods of an interface type.
 func methodsOf(t *doc.Type) (names []string) {
 	for _, spec := range t.Decl.Specs {
 		of, ok := spec.(*ast.TypeSpec).Type.(*ast.InterfaceType)
@@ -224,8 +218,7 @@ func methodsOf(t *doc.Type) (names []string) {
 	return names
 }
 
-// The types of the source contract are declared in package discovery, so that go doc shows their
-// fields.
+// The contract's types are declared in package discovery, so that go doc shows their fields.
 func TestTheContractIsDeclaredInItsPackage(t *testing.T) {
 	fields := make(map[string]int)
 	for _, typ := range documented(t)["discovery"].Types {

@@ -35,7 +35,6 @@ type collection struct {
 	began    time.Time // when the channel was created
 }
 
-// query selects what to collect.
 type query struct {
 	channel   uint64 // 0 for all channels
 	endpoints int    // per locality, 0 for the default
@@ -116,7 +115,6 @@ func (c *collection) channel(v live.View, full bool) *Channel {
 	return channel
 }
 
-// lines truncates and escapes texts.
 func lines(texts []string) (safe []string) {
 	for _, text := range texts[:min(len(texts), mostNotes)] {
 		safe = append(safe, line(text, longestText))
@@ -124,8 +122,8 @@ func lines(texts []string) (safe []string) {
 	return safe
 }
 
-// withoutTree sets the state of a channel that has no policies yet. Calls fail once all sources
-// have failed, and wait until then.
+// withoutTree sets the state of a channel without policies. Calls wait until all sources have
+// failed.
 func (channel *Channel) withoutTree() {
 	for _, s := range channel.Sources {
 		switch {
@@ -141,7 +139,6 @@ func (channel *Channel) withoutTree() {
 	}
 }
 
-// inUse sets the priority in use and why each higher priority is not.
 func (channel *Channel) inUse(root *Policy) {
 	if root.Policy != "priority" {
 		if root.Error != "" {
@@ -164,7 +161,7 @@ func (channel *Channel) inUse(root *Policy) {
 	}
 }
 
-// rate sets the recent calls of the priority in use, which has been in use since the given time.
+// rate sets the recent calls of the priority in use.
 func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	for _, child := range root.Children {
 		if !child.InUse {
@@ -177,7 +174,7 @@ func (channel *Channel) rate(root *Policy, since, now time.Time) {
 	}
 }
 
-// below adds why lower priorities are not in use, if the priority in use has a problem.
+// below adds why lower priorities are not in use if the one in use has a problem.
 func (channel *Channel) below(root *Policy) {
 	if channel.WhyInUse == "" {
 		return

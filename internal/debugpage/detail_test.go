@@ -25,7 +25,6 @@ func call(t *testing.T, cc *grpc.ClientConn) error {
 	return err
 }
 
-// The page shows why an endpoint is ejected, and for how long.
 func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
@@ -57,8 +56,8 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 	})
 }
 
-// The page shows how many calls the schedulers gave each locality and endpoint, next to the
-// measured counts.
+// The page shows the calls that schedulers gave each locality and endpoint next to the measured
+// ones.
 func TestThePageShowsScheduledPicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true, "c": true}}
@@ -98,7 +97,6 @@ func TestThePageShowsScheduledPicks(t *testing.T) {
 	})
 }
 
-// The page shows a source's version, the age of its answer, and its last error.
 func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -125,7 +123,7 @@ func TestThePageShowsASourcesVersionAndLastError(t *testing.T) {
 	})
 }
 
-// The page shows the last error of a recovered endpoint, and its time.
+// The page shows a recovered endpoint's last error.
 func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"b": true}}
@@ -145,7 +143,7 @@ func TestThePageSaysWhatWasWrongWithAnEndpoint(t *testing.T) {
 	})
 }
 
-// The page shows the states of the policies between a priority and its localities.
+// The page shows the policies between a priority and its localities.
 func TestThePageShowsThePoliciesBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -160,7 +158,7 @@ func TestThePageShowsThePoliciesBetween(t *testing.T) {
 	})
 }
 
-// The page shows the pending operation of a source that has not answered or failed yet.
+// The page shows the pending operation of a source without an answer.
 func TestThePageShowsWhatIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{}

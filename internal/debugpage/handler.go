@@ -1,5 +1,5 @@
-// Package debugpage renders the page of package debug, as HTML for people and as JSON for programs
-// such as understudy watch.
+// Package debugpage renders the page of package debug, as HTML and as JSON for programs such as
+// understudy watch.
 package debugpage
 
 import (
@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// Handler returns the handler of the page.
 func Handler() http.Handler { return &handler{} }
 
 type handler struct {
@@ -21,10 +20,10 @@ type handler struct {
 
 	mu    sync.Mutex // held during a collection
 	query query
-	page  *Page // the last page
+	page  *Page
 }
 
-// collect returns a page. Requests with the same query share a page for a short time.
+// collect returns a page, which requests with the same query share for a short time.
 func (h *handler) collect(q query) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +71,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// parse parses the query parameters.
 func parse(values url.Values) (q query, err error) {
 	if text := values.Get("channel"); text != "" {
 		if q.channel, err = strconv.ParseUint(text, 10, 64); err != nil {
@@ -89,7 +87,6 @@ func parse(values url.Values) (q query, err error) {
 	return q, nil
 }
 
-// link returns a link to the same content in another format.
 func (q query) link(format string) string {
 	values := url.Values{"format": {format}}
 	if q.channel != 0 {

@@ -62,7 +62,6 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// The page contains nothing inline that its Content-Security-Policy forbids.
 func TestThePageHasNoInlineScriptOrStyle(t *testing.T) {
 	page := get(t, "")
 	for _, forbidden := range []string{"style=", "<style", "onclick", "javascript:", "<script>"} {

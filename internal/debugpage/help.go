@@ -8,7 +8,7 @@ import (
 // hint says where to look first for a given reason.
 type hint struct{ Reason, Look string }
 
-// hints is the table in docs/log.md. It is included here so that the page can be read offline.
+// hints is the table in docs/log.md, for use of the page offline.
 var hints = []hint{
 	{"connection refused by …", "the process: does it run, and listen on this port and address? A deploy that has just ended it?"},
 	{"did not connect within …, i/o timeout", "the way there: firewall, security group, route, a machine that is gone"},
@@ -29,7 +29,6 @@ var hints = []hint{
 	{"is not configured any more", "nothing is wrong: an update took it away"},
 }
 
-// serveHelp serves the page that reasons link to.
 func serveHelp(w http.ResponseWriter) {
 	var page bytes.Buffer
 	if err := templates.ExecuteTemplate(&page, "help", hints); err != nil {

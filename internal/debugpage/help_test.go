@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// The help page contains the table in docs/log.md.
 func TestTheHelpIsTheTableOfTheDocumentation(t *testing.T) {
 	answer := httptest.NewRecorder()
 	debugpage.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/?help", nil))

@@ -22,7 +22,6 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// Names and errors from outside the process are escaped and truncated in HTML and JSON.
 func TestHostileNamesAreShownEscapedAndCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		evil := "<script>alert(1)</script>\x1b[31m\u202e\x00"
@@ -77,7 +76,6 @@ func root(t testing.TB, cc *lbtest.ClientConn, name string, n int) (balancer.Bal
 	return p, balancer.ClientConnState{BalancerConfig: config, ResolverState: state}
 }
 
-// Of 10,000 endpoints, those with problems are shown and the others are counted.
 func TestManyEndpointsAreFolded(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	p, state := root(t, cc, "many:///"+t.Name(), 5000)
@@ -117,8 +115,7 @@ func TestManyEndpointsAreFolded(t *testing.T) {
 	}
 }
 
-// A policy that is blocked in an update is shown as busy, with its previous state. The page does
-// not wait for it.
+// A policy that is blocked is shown as busy, with its previous state.
 func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -143,7 +140,7 @@ func TestAStuckPolicyIsShownAsBusy(t *testing.T) {
 	})
 }
 
-// A policy that is blocked in its first update, and has no previous state, is also shown as busy.
+// A policy that is blocked in its first update is shown as busy.
 func TestAPolicyThatIsStuckAtOnceIsShownAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

@@ -27,7 +27,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// plant is a test network with management servers and one backend.
+// plant is a network with management servers and one backend.
 type plant struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -59,14 +59,12 @@ func (p *plant) listen(address string) net.Listener {
 	return p.listeners[address]
 }
 
-// serve starts a management server.
 func (p *plant) serve(address string, resources ...proto.Message) {
 	server := adstest.Serve(p.listen(address), adstest.NewCatalogue(resources...).Serve)
 	p.stops[address] = server.Stop
 	p.t.Cleanup(server.Stop)
 }
 
-// lose stops a management server.
 func (p *plant) lose(address string) {
 	p.mu.Lock()
 	delete(p.listeners, address)
@@ -84,7 +82,6 @@ func (p *plant) dial(ctx context.Context, address string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// channel creates and connects a channel with the given idle timeout.
 func (p *plant) channel(target string, idle time.Duration) *grpc.ClientConn {
 	p.t.Helper()
 	network := &adsclient.Network{Dial: p.dial}
@@ -99,7 +96,6 @@ func (p *plant) channel(target string, idle time.Duration) *grpc.ClientConn {
 	return cc
 }
 
-// shown returns the channel with the given target, and its page.
 func shown(t *testing.T, target string) (*Channel, string) {
 	t.Helper()
 	var page Page
@@ -122,8 +118,8 @@ func wantAgo(t *testing.T, what string, at *time.Time, from, to time.Duration) {
 	}
 }
 
-// If a management server is lost, its last endpoints stay in use. The page shows which server was
-// lost, since when, why, and the age of the endpoints.
+// When a management server is lost and its endpoints stay in use, the page shows the error, since
+// when, and the endpoints' age.
 func TestThePageShowsALostControlPlane(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -167,9 +163,8 @@ func TestThePageShowsALostControlPlane(t *testing.T) {
 	}
 }
 
-// A channel becomes idle and leaves idle mode while its management server is down. The page shows
-// no current error while the channel is idle, and the error with the age of the endpoints
-// afterwards.
+// If a channel is idle while its management server is down, the page shows the error only after
+// idleness.
 func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	for _, target := range []string{"eds://" + manager + "/shop", "eds://" + manager + "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -203,8 +198,7 @@ func TestThePageShowsALostControlPlaneAroundIdleness(t *testing.T) {
 	}
 }
 
-// When another management server takes over, the page shows it, and the endpoints are not shown as
-// unconfirmed.
+// When another management server takes over, the endpoints are not shown as unconfirmed.
 func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlant(t)
@@ -231,7 +225,7 @@ func TestThePageShowsThatADeputyIsUsed(t *testing.T) {
 	})
 }
 
-// A source fails while its last good answer, or the last good list of mechanisms, stays in use.
+// A source fails while its last good answer, or list of mechanisms, stays in use.
 func TestThePageSaysWhatStaysInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}
@@ -269,7 +263,6 @@ func TestThePageSaysWhatStaysInUse(t *testing.T) {
 	})
 }
 
-// refusing is a source that always fails.
 type refusing struct{}
 
 func (refusing) Check(bool) error { return nil }

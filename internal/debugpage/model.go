@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Page is the content of the debug page and of its JSON format. docs/debug.md describes the fields.
-// Text from outside the process is truncated and escaped.
+// Page is the content of the debug page in HTML and JSON. docs/debug.md describes the fields. Text
+// from outside is truncated and escaped.
 type Page struct {
 	Time time.Time `json:"time"`
 	// Started is when the process was started. Channel IDs are unique within a process.
@@ -14,24 +14,23 @@ type Page struct {
 	Channels []*Channel `json:"channels"`
 }
 
-// Channel is a channel on the page.
 type Channel struct {
 	ID     uint64 `json:"id"`
 	Target string `json:"target"`
 	// Twin is set if another channel has the same target.
 	Twin bool `json:"twin,omitempty"`
-	// State is the state of the root policy. It is IDLE for an idle channel, and CONNECTING until
-	// there is a policy.
+	// State is that of the root policy, IDLE for an idle channel, and CONNECTING without a policy
+	// yet.
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Idle is set if the channel is idle and has no policy. Tree is then the last tree.
+	// Idle is set if the channel has no policy. Tree is then the last tree.
 	Idle bool `json:"idle,omitempty"`
-	// InUse is the priority that gets the calls, or "" if there is none.
+	// InUse is the priority that gets the calls, or "".
 	InUse string `json:"in_use,omitempty"`
 	// InUseSince is when InUse came into use.
 	InUseSince *time.Time `json:"in_use_since,omitempty"`
-	// Why lists why each higher priority is not in use, or why calls fail. If the priority in use
-	// has a problem, Why also covers lower priorities.
+	// Why lists why each higher priority is not in use, or why calls fail. It includes lower
+	// priorities if the one in use has a problem.
 	Why []string `json:"why,omitempty"`
 	// WhyInUse is the problem of the priority in use, or "".
 	WhyInUse string `json:"why_in_use,omitempty"`
@@ -42,7 +41,7 @@ type Channel struct {
 	Events  []Event  `json:"events,omitempty"`
 }
 
-// Label returns the target, with the ID of the channel if another channel has the same target.
+// Label returns the target, with the channel's ID if the target is not unique.
 func (c *Channel) Label() string {
 	if c.Twin {
 		return fmt.Sprintf("%s (channel %d)", c.Target, c.ID)
@@ -50,11 +49,11 @@ func (c *Channel) Label() string {
 	return c.Target
 }
 
-// Said describes the state of calls in a sentence: "Calls go to p0 us-east, 20/s."
+// Said describes the calls in a sentence: "Calls go to p0 us-east, 20/s."
 func (c *Channel) Said() string { return c.SaidFor("") }
 
-// SaidFor is like Said, and adds the duration long unless it is "": "Calls go to p0 us-east (for 11
-// s), 20/s, all failing: INTERNAL."
+// SaidFor is like Said, with a duration unless it is "": "Calls go to p0 us-east (for 11 s), 20/s,
+// all failing: INTERNAL."
 func (c *Channel) SaidFor(long string) string {
 	text := c.becomes()
 	if long != "" && !c.Idle {
@@ -66,7 +65,7 @@ func (c *Channel) SaidFor(long string) string {
 	return text + c.last()
 }
 
-// SaidSince returns since when the state in Said has lasted, or nil if that is not known.
+// SaidSince returns the beginning of the state in Said, or nil.
 func (c *Channel) SaidSince() *time.Time {
 	if c.State != "READY" {
 		return c.Since
@@ -83,18 +82,16 @@ func (c *Channel) Announced() string {
 	return text + c.last()
 }
 
-// Failing reports whether at least half of the recent calls of the priority in use failed.
+// Failing reports whether at least half of the recent calls failed.
 func (c *Channel) Failing() bool { return c.goTo() && c.Recent.Failing() }
 
-// Alarming reports whether at least half of the calls fail, or all because no priority is usable.
+// Alarming reports whether at least half of the calls fail, or no priority is usable.
 func (c *Channel) Alarming() bool {
 	return c.Failing() || !c.Idle && c.State == "TRANSIENT_FAILURE"
 }
 
-// goTo reports whether calls go to endpoints.
 func (c *Channel) goTo() bool { return !c.Idle && (c.State == "READY" || c.State == "IDLE") }
 
-// last returns the end of the sentence.
 func (c *Channel) last() string {
 	if c.Idle {
 		return ": nobody calls, and nothing is connected. Below is what it looked like last."
@@ -120,8 +117,8 @@ func (c *Channel) becomes() string {
 	return "Calls are taken"
 }
 
-// Reasons describes, one per line, the problem of the priority in use and why each other priority
-// is not in use, or why calls fail.
+// Reasons returns a line for the problem of the priority in use, and for each priority that is not
+// in use.
 func (c *Channel) Reasons() (lines []string) {
 	if c.WhyInUse != "" {
 		lines = append(lines, c.InUse+": "+c.WhyInUse)
@@ -140,17 +137,15 @@ func (c *Channel) Elsewhere() bool {
 	return c.InUse != "" && c.State != "TRANSIENT_FAILURE" && !c.Idle
 }
 
-// Source is one source of a channel's endpoints.
 type Source struct {
 	Name  string `json:"name,omitempty"`
 	State string `json:"state"`
-	// Trying is the pending operation, unless the source has answered or failed.
-	Trying string `json:"trying,omitempty"`
-	// Version is the version of the answer, as given by the source.
+	// Trying is the pending operation before an answer or an error.
+	Trying   string     `json:"trying,omitempty"`
 	Version  string     `json:"version,omitempty"`
 	Answered *time.Time `json:"answered,omitempty"`
-	// Error is the current error. LastError is the last error, even if it is resolved, and
-	// LastErrorAt is its time.
+	// Error is the current error. LastError is the last error, even if resolved, and LastErrorAt
+	// its time.
 	Error       string     `json:"error,omitempty"`
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
@@ -164,23 +159,20 @@ type Source struct {
 	Priorities int        `json:"priorities"`
 }
 
-// Event is an event in the history of a channel.
 type Event struct {
 	Time time.Time `json:"time"`
 	Text string    `json:"text"`
 }
 
-// Policy is a load-balancing policy.
 type Policy struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
-	// BusySince is set if the policy has been handling events for at least a second. All other
-	// fields then show its state before that.
+	// BusySince is set if the policy has handled events for at least a second. Other fields show
+	// its previous state.
 	BusySince *time.Time `json:"busy_since,omitempty"`
 	Error     string     `json:"error,omitempty"`
-	// Through lists the policies above this one that have a single child, such as drop, topmost
-	// first.
+	// Through lists the policies above this one with a single child, such as drop, topmost first.
 	Through []Layer `json:"through,omitempty"`
 	// Notes contain additional facts, such as what is dropped.
 	Notes    []string `json:"notes,omitempty"`
@@ -191,7 +183,6 @@ type Policy struct {
 	tally tally
 }
 
-// Layer is a policy that passes its calls to a single child.
 type Layer struct {
 	Policy string     `json:"policy"`
 	State  string     `json:"state,omitempty"`
@@ -199,32 +190,31 @@ type Layer struct {
 	Error  string     `json:"error,omitempty"`
 }
 
-// Child is a child of a policy: a priority, a locality or an endpoint.
+// Child is a priority, a locality or an endpoint.
 type Child struct {
 	Name string `json:"name"`
 	// Title is the display name, if it differs from Name.
 	Title string     `json:"title,omitempty"`
 	State string     `json:"state"`
 	Since *time.Time `json:"since,omitempty"`
-	// Error is the last error, even if it is resolved, and ErrorAt is when it was last reported.
+	// Error is the last error, even if resolved, and ErrorAt its time.
 	Error   string     `json:"error,omitempty"`
 	ErrorAt *time.Time `json:"error_at,omitempty"`
 	InUse   bool       `json:"in_use,omitempty"`
-	// Why is why a priority is not in use, or what it is waiting for.
+	// Why is why a priority is not in use or what it waits for.
 	Why string `json:"why,omitempty"`
-	// Addresses are the addresses of an endpoint that has more than one.
+	// Addresses is set for endpoints with several addresses.
 	Addresses []string `json:"addresses,omitempty"`
 	Weight    uint32   `json:"weight,omitempty"`
 	// Share is the share of the channel's calls that it should currently get.
 	Share float64 `json:"share"`
 	// Scheduled is how many calls the parent's scheduler gave it.
-	Scheduled uint64 `json:"scheduled,omitempty"`
-	Calls     *Calls `json:"calls,omitempty"`
-	// Recent counts its recent calls.
-	Recent *Recent `json:"recent,omitempty"`
+	Scheduled uint64  `json:"scheduled,omitempty"`
+	Calls     *Calls  `json:"calls,omitempty"`
+	Recent    *Recent `json:"recent,omitempty"`
 	// Ejected describes what ejected the endpoint and for how long.
 	Ejected string `json:"ejected,omitempty"`
-	// EjectedBy is the algorithm that ejected it, and EjectedUntil is the end of the ejection.
+	// EjectedBy is the algorithm, and EjectedUntil the end of the ejection.
 	EjectedBy    string     `json:"ejected_by,omitempty"`
 	EjectedUntil *time.Time `json:"ejected_until,omitempty"`
 	Below        *Policy    `json:"below,omitempty"`

@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// starting is a source that signals when it is started.
 type starting struct {
 	toldtest.Source
 	started chan struct{}
@@ -28,7 +27,7 @@ func (s *starting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return s.Source.Start(r)
 }
 
-// The page is served while channels are opened and closed. This test is for the race detector.
+// This test is for the race detector.
 func TestThePageWhileChannelsOpen(t *testing.T) {
 	done := make(chan struct{})
 	var looks sync.WaitGroup

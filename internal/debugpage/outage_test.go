@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// A priority that returns only errors is READY, but the headline shows that calls fail.
+// A priority that returns errors is READY, but the headline shows failing calls.
 func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}}
@@ -54,7 +54,6 @@ func TestTheHeadlineSaysThatAllCallsFail(t *testing.T) {
 	})
 }
 
-// If no priority can take calls, none is in use, and the page gives a reason for each.
 func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tell(t, &story{}, at(0, "us-east/a", "a", 1), at(1, "eu-west", "b", 1))
@@ -69,8 +68,7 @@ func TestNoPriorityIsInUseWhereCallsFail(t *testing.T) {
 	})
 }
 
-// If calls go to a last resort, the page shows why no lower priority is better, and that ejected
-// endpoints get calls anyway.
+// If calls go to a last resort, the page shows why no lower priority is better.
 func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
@@ -85,8 +83,8 @@ func TestALastResortSaysWhatIsWrongBelow(t *testing.T) {
 	})
 }
 
-// The reason for a failover is shown until the priority is READY again. The time until the next
-// priority is used is shown only before the failover.
+// The reason for a failover is shown until the priority is READY again, and the time until the
+// failover only before it.
 func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	now := time.Now()
 	c := &collection{now: now}
@@ -102,7 +100,6 @@ func TestTheReasonIsKeptWhileAPriorityConnects(t *testing.T) {
 	}
 }
 
-// Channels with the same target have different labels.
 func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 	for _, c := range []struct {
 		twin bool
@@ -114,8 +111,7 @@ func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 	}
 }
 
-// If no priority can take calls, the headline shows since when, and not since when the last
-// priority was in use.
+// If no priority can take calls, the headline shows since when they fail.
 func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
 	used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
 	for state, want := range map[string]string{"TRANSIENT_FAILURE": "<small>for 8 s</small></p>", "READY": "<small>for 1h0m0s</small></p>"} {

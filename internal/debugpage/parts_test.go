@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// If all sources of a channel fail, the page names each with its error. It also shows when the
-// process was started, so that a restart can be detected.
+// If all sources fail, the page names each with its error. The start time reveals restarts of the
+// process.
 func TestSourcesThatFailAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &story{}, &story{}

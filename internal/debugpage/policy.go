@@ -63,8 +63,7 @@ func (c *collection) policy(t *shell.Tree, share float64) *Policy {
 	return p
 }
 
-// scheduledOf returns how many calls the policy's scheduler gave each child, or nil if the policy
-// has no scheduler.
+// scheduledOf returns the scheduled calls of each child, or nil without a scheduler.
 func scheduledOf(of any) []uint64 {
 	switch d := of.(type) {
 	case shell.WeightedTarget:
@@ -75,8 +74,7 @@ func scheduledOf(of any) []uint64 {
 	return nil
 }
 
-// shares returns the share of the calls that each child should get. It adds notes about the
-// remaining share to p.
+// shares returns the share of calls for each child. It adds notes about the rest to p.
 func (c *collection) shares(t *shell.Tree, share float64, p *Policy) []float64 {
 	shares := make([]float64, len(t.Children))
 	weights := make([]float64, len(t.Children))
@@ -168,19 +166,17 @@ func (c *collection) child(s *shell.ChildSnapshot, below *shell.Tree, share floa
 	return child
 }
 
-// consequence describes the state of a policy with ejected endpoints.
 var consequence = map[shell.Condition]string{
 	shell.Emptied:  ", none is left: another priority is used, if there is one",
 	shell.HalfOpen: ", none is left: a few calls show whether that is over",
 }
 
-// lastResort is the consequence if the policy gets calls nevertheless.
 const lastResort = ", none is left: they get the calls anyway, because no other priority is better"
 
 // badness sorts endpoints by state: problems come first.
 var badness = map[string]int{"TRANSIENT_FAILURE": 0, "CONNECTING": 1, "IDLE": 2, "READY": 3}
 
-// priority sets child.Why to why the priority is not in use, or what it is waiting for.
+// priority sets child.Why.
 func (c *collection) priority(child *Child, d shell.PriorityChild) {
 	child.State, child.Since = d.CountsAs.String(), timeOf(d.Since)
 	child.order = d.Priority
@@ -222,7 +218,6 @@ func (p *Policy) inOrder() {
 	})
 }
 
-// fold omits children above the limit and counts them by state.
 func (c *collection) fold(p *Policy) {
 	most, budget := c.each, &c.rows
 	if slices.ContainsFunc(p.Children, func(child *Child) bool { return child.Below != nil }) {
@@ -241,7 +236,7 @@ func (c *collection) fold(p *Policy) {
 	p.Children = p.Children[:most]
 }
 
-// onlyChild returns the child policy of a policy that has a single unnamed child, such as drop.
+// onlyChild returns the child of a policy with a single unnamed child, such as drop.
 func (p *Policy) onlyChild() *Policy {
 	if len(p.Children) == 1 && p.Children[0].Name == "" {
 		return p.Children[0].Below
@@ -261,7 +256,6 @@ func (p *Policy) absorb(below *Policy) {
 	}
 }
 
-// eject marks the ejected endpoints below p.
 func (p *Policy) eject(ejected map[string]shell.Ejected, now time.Time) {
 	if len(ejected) == 0 {
 		return
@@ -279,7 +273,6 @@ func (p *Policy) eject(ejected map[string]shell.Ejected, now time.Time) {
 	}
 }
 
-// causes describes the algorithms that eject endpoints.
 var causes = [...]string{
 	core.None:                "nobody",
 	core.SuccessRate:         "its success rate",

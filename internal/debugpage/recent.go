@@ -10,29 +10,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Recent counts the calls that ended in the last ten seconds, or in the last four or two seconds if
-// most of those failed.
+// Recent counts calls that ended in the last ten seconds, or fewer if most of those failed.
 type Recent struct {
-	// PerSecond is the number of calls that ended per second.
 	PerSecond float64 `json:"per_second"`
 	Ended     uint64  `json:"ended"`
-	// Failed counts the calls that failed with a code that indicates a problem of the backend:
-	// UNAVAILABLE, DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes
-	// lists the codes that occurred.
+	// Failed counts calls with codes that indicate a backend problem: UNAVAILABLE,
+	// DEADLINE_EXCEEDED, DATA_LOSS, INTERNAL, UNKNOWN or RESOURCE_EXHAUSTED. Codes lists them.
 	Failed uint64   `json:"failed"`
 	Codes  []string `json:"codes,omitempty"`
 }
 
-// windows are the periods, in seconds, for which recents counts calls. A shorter window shows an
-// outage earlier; it is used if most of its calls failed and there were at least fewCalls.
+// windows are the periods of recents in seconds. Shorter ones show outages earlier; one is used if
+// most of its calls failed and there are at least fewCalls.
 var windows = [...]int64{shell.RecentSeconds, 4, 2}
 
 type recents [len(windows)]shell.Recent
 
 const fewCalls = 3
 
-// recentOf returns the counts of the best window, or nil if no calls ended. began is the earliest
-// time at which the calls can have begun.
+// recentOf returns the counts of the best window, or nil without calls. began is the earliest start
+// of a call.
 func recentOf(all recents, began, now time.Time) *Recent {
 	r, seconds := all[0], windows[0]
 	for i, shorter := range all[1:] {
@@ -54,7 +51,6 @@ func recentOf(all recents, began, now time.Time) *Recent {
 // Failing reports whether at least half of the calls failed.
 func (r *Recent) Failing() bool { return r != nil && r.Failed > 0 && 2*r.Failed >= r.Ended }
 
-// failures describes how many calls failed and with which codes, or returns "" if none failed.
 func (r *Recent) failures() string {
 	switch {
 	case r == nil || r.Failed == 0:
@@ -65,7 +61,7 @@ func (r *Recent) failures() string {
 	return fmt.Sprintf("%s %% failing: %s", percent(float64(r.Failed)/float64(r.Ended)), strings.Join(r.Codes, ", "))
 }
 
-// said describes the rate and the failures: "20/s, all failing: INTERNAL".
+// said describes the rate and failures: "20/s, all failing: INTERNAL".
 func (r *Recent) said() string {
 	if r == nil {
 		return ""

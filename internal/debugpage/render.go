@@ -41,7 +41,6 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"folded":  folded,
 }).ParseFS(files, "page.html"))
 
-// facts returns facts about a priority or locality in addition to its state.
 func facts(c *Child) (all []string) {
 	if c.Since != nil {
 		all = append(all, printable.Duration(max(0, time.Since(*c.Since))))
@@ -58,7 +57,6 @@ func facts(c *Child) (all []string) {
 	return all
 }
 
-// wrong describes the current or last problem of an endpoint.
 func wrong(c *Child) (all []string) {
 	if c.Ejected != "" {
 		all = append(all, c.Ejected)
@@ -75,7 +73,6 @@ func wrong(c *Child) (all []string) {
 	return all
 }
 
-// percent formats a share as a percentage with at most one decimal.
 func percent(share float64) string {
 	if share > 0 && share < 0.0005 {
 		return "< 0.1"
@@ -83,7 +80,7 @@ func percent(share float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(100*share, 'f', 1, 64), ".0")
 }
 
-// folded formats counts by state, such as "9,980 READY", largest count first.
+// folded formats counts by state, largest first, such as "9,980 READY".
 func folded(counts map[string]int) []string {
 	var states []string
 	for state := range counts {

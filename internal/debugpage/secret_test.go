@@ -41,7 +41,6 @@ func (v *vault) Build(target resolver.Target, cc resolver.ClientConn, _ resolver
 func (*vault) ResolveNow(resolver.ResolveNowOptions) {}
 func (*vault) Close()                                {}
 
-// answer sends an address to each ClientConn.
 func (v *vault) answer() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -52,8 +51,8 @@ func (v *vault) answer() {
 
 var ownLog = testlog.Keep()
 
-// Passwords and tokens in the entries of a failover target appear in no call error, log line, page
-// or JSON. (gRPC itself logs the target at level INFO.)
+// Secrets in a failover target appear in no error, log line or page. (gRPC itself logs the target
+// at level INFO.)
 func TestSecretsInTargetsAreToldNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, journal := &vault{}, &bytes.Buffer{}

@@ -7,11 +7,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// mostStale is the maximum number of sources that Stale describes.
 const mostStale = 4
 
-// Stale returns a sentence for each failing source whose last good answer is still in use: since
-// when it has been failing, the age of its endpoints, and the error.
+// Stale returns a sentence for each failing source whose last good answer is in use.
 func (c *Channel) Stale(now time.Time) (sentences []string) {
 	n := 0
 	for _, s := range c.Sources {

@@ -26,18 +26,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// story is a source that the test controls, and a network in which the given hosts accept
-// connections.
+// story is a source that the test controls, and a network in which some hosts accept connections.
 type story struct {
 	toldtest.Source
 	server *bufconn.Listener
-	mu     sync.Mutex // guards up
+	mu     sync.Mutex
 	up     map[string]bool
-	query  string // of the target
-	sick   bool   // all calls fail
+	query  string
+	sick   bool
 }
 
-// restore makes a host accept connections.
 func (s *story) restore(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +57,6 @@ func (s *story) dial(ctx context.Context, address string) (net.Conn, error) {
 	return nil, errors.New("dial tcp " + address + ": connect: connection refused")
 }
 
-// tell opens a channel to the given endpoints.
 func tell(t *testing.T, s *story, endpoints ...flat.Endpoint) *grpc.ClientConn {
 	t.Helper()
 	s.server = toldtest.Serve(t, health.NewServer(), grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -76,7 +73,7 @@ func tell(t *testing.T, s *story, endpoints ...flat.Endpoint) *grpc.ClientConn {
 	return cc
 }
 
-// settle waits until new snapshots are made, which happens at intervals.
+// settle waits until new snapshots are made.
 func settle() {
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -86,7 +83,6 @@ func at(priority uint32, locality, host string, weight uint32) flat.Endpoint {
 	return flat.Endpoint{Priority: priority, Locality: locality, Address: host + ":443", Weight: weight}
 }
 
-// get returns the handler's response to a query.
 func get(t *testing.T, query string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -97,7 +93,6 @@ func get(t *testing.T, query string) string {
 	return w.Body.String()
 }
 
-// channel returns the only channel of the test and its page.
 func channel(t *testing.T) (*Channel, string) {
 	t.Helper()
 	var page Page
@@ -125,7 +120,6 @@ func wantTexts(t *testing.T, page string, texts ...string) {
 	}
 }
 
-// The page shows in its first lines which priority is in use, and why no higher one is.
 func TestThePageSaysWhichPriorityIsInUseAndWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"b": true, "c": true}}
@@ -149,7 +143,6 @@ func TestThePageSaysWhichPriorityIsInUseAndWhy(t *testing.T) {
 	})
 }
 
-// The page shows a priority's timers with the remaining time.
 func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"b": true}}
@@ -169,7 +162,6 @@ func TestThePageSaysWhatAPriorityWaitsFor(t *testing.T) {
 	})
 }
 
-// The page shows why a READY priority is not in use.
 func TestThePageSaysWhyAReadyPriorityIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "c": true}, query: "?minReady=0.6"}
@@ -183,7 +175,6 @@ func TestThePageSaysWhyAReadyPriorityIsNotUsed(t *testing.T) {
 	})
 }
 
-// The page marks a warm standby.
 func TestThePageShowsAStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?warmStandby=1"}
@@ -193,7 +184,6 @@ func TestThePageShowsAStandby(t *testing.T) {
 	})
 }
 
-// Before there is a policy, the page shows the error of the source.
 func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{}
@@ -214,7 +204,7 @@ func TestAChannelWithoutEndpointsIsShown(t *testing.T) {
 	})
 }
 
-// An idle channel is shown once, with its last tree. A closed channel is not shown.
+// An idle channel is shown once, and a closed one not.
 func TestAnIdleChannelIsShownWithItsLastTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

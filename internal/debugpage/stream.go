@@ -14,7 +14,6 @@ const (
 	writeFor    = 10 * time.Second // then a viewer that does not read is disconnected
 )
 
-// viewers limits the number of concurrent viewers.
 type viewers struct{ n atomic.Int64 }
 
 func (v *viewers) enter() bool {
@@ -27,8 +26,8 @@ func (v *viewers) enter() bool {
 
 func (v *viewers) leave() { v.n.Add(-1) }
 
-// serveEvents sends the page's content as server-sent events whenever it changes. It spends at most
-// a twentieth of the time on each viewer.
+// serveEvents sends the page as server-sent events when it changes. It spends at most a twentieth
+// of the time on a viewer.
 func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	if !h.viewers.enter() {
 		w.Header().Set("Retry-After", "10")
@@ -70,7 +69,6 @@ func (h *handler) serveEvents(w http.ResponseWriter, r *http.Request, q query) {
 	}
 }
 
-// event returns the page's content as a server-sent event.
 func (h *handler) event(q query) ([]byte, error) {
 	var content bytes.Buffer
 	if err := templates.ExecuteTemplate(&content, "main", h.collect(q)); err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// A priority in use shows its localities unfolded, also those without READY endpoints, so that the
-// cause of a problem is visible. Other priorities are folded. Each summary counts READY endpoints.
+// Only priorities in use unfold their localities, including those without READY endpoints.
+// Summaries count READY endpoints.
 func TestThePageUnfoldsWhatIsWrong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "c": true}}

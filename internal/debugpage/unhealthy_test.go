@@ -11,14 +11,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// ill returns e as an unhealthy endpoint.
 func ill(e flat.Endpoint) flat.Endpoint {
 	e.Health = discovery.Unhealthy
 	return e
 }
 
-// A priority whose endpoints are all unhealthy stays configured. When they become healthy, calls
-// continue on the lower priority until one of them is connected.
+// When a priority's unhealthy endpoints become healthy, calls stay on the lower priority until one
+// is connected.
 func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 	for _, query := range []string{"", "?failbackDelay=30s"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -45,8 +44,8 @@ func TestAZoneThatComesBackIsWaitedForElsewhere(t *testing.T) {
 	}
 }
 
-// If no endpoint can take calls, the errors of calls and the page show the reason, and later errors
-// of the source.
+// If no endpoint can take calls, errors and the page show the reason, and later errors of the
+// source.
 func TestWhyNothingCanTakeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true}}

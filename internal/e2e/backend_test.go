@@ -31,10 +31,10 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	_ "github.com/understudy-lb/understudy" // registers policies and resolvers
+	_ "github.com/understudy-lb/understudy"
 )
 
-// roles are the programs that this test binary runs instead of tests if roleVariable is set.
+// roles are the programs that this test binary runs if roleVariable is set.
 var roles = map[string]func() error{
 	"backend": runBackendProcess,
 	"proxied": runProxiedClient,
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// startSelf starts this binary in a role. The process is killed when the test ends.
+// startSelf starts this binary in a role and kills it when the test ends.
 func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, stdout *bufio.Reader) {
 	t.Helper()
 	command = exec.Command(os.Args[0])
@@ -78,7 +78,7 @@ func startSelf(t *testing.T, role string, env ...string) (command *exec.Cmd, std
 	return command, bufio.NewReader(out)
 }
 
-// server is a backend. It answers calls with its name and the authority of the call.
+// server is a backend that answers with its name and the call's authority.
 type server struct {
 	name    string
 	grpc    *grpc.Server
@@ -89,7 +89,7 @@ type server struct {
 	err      error
 	hangs    atomic.Bool   // calls block until their deadline
 	takes    time.Duration // duration of each call; set before the server serves
-	watched  chan struct{} // receives a value for each health watch
+	watched  chan struct{}
 }
 
 const whoMethod = "/understudy.e2e.v1.E2E/Who"
@@ -111,7 +111,6 @@ func (s *server) who(ctx context.Context, _ any) (any, error) {
 	return wrapperspb.String(s.name + " " + strings.Join(md[":authority"], ",")), nil
 }
 
-// newServer returns a backend and its listener on address.
 func newServer(name, address string, creds credentials.TransportCredentials) (*server, net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -145,19 +144,17 @@ func newServer(name, address string, creds credentials.TransportCredentials) (*s
 	return s, listener, nil
 }
 
-// startServer starts a backend in this process and stops it when the test ends. Without a
-// certificate it uses plaintext.
+// startServer starts a backend in this process. Without a certificate it uses plaintext.
 func startServer(t *testing.T, name string, certificate *tls.Certificate) *server {
 	t.Helper()
 	return startServerOn(t, name, ownAddress(t), certificate)
 }
 
-var ownAddresses sync.Map // addresses that ownAddress has returned
+var ownAddresses sync.Map
 
 // ownAddress returns an address on which a backend can be restarted. Its port is below the
-// ephemeral range, so that no other socket gets it while the backend is down. ownAddress does not
-// test the address, because a child process that is just being started could briefly inherit the
-// listener.
+// ephemeral range, so that no other socket takes it. Probing it could leak the listener to a child
+// process.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -183,15 +180,13 @@ func startServerOn(t *testing.T, name, address string, certificate *tls.Certific
 	return s
 }
 
-// Environment variables of a backend process.
 const (
 	nameVariable    = "UNDERSTUDY_E2E_NAME"
 	addressVariable = "UNDERSTUDY_E2E_ADDRESS"
 	takesVariable   = "UNDERSTUDY_E2E_TAKES"
 )
 
-// runBackendProcess implements the role "backend". It prints its address and serves until stdin is
-// closed.
+// runBackendProcess prints the backend's address and serves until stdin is closed.
 func runBackendProcess() error {
 	name := cmp.Or(os.Getenv(nameVariable), "near")
 	address := cmp.Or(os.Getenv(addressVariable), "127.0.0.1:0")
@@ -210,7 +205,6 @@ func runBackendProcess() error {
 	return s.grpc.Serve(listener)
 }
 
-// answer is a backend's answer to a call.
 type answer struct {
 	name, authority string
 	peer            string // also set for calls that failed at the backend
@@ -231,7 +225,7 @@ func who(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (ans
 	return answer{name, authority, asked}, nil
 }
 
-// awaitName makes calls until the backend with the given name answers, or ctx is done.
+// awaitName makes calls until the named backend answers.
 func awaitName(ctx context.Context, t *testing.T, cc *grpc.ClientConn, name string) {
 	t.Helper()
 	for {

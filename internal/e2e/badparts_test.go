@@ -14,8 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// A DNS name that fails results in an error for its entry, and the other entries are used. A
-// truncated answer is requested again over TCP.
+// A failing DNS name does not affect other entries. A truncated answer is requested again over TCP.
 func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
@@ -53,8 +52,8 @@ func TestNamesThatFailLeaveTheOthersAlone(t *testing.T) {
 	logged.Wait(t, 60*time.Second, "many.test:1", "1501 endpoints in 2 priorities")
 }
 
-// Clusters that fail do not affect others: a cluster that refers to itself, an unsupported type, a
-// management server without a response, and names that do not exist.
+// Failing clusters do not affect others: a self-reference, an unsupported type, a silent management
+// server, and unknown names.
 func TestClustersThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc"
 )
 
-// zonesFile writes an endpoints file with backends by zone, and returns its path.
 func zonesFile(t *testing.T, zones map[string][]*server) string {
 	t.Helper()
 	text := "cluster_name: shop\nendpoints:\n"
@@ -35,8 +34,7 @@ func zonesFile(t *testing.T, zones map[string][]*server) string {
 	return path
 }
 
-// counted makes calls and returns the share that each backend answers. It first waits until each of
-// all has answered.
+// counted waits until each of all has answered, and returns each backend's share of further calls.
 func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, all ...string) map[string]float64 {
 	t.Helper()
 	for _, name := range all {
@@ -53,9 +51,8 @@ func counted(ctx context.Context, t *testing.T, cc *grpc.ClientConn, calls int, 
 	return parts
 }
 
-// Zones of 3, 2 and 1 backends have the same number of callers. Each backend gets a sixth of all
-// calls. When a zone loses a backend, a share of its calls goes to other zones until the backend is
-// back.
+// Zones of 3, 2 and 1 backends have equal numbers of callers, and each backend gets a sixth of all
+// calls. A zone that loses a backend sends a share of its calls elsewhere.
 func TestBalanceOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -84,8 +81,8 @@ func TestBalanceOnRealSockets(t *testing.T) {
 			break
 		}
 	}
-	// Zone a has 3/5 of the remaining capacity, and b and c have 1/5 each. Zone b keeps 3/5 of its
-	// calls, and a has residual capacity.
+	// Zones a, b and c have 3/5, 1/5 and 1/5 of the remaining capacity: b keeps 3/5 of its calls,
+	// and a gets the rest.
 	shares := func(what string, want map[string]float64) {
 		t.Helper()
 		var names []string
@@ -108,8 +105,7 @@ func TestBalanceOnRealSockets(t *testing.T) {
 	shares("it is back", map[string]float64{"b0": 0.5, "b1": 0.5})
 }
 
-// When all backends of the client's zone stop, no call fails or goes to the next entry of the
-// target.
+// When the client's zone stops, no call fails or goes to the next entry.
 func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -138,7 +134,7 @@ func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	}
 }
 
-// near reports whether got and want have the same keys, and their shares differ by at most by.
+// near reports whether got and want have the same keys, and shares that differ by at most by.
 func near(got, want map[string]float64, by float64) bool {
 	for name := range got {
 		if _, ok := want[name]; !ok {

@@ -13,8 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// outliers returns outlier detection settings for priorities of two endpoints, with an interval of
-// a second.
+// outliers returns settings for priorities of two endpoints, with an interval of a second.
 func outliers() *clusterv3.OutlierDetection {
 	return &clusterv3.OutlierDetection{
 		Interval:                       durationpb.New(time.Second),
@@ -26,8 +25,8 @@ func outliers() *clusterv3.OutlierDetection {
 	}
 }
 
-// A cluster from a management server configures outlier detection. A failing endpoint is ejected,
-// then the whole priority, and the calls return when the configuration is removed.
+// Outlier detection settings from a cluster eject an endpoint and then the whole priority, until
+// they are removed.
 func TestOutlierDetectionOfAClusterByCDS(t *testing.T) {
 	t.Parallel()
 	good, bad, far := startServer(t, "good", nil), startServer(t, "bad", nil), startServer(t, "far", nil)

@@ -16,9 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A management server is unavailable, then starts, and then stops before the backends do. Call
-// errors and the log name the server or the priority, and calls succeed as long as a backend is
-// available.
+// While a management server starts and stops, errors and the log name the server or the priority,
+// and calls succeed as long as a backend is available.
 func TestTheStoryOfAControlPlaneThatIsGone(t *testing.T) {
 	backend := startServer(t, "near", nil)
 	listener := listenOnce(t)

@@ -17,7 +17,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/toldtest"
 )
 
-// answers is a health server whose calls end with a given code.
 type answers struct {
 	healthpb.UnimplementedHealthServer
 	code atomic.Uint32
@@ -36,8 +35,8 @@ func serveErrors(t *testing.T) (*answers, *bufconn.Listener) {
 	return answers, toldtest.Serve(t, answers)
 }
 
-// If backends return errors, the log reports that calls fail, not connections. Calls that no other
-// backend can take fail with the backends' error.
+// If backends return errors, the log reports failing calls, not connections. Calls without another
+// priority fail with the backends' error.
 func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, nearListener := serveErrors(t)
@@ -46,7 +45,7 @@ func TestTheStoryOfBackendsThatAnswerWithErrors(t *testing.T) {
 		s.more = map[string]*bufconn.Listener{"4": nearListener, "5": farListener}
 		s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.4"), at(0, "us-east/b", "10.0.1.4"), at(1, "eu-west", "10.1.0.5")))
 		synctest.Wait()
-		// call makes ten calls a second until something is logged, and at most most calls.
+		// call makes up to most calls, ten a second, until something is logged.
 		call := func(most int) (log string, err error) {
 			for range most {
 				_, err = healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})

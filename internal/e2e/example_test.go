@@ -15,14 +15,13 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// example is the configuration of the README's example client.
 type example struct {
 	options  understudy.Options
 	deadline time.Duration
 }
 
-// readExample parses the configuration from the client's source. The client uses the recommended
-// options and nothing else. These tests add RetryMethods, because their method is safe to retry.
+// readExample parses the client's source, which must use the recommended options. It adds
+// RetryMethods, because the tests' method is safe to retry.
 func readExample(t *testing.T) example {
 	t.Helper()
 	source, err := os.ReadFile("../../examples/client/main.go")
@@ -46,7 +45,7 @@ func readExample(t *testing.T) example {
 	return e
 }
 
-// dial opens the example client's channel to the given priorities, with a file target.
+// dial opens the example client's channel to the given priorities.
 func (e example) dial(t *testing.T, creds credentials.TransportCredentials, tiers ...[]string) *grpc.ClientConn {
 	t.Helper()
 	var text strings.Builder

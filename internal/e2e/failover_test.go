@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// writeEndpoints atomically writes an endpoints file with one endpoint for each priority.
+// writeEndpoints atomically writes a file with one endpoint per priority.
 func writeEndpoints(t *testing.T, path string, addresses ...string) {
 	t.Helper()
 	var b strings.Builder
@@ -81,7 +81,7 @@ func TestAKilledTierFailsOverAndComesBack(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// The application's retry policy still applies after an update of the endpoints.
+// The application's retry policy applies after an update.
 func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -104,7 +104,7 @@ func TestRetryPolicySurvivesAnUpdate(t *testing.T) {
 	}
 }
 
-// Failed calls alone do not cause a failover while the connection works.
+// Failed calls do not cause a failover while the connection works.
 func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
 	t.Parallel()
 	first, second := startServer(t, "first", nil), startServer(t, "second", nil)
@@ -123,7 +123,7 @@ func TestErrorsOfCallsDoNotFailOver(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// Calls fail with an error that names the file until the file exists.
+// While the file is missing, calls fail with an error that names it.
 func TestNoFileAtTheStart(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, "first", nil)
@@ -137,7 +137,7 @@ func TestNoFileAtTheStart(t *testing.T) {
 	awaitName(ctx, t, cc, "first")
 }
 
-// If a file has become empty, the error of calls names it and says so.
+// If the file is empty, calls fail with an error that says so.
 func TestAnEmptiedFileIsNamed(t *testing.T) {
 	t.Parallel()
 	first := startServer(t, "first", nil)

@@ -20,12 +20,11 @@ import (
 // failoverTimeout is the default of gRFC A56, which Recommended keeps.
 const failoverTimeout = 10 * time.Second
 
-// workTime is the duration of calls in the first priority, so that some are in progress when it
-// fails.
+// workTime is the duration of calls in the first priority, so that some are in progress at a
+// failure.
 const workTime = 100 * time.Millisecond
 
-// cuttable is a listener that can be cut off with all its connections. Packets no longer reach
-// them, as after a power failure.
+// cuttable is a listener that can drop all packets of its connections, as after a power failure.
 type cuttable struct {
 	*net.TCPListener
 	mu    sync.Mutex
@@ -42,7 +41,6 @@ func (c *cuttable) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// cut attaches a filter to all sockets that drops every packet.
 func (c *cuttable) cut(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()
@@ -62,7 +60,6 @@ func (c *cuttable) cut(t *testing.T) {
 	}
 }
 
-// startCuttable starts a backend with a cuttable listener.
 func startCuttable(t *testing.T, name string) (*server, *cuttable) {
 	t.Helper()
 	s, listener, err := newServer(name, "127.0.0.1:0", insecure.NewCredentials())
@@ -83,7 +80,6 @@ func startCuttable(t *testing.T, name string) (*server, *cuttable) {
 	return s, c
 }
 
-// resettable is a listener that can reset its current and future connections.
 type resettable struct {
 	net.Listener
 	mu     sync.Mutex
@@ -119,7 +115,6 @@ func reset(conn *net.TCPConn) {
 	conn.Close()
 }
 
-// startProcess starts a backend process and returns a function that sends it a signal.
 func startProcess(t *testing.T) (signal func(syscall.Signal), address string) {
 	t.Helper()
 	process, stdout := startSelf(t, "backend", takesVariable+"="+workTime.String())
@@ -134,25 +129,24 @@ func startProcess(t *testing.T) (signal func(syscall.Signal), address string) {
 	}, strings.TrimSpace(line)
 }
 
-// fault is a way in which the two endpoints of a priority fail.
 type fault struct {
 	name string // as in the README's table
-	// lose returns the address of an endpoint, and a function that makes the endpoint fail after it
-	// has answered. The function is nil if the endpoint never answers.
+	// lose returns the address of an endpoint, and a function that breaks it, or nil if it never
+	// answers.
 	lose func(t *testing.T) (address string, lose func())
-	// after is the minimum time until the next priority answers. The tests have no maximum.
+	// after is the minimum time until the next priority answers.
 	after time.Duration
-	// deadline is the deadline of calls; 0 means the README's.
+	// deadline is the deadline of calls; 0 means that of the README's client.
 	deadline time.Duration
-	// most is how many calls of a method in RetryMethods may fail at 20 calls a second, and slowly
-	// at one call a second; -1 means any number.
+	// most and slowly are how many calls of RetryMethods may fail at 20 calls and at one call a
+	// second; -1 means any number.
 	most, slowly int
 	// ejected is set if outlier detection ejects the endpoints. Then no call fails that begins
-	// after each endpoint has failed five.
+	// after five failures of each.
 	ejected bool
 }
 
-// serving returns an endpoint in this process, and a function that calls then for it.
+// serving returns an endpoint in this process that then breaks.
 func serving(then func(*server)) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		s, listener, err := newServer("near", ownAddress(t), insecure.NewCredentials())
@@ -166,7 +160,6 @@ func serving(then func(*server)) func(*testing.T) (string, func()) {
 	}
 }
 
-// answering returns an endpoint that later fails each call with code.
 func answering(code codes.Code) func(*testing.T) (string, func()) {
 	return serving(func(s *server) {
 		s.err = status.Error(code, "broken")
@@ -174,7 +167,7 @@ func answering(code codes.Code) func(*testing.T) (string, func()) {
 	})
 }
 
-// signalled returns an endpoint in a process that later receives a signal.
+// signalled returns an endpoint in a process that gets a signal.
 func signalled(s os.Signal) func(*testing.T) (string, func()) {
 	return func(t *testing.T) (string, func()) {
 		process, address := startProcess(t)

@@ -14,21 +14,20 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// limit is how long tests wait for an expected event, and patience is the deadline of calls that
-// should not be delayed. They are long because the machine may be busy.
+// limit is how long tests wait for an event, and patience is the deadline of undelayed calls. They
+// are long because the machine may be busy.
 const (
 	limit    = time.Minute
 	patience = 20 * time.Second
 )
 
-// call is a finished call.
 type call struct {
 	begin, end time.Time
 	answer
 	err error
 }
 
-// flow continuously makes calls with a deadline, and records their results.
+// flow continuously makes calls and records the results.
 type flow struct {
 	stop  func()       // returns when all calls have ended
 	limit atomic.Int64 // deadline of new calls, in nanoseconds
@@ -82,7 +81,7 @@ func (f *flow) call(cc *grpc.ClientConn, deadline time.Duration) {
 	f.heard = make(chan struct{})
 }
 
-// since returns the finished calls from the nth on, and a channel that is closed when the next call
+// since returns the finished calls from the nth on, and a channel that is closed when the next one
 // ends.
 func (f *flow) since(n int) ([]call, <-chan struct{}) {
 	f.mu.Lock()
@@ -90,13 +89,12 @@ func (f *flow) since(n int) ([]call, <-chan struct{}) {
 	return slices.Clone(f.calls[n:]), f.heard
 }
 
-// ended returns the number of finished calls.
 func (f *flow) ended() int {
 	all, _ := f.since(0)
 	return len(all)
 }
 
-// await returns the first call from the nth on for which wanted returns true.
+// await returns the first wanted call from the nth on.
 func (f *flow) await(t *testing.T, n int, what string, wanted func(call) bool) call {
 	t.Helper()
 	late := time.After(limit)
@@ -115,12 +113,10 @@ func (f *flow) await(t *testing.T, n int, what string, wanted func(call) bool) c
 	}
 }
 
-// of returns a function that reports whether a call was answered by the named backend.
 func of(name string) func(call) bool {
 	return func(c call) bool { return c.err == nil && c.name == name }
 }
 
-// summary counts calls by backend or error code.
 func summary(calls []call) string {
 	counts := map[string]int{}
 	for _, c := range calls {
@@ -133,7 +129,7 @@ func summary(calls []call) string {
 	return fmt.Sprint(counts)
 }
 
-// only reports an error if a call failed with a code that is not allowed.
+// only reports an error if a call failed with another code than allowed.
 func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	t.Helper()
 	for _, c := range calls {
@@ -144,8 +140,7 @@ func only(t *testing.T, calls []call, allowed ...codes.Code) {
 	}
 }
 
-// until waits for a hundred consecutive calls for which wanted returns true, and returns how long
-// that took.
+// until waits for a hundred consecutive wanted calls and returns the time that took.
 func (f *flow) until(t *testing.T, what string, wanted func(call) bool) time.Duration {
 	t.Helper()
 	begin, first := time.Now(), f.ended()

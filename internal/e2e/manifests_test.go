@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// manifest contains the fields of a Kubernetes object that these tests check.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name, Namespace string }
@@ -54,8 +53,7 @@ func manifests(t *testing.T, name string) (all []manifest) {
 	}
 }
 
-// The Kubernetes examples grant each service account only the permissions that its program needs,
-// in one namespace.
+// The Kubernetes examples grant each account only the permissions that its program needs.
 func TestManifestsFitTogether(t *testing.T) {
 	for name, kinds := range map[string]string{
 		"client.yaml": "ServiceAccount Role RoleBinding Deployment",

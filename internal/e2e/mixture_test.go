@@ -21,12 +21,9 @@ import (
 
 var logged = testlog.Keep()
 
-// retries is a service config that retries calls that were in progress when their backend was
-// killed.
 const retries = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":5,"initialBackoff":"0.05s","maxBackoff":"1s",
 	"backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
 
-// backendProcess is a backend process that can be killed and restarted on its port.
 type backendProcess struct {
 	name, address string
 	kill          func()
@@ -59,9 +56,8 @@ func startDNS(t *testing.T) *dnstest.Server {
 	return dns
 }
 
-// waiting makes concurrent wait-for-ready calls until stop is called, and counts failures. It
-// ignores a call whose backend is killed after sending response headers, because clients must not
-// retry it (gRFC A6).
+// waiting makes wait-for-ready calls until stop is called. It ignores calls that fail after
+// response headers, because clients must not retry them (gRFC A6).
 func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures int64)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -90,8 +86,8 @@ func waiting(t *testing.T, cc *grpc.ClientConn) (stop func() (calls, failures in
 	}
 }
 
-// A target uses EDS first, then SRV records, then plain DNS, as in gRFC A37. The endpoints of the
-// first two are killed in this order, and restarted in reverse order.
+// A target lists EDS, SRV records and plain DNS, as in gRFC A37. The first two fail in this order
+// and recover in reverse order.
 func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	t.Parallel()
 	pushed, found, last := startBackendProcess(t, "eds"), startBackendProcess(t, "srv"), startBackendProcess(t, "dns")
@@ -110,16 +106,15 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	cc := newClient(t, target, given.Dial(given.Set("ServiceConfig", retries)))
 	ctx := deadline(t, 150*time.Second)
 	awaitName(ctx, t, cc, "eds")
-	logged.Wait(t, 30*time.Second, "failover:///eds://"+manager, "3 endpoints in 3 priorities") // all have answered
+	logged.Wait(t, 30*time.Second, "failover:///eds://"+manager, "3 endpoints in 3 priorities")
 	stop := waiting(t, cc)
 
 	pushed.kill()
 	awaitName(ctx, t, cc, "srv")
 	found.kill()
 	awaitName(ctx, t, cc, "dns")
-	// The endpoints of EDS keep failing, which must not cause look-ups of the last name. gRPC's DNS
-	// resolver would repeat a look-up 30 s after the first; the interval of SRV look-ups measures
-	// this time.
+	// The failing EDS endpoints must not cause look-ups of the last name, which gRPC's DNS resolver
+	// would make 30 s after the first. SRV look-ups measure the time.
 	const enough = 8 // times at least 4.5 s
 	if done := dns.Asked("_grpc._tcp.checkout.test", "SRV"); done < enough {
 		dns.Await("_grpc._tcp.checkout.test", "SRV", enough-done)
@@ -149,7 +144,7 @@ func TestMixtureFailsOverAndComesBack(t *testing.T) {
 	}
 }
 
-// If an entry of a failover target fails, its error names it, and the other entries are used.
+// A failing entry does not affect the others, and its error names it.
 func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	t.Parallel()
 	good := startServer(t, "good", nil)
@@ -178,8 +173,8 @@ func TestPartsThatFailLeaveTheOthersAlone(t *testing.T) {
 	logged.Wait(t, 60*time.Second, "srv: _grpc._tcp.none.test.: the records say that there is no such service")
 }
 
-// A backend that is added to a DNS name gets its share of calls within the refresh interval, its
-// jitter and the time of a look-up. No connection is closed.
+// A backend that is added to a DNS name gets calls within the refresh interval, its jitter and the
+// time of a look-up.
 func TestABackendAddedToANameIsUsed(t *testing.T) {
 	t.Parallel()
 	const refresh = 2 * time.Second
@@ -202,7 +197,7 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	if calls, failures := stop(); failures > 0 || calls == 0 {
 		t.Errorf("%d of %d calls failed", failures, calls)
 	}
-	// All other calls have ended, so the following round robin is undisturbed.
+	// No other calls disturb the round robin.
 	counts := make(map[string]int)
 	for range 100 {
 		a, err := who(ctx, cc)
@@ -225,7 +220,6 @@ func TestABackendAddedToANameIsUsed(t *testing.T) {
 	}
 }
 
-// both reports which backends answer one round of calls.
 func both(ctx context.Context, t *testing.T, cc *grpc.ClientConn) (first, second bool) {
 	t.Helper()
 	for range 4 {

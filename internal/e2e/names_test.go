@@ -15,14 +15,14 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/understudy-lb/understudy/discovery/eds"
-	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // listed in the README
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes"
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 	"github.com/understudy-lb/understudy/internal/testing/given"
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// The name that certificates are verified against is by default from the target, and never from
-// DNS, a file or a management server. The user can set another name.
+// By default, certificates are verified against a name in the target, never one from DNS, a file or
+// a management server.
 func TestNamesOnCertificates(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)
@@ -36,7 +36,7 @@ func TestNamesOnCertificates(t *testing.T) {
 	for _, name := range []string{"shop.test", "record.test"} {
 		dns.Set(name, "A", "127.0.0.1")
 	}
-	// The service is shop.test, and its SRV record names the host record.test.
+	// The SRV record of shop.test names the host record.test.
 	dns.Set("_grpc._tcp.shop.test", "SRV", "0 0 "+port(shop)+" record.test.")
 	dns.Set("_grpc._tcp.forged.test", "SRV", "0 0 "+port(record)+" record.test.")
 	manager := manager(t, func(s *adstest.Stream) error {
@@ -71,8 +71,7 @@ func TestNamesOnCertificates(t *testing.T) {
 		"failover:///" + at + "record.test:" + port(shop):                            "certificate is valid for shop.test, not record.test",
 		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test": "shop.test",
 		"failover:///" + at + "record.test:" + port(shop) + "?authority=shop.test":   "shop.test",
-		// The authority of an entry overrides that of the whole target, also in nested failover
-		// targets.
+		// The authority of an entry overrides that of the target, also in nested targets.
 		"failover:///" + at + "record.test:" + port(shop) + "%3Fauthority=shop.test?authority=no.test":                 "shop.test",
 		"failover:///failover:///" + at + "record.test:" + port(shop) + "%253Fauthority=shop.test%3Fauthority=no.test": "shop.test",
 		// Each entry has its own authority.
@@ -97,7 +96,6 @@ func TestNamesOnCertificates(t *testing.T) {
 	}
 }
 
-// calledBy returns the authority of a call, or its error.
 func calledBy(t *testing.T, cc *grpc.ClientConn) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -20,9 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. hints maps these zones
-// to the zones of the clients that their endpoints are for. It returns the management server's
-// address.
+// zonesByEDS serves a cluster with one endpoint in zone a and two in zone b. hints maps each zone
+// to the clients' zone that its endpoints are for.
 func zonesByEDS(t *testing.T, hints map[string]string) string {
 	c := &endpointv3.ClusterLoadAssignment{ClusterName: "shop"}
 	for zone, n := range map[string]int{"a": 1, "b": 2} {
@@ -40,8 +39,8 @@ func zonesByEDS(t *testing.T, hints map[string]string) string {
 	return manager(t, func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n", c), s.Drain()) })
 }
 
-// The client's zone may come from a bootstrap. A zone with too few endpoints is merged with the
-// next, and hints select endpoints.
+// The client's zone comes from a bootstrap or the target. Small zones are merged with the next, and
+// hints select endpoints.
 func TestNearFirstByEDS(t *testing.T) {
 	for _, test := range []struct {
 		what, query string
@@ -78,8 +77,7 @@ func TestNearFirstByEDS(t *testing.T) {
 	}
 }
 
-// With three zones of 3, 2 and 1 endpoints, all calls stay in the client's zone until it fails,
-// then go to its region, and return.
+// All calls stay in the client's zone until it fails, then go to its region, and return.
 func TestNearFirstOnRealSockets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()

@@ -37,7 +37,6 @@ func startTier(t *testing.T, name string, size int) *tier {
 	return tr
 }
 
-// startSecureTier starts a priority of backends with TLS and without relays.
 func startSecureTier(t *testing.T, name string, certificate *tls.Certificate) *tier {
 	t.Helper()
 	tr := &tier{name: name}
@@ -47,7 +46,6 @@ func startSecureTier(t *testing.T, name string, certificate *tls.Certificate) *t
 	return tr
 }
 
-// addresses returns the addresses that clients connect to.
 func (tr *tier) addresses() (all []string) {
 	for _, s := range tr.servers {
 		all = append(all, s.address)
@@ -60,7 +58,7 @@ func (tr *tier) addresses() (all []string) {
 
 func (tr *tier) has(address string) bool { return slices.Contains(tr.addresses(), address) }
 
-// fail makes servers fail each call with err, or succeed if err is nil.
+// fail makes servers fail their calls with err, or succeed if err is nil.
 func (tr *tier) fail(err error, servers ...*server) {
 	for _, s := range servers {
 		if err == nil {
@@ -72,7 +70,6 @@ func (tr *tier) fail(err error, servers ...*server) {
 	}
 }
 
-// lbEndpoints returns the priority's endpoints as YAML.
 func (tr *tier) lbEndpoints() string { return lbEndpoints(tr.addresses()) }
 
 func lbEndpoints(addresses []string) string {
@@ -84,7 +81,6 @@ func lbEndpoints(addresses []string) string {
 	return text.String()
 }
 
-// dialTiers returns a channel to the priorities, with a file target.
 func dialTiers(t *testing.T, opts []given.Option, tiers ...*tier) *grpc.ClientConn {
 	t.Helper()
 	return dialTiersBy(t, []grpc.DialOption{given.Dial(opts...)}, tiers...)
@@ -114,9 +110,8 @@ func tiersFile(t *testing.T, text string) string {
 	return path
 }
 
-// The first of two priorities of two endpoints returns errors, hangs, or is cut off while calls
-// have deadlines of 1 s. The calls fail over, although the connections stay up, and return after
-// the repair.
+// If the first priority returns errors, hangs or is cut off, calls fail over although the
+// connections stay up, and return after the repair.
 func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
 	t.Parallel()
 	failing := func(code codes.Code) func(*tier, bool) {
@@ -168,8 +163,7 @@ func TestATierThatDoesNotAnswerWellFailsOverAndComesBack(t *testing.T) {
 	}
 }
 
-// If the only priority returns errors, its endpoints keep the calls, which fail with only these
-// errors.
+// If the only priority returns errors, it keeps the calls, which fail only with these errors.
 func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
 	t.Parallel()
 	near := startTier(t, "near", 2)
@@ -183,8 +177,8 @@ func TestTheOnlyTierAnswersWithErrorsAndStays(t *testing.T) {
 	only(t, calls, codes.Internal)
 }
 
-// Two of five endpoints are bad. With max_ejection_percent 20, one of them is ejected within two
-// intervals, but never both at the same time.
+// With max_ejection_percent 20, one of two bad endpoints is ejected within two intervals, but never
+// both.
 func TestOneBadEndpointAmongFive(t *testing.T) {
 	t.Parallel()
 	good, bad := startTier(t, "good", 3), startTier(t, "bad", 2)
@@ -203,7 +197,7 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[0])
 	t.Logf("one endpoint was ejected after %v", f.until(t, "were answered by the others", near))
 	bad.fail(status.Error(codes.Internal, "broken"), bad.servers[1])
-	// From now on, one bad endpoint answers a quarter of the calls. Check three intervals.
+	// Now one bad endpoint answers a quarter of the calls, for three intervals.
 	n := f.ended()
 	f.await(t, n, "failed", func(c call) bool { return c.err != nil })
 	begin := time.Now()
@@ -222,9 +216,8 @@ func TestOneBadEndpointAmongFive(t *testing.T) {
 	}
 }
 
-// A priority loses half of its endpoints, which leaves it below MinReady. Its calls stay until the
-// next priority is connected, go there, and return. Only calls at the lost endpoint fail, and none
-// waits.
+// A priority loses half of its endpoints and is below MinReady. Calls stay until the next priority
+// is connected, go there, and return. Only calls at the lost endpoint fail.
 func TestHalfOfATierIsLostWithMinReady(t *testing.T) {
 	t.Parallel()
 	near, far := startTier(t, "near", 2), startTier(t, "far", 2)

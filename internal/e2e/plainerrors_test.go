@@ -22,13 +22,11 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// errFinal is an error from outside this module that wraps a status. gRPC would end every call with
-// it.
+// errFinal wraps a status, with which gRPC would end every call.
 var errFinal = fmt.Errorf("theirs: %w", status.Error(codes.PermissionDenied, "go away"))
 
-// gRPC ends calls, including wait-for-ready calls and calls with a retry policy, with an error that
-// is or wraps a status. So sources and policies never pass such an error to gRPC, even if they
-// receive one. Calls that are intentionally dropped are the exception.
+// gRPC ends even wait-for-ready calls with an error that wraps a status. So sources and policies
+// never pass one to gRPC, except to drop calls intentionally.
 func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
 	t.Run("sources", func(t *testing.T) {
 		for name, errs := range sourceErrors {
@@ -49,7 +47,7 @@ func TestNoErrorForGRPCHoldsAStatus(t *testing.T) {
 	})
 }
 
-// checkPlain checks that there is at least one error, and that none is a status.
+// checkPlain checks that errs is not empty and contains no status.
 func checkPlain(t *testing.T, errs []error) {
 	t.Helper()
 	if len(errs) == 0 {
@@ -62,7 +60,6 @@ func checkPlain(t *testing.T, errs []error) {
 	}
 }
 
-// finalStub is a policy from outside this module. It fails each update with errFinal.
 var finalStub = &lbtest.StubBuilder{PolicyName: "e2e_final", OnUpdate: func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 	if s.ID() == "empty" {
 		return errors.Join(balancer.ErrBadResolverState, errFinal)
@@ -72,12 +69,11 @@ var finalStub = &lbtest.StubBuilder{PolicyName: "e2e_final", OnUpdate: func(s *l
 
 func init() { balancer.Register(finalStub) }
 
-// policyUnderTest is a policy and its configuration, in which %[1]s is replaced by the child
-// policy.
+// policyUnderTest is a policy and its configuration, with %[1]s for the child policy.
 type policyUnderTest struct {
 	name, config string
-	path         []string // the path of the endpoints
-	leaf         bool     // has no configurable children
+	path         []string
+	leaf         bool // has no configurable children
 }
 
 var policies = []policyUnderTest{
@@ -90,7 +86,7 @@ var policies = []policyUnderTest{
 
 const leafConfig = `[{"understudy_weighted_round_robin":{}}]`
 
-// mishap is an event for a policy. do returns the error that the policy returns to gRPC.
+// mishap is an event for a policy. do returns the policy's error.
 type mishap struct {
 	ofChild  bool // only for policies with a configurable child
 	ofHealth bool // only for policies whose endpoints are health-checked
@@ -148,7 +144,7 @@ var mishaps = map[string]mishap{
 // refusing marks a ClientConn that is being closed.
 type refusing struct{ balancer.ClientConn }
 
-// channelOf is the ClientConn of a policy under test. It fails NewSubConn if cc is marked.
+// channelOf fails NewSubConn if cc is marked as refusing.
 type channelOf struct{ *lbtest.ClientConn }
 
 func (c channelOf) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
@@ -158,7 +154,6 @@ func (c channelOf) NewSubConn(addresses []resolver.Address, opts balancer.NewSub
 	return c.ClientConn.NewSubConn(addresses, opts)
 }
 
-// update passes the policy a configuration with the given child, and endpoints.
 func (p *policyUnderTest) update(t *testing.T, b balancer.Balancer, child string, addresses ...string) error {
 	t.Helper()
 	text := p.config
@@ -177,7 +172,7 @@ func (p *policyUnderTest) update(t *testing.T, b balancer.Balancer, child string
 	return b.UpdateClientConnState(balancer.ClientConnState{ResolverState: resolver.State{Endpoints: endpoints}, BalancerConfig: config})
 }
 
-// errorsAfter returns the errors that gRPC receives from the policy after a mishap.
+// errorsAfter returns the errors that gRPC receives after a mishap.
 func (p *policyUnderTest) errorsAfter(t *testing.T, m mishap) []error {
 	cc := new(lbtest.ClientConn)
 	b := balancer.Get(p.name).Build(channelOf{cc}, balancer.BuildOptions{})

@@ -67,8 +67,8 @@ var sourceErrors = map[string]func(*testing.T) []error{
 	},
 }
 
-// reported returns the first error that gRPC receives from a resolver for target, from Build or
-// ReportError. The error must contain want. The channel rejects every service config with refusal.
+// reported returns the first error from Build or ReportError, which must contain want. The channel
+// rejects every service config with refusal.
 func reported(t *testing.T, want string, b resolver.Builder, target string, refusal error) []error {
 	t.Helper()
 	err := firstError(t, b, target, refusal)
@@ -95,7 +95,6 @@ func firstError(t *testing.T, b resolver.Builder, target string, refusal error) 
 	}
 }
 
-// errorChannel keeps the first reported error.
 type errorChannel struct {
 	resolver.ClientConn
 	errors  chan error
@@ -115,7 +114,6 @@ func (c *errorChannel) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Err: c.refusal}
 }
 
-// theirs is a resolver from outside this module that reports an error or cannot be built.
 type theirs struct{ build error }
 
 func (theirs) Scheme() string { return "theirs" }
@@ -158,7 +156,6 @@ func listenOn(t *testing.T, address string) net.Listener {
 	return l
 }
 
-// nobodyAt returns an address without a listener.
 func nobodyAt(t *testing.T) string {
 	t.Helper()
 	l := listenOn(t, "127.0.0.1:0")
@@ -166,7 +163,6 @@ func nobodyAt(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// manager starts a management server and stops it when the test ends.
 func manager(t *testing.T, script adstest.Script) string {
 	t.Helper()
 	return managerOn(t, "127.0.0.1:0", script)

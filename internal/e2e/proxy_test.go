@@ -19,9 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// runProxiedClient implements the role "proxied": a client that makes calls and prints a line for
-// each answer. net/http reads the proxy from the environment once per process, so the client needs
-// a process of its own.
+// runProxiedClient makes calls and prints a line for each answer. It runs in a process of its own,
+// because net/http reads the proxy from the environment once.
 func runProxiedClient() error {
 	pool := x509.NewCertPool()
 	pem, err := os.ReadFile(os.Getenv("E2E_CA"))
@@ -38,7 +37,7 @@ func runProxiedClient() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
-		// Calls may fail while the first priority stops; the test reads on.
+		// Calls may fail while the first priority stops.
 		got, err := who(ctx, cc, grpc.WaitForReady(true))
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -49,8 +48,8 @@ func runProxiedClient() error {
 	}
 }
 
-// startProxied starts a client behind a proxy. await reads the client's answers up to one of the
-// named backend, and returns the authority of that call.
+// startProxied starts a client behind a proxy. await reads answers up to one of the named backend,
+// and returns its authority.
 func startProxied(t *testing.T, target string, ca *testcert.Authority, proxyURL string) (await func(name string) string) {
 	t.Helper()
 	_, stdout := startSelf(t, "proxied", "E2E_TARGET="+target, "E2E_CA="+ca.File(), "HTTPS_PROXY="+proxyURL, "NO_PROXY=")
@@ -93,7 +92,7 @@ func TestFileThroughAProxy(t *testing.T) {
 	}
 }
 
-// Names are resolved by the proxy, and each priority is verified against its own name.
+// The proxy resolves names, and each priority is verified against its own name.
 func TestFailoverThroughAProxy(t *testing.T) {
 	t.Parallel()
 	ca := testcert.New(t)

@@ -18,16 +18,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// losses is how often the loss of a priority is measured, and takesMost is the limit for each. The
-// limit is far above typical values (docs/speed.md), because the machine may be busy, and far below
-// the failover timeout of 10 s.
+// The loss of a priority is measured losses times. takesMost is far above typical values
+// (docs/speed.md), because the machine may be busy, and far below the failover timeout.
 const (
 	losses    = 9
 	takesMost = 3 * time.Second
 )
 
-// With a warm standby, FastFailover and TLS, the next priority answers at once when the first loses
-// its last connection, whether reconnect attempts are refused or hang.
+// With a warm standby and FastFailover, the next priority answers at once when the last connection
+// is lost, whether reconnects are refused or hang.
 func TestAWarmStandbyAnswersAtOnce(t *testing.T) {
 	for _, reconnect := range []string{"refused", "vanishes"} {
 		t.Run(reconnect, func(t *testing.T) {
@@ -44,14 +43,13 @@ func TestAWarmStandbyAnswersAtOnce(t *testing.T) {
 	}
 }
 
-// loseATier returns the time from the stop of the first priority's last server to the first answer
-// of the next priority. The client may detect the loss earlier than its connections fail, because a
-// TLS server announces that it closes a connection.
+// loseATier returns the time from the stop of the last server to the next priority's first answer.
+// Clients may detect the stop before connections fail, because TLS servers announce it.
 func loseATier(t *testing.T, vanishes bool) time.Duration {
 	t.Helper()
 	ca := testcert.New(t)
 	certificate := ca.Pair("tiers", "tiers.test").Load(t)
-	connected := make(chan struct{}, 100) // connections to the next priority
+	connected := make(chan struct{}, 100)
 	near, far := startSecureTier(t, "near", &certificate), startSecureTier(t, "far", &certificate)
 	w := &wires{near: near}
 	cc := dialTiersBy(t, []grpc.DialOption{
@@ -59,7 +57,7 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 		grpc.WithStatsHandler(&firstConnections{near: near, connected: connected}),
 		given.Dial(given.Set("Authority", "tiers.test"), given.Set("WarmStandby", 1), given.Set("FastFailover", true)),
 	}, near, far)
-	answered := make(chan time.Time, 1) // first answer of the next priority
+	answered := make(chan time.Time, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	var callers sync.WaitGroup
 	defer callers.Wait()
@@ -101,7 +99,6 @@ func loseATier(t *testing.T, vanishes bool) time.Duration {
 	}
 }
 
-// wires dials the connections of a client to two priorities.
 type wires struct {
 	near     *tier
 	vanishes atomic.Bool // new connections to near hang
@@ -115,7 +112,7 @@ func (w *wires) dial(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// firstConnections reports connections to addresses that are not in near.
+// firstConnections reports connections to other addresses than near's.
 type firstConnections struct {
 	stats.Handler
 	near      *tier

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// slack is how long an ejection may take to have an effect, because the machine may be busy.
+// slack is how late an ejection may take effect on a busy machine.
 const slack = 2 * time.Second
 
 const (
@@ -28,22 +28,20 @@ const (
 	retryAttempts = 4  // for methods in RetryMethods
 )
 
-// slips is how many calls of a method in RetryMethods may fail because gRPC does not retry a call
-// whose second attempt has not been written when its connection closes. slipsOfHeld is the limit if
-// servers hold a hundred calls whose connections close at the same time on a busy machine.
+// slips is how many calls of RetryMethods may fail because gRPC does not retry a call whose second
+// attempt is unwritten when its connection closes. slipsOfHeld is the limit if a hundred
+// connections' calls end at the same time.
 const (
 	slips       = 2
 	slipsOfHeld = 15
 )
 
-// caller is one of several channels that lose a priority at the same time.
 type caller struct {
 	named bool          // its method is in RetryMethods
 	every time.Duration // interval between calls
 	flow  *flow
 }
 
-// startCallers opens channels with the options of the README's client.
 func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials, tiers ...[]string) []*caller {
 	t.Helper()
 	e, rates := readExample(t), []time.Duration{50 * time.Millisecond, time.Second}
@@ -65,7 +63,7 @@ func (f fault) startCallers(t *testing.T, creds credentials.TransportCredentials
 }
 
 // settle waits until both endpoints have answered each caller. Only then do calls get a short
-// deadline, which a busy machine could exceed before.
+// deadline.
 func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
 	t.Helper()
 	for _, c := range callers {
@@ -88,9 +86,8 @@ func (f fault) settle(t *testing.T, callers []*caller, addresses []string) {
 	}
 }
 
-// over waits until the next priority has answered for three seconds and all calls have ended. It
-// returns the time of the next priority's first answer, and the calls that have failed since the
-// given time.
+// over waits until the next priority has answered for three seconds. It returns the time of its
+// first answer, and the calls that failed since the given time.
 func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []call) {
 	t.Helper()
 	enough := int(3 * time.Second / c.every)
@@ -113,8 +110,7 @@ func (c *caller) over(t *testing.T, since time.Time) (first time.Time, lost []ca
 	return calls[slices.IndexFunc(calls, of("far"))].end, lost
 }
 
-// This test checks each row of the README's table "What starts a failover" with the README's client
-// and two priorities of two endpoints. Rows run in parallel, because they mostly wait.
+// Each row of the README's table "What starts a failover" holds for the README's client.
 func TestWhatStartsAFailover(t *testing.T) {
 	t.Parallel()
 	for some := range slices.Chunk(faults, 6) {
@@ -160,7 +156,7 @@ func (f fault) run(t *testing.T) {
 	}
 }
 
-// awaitWatches waits until n clients have started a health watch, and so are connected.
+// awaitWatches waits until n clients have started a health watch.
 func (s *server) awaitWatches(t *testing.T, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -174,7 +170,6 @@ func (s *server) awaitWatches(t *testing.T, n int) {
 	}
 }
 
-// judge checks a caller's calls against the limits of the fault.
 func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	t.Helper()
 	first, lost := c.over(t, since)
@@ -201,8 +196,7 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	if f.after > 0 {
 		allowed = slipsOfHeld
 	}
-	// If endpoints are ejected, more calls are in progress on a busy machine than the table
-	// assumes.
+	// On a busy machine more calls are in progress at an ejection than the table assumes.
 	strict := most == 0 || most > 0 && !f.ejected
 	if c.named && strict && len(lost)-min(slipped, allowed) > most {
 		t.Errorf("%d calls of a method in RetryMethods were lost, want at most %d", len(lost), most)
@@ -216,8 +210,7 @@ func (f fault) judge(t *testing.T, c *caller, since time.Time) {
 	}
 }
 
-// Calls are made one at a time, so slowly that none is in progress during an ejection. Five calls
-// of each endpoint fail, or fewer if gRPC retries them.
+// If calls are made one at a time, five calls of each endpoint fail, or fewer with retries.
 func TestFiveCallsEjectAnEndpoint(t *testing.T) {
 	t.Parallel()
 	for code, most := range map[codes.Code]int{codes.Internal: perTier, codes.Unavailable: perTier / retryAttempts} {
@@ -247,7 +240,6 @@ func TestFiveCallsEjectAnEndpoint(t *testing.T) {
 	}
 }
 
-// whys returns the distinct errors of calls with their counts.
 func whys(lost []call) string {
 	seen := make(map[string]int)
 	for _, c := range lost {
@@ -275,7 +267,7 @@ func TestReadmeSaysWhatIsLost(t *testing.T) {
 			rows[cells[0]] = cells[1:]
 		}
 	}
-	if len(rows) != len(faults)+2 { // including the header
+	if len(rows) != len(faults)+2 {
 		t.Errorf("README.md has %d rows, want %d", len(rows)-2, len(faults))
 	}
 	for _, f := range faults {

@@ -49,7 +49,6 @@ func (b *safeBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// take returns the log since the last call of take.
 func (b *safeBuffer) take() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,16 +92,14 @@ func newStory(t *testing.T, options ...given.Option) (*story, *grpc.ClientConn) 
 	return s, toldtest.Open(t, "shop", []discovery.Mechanism{{Source: s}}, options, grpc.WithContextDialer(s.dial))
 }
 
-// at returns an endpoint of a priority. The last number of its address selects its behavior in
-// dial.
+// at returns an endpoint. The last number of its address selects its behavior in dial.
 func at(priority uint32, locality, address string) flat.Endpoint {
 	return flat.Endpoint{Priority: priority, Locality: locality, Address: address + ":443"}
 }
 
-// refuse lists endpoints that refuse connections, in two priorities.
 var refuse = []flat.Endpoint{at(0, "us-east/a", "10.0.0.1"), at(0, "us-east/a", "10.0.1.1"), at(0, "us-east/b", "10.0.2.1"), at(1, "eu-west", "10.1.0.1")}
 
-// which matches the addresses of which any may have failed last.
+// which matches addresses of which any may have failed last.
 var which = regexp.MustCompile(`10\.0\.[0-2]\.1:`)
 
 // The error of a call and the log name every priority with its reason.
@@ -110,7 +107,7 @@ func TestErrorsAndTheLogTellTheWholeStory(t *testing.T) {
 	for name, test := range map[string]struct {
 		tell  func(*story)
 		after time.Duration
-		err   string // of a call
+		err   string
 		log   string
 	}{
 		"everything refused": {
@@ -169,7 +166,6 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 				if got := which.ReplaceAllString(log, "10.0.x.1:"); got != test.log {
 					t.Errorf("logged\n%swant\n%s", got, test.log)
 				}
-				// Wait-for-ready calls wait until a backend is available.
 				s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
 				s.Receiver.Update(flat.Answer(at(0, "us-east/a", "10.0.0.3")))
 				if err := <-waits; status.Code(err) != codes.Unimplemented {
@@ -180,8 +176,7 @@ level=WARN msg="no priority can take calls" target=story:///shop reason="no prio
 	}
 }
 
-// Errors stay readable with names and errors of 10,000 characters, control characters and many
-// priorities.
+// Errors stay readable with very long names, control characters and many priorities.
 func TestErrorsOfHostileNamesAreCutAndEscaped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cc := newStory(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// While the management server fails in any way, wait-for-ready calls wait until it is repaired, and
-// other calls fail with UNAVAILABLE.
+// While the management server fails, wait-for-ready calls wait, and others fail with UNAVAILABLE.
 func TestCallsWaitForTheManagementServer(t *testing.T) {
 	for name, broken := range map[string]adstest.Script{
 		"down":              nil,

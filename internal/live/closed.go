@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// IsClosed reports whether a channel is closed, as opposed to idle: gRPC closes the policies in
-// both cases. owner is gRPC's channelz record of the channel. Its type is internal, so IsClosed
-// reads its exported fields by reflection. If that fails, IsClosed returns false.
+// IsClosed reports whether a channel is closed, and not just idle: gRPC closes the policies in both
+// cases. owner is gRPC's channelz record, whose type is internal, so IsClosed uses reflection. If
+// that fails it returns false.
 func IsClosed(owner any) (closed bool) {
 	defer func() {
 		if recover() != nil {

@@ -1,5 +1,5 @@
-// Package live records the channels of this process for the debug page. Before Enable is called it
-// has no cost: New returns nil, and the methods of a nil Channel do nothing.
+// Package live records this process's channels for the debug page. Without Enable, New returns nil,
+// and methods of a nil Channel do nothing.
 package live
 
 import (
@@ -13,8 +13,8 @@ import (
 
 const (
 	mostEvents = 100
-	mostIdle   = 100       // channels without a policy that are kept,
-	idleFor    = time.Hour // and for how long
+	mostIdle   = 100       // maximum number of recorded channels without a policy,
+	idleFor    = time.Hour // and for how long they are kept
 )
 
 var on atomic.Bool
@@ -42,7 +42,6 @@ type Source struct {
 	Priorities int
 }
 
-// Event is an event in the history of a channel.
 type Event struct {
 	Time time.Time
 	Text string
@@ -57,15 +56,15 @@ type Channel struct {
 	mu      sync.Mutex
 	events  []Event
 	sources func() []Source // nil for a channel of other resolvers or after Stop
-	last    []Source        // state of the sources when Stop was called
+	last    []Source        // last state of the sources
 	root    any             // the root policy, nil if there is none
-	owner   any             // gRPC's channelz record of the channel
+	owner   any             // gRPC's channelz record
 	tree    any             // last snapshot of the closed root
 	closed  time.Time       // when the root was closed, zero if there is a root
 }
 
-// all holds the channels of this process. Creating and closing a channel accesses no other
-// channels, except the few without a root.
+// all holds this process's channels. Creating and closing a channel locks no other channels, except
+// a few without a root.
 var all struct {
 	mu       sync.Mutex
 	next     uint64
@@ -73,8 +72,8 @@ var all struct {
 	rootless []*Channel // in the order in which they lost their root
 }
 
-// New records a channel until both its sources and its root are gone. sources may be nil; it must
-// return quickly. New returns nil if recording is not enabled.
+// New records a channel until its sources and its root are gone. sources may be nil, and must
+// return quickly. New returns nil if recording is off.
 func New(target string, sources func() []Source) *Channel {
 	if !On() {
 		return nil
@@ -91,7 +90,7 @@ func New(target string, sources func() []Source) *Channel {
 	return c
 }
 
-// Note adds an event. If there are too many, it discards the oldest.
+// Note adds an event, and discards the oldest if there are too many.
 func (c *Channel) Note(text string) {
 	if c == nil {
 		return
@@ -104,8 +103,8 @@ func (c *Channel) Note(text string) {
 	c.events = append(c.events, Event{time.Now(), text})
 }
 
-// Attach sets the root policy of the channel and gRPC's record of it. It discards earlier records
-// of the same channel, from before it was idle.
+// Attach sets the root policy and gRPC's record of the channel. It discards an earlier record of
+// the same channel, from before it was idle.
 func (c *Channel) Attach(root, owner any) {
 	if c == nil {
 		return
@@ -143,8 +142,7 @@ func (c *Channel) Retire(tree any) {
 	}
 }
 
-// Stop records that the channel has no sources any longer. Their current errors become last errors,
-// because nothing retries any longer.
+// Stop records that the channel's sources have stopped. Their current errors become last errors.
 func (c *Channel) Stop() {
 	if c == nil {
 		return
@@ -166,15 +164,13 @@ func (c *Channel) Stop() {
 	c.forgetIfGone()
 }
 
-// gone reports whether the channel can be discarded, because it is closed or was idle for too long.
-// The caller must hold all.mu.
+// gone reports whether the channel is closed or was idle for too long. The caller must hold all.mu.
 func (c *Channel) gone(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.root == nil && c.sources == nil && (c.closed.IsZero() || now.Sub(c.closed) > idleFor || IsClosed(c.owner))
 }
 
-// forgetIfGone discards the channel if it is gone. The caller must hold all.mu.
 func (c *Channel) forgetIfGone() {
 	if c.gone(time.Now()) {
 		forget(func(other *Channel) bool { return other == c })
@@ -182,8 +178,8 @@ func (c *Channel) forgetIfGone() {
 	}
 }
 
-// forget discards the rootless channels for which is returns true, and removes channels that have a
-// root again from the list. The caller must hold all.mu.
+// forget discards the rootless channels for which is returns true, and unlists those with a new
+// root. The caller must hold all.mu.
 func forget(is func(*Channel) bool) {
 	all.rootless = slices.DeleteFunc(all.rootless, func(c *Channel) bool {
 		if is(c) {
@@ -200,8 +196,8 @@ func (c *Channel) hasRoot() bool {
 	return c.root != nil
 }
 
-// prune discards channels that are gone and, if too many are idle, those that have been idle
-// longest. The caller must hold all.mu.
+// prune discards channels that are gone, and those that have been idle longest if too many are. The
+// caller must hold all.mu.
 func prune() {
 	now := time.Now()
 	forget(func(c *Channel) bool { return c.gone(now) })

@@ -10,7 +10,6 @@ import (
 
 func init() { Enable() }
 
-// targets returns the targets of all recorded channels.
 func targets() []string {
 	var all []string
 	for _, v := range Channels() {
@@ -26,8 +25,7 @@ func want(t *testing.T, want ...string) {
 	}
 }
 
-// A channel is recorded from the start of its sources, while it is idle, and for an hour
-// afterwards.
+// A channel is recorded while it has sources, while it is idle, and for an hour afterwards.
 func TestHowLongAChannelIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := func() []Source { return nil }
@@ -54,7 +52,7 @@ func TestHowLongAChannelIsKnown(t *testing.T) {
 	})
 }
 
-// At most a hundred idle channels are recorded: those that became idle last.
+// At most a hundred idle channels are recorded, and the latest are kept.
 func TestFewIdleChannelsAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := New("old", nil)

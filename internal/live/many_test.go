@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Opening and closing a channel does not lock other channels, so that closing n channels does not
-// take time that grows as n squared.
+// Opening and closing channels does not lock others, so that closing n channels takes linear time.
 func TestNoChannelLooksAtTheOthers(t *testing.T) {
 	none := func() []Source { return nil }
 	other := New("other", none)

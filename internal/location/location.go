@@ -1,6 +1,6 @@
-// Package location determines the region, zone and node of the client, from options, the
-// environment and sources. Sources may provide a location later, so callers read the location of a
-// channel from options.Settings whenever they need it.
+// Package location determines the client's region, zone and node from options, the environment and
+// sources. Sources may provide a location later, so callers ask options.Settings whenever they need
+// it.
 package location
 
 import (
@@ -16,7 +16,7 @@ import (
 // Location is the location of a client or a server. Unknown fields are "".
 type Location struct{ Region, Zone, Node string }
 
-// Or returns p with its empty fields taken from other.
+// Or fills empty fields of p from other.
 func (p Location) Or(other Location) Location {
 	for to, from := range map[*string]string{&p.Region: other.Region, &p.Zone: other.Zone, &p.Node: other.Node} {
 		if *to == "" {
@@ -26,8 +26,7 @@ func (p Location) Or(other Location) Location {
 	return p
 }
 
-// Serves reports whether p is sufficient for a preference: "zone", "node", "hints", "balance", or
-// "" for none.
+// Serves reports whether p is sufficient for the preference.
 func (p Location) Serves(prefer string) bool {
 	switch prefer {
 	case "":
@@ -43,20 +42,17 @@ func (p Location) Serves(prefer string) bool {
 	}
 }
 
-// SameZone reports whether p and other are known to be in the same zone. Zones of the same name in
-// different regions differ.
+// SameZone reports whether both are in the same zone. Zones of different regions differ.
 func (p Location) SameZone(other Location) bool {
 	return p.Zone != "" && p.Zone == other.Zone && (p.Region == other.Region || p.Region == "" || other.Region == "")
 }
 
-// SameRegion reports whether p and other are known to be in the same region.
 func (p Location) SameRegion(other Location) bool { return p.Region != "" && p.Region == other.Region }
 
-// SameNode reports whether p and other are known to be on the same node.
 func (p Location) SameNode(other Location) bool { return p.Node != "" && p.Node == other.Node }
 
-// Of returns the client's location from options and, for fields that are not given, from the
-// environment, which env reads. The notes name environment variables that have no effect.
+// Of returns the client's location from options or else from the environment, which env reads. The
+// notes name variables that have no effect.
 func Of(given Location, env func(string) string) (p Location, notes []string) {
 	read := func(variable string) string {
 		text := env(variable)
@@ -69,10 +65,10 @@ func Of(given Location, env func(string) string) (p Location, notes []string) {
 	return given.Or(Location{Zone: read("UNDERSTUDY_ZONE"), Region: read("UNDERSTUDY_REGION"), Node: read("UNDERSTUDY_NODE")}), notes
 }
 
-// most is the maximum length of a name. Kubernetes and cloud providers allow at most 63 bytes.
+// most is the maximum length of a name. Kubernetes and clouds allow 63 bytes.
 const most = 256
 
-// Problem returns what is wrong with the name of a zone, region or node, or "".
+// Problem describes what is wrong with a name, or returns "".
 func Problem(name string) string {
 	if len(name) <= most && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
 		return ""
@@ -80,21 +76,19 @@ func Problem(name string) string {
 	return fmt.Sprintf("%s given, want a name of at most %d bytes, without control characters and without spaces around it", printable.Quote(name), most)
 }
 
-// Teller provides a location, which may become known later. It is safe for concurrent use.
+// Teller provides a location, which may become known later.
 type Teller interface{ Location() Location }
 
-// Learned is a location that becomes known later. It is safe for concurrent use. The zero value has
-// no location, and Set on a nil *Learned has no effect.
+// Learned is a location that becomes known later. It is safe for concurrent use. Set on a nil
+// *Learned has no effect.
 type Learned struct{ place atomic.Pointer[Location] }
 
-// Set sets the location.
 func (l *Learned) Set(p Location) {
 	if l != nil {
 		l.place.Store(&p)
 	}
 }
 
-// Location returns the current location.
 func (l *Learned) Location() Location {
 	if l == nil || l.place.Load() == nil {
 		return Location{}

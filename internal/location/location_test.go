@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/location"
 )
 
-// Options override the environment, which overrides the source, field by field.
+// Options override the environment, which overrides the source.
 func TestTheOrderOfPlaces(t *testing.T) {
 	env := map[string]string{"UNDERSTUDY_ZONE": "env-zone", "UNDERSTUDY_REGION": "env-region"}
 	source := location.Location{Region: "source-region", Zone: "source-zone", Node: "source-node"}
@@ -29,8 +29,7 @@ func TestTheOrderOfPlaces(t *testing.T) {
 	}
 }
 
-// An environment variable that is not a valid name has no effect. The note names it and escapes its
-// value.
+// Invalid variables have no effect, and are named and escaped in a note.
 func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 	for text, want := range map[string]string{
 		"us-east-1a\n":           `UNDERSTUDY_ZONE has no effect: "us-east-1a\n" given, want a name`,
@@ -46,7 +45,7 @@ func TestTheEnvironmentMayHoldAnything(t *testing.T) {
 	}
 }
 
-// Locations that are not known are not the same.
+// Unknown locations are not equal.
 func TestWhatIsNear(t *testing.T) {
 	for _, test := range []struct {
 		p, other location.Location

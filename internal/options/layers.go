@@ -12,9 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Check validates the option fields of values, the options of a program or the configuration of a
-// policy. A zero field means the default and is valid. named returns the name of an option for
-// errors.
+// Check validates the option fields of values, a program's options or a policy's configuration.
+// Zero fields are valid. named returns the name of an option for errors.
 func Check(values any, named func(Option) string) error {
 	v := reflect.ValueOf(values)
 	if err := ranges(v, named); err != nil {
@@ -53,8 +52,7 @@ func ByField(o Option) string { return o.Field }
 // other returns the name of the option that o may conflict with.
 func (o Option) other() string { return o.AtLeast + o.Not }
 
-// conflict returns an error if the value of o conflicts with the value of its other option. v may
-// lack either field.
+// conflict reports an error if o conflicts with its other option. v may lack either field.
 func (o Option) conflict(v reflect.Value, named func(Option) string) error {
 	with, ok := find(o.other())
 	mine, others := v.FieldByName(o.Field), v.FieldByName(with.Field)
@@ -81,7 +79,7 @@ func shown(o Option, f reflect.Value) any {
 	return f.Interface()
 }
 
-// Copy sets the fields of *to to the nonzero option fields of from that both structs have.
+// Copy copies the nonzero option fields that both structs have.
 func Copy(to, from any) {
 	dst, src := reflect.ValueOf(to).Elem(), reflect.ValueOf(from)
 	for _, o := range table {
@@ -92,14 +90,14 @@ func Copy(to, from any) {
 	}
 }
 
-// Given holds the options of a channel. Options from the target override those of the program.
+// Given holds a channel's options. Those from the target override the program's.
 type Given struct {
 	Program
 	target map[string]bool // names of options that the target sets
 }
 
-// Set sets an option from a target parameter. It reports whether there is an option with that name
-// that is allowed in the given scope.
+// Set sets an option from a target parameter. It reports whether an option of that name is allowed
+// in the scope.
 func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
 	o, ok := find(name)
 	if !ok || !o.at(place) {
@@ -118,7 +116,6 @@ func (g *Given) Set(name, text string, place Scope) (known bool, err error) {
 	return true, nil
 }
 
-// at reports whether the option is allowed in the given scope of a target.
 func (o Option) at(place Scope) bool {
 	switch place {
 	case Channel:
@@ -139,9 +136,8 @@ func (o Option) put(p *Program, value any) {
 	}
 }
 
-// Settle resolves conflicts between options. If the target gives both options of a conflict, or the
-// program does, it returns an error. Otherwise it switches off the program's option and returns a
-// note about it.
+// Settle resolves conflicts between options. A conflict within the target or the program is an
+// error. Otherwise it switches off the program's option and returns a note.
 func (g *Given) Settle() (notes []string, err error) {
 	if g.Err != nil {
 		return nil, g.Err
@@ -169,7 +165,7 @@ func (g *Given) Settle() (notes []string, err error) {
 	return notes, nil
 }
 
-// Names returns the sorted names of the parameters that are allowed in the given scope.
+// Names returns the sorted names of parameters that are allowed in the scope.
 func Names(place Scope) []string {
 	var names []string
 	for _, o := range table {
@@ -181,8 +177,8 @@ func Names(place Scope) []string {
 	return names
 }
 
-// ParseSettings parses target parameters, such as minReady=0.6, for tools that have no channel.
-// Unknown, repeated and invalid parameters are errors, as in a target.
+// ParseSettings parses target parameters for tools without a channel. Unknown, repeated and invalid
+// parameters are errors.
 func ParseSettings(given url.Values) (Settings, error) {
 	known := slices.DeleteFunc(Names(Channel), func(name string) bool { return name == "authority" }) // it is not a setting
 	var g Given

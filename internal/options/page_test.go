@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/options"
 )
 
-// docs/options.md has the rows of the table.
 func TestThePageHasTheTable(t *testing.T) {
 	page, err := os.ReadFile("../../docs/options.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package options defines the options of a channel: their table, the options that a program sets,
-// and the options that a target's parameters set.
+// Package options defines the options of channels: their table, and how a program and target
+// parameters set them.
 package options
 
 import (
@@ -12,8 +12,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Program holds the options that a program gives for a channel, apart from the dial options for
-// gRPC.
+// Program holds the options that a program gives for a channel.
 type Program struct {
 	Settings
 	// Refresh is the interval between look-ups; 0 uses the source's default, and a negative value
@@ -33,28 +32,24 @@ type Program struct {
 	Sources []any
 	// Err is set if the options are invalid; calls then fail with it.
 	Err error
-	// Registered identifies the registered parser of the scheme; it is nil for a parser that is not
-	// registered.
+	// Registered identifies the scheme's registered parser; it is nil for other parsers.
 	Registered any
 }
 
-// Builder builds resolvers for one scheme.
 type Builder interface {
 	resolver.Builder
 	resolver.AuthorityOverrider
-	// Check validates the options and a target of the scheme. It uses no network. It reads files if
-	// read is set.
+	// Check validates the options and a target without a network. It reads files if read is set.
 	Check(target resolver.Target, read bool) error
 }
 
-// Make returns a builder for targets of scheme. parse is the discovery.Parser of the scheme.
-// Package resolving, which this package cannot import, sets Make.
+// Make returns a builder for targets of scheme. parse is a discovery.Parser. Package resolving sets
+// Make, because this package cannot import it.
 var Make func(scheme string, parse any, given Program) Builder
 
-// NewReader returns a reader of targets of scheme. Package discovery sets it.
+// NewReader returns a reader of targets. Package discovery sets it.
 var NewReader func(scheme string, parse any, given Program) any
 
-// registry holds the parsers by scheme.
 var registry struct {
 	mu      sync.Mutex
 	parsers map[string]*registered
@@ -62,7 +57,7 @@ var registry struct {
 
 type registered struct{ parse any }
 
-// Register registers the parser for a scheme and replaces any earlier one.
+// Register registers the parser for scheme, replacing any earlier one.
 func Register(scheme string, parse any) {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()

@@ -8,59 +8,53 @@ import (
 
 // Settings are the settings of a channel's policies. The zero value means gRFC A56's defaults.
 type Settings struct {
-	// FailoverTimeout is how long a priority may take to connect before the next one is used (gRFC
-	// A56). 0 or less means the default, 10 s.
+	// FailoverTimeout is how long a priority may take to connect (gRFC A56). 0 or less means 10 s.
 	FailoverTimeout time.Duration
-	// FailbackDelay is how long a priority must have been READY again before calls return to it. 0
-	// returns them at once, as in A56.
+	// FailbackDelay is how long a priority must have been READY again before calls return. 0
+	// returns them at once.
 	FailbackDelay time.Duration
-	// SlowStart is the time in which the share of a newly connected endpoint grows to its full
-	// weight. 0 disables it.
+	// SlowStart is the time in which a new endpoint's share grows to its full weight. 0 disables
+	// it.
 	SlowStart time.Duration
-	// PickFirst sends the calls of a locality to the first endpoint that connects (gRFC A62).
-	// Otherwise all endpoints get calls, by weight.
+	// PickFirst sends a locality's calls to the first endpoint that connects (gRFC A62).
 	PickFirst bool
 	// MinReady is the share of a priority's weight that must be READY. Below it, calls go to the
-	// next priority that has this share, if there is one. They return at the larger of MinReady and
-	// MinReadyRecovery. An endpoint that is connecting counts once it is READY or has failed.
+	// next priority that has this share. They return at the larger of MinReady and
+	// MinReadyRecovery. An endpoint counts once it is READY or has failed.
 	MinReady, MinReadyRecovery float64
-	// WarmStandby is how many of the priorities below the one in use are connected in advance. 0
-	// connects none, as in A56.
+	// WarmStandby is how many lower priorities are connected in advance.
 	WarmStandby int
-	// FastFailover sends calls to a lower READY priority while a priority that lost all its
-	// connections reconnects. Otherwise calls wait for it for up to FailoverTimeout. It applies to
-	// priorities that can have at least two connections; with PickFirst, a locality has one.
+	// FastFailover sends calls to a lower READY priority while the one in use reconnects, instead
+	// of waiting for up to FailoverTimeout. It applies to priorities that can have at least two
+	// connections.
 	FastFailover bool
-	// FailbackJitter is the window over which the clients of a fleet spread their failbacks: each
-	// adds a random share of it to FailbackDelay.
+	// FailbackJitter is the window over which clients spread their failbacks.
 	FailbackJitter time.Duration
 	// MaxFailbackDelay is the limit up to which FailbackDelay doubles while a priority keeps
-	// failing. With 0 the delay does not grow.
+	// failing; 0 means no growth.
 	MaxFailbackDelay time.Duration
-	// ResetBackoff makes the first endpoint that connects, while nothing is READY, end the backoffs
-	// of the others. It is passed in the channel's attributes.
+	// ResetBackoff makes the first endpoint that connects end the others' backoffs, if nothing was
+	// READY. The channel's attributes carry it.
 	ResetBackoff bool
-	// OutlierDetection temporarily ejects endpoints whose calls fail, and avoids priorities whose
-	// endpoints are all ejected (gRFC A50). It overrides the clusters' configuration. It has no
-	// effect with PickFirst, which does not detect ejections.
+	// OutlierDetection ejects endpoints whose calls fail, and avoids priorities without others
+	// (gRFC A50). It overrides the clusters' configuration, and has no effect with PickFirst.
 	OutlierDetection bool
-	// NoOutlierDetection disables outlier detection and overrides the clusters' configuration.
+	// NoOutlierDetection disables outlier detection, also that of clusters.
 	NoOutlierDetection bool
 
-	// Zone, Region and Node are the client's location as given by the target or the program. Method
-	// Location returns the complete location.
+	// Zone, Region and Node are the given location of the client. Method Location adds what is
+	// known from elsewhere.
 	Zone, Region, Node string
-	// Here also considers the environment and the sources. Package resolving sets it; it is nil in
-	// tools without a channel.
+	// Here provides the complete location. Package resolving sets it; it is nil in tools without a
+	// channel.
 	Here location.Teller
-	// Prefer selects which endpoints are preferred for their location: "none" for no preference, ""
-	// for the preference of the discovery mechanism.
+	// Prefer selects near endpoints: "none" for no preference, "" for that of the discovery
+	// mechanism.
 	Prefer string
-	// ZoneMinEndpoints is the minimum number of endpoints of a near group; 0 means the default, 1.
-	// A smaller group is merged with the next.
+	// ZoneMinEndpoints is the minimum size of a near group, 0 means 1. A smaller group is merged
+	// with the next.
 	ZoneMinEndpoints int
-	// ZoneCallers is the number of callers in each zone, for the preference "balance". "" means the
-	// same number for each zone with endpoints.
+	// ZoneCallers is the number of callers in each zone, for "balance". "" means equal numbers.
 	ZoneCallers string
 
 	// Subset is how many endpoints of a locality are used; 0 means all (gRFC A68).
@@ -71,8 +65,8 @@ type Settings struct {
 	ChannelSeed uint64
 }
 
-// Location returns the client's location as far as it is known. Call it whenever an answer of a
-// source becomes a tree, because the source may just have provided the location.
+// Location returns the client's location as far as it is known. Call it for each answer, because a
+// source may provide the location with the answer.
 func (s Settings) Location() location.Location {
 	if s.Here != nil {
 		return s.Here.Location()
@@ -80,7 +74,6 @@ func (s Settings) Location() location.Location {
 	return location.Location{Region: s.Region, Zone: s.Zone, Node: s.Node}
 }
 
-// Kind is the type of an option's value.
 type Kind int
 
 const (
@@ -116,20 +109,17 @@ const (
 
 // Option describes an option.
 type Option struct {
-	// Name is the name of the target parameter, and of the field in a policy's JSON configuration.
-	// Field is the name of the field in understudy.Options, Program, Settings and the configuration
-	// structs of policies, if they have it.
+	// Name is the name of the target parameter and of the field in a policy's JSON. Field is that
+	// of the field in Go structs that have it.
 	Name, Field string
 	Kind        Kind
 	Place       Scope
 
-	// Least and Most are the range. If OrZero is set, 0 is also allowed. In a program 0 means the
-	// default.
+	// Least and Most are the range. OrZero also allows 0. In a program 0 means the default.
 	Least, Most float64 // seconds for a duration; Most 0 for no limit
 	OrZero      bool
-	// Choices are the values of an option of kind Choice.
-	Choices []string
-	// AtLeast names an option that must not be larger than this one, unless this one is 0.
+	Choices     []string
+	// AtLeast names an option that must not exceed this one, unless this one is 0.
 	AtLeast string
 	// Not names an option that excludes this one, and Why is the reason.
 	Not, Why string
@@ -240,10 +230,8 @@ var table = []Option{
 	},
 }
 
-// Table returns all options.
 func Table() []Option { return table }
 
-// find returns the option with the given name.
 func find(name string) (Option, bool) {
 	for _, o := range table {
 		if o.Name == name {

@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// parse parses a value from a target.
 func (o Option) parse(text string) (value any, err error) {
 	switch o.Kind {
 	case Duration:
@@ -33,7 +32,6 @@ func (o Option) parse(text string) (value any, err error) {
 	return value, o.check(value)
 }
 
-// check reports an error if value is out of range.
 func (o Option) check(value any) error {
 	if text, ok := value.(string); ok {
 		return o.checkText(text)
@@ -45,7 +43,6 @@ func (o Option) check(value any) error {
 	return fmt.Errorf("%v given, want %s", value, o.want())
 }
 
-// checkText validates a text value.
 func (o Option) checkText(text string) error {
 	if o.Kind == Choice && !slices.Contains(o.Choices, text) {
 		return fmt.Errorf("%s given, want one of %s", printable.Quote(text), strings.Join(o.Choices, ", "))
@@ -62,7 +59,6 @@ func (o Option) checkText(text string) error {
 	return nil
 }
 
-// want describes the valid range.
 func (o Option) want() string {
 	least, most := fmt.Sprint(o.Least), fmt.Sprint(o.Most)
 	what := "a number "

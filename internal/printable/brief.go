@@ -48,14 +48,13 @@ var hints = map[string]string{
 	"tls: first record does not look like a TLS handshake": ": the server may not speak TLS",
 }
 
-// gRPC's errors for a server that accepts connections but does not answer begin with a key of
-// handshakes and end with one of timeouts.
+// gRPC's errors for a silent server begin with a key of handshakes and end with one of timeouts.
 var (
 	handshakes = map[string]string{
 		"error reading server preface: ":               "does not answer",
 		"transport: authentication handshake failed: ": "does not answer the TLS handshake",
 	}
-	// gRPC closes the connection when the attempt times out; the reader may report that first
+	// gRPC closes the connection at the timeout, and the reader may report that first
 	timeouts = []string{"i/o timeout", "context deadline exceeded", "use of closed network connection"}
 )
 

@@ -1,6 +1,5 @@
-// Package printable makes text from files, servers and targets safe to show. It escapes control
-// characters, which affect terminals, and characters that reorder or hide text. It shortens long
-// errors, and hides passwords and tokens in targets.
+// Package printable makes text from files, servers and targets safe to show: it escapes unprintable
+// characters, shortens errors, and hides passwords and tokens.
 package printable
 
 import (
@@ -11,8 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text escapes all characters of s that are not printable in the sense of strconv.IsPrint, as in Go
-// string literals. The result is a single line.
+// Text escapes the characters of s that strconv.IsPrint rejects, as in Go strings:
 //
 //	a<ESC>[31mb  ->  a\x1b[31mb
 //	a<U+202E>b   ->  a\u202eb
@@ -34,8 +32,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line returns Text(s), truncated to about most bytes. It truncates at the end of a character and
-// appends the length of s.
+// Line returns Text(s), truncated to about most bytes, with the length of s.
 func Line(s string, most int) string {
 	if len(s) <= most {
 		return Text(s)
@@ -60,8 +57,7 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// JSON replaces unprintable characters in encoded, which is valid JSON, with \uXXXX escapes. It
-// keeps white space. The JSON value does not change.
+// JSON replaces unprintable characters in valid JSON with \uXXXX escapes. It keeps white space.
 func JSON(encoded []byte) []byte {
 	if isPrintable(string(encoded)) {
 		return encoded
@@ -100,8 +96,7 @@ func isPrintable(s string) bool {
 	return true
 }
 
-// isPrint reports whether r, decoded from size bytes, is printable. Invalid UTF-8 decodes to
-// RuneError with size 1 and is not printable.
+// isPrint reports whether r, decoded from size bytes, is printable and valid UTF-8.
 func isPrint(r rune, size int) bool {
 	return strconv.IsPrint(r) && (r != utf8.RuneError || size > 1)
 }

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// Line truncates at the end of a character and appends the length.
 func TestLine(t *testing.T) {
 	for s, want := range map[string]string{
 		"short":       "short",
@@ -56,8 +55,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// For any input, Text and JSON leave no characters that affect terminals or reorder text, and the
-// JSON value does not change.
+// Text and JSON leave no characters that affect terminals or reorder text.
 func TestNothingUnprintableIsLeft(t *testing.T) {
 	steers := func(r rune) bool { return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) }
 	err := quick.Check(func(s string, raw []byte) bool {

@@ -2,7 +2,7 @@ package printable
 
 import "fmt"
 
-// Quote quotes text for use in an error, and truncates long text.
+// Quote quotes text for use in an error, and truncates it.
 func Quote(text string) string {
 	const most = 100
 	if len(text) <= most {

@@ -11,8 +11,7 @@ import (
 // hidden replaces secrets, as in url.URL.Redacted.
 const hidden = "xxxxx"
 
-// shown are the parameters whose values are not hidden: those of this module. Values of all other
-// parameters may be tokens.
+// shown are this module's parameters. Values of all others may be tokens.
 var shown = []string{
 	"authority", "cds", "cluster", "dns", "failbackDelay", "failbackJitter", "failoverTimeout",
 	"fallbackOnReachabilityOnly", "fastFailover", "maxFailbackDelay", "minReady", "minReadyRecovery",
@@ -20,7 +19,6 @@ var shown = []string{
 	"subsetSeed", "terminating", "verify", "warmStandby", "zone", "zoneCallers", "zoneMinEndpoints",
 }
 
-// shortest is the minimum length of a secret.
 const shortest = 4
 
 // list is the scheme of targets that list other targets.
@@ -38,7 +36,7 @@ func HideTarget(u url.URL) url.URL {
 	return (&hider{}).target(u)
 }
 
-// HideText is like HideTarget for text that is meant to be a target but may be invalid.
+// HideText is like HideTarget for text that may not be a valid target.
 func HideText(text string) string {
 	if !may(text) {
 		return text
@@ -46,7 +44,7 @@ func HideText(text string) string {
 	return (&hider{}).text(text)
 }
 
-// HideIn returns text, such as an error about target, without the passwords and tokens of target.
+// HideIn hides the passwords and tokens of target in text, such as an error.
 func HideIn(text string, target url.URL) string {
 	if !may(target.String()) {
 		return text
@@ -65,13 +63,12 @@ func HideIn(text string, target url.URL) string {
 // may reports whether text can contain a secret, escaped or not.
 func may(text string) bool { return strings.ContainsAny(text, "@?#%") }
 
-// hider hides secrets in targets.
 type hider struct {
 	changed bool
 	secrets []string // values that are certainly secrets
 }
 
-// hide records a hidden value. If sure is set, HideIn also hides the value in other text.
+// hide records a hidden value. If sure is set, HideIn also hides it in other text.
 func (h *hider) hide(value string, sure bool) {
 	h.changed = h.changed || value != hidden
 	if sure && len(value) >= shortest && value != hidden {
@@ -111,7 +108,6 @@ func (h *hider) target(u url.URL) url.URL {
 	return u
 }
 
-// list hides secrets in the escaped entries of a failover target.
 func (h *hider) list(escaped string) string {
 	entries := strings.Split(escaped, ",")
 	for i, entry := range entries {
@@ -132,7 +128,6 @@ func (h *hider) list(escaped string) string {
 	return strings.Join(entries, ",")
 }
 
-// text hides secrets in a target given as text.
 func (h *hider) text(text string) string {
 	prefix := ""
 	u, err := url.Parse(text)
@@ -172,7 +167,7 @@ func (h *hider) unread(text string) string {
 	return text
 }
 
-// opaque hides everything before the host in an opaque URL; text before an @ may be a secret.
+// opaque hides everything before an @ in an opaque URL.
 func (h *hider) opaque(u url.URL) string {
 	end := strings.LastIndex(u.Opaque, "@")
 	if end < 0 || strings.HasPrefix(u.Scheme, "unix") {
@@ -183,7 +178,7 @@ func (h *hider) opaque(u url.URL) string {
 	return hidden + u.Opaque[end:]
 }
 
-// path hides the password of user:password@ in a path, for targets with one slash too many.
+// path hides passwords in a path, for targets with one slash too many.
 func (h *hider) path(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -199,7 +194,6 @@ func (h *hider) path(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// query hides the values of parameters that are not in shown.
 func (h *hider) query(raw string) string {
 	pairs := strings.Split(raw, "&")
 	for i, pair := range pairs {
@@ -223,15 +217,15 @@ func (h *hider) query(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// harmless reports whether value is not a secret: it is too short, a duration or a boolean.
+// harmless reports whether value is too short for a secret, a duration or a boolean.
 func harmless(value string) bool {
 	_, notBool := strconv.ParseBool(value)
 	_, notDuration := time.ParseDuration(value)
 	return len(value) < shortest || notBool == nil || notDuration == nil
 }
 
-// sure reports whether name suggests that the parameter is a secret. Values of other parameters are
-// not hidden in other text: for dc=east that would make host names unreadable.
+// sure reports whether a parameter's name suggests a secret. Other values are not hidden in other
+// text: dc=east would hide host names.
 func sure(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"pass", "pwd", "token", "secret", "key", "auth", "cred", "sig"}, func(part string) bool { return strings.Contains(name, part) })

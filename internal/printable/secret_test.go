@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// targets maps targets to how they are shown.
 var targets = map[string]string{
 	"dns:///shop.test:443":                                   "dns:///shop.test:443",
 	"srv:///shop.test?refresh=30s&verify=record":             "srv:///shop.test?refresh=30s&verify=record",
@@ -47,7 +46,6 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// HideIn hides a target's secrets in every encoding.
 func TestIn(t *testing.T) {
 	u, err := url.Parse("failover:///x:%2F%2Fu:p%2540ss%2520word@h%2Fs%3Ftoken=abcdef12%26dc=east,b.test:443")
 	if err != nil {

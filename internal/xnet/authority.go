@@ -11,8 +11,8 @@ import (
 // sections 2.2, 2.3 and 3.2).
 const others = "-._~!$&'()*+,;=:@[]"
 
-// EncodeAuthority percent-encodes the bytes of name that an authority may not contain. gRPC does
-// not do this for the results of a resolver.AuthorityOverrider.
+// EncodeAuthority percent-encodes the bytes of name that an authority may not contain. A
+// resolver.AuthorityOverrider must do this itself.
 func EncodeAuthority(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {

@@ -12,8 +12,7 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// LookupOptions are passed to a source by discovery.OwnOption. Tests and simulations use it to
-// replace DNS.
+// LookupOptions replace DNS in simulations. Sources get them by discovery.OwnOption.
 type LookupOptions struct {
 	Resolver Resolver // nil for the name servers of the target or the system
 }

@@ -1,6 +1,5 @@
-// Command count prints the number of lines of code in each package directory of all modules. It
-// counts lines of Go that contain more than comments, and omits tests and generated files.
-// Directories for tests (internal/testing) are counted separately.
+// Command count prints the lines of Go code in each package directory of all modules, without
+// comments, tests and generated files. It counts test support (internal/testing) separately.
 //
 //	go run ./count [DIRECTORY...]     from the directory tools; counts only the given directories
 package main
@@ -42,7 +41,6 @@ func wanted(room string, given []string) bool {
 	return len(given) == 0 || slices.ContainsFunc(given, func(g string) bool { return room == g || strings.HasPrefix(room, g+"/") })
 }
 
-// count returns the number of lines for each directory below root that has any.
 func count(root string) (map[string]int, error) {
 	rooms := make(map[string]int)
 	return rooms, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {

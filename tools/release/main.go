@@ -1,6 +1,6 @@
-// Release writes the public modules to a directory that can be used as GOPROXY=file://DIRECTORY.
-// The result is what a tag would publish: the files of each module, without those of nested
-// modules, and a go.mod that requires the root module at the same version.
+// Release writes the public modules to a directory that can be used as GOPROXY=file://DIRECTORY, as
+// a tag would publish them: without nested modules, and with a go.mod that requires the root module
+// at the same version.
 //
 //	go run ./release REPOSITORY VERSION DIRECTORY
 package main
@@ -38,7 +38,6 @@ func main() {
 	}
 }
 
-// release writes the module in a directory of the repository.
 func release(repository, dir, version, proxy string) error {
 	from := filepath.Join(repository, dir)
 	goMod, err := released(filepath.Join(from, "go.mod"), version)

@@ -2,9 +2,9 @@ package names
 
 import "slices"
 
-// Lingering holds the values of recent answers. It keeps a value for some answers that lack it,
-// because answers that rotate through a large set would otherwise close good connections. The zero
-// value is empty. It is not safe for concurrent use.
+// Lingering holds the values of recent answers. It keeps a value while some answers lack it, so
+// that answers that rotate through a large set do not close good connections. It is not safe for
+// concurrent use.
 type Lingering[K comparable, V any] struct{ items []item[K, V] }
 
 type item[K comparable, V any] struct {
@@ -14,8 +14,8 @@ type item[K comparable, V any] struct {
 }
 
 // Next processes an answer and returns the current values: those of the answer, and those that
-// fewer than after consecutive answers lacked. key identifies a value. Existing values keep their
-// position and are updated; new values are appended.
+// fewer than after consecutive answers lacked. Existing values keep their position; new ones are
+// appended.
 //
 //	after 2:  a b  ->  a b
 //	          c b  ->  a b c   first answer without a
@@ -46,10 +46,8 @@ func (s *Lingering[K, V]) Next(after int, answer []V, key func(V) K) []V {
 	return s.Values()
 }
 
-// Clone returns a copy of s.
 func (s *Lingering[K, V]) Clone() Lingering[K, V] { return Lingering[K, V]{slices.Clone(s.items)} }
 
-// Values returns the current values.
 func (s *Lingering[K, V]) Values() []V {
 	values := make([]V, len(s.items))
 	for i, it := range s.items {

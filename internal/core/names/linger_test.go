@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// A value is removed by the given number of consecutive answers that lack it, keeps its position
-// until then, and occurs once even if an answer repeats it.
+// A value keeps its position until consecutive answers lack it, and occurs once.
 func TestNext(t *testing.T) {
 	for _, test := range []struct {
 		after int
@@ -31,7 +30,6 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// A value is the one in the latest answer that contains its key.
 func TestNextKeepsTheLatestValue(t *testing.T) {
 	var s Lingering[byte, string]
 	key := func(v string) byte { return v[0] }
@@ -42,8 +40,7 @@ func TestNextKeepsTheLatestValue(t *testing.T) {
 	}
 }
 
-// TestNextAgainstTheHistory compares Next with the full history: a key is present if one of the
-// last after answers contains it.
+// A key is present if one of the last after answers contains it.
 func TestNextAgainstTheHistory(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))

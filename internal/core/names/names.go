@@ -22,7 +22,6 @@ import (
 // timeout, for which a channel waits for its first answer (docs/waits.md).
 const Hold = 5 * time.Second
 
-// Name is the state of a name.
 type Name struct {
 	Addresses []string // of the last answer
 	Held
@@ -31,18 +30,16 @@ type Name struct {
 	heard bool // this set has a result for the name
 }
 
-// Held is the time until which the addresses of a name were known to hold, zero while they still
-// do.
+// Held is the time until which a name's addresses were known to be valid, zero if they still are.
 type Held struct{ Until time.Time }
 
-// Lose records that a look-up failed.
+// Lose records a failed look-up.
 func (h *Held) Lose(now time.Time) {
 	if h.Until.IsZero() {
 		h.Until = now
 	}
 }
 
-// Set is a set of names.
 type Set struct {
 	names  []Name
 	beside bool // the answer also has addresses without a name
@@ -53,8 +50,8 @@ type Set struct {
 	passed  bool // an answer was passed on
 }
 
-// New returns a set of names without results. names contains addresses that are known from before.
-// beside is set if the answer also has addresses without a name.
+// New returns a set without results. names has addresses known from before. beside is set if the
+// answer also has addresses without a name.
 func New(names []Name, beside bool) *Set {
 	return &Set{names: names, beside: beside, unheard: len(names)}
 }
@@ -64,7 +61,7 @@ func (s *Set) Found(i int, addresses []string) bool {
 	return s.hear(i, Name{Addresses: addresses, heard: true})
 }
 
-// Failed records that a look-up failed. It reports whether the state changed.
+// Failed records a failed look-up. It reports whether the state changed.
 func (s *Set) Failed(i int, err error, now time.Time) bool {
 	n := s.names[i]
 	n.Lose(now)
@@ -87,8 +84,7 @@ func (s *Set) hear(i int, n Name) (news bool) {
 	return !last.equal(n)
 }
 
-// equal reports whether n and other are equal. It ignores Held, which follows from the other
-// fields.
+// equal compares names. It ignores Held, which follows from the other fields.
 func (n Name) equal(other Name) bool {
 	same := n.heard == other.heard && slices.Equal(n.Addresses, other.Addresses)
 	return same && (n.Err == nil) == (other.Err == nil) && (n.Err == nil || n.Err.Error() == other.Err.Error())
@@ -100,14 +96,14 @@ func (s *Set) Late() bool {
 	return s.unheard > 0
 }
 
-// Ready reports whether there is an answer or an error to pass on: each name has a result, or Hold
-// has expired and there is at least one result.
+// Ready reports whether there is an answer or error to pass on: each name has a result, or Hold has
+// expired and there is some result.
 func (s *Set) Ready() bool {
 	return s.unheard == 0 || s.late && (s.unheard < len(s.names) || s.beside)
 }
 
-// Fails reports whether the names have failed. Otherwise their answer is passed on. some reports
-// whether the answer contains an endpoint.
+// Fails reports whether the names have failed, so that no answer is passed on. some reports whether
+// the answer contains an endpoint.
 func (s *Set) Fails(some bool) bool {
 	well := s.beside || s.unheard+s.flawed < len(s.names)
 	if !some || !s.passed && !well || s.passed && s.flawed == len(s.names) {
@@ -117,11 +113,9 @@ func (s *Set) Fails(some bool) bool {
 	return false
 }
 
-// Names returns the names in their order.
 func (s *Set) Names() []Name { return s.names }
 
-// Flaws describes the failed look-ups, or returns "" if there are none. called returns the display
-// name of a name.
+// Flaws describes the failed look-ups, or returns "". called returns a name for display.
 func (s *Set) Flaws(called func(i int) string) string {
 	var flaws []string
 	for i, n := range s.names {
@@ -132,11 +126,9 @@ func (s *Set) Flaws(called func(i int) string) string {
 	return join(flaws, s.flawed)
 }
 
-// mostFlaws is the maximum number of errors in a line.
 const mostFlaws = 4
 
-// Flaws combines errors of several names into one. It sorts them and removes duplicates, because
-// look-ups end in any order. It returns nil if there are no errors.
+// Flaws combines errors. It sorts them and removes duplicates, because look-ups end in any order.
 func Flaws(flaws []error) error {
 	var texts []string
 	for _, err := range flaws {
@@ -152,7 +144,7 @@ func Flaws(flaws []error) error {
 	return errors.New(join(texts[:min(len(texts), mostFlaws)], len(texts)))
 }
 
-// join joins flaws, and counts the remaining ones of a total of of.
+// join joins flaws, of which there are of in total.
 func join(flaws []string, of int) string {
 	if more := of - len(flaws); more > 0 {
 		flaws = append(slices.Clip(flaws), fmt.Sprintf("and %d more", more))

@@ -15,7 +15,7 @@ var (
 	start   = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// event is a look-up of a name, or the expiry of Hold, and whether an answer was passed on then.
+// event is a look-up or the expiry of Hold, and whether an answer was passed on then.
 type event struct {
 	name      int
 	late      bool
@@ -25,15 +25,13 @@ type event struct {
 	passed    bool
 }
 
-// history is the oracle. It keeps all events and evaluates the rules in the package comment from
-// the beginning.
+// history is the oracle. It evaluates the rules in the package comment on all events.
 type history struct {
 	remembered []Name
 	beside     bool
 	events     []event
 }
 
-// last returns the last look-up of a name, and the last successful one.
 func (h *history) last(name int) (last, answered *event) {
 	for i := range h.events {
 		if e := &h.events[i]; !e.late && e.name == name {
@@ -45,7 +43,6 @@ func (h *history) last(name int) (last, answered *event) {
 	return last, answered
 }
 
-// addresses returns the addresses of a name, and until when they were known to hold.
 func (h *history) addresses(name int) ([]string, time.Time) {
 	addresses, until := h.remembered[name].Addresses, h.remembered[name].Until
 	if _, answered := h.last(name); answered != nil {
@@ -63,8 +60,8 @@ func (h *history) addresses(name int) ([]string, time.Time) {
 	return addresses, until
 }
 
-// counts returns the number of names with a result, with a successful last look-up and with a
-// failed one, whether Hold has expired, and whether an answer was passed on.
+// counts returns the number of names with a result, with a successful and with a failed last
+// look-up, whether Hold has expired, and whether an answer was passed on.
 func (h *history) counts() (heard, well, flawed int, late, passed bool) {
 	for i := range h.remembered {
 		switch last, _ := h.last(i); {
@@ -96,7 +93,6 @@ func (h *history) fails(some bool) bool {
 	return !some || well == 0 && !h.beside
 }
 
-// news reports whether the last event changed the state.
 func (h *history) news() bool {
 	now := h.events[len(h.events)-1]
 	before := history{h.remembered, h.beside, h.events[:len(h.events)-1]}
@@ -110,7 +106,6 @@ func (h *history) news() bool {
 	return last == nil || fmt.Sprint(a, u, last.err) != fmt.Sprint(b, v, now.err)
 }
 
-// TestAgainstTheOracle compares a set with the oracle on random histories.
 func TestAgainstTheOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{remembered: make([]Name, rapid.IntRange(1, 3).Draw(t, "names")), beside: rapid.Bool().Draw(t, "beside")}
@@ -161,7 +156,6 @@ func TestAgainstTheOracle(t *testing.T) {
 	})
 }
 
-// Flaws lists four names and counts the others.
 func TestFlaws(t *testing.T) {
 	s := New(make([]Name, 6), false)
 	called := func(i int) string { return string(rune('a' + i)) }

@@ -19,10 +19,8 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// backendVerb makes this program serve a group of backends.
 const backendVerb = "backend"
 
-// service answers calls with the name of the backend group.
 var service = grpc.ServiceDesc{
 	ServiceName: "bench.Tier",
 	HandlerType: (*any)(nil),
@@ -36,15 +34,14 @@ var service = grpc.ServiceDesc{
 
 const methodName = "/bench.Tier/Name"
 
-// callName returns the name of the backend group that answers.
 func callName(ctx context.Context, cc *grpc.ClientConn) (string, error) {
 	var answer wrapperspb.StringValue
 	err := cc.Invoke(ctx, methodName, &emptypb.Empty{}, &answer, grpc.WaitForReady(true))
 	return answer.GetValue(), err
 }
 
-// serveTier serves on the given port of all IP addresses, prints the port, and stops when stdin is
-// closed. Port 0 selects a free port.
+// serveTier serves on port of all IP addresses, prints the port, and stops when stdin is closed.
+// Port 0 selects a free port.
 func serveTier(name, port string, ips []string) error {
 	listeners, port, err := listen(port, ips)
 	if err != nil {
@@ -84,7 +81,6 @@ type tier struct {
 	stdin   io.Closer
 }
 
-// startTier starts a tier process and returns when it is listening.
 func startTier(name, port string, ips ...string) (*tier, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -111,7 +107,6 @@ func startTier(name, port string, ips ...string) (*tier, error) {
 	return t, nil
 }
 
-// addresses returns the host:port of each backend.
 func (t *tier) addresses() []string {
 	var all []string
 	for _, ip := range t.ips {
@@ -120,7 +115,6 @@ func (t *tier) addresses() []string {
 	return all
 }
 
-// kill kills the process with SIGKILL and waits until it has ended.
 func (t *tier) kill() {
 	t.command.Process.Kill() //nolint:errcheck // it may have ended already
 	t.stdin.Close()          //nolint:errcheck // nothing was written

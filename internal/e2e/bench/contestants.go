@@ -24,7 +24,6 @@ type contestant struct {
 	dial        func(*lab, ...grpc.DialOption) (*grpc.ClientConn, error)
 }
 
-// baseline is the contestant that the others are compared with.
 const baseline = "grpc-go round_robin"
 
 // bare disables features that grpc-go does not have, such as a standby and outlier detection.
@@ -33,7 +32,6 @@ var bare = understudy.Options{}
 // standby keeps connections to both groups open, as round_robin does.
 var standby = understudy.Options{WarmStandby: 1, FastFailover: true}
 
-// recommended returns the recommended options, with the benchmark's method in RetryMethods.
 func recommended() understudy.Options {
 	options := understudy.Recommended()
 	options.RetryMethods = []string{methodName}
@@ -77,15 +75,14 @@ func stock(policy string, by func(*lab) (string, resolver.Builder)) func(*lab, .
 	}
 }
 
-// fixed returns a target with static addresses.
 func fixed(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("fixed")
 	r.InitialState(stateOf(append(l.first.addresses(), l.second.addresses()...)))
 	return "fixed:///both", r
 }
 
-// told returns a target with the addresses of the first group. It switches to the second group as
-// soon as a connection fails, like a resolver with no delay.
+// told returns a target that switches from the first to the second group as soon as a connection
+// fails, like a resolver without delay.
 func told(l *lab) (string, resolver.Builder) {
 	r := manual.NewBuilderWithScheme("told")
 	r.InitialState(stateOf(l.first.addresses()))
@@ -96,7 +93,6 @@ func told(l *lab) (string, resolver.Builder) {
 	return "told:///tiers", r
 }
 
-// looksUp returns a DNS target with the addresses of both groups.
 func looksUp(l *lab) (string, resolver.Builder) {
 	return l.dnsTarget("both", l.first.port), resolver.Get("dns")
 }
@@ -108,7 +104,6 @@ func stateOf(addresses []string) (state resolver.State) {
 	return state
 }
 
-// lab contains two groups of backends, and their DNS names and endpoints file.
 type lab struct {
 	first, second *tier
 	dns           *dnstest.Server
@@ -143,12 +138,10 @@ func (l *lab) fill() (err error) {
 	return os.WriteFile(l.file, []byte(l.document()), 0o600)
 }
 
-// dnsTarget returns a DNS target.
 func (l *lab) dnsTarget(name, port string) string {
 	return fmt.Sprintf("dns://%s/%s.test:%s", l.dns.Address(), name, port)
 }
 
-// asked returns the number of DNS look-ups.
 func (l *lab) asked() int {
 	n := 0
 	for _, name := range []string{"first.test", "second.test", "both.test"} {
@@ -157,7 +150,6 @@ func (l *lab) asked() int {
 	return n
 }
 
-// document returns the content of the endpoints file.
 func (l *lab) document() string {
 	var b strings.Builder
 	b.WriteString("cluster_name: shop\nendpoints:\n")
