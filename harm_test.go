@@ -102,9 +102,9 @@ func TestRecommendedDoesNoHarm(t *testing.T) {
 		target string
 		every  time.Duration
 	}{
-		"a single tier":    {"failover:///tier:///a2", 50 * time.Millisecond},
-		"a call in 10 s":   {"failover:///tier:///a2,tier:///b2", 10 * time.Second},
-		"a single backend": {"failover:///tier:///a1", time.Second},
+		"a single priority": {"failover:///tier:///a2", 50 * time.Millisecond},
+		"a call in 10 s":    {"failover:///tier:///a2,tier:///b2", 10 * time.Second},
+		"a single backend":  {"failover:///tier:///a1", time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed, logged := map[bool]int{}, map[bool][]string{}

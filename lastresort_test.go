@@ -67,7 +67,7 @@ func TestCallsWaitForATierThatConnectsAgain(t *testing.T) {
 		settings topology.Settings
 		parts    []int
 	}{
-		"two tiers":             {topology.Settings{OutlierDetection: true}, []int{1, 1}},
+		"two priorities":        {topology.Settings{OutlierDetection: true}, []int{1, 1}},
 		"beside a warm standby": {topology.Settings{OutlierDetection: true, WarmStandby: 1}, []int{1, 1, 1}},
 		"with fast failover":    {recommended, []int{1, 1, 1}},
 	} {

@@ -138,8 +138,8 @@ func TestStreamsComeBackAfterARestart(t *testing.T) {
 	}
 }
 
-// While three of four endpoints fail for half an hour, the calls move once, and once back after the
-// repair.
+// When three of four endpoints fail for half an hour, the calls move to the next priority once, and
+// return once after the repair.
 func TestMostOfATierAnswersWithErrors(t *testing.T) {
 	inFleetWith(t, topology.Settings{OutlierDetection: true, MinReady: 0.5}, func(h *fleet) {
 		h.bad["a0"], h.bad["a1"], h.bad["a2"] = true, true, true

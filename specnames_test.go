@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// gRPC's registry is global, so this test runs in a process of its own.
+// gRPC's registry is global, so this test runs in a separate process.
 func TestRegisterSpecNames(t *testing.T) {
 	const own = "UNDERSTUDY_TEST_SPEC_NAMES"
 	if os.Getenv(own) == "" {

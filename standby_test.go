@@ -117,7 +117,7 @@ func TestASmallStandbyIsConnectedAsAWhole(t *testing.T) {
 	}
 }
 
-// An update replaces only removed endpoints of a standby, whatever its order.
+// An update in any order replaces only removed endpoints of a standby.
 func TestALargeStandbyKeepsItsPartOverUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(t)

@@ -38,7 +38,7 @@ func TestThePageShowsADoubtUntilItIsOver(t *testing.T) {
 			{"a new answer elsewhere", true, update, false},
 		} {
 			since := time.Now()
-			time.Sleep(2 * time.Second) // the channel is idle after a minute
+			time.Sleep(2 * time.Second) // short, because the channel becomes idle after a minute
 			if test.elsewhere {
 				since = time.Time{}
 			}

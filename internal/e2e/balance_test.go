@@ -134,7 +134,7 @@ func TestBalanceWhereTheHomeZoneDies(t *testing.T) {
 	}
 }
 
-// near reports whether got and want have the same keys, and shares that differ by at most by.
+// near reports whether got and want have the same keys and similar shares, within by.
 func near(got, want map[string]float64, by float64) bool {
 	for name := range got {
 		if _, ok := want[name]; !ok {

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testproxy"
 )
 
-// runProxiedClient makes calls and prints a line for each answer. It runs in a process of its own,
-// because net/http reads the proxy from the environment once.
+// runProxiedClient makes calls and prints a line for each answer. It needs its own process, because
+// net/http reads the proxy from the environment once.
 func runProxiedClient() error {
 	pool := x509.NewCertPool()
 	pem, err := os.ReadFile(os.Getenv("E2E_CA"))

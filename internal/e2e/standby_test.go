@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// The loss of a priority is measured losses times. takesMost is far above typical values
-// (docs/speed.md), because the machine may be busy, and far below the failover timeout.
+// losses is the number of measurements. takesMost is far above typical values (docs/speed.md),
+// because the machine may be busy, and far below the failover timeout.
 const (
 	losses    = 9
 	takesMost = 3 * time.Second

@@ -14,7 +14,7 @@ import (
 const (
 	mostEvents = 100
 	mostIdle   = 100       // maximum number of recorded channels without a policy,
-	idleFor    = time.Hour // and for how long they are kept
+	idleFor    = time.Hour // how long these are kept
 )
 
 var on atomic.Bool

@@ -59,7 +59,7 @@ type Settings struct {
 
 	// Subset is how many endpoints of a locality are used; 0 means all (gRFC A68).
 	Subset int
-	// SubsetSeed selects them; 0 means ChannelSeed.
+	// SubsetSeed selects these endpoints; 0 means ChannelSeed.
 	SubsetSeed int
 	// ChannelSeed is a random seed of the channel. Package resolving sets it.
 	ChannelSeed uint64

@@ -45,7 +45,7 @@ func TestText(t *testing.T) {
 		"a\u009b31m\x7f":         `a\u009b31m\x7f`,
 		"a\u202eb\u2066c\u200dd": `a\u202eb\u2066c\u200dd`,
 		"a\xffb":                 `a\xffb`,
-		"\uFFFD":                 "\uFFFD", // printable, and not invalid UTF-8
+		"\uFFFD":                 "\uFFFD", // printable and valid UTF-8
 		`C:\new "x"`:             `C:\new "x"`,
 		"\U000E0041":             `\U000e0041`,
 	} {

@@ -1,5 +1,5 @@
 // Bench measures how long the channels of a process get no answers when the group of backends that
-// they use is killed. There are two groups of two backends, each group in a process of its own, on
+// they use is killed. There are two groups of two backends, each group in its own process, on
 // real sockets. It prints times, and their ratios to grpc-go's round_robin, which always has
 // connections to both groups.
 package main
