@@ -30,7 +30,7 @@ func TestThePageSaysWhyAnEndpointIsEjected(t *testing.T) {
 		s := &story{up: map[string]bool{"a": true, "b": true}, query: "?outlierDetection=true", sick: true}
 		cc := tell(t, s, at(0, "us-east/a", "a", 1), at(0, "us-east/a", "b", 1))
 		for range 9 {
-			call(t, cc) // both endpoints fail consecutive calls, one of them five
+			call(t, cc) // each endpoint fails consecutive calls, and one reaches five
 		}
 		settle()
 		c, page := channel(t)

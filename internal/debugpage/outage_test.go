@@ -111,7 +111,7 @@ func TestChannelsToOneTargetHaveNumbers(t *testing.T) {
 	}
 }
 
-// If no priority can take calls, the headline shows since when they fail.
+// If no priority can take calls, the headline shows how long calls have failed.
 func TestTheHeadlineSaysForHowLongCallsFail(t *testing.T) {
 	used, failed := time.Now().Add(-time.Hour), time.Now().Add(-8*time.Second)
 	for state, want := range map[string]string{"TRANSIENT_FAILURE": "<small>for 8 s</small></p>", "READY": "<small>for 1h0m0s</small></p>"} {
