@@ -19,7 +19,7 @@ browser: ## the pages in a headless Chromium
 
 .PHONY: screenshots
 screenshots: ## take the screenshots in docs again (needs Chromium)
-	go run ./docs/screenshots
+	go run ./bench/screenshots
 
 .PHONY: race
 race: ## all tests under the race detector
@@ -56,7 +56,7 @@ bench-updates: ## bring-up and updates of 1,000 to 10,000 endpoints, beside gRPC
 
 .PHONY: bench-failover
 bench-failover: ## 1,000 channels that lose a tier of backends, until all have answers again, beside gRPC-Go's policies; some minutes
-	go run ./internal/e2e/bench
+	go run ./bench/failover
 
 .PHONY: bench-tiers
 bench-tiers: ## tiers that are killed, hang or answer errors: ours beside grpc-go's policies and grpc-gcp-go; three minutes
@@ -64,12 +64,12 @@ bench-tiers: ## tiers that are killed, hang or answer errors: ours beside grpc-g
 
 .PHONY: fleet
 fleet: ## how calls of a fleet of clients spread when it starts; writes docs/fleet
-	go run ./docs/fleet
+	go run ./bench/fleet
 
 .PHONY: fleet-tiers
 fleet-tiers: ## the same for a fleet of CLIENTS (4000) that loses a tier, in the simulator; a few minutes
-	go test ./internal/testing/sim -run TestFleet -count=1 -timeout 0 -sim.fleet $(CURDIR)/docs/fleet/tiers.csv -sim.clients $(or $(CLIENTS),4000)
-	go run ./docs/fleet
+	go test ./internal/testing/sim -run TestFleet -count=1 -timeout 0 -sim.fleet $(CURDIR)/bench/fleet/tiers.csv -sim.clients $(or $(CLIENTS),4000)
+	go run ./bench/fleet
 
 .PHONY: attack
 attack: ## understudy serve under each attack for a minute, while a good client is timed; ten minutes
@@ -89,6 +89,7 @@ tidy: ## go mod tidy for all modules
 	GOWORK=off go -C tools mod tidy
 	bash .ci/tidy cmd/understudy ../..
 	bash .ci/tidy interop ..
+	bash .ci/tidy bench ..
 	GOWORK=off go -C interop/peers mod tidy
 	GOWORK=off go -C interop/kubernetes/apiserver mod tidy
 

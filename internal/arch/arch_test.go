@@ -136,9 +136,7 @@ var rank = map[string]int{
 	"internal/testing/sim": 10,
 
 	// Programs.
-	"docs":               10,
 	"examples":           10,
-	"internal/e2e/bench": 10,
 	"internal/edf/bench": 10,
 }
 
@@ -213,7 +211,7 @@ func testOnly(room string) bool { return strings.HasPrefix(room, "internal/testi
 func TestFakesStayInTests(t *testing.T) {
 	for _, p := range list(t, "./...", "./cmd/understudy/...") {
 		from, _ := room(p.ImportPath)
-		if testOnly(from) || from == "internal/edf/bench" || from == "internal/e2e/bench" || from == "docs/screenshots" {
+		if testOnly(from) || from == "internal/edf/bench" {
 			continue // benchmarks use a test channel and a DNS server, and screenshots use a browser
 		}
 		for _, dep := range p.Imports {

@@ -10,7 +10,7 @@ var shown = []int{1, 2, 5, 10, 20, 50}
 
 const introduction = `# A fleet's first calls
 
-<!-- Written by: go run ./docs/fleet -->
+<!-- Written by: go run ./bench/fleet -->
 
 Earliest deadline first gives each endpoint its share exactly, but always in the same
 order: in gRFC A34, the first picks of every client are the heaviest endpoints. When many

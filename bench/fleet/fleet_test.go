@@ -72,8 +72,8 @@ func TestTiersPageIsThatOfTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range tiers(r) {
-		if got, err := os.ReadFile(name); err != nil || string(got) != want {
-			t.Errorf("%s is out of date: run go run ./docs/fleet (%v)", name, err)
+		if got, err := os.ReadFile(filepath.Join("..", "..", "docs", "fleet", name)); err != nil || string(got) != want {
+			t.Errorf("%s is out of date: run go run ./bench/fleet (%v)", name, err)
 		}
 	}
 	for _, text := range []string{"", "1,2\n", "x" + recorded} {

@@ -1,7 +1,7 @@
 // Command screenshots takes the screenshots in docs: the debug page of a demo whose backends are
 // killed, and of a channel with 10,000 endpoints. It needs Chromium.
 //
-//	go run ./docs/screenshots    # from the repository's root
+//	go run ./bench/screenshots    # from the repository's root
 package main
 
 import (

@@ -1,8 +1,8 @@
 // Command fleet simulates the first calls of a fleet of clients and writes a page and a plot. It
 // also writes a page and plots of a recorded simulation in which a fleet loses a priority.
 //
-//	go run ./docs/fleet            writes the pages and plots of docs/fleet
-//	go run ./docs/fleet -out DIR   writes them to DIR
+//	go run ./bench/fleet            writes the pages and plots of docs/fleet
+//	go run ./bench/fleet -out DIR   writes them to DIR
 package main
 
 import (

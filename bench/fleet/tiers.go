@@ -125,7 +125,7 @@ func tiersPage(r record) string {
 
 const tiersText = `# A fleet that loses a tier
 
-<!-- Written by: go run ./docs/fleet, from what make fleet-tiers recorded -->
+<!-- Written by: go run ./bench/fleet, from what make fleet-tiers recorded -->
 
 %s clients of one management server in the simulator, each with a stream of its own. There
 are two priorities of %d backends, which have equal weights, and each client makes a call
