@@ -2,59 +2,60 @@ package join
 
 import "time"
 
-// Action is something that the shell is to do. The actions of one event are to be done in
-// order. What calls a source is done outside events, since sources may block.
+// Action is an instruction to the shell. The shell carries out the actions of an event in order. It
+// calls sources outside events, because a source may block.
 type Action struct {
 	Kind Kind
-	ID   ID // of the mechanism that it is about
+	ID   ID // the mechanism concerned
 
-	// For Start.
+	// Only for Start:
 	Mechanism
-	Whole     ID   // of which it is a part, if it is
-	Heir      ID   // whose names its children keep, if it follows one
-	Inherited bool // Answer is what that one answered last
+	Whole     ID   // the mechanism whose list holds this one, 0 for none
+	Heir      ID   // the mechanism whose children's names it keeps, 0 for none
+	Inherited bool // Answer is the predecessor's last answer
 
-	Text   string        // for Warn, Say and Show: about the mechanism, in a line
+	Text   string        // for Warn, Say and Show: one line
 	Answer Answer        // for Start, Keep, Confirm, ConfirmLast and Accept
-	Parts  []Mechanism   // for Keep: in place of an answer
-	At     time.Time     // for Keep and Confirm; for Start: now, if Answer is known to hold
+	Parts  []Mechanism   // for Keep: a list in place of an answer
+	At     time.Time     // for Keep and Confirm; for Start: now if Answer is confirmed, else zero
 	Timer  Timer         // for StartTimer and StopTimer
 	After  time.Duration // for StartTimer and ShowWell
 }
 
-// Kind is what an Action asks for.
+// Kind is the kind of an Action.
 type Kind int
 
-// The kinds.
+// The kinds of actions.
 const (
-	// Start asks to start a source. Started or NotStarted is then due, maybe after what the
-	// source says from inside.
+	// Start starts a source. The shell then reports Started or NotStarted, after any answers that
+	// the source gives inside Start.
 	Start Kind = iota
-	// Stop asks to close a source, unless it could not be started.
+	// Stop closes a source, unless it could not be started.
 	Stop
-	// AskAgain asks a source to look again, and TellFailing tells it that endpoints fail.
+	// AskAgain requests a re-resolution from a source. TellFailing reports to a source that
+	// endpoints fail.
 	AskAgain
 	TellFailing
 
-	// StartTimer asks to start a timer that does not run, and StopTimer to stop one that does. When
-	// it fires, Waited is due; where it was stopped meanwhile it is not.
+	// StartTimer starts a timer that is not running. StopTimer stops a running one. A timer that
+	// fires calls Waited, unless it was stopped.
 	StartTimer
 	StopTimer
 
-	// Keep asks to keep an answer or a list of parts, in place of what was kept of the mechanism.
+	// Keep stores an answer or a list of mechanisms in place of the stored one.
 	Keep
-	// Confirm asks to note that what is kept was so at the given time. Where it is kept no longer,
-	// because the store was full, the answer is kept again, if the action has one.
+	// Confirm records that the stored answer was valid at the given time. If the store has evicted
+	// it, the shell stores the action's answer again, if there is one.
 	Confirm
-	// ConfirmLast is Confirm for the time that the source says, or else now. It comes before any
-	// source of the channel is stopped: one that is may not know any more.
+	// ConfirmLast is Confirm with the time that the source reports, or now if it reports none. It
+	// precedes the Stop of all sources, because a stopped source may have lost that time.
 	ConfirmLast
 
-	// Accept asks to count an answer or a list that says something new, and to log its notes.
+	// Accept counts an answer or a list with new content, and logs its notes.
 	Accept
-	// Warn, Say and Show ask to note something about a mechanism: as a warning, as a line of the
-	// log, and only where the channel is shown. ShowWell asks to show that what was wrong for
-	// After is over.
+	// Warn logs a warning about a mechanism, and Say an information. Show adds a line to the
+	// channel's page only. ShowWell adds the line that a problem is over, which had lasted for
+	// After.
 	Warn
 	Say
 	Show
@@ -63,7 +64,7 @@ const (
 
 func (c *Core) do(a Action) { c.actions = append(c.actions, a) }
 
-// take returns the actions of an event.
+// take returns the actions of the current event.
 func (c *Core) take() []Action {
 	actions := c.actions
 	c.actions = nil

@@ -1,24 +1,20 @@
-// Package join decides what a channel learns of its discovery mechanisms (gRFC A37), and
-// when. It is a state machine: no goroutines, no locks, no clock, no gRPC types. Events go
-// in, with the time at which they happen, and the actions that they call for come out.
-// What to tell the channel is read from Next once no event is left:
+// Package join decides what a channel receives from its discovery mechanisms, and when (gRFC A37).
+// It is a state machine: no goroutines, no locks, no clock, no gRPC types. Events go in together
+// with the time, and actions come out. Once all pending events are handled, Next returns the
+// message for the channel:
 //
 //	east answered            ->  keep east's answer; Next: nothing, west has not started
 //	west was started         ->  Next: send east
 //	west failed              ->  warn of west; Next: send east, west has failed
 //	east failed              ->  warn of east, whose last answer stays in use; Next: nothing
 //
-// These are the guarantees:
+// Guarantees:
 //
-//   - Nothing is sent before all sources are started, and before the first mechanism that
-//     has not failed has answered. So the first calls do not go to a lower priority because a
-//     higher one is slow. It is waited for, but not longer than the rules in wait.go say.
-//   - An answer stays in use until another takes its place, whatever fails meanwhile.
-//   - A mechanism that fails or is silent before it ever answered uses what was kept of it from before
-//     the channel was idle, if anything was.
-//   - A mechanism may turn out to be several, its parts. They take its place once one of them has
-//     answered and the others need not be waited for.
-//   - After Closed, events call for nothing but the end of what was being started.
+//   - Nothing is sent before all sources are started and the first mechanism that has not failed has answered. So the first calls do not go to a lower priority only because a higher one is slow. The wait is bounded by the rules in wait.go.
+//   - An answer stays in use until another replaces it, whatever fails meanwhile.
+//   - A mechanism that fails or stays silent before its first answer uses the answer kept from before the channel was idle, if there is one.
+//   - A mechanism may answer with a list of mechanisms. The list replaces it once one of its entries has answered and the others need not be waited for.
+//   - After Closed, events only end the start of sources.
 package join
 
 import (
@@ -26,146 +22,143 @@ import (
 	"time"
 )
 
-// ID stands for a mechanism. No two of a core have the same; 0 stands for none.
+// ID identifies a mechanism within a core. 0 identifies none.
 type ID int
 
 // Mechanism is one discovery mechanism: one source.
 type Mechanism struct {
-	// Name is what people call it. It differs from those of the others, and is empty only
-	// where there is no other.
+	// Name is shown to people. It is unique, and empty only if the channel has a single mechanism.
 	Name string
-	// Source tells one source from another. A part whose name and source are those of a part
-	// before it is the same part. It must be comparable; nil equals nothing.
+	// Source identifies a source. An entry of a list is the same mechanism as an entry of the list
+	// before if both name and source are equal. It must be comparable. nil is equal to nothing.
 	Source any
-	// OutlierDetection is what its cluster says of it, which only the caller understands; ""
-	// for nothing.
+	// OutlierDetection is the configuration from the mechanism's cluster, opaque to the core, or
+	// "".
 	OutlierDetection string
-	// Given is for the caller. It comes back in Start and Keep.
+	// Given is opaque to the core, which returns it in Start and Keep.
 	Given any
 }
 
-// Answer is what a mechanism answered, as far as the core has to know it.
+// Answer is the part of a mechanism's answer that the core needs.
 type Answer struct {
-	// Content is the answer, which only the caller understands. It must be comparable: equal
-	// contents say the same, nil is no answer.
+	// Content is opaque to the core. It must be comparable: equal contents are the same answer. nil
+	// is no answer.
 	Content any
-	// Why says why no call can be made with it, "" where one can.
+	// Why is the reason why no call can be made with the answer, or "".
 	Why string
-	// Version is what the source calls it, and Names are the names that it was made from. Both
-	// may change while the content does not.
+	// Version is the source's version of the answer, and Names are the DNS names that it was made
+	// from. Both may change while the content stays.
 	Version string
 	Names   any
 }
 
-// Kept is what is kept of a mechanism from before the channel was idle: an answer, or a list of
-// parts.
+// Kept is the answer or the list of a mechanism from before the channel was idle.
 type Kept struct {
 	Answer Answer
 	Parts  []Mechanism
-	// Confirmed is the last time at which it was known to hold.
+	// Confirmed is when it was last known to be valid.
 	Confirmed time.Time
 }
 
-// Hears says what can be asked of a source.
+// Hears lists the requests that a source accepts.
 type Hears struct {
-	LookAgain bool // to look again, because a connection failed
-	Failures  bool // to take note that endpoints fail
+	LookAgain bool // re-resolution
+	Failures  bool // reports that endpoints fail
 }
 
-// Config is what is fixed for the life of a core.
+// Config does not change after New.
 type Config struct {
-	// Patience is how long a mechanism that is slow holds back the others.
+	// Patience limits how long a slow mechanism holds back the others.
 	Patience time.Duration
-	// Kept returns what is kept of a mechanism, and whether anything is. Nobody keeps a list of
-	// parts of what is a part itself.
+	// Kept returns what is stored of a mechanism and whether there is anything. No list is stored
+	// for an entry of a list.
 	Kept func(ID) (Kept, bool)
 }
 
-// Phase is how far a mechanism has come.
+// Phase is the progress of a mechanism.
 type Phase int
 
 // The phases.
 const (
-	Outstanding Phase = iota // its source has said nothing
-	Failed                   // its source failed before it ever answered
-	Answered                 // it has an answer, its source's or one that was kept or inherited, or parts
+	Outstanding Phase = iota // no answer and no failure yet
+	Failed                   // the source failed before its first answer
+	Answered                 // there is an answer, maybe kept or inherited, or a list
 )
 
-// String returns what people call the phase.
+// String returns the phase in words.
 func (p Phase) String() string {
 	return [...]string{Outstanding: "no answer yet", Failed: "failed", Answered: "answered"}[p]
 }
 
-// origin is who said what a mechanism has.
+// origin is where a mechanism's answer comes from.
 type origin int
 
 const (
-	own         origin = iota // its source, which stands by it or has complained since
-	memory                    // its source, before the channel was idle
-	predecessor               // the source of the part before it, of the same name
+	own         origin = iota // its own source
+	memory                    // its own source, before the channel was idle
+	predecessor               // the source of the entry of the same name in the list before
 )
 
-// Trouble is something that is wrong with a source.
+// Trouble is a problem of a source.
 type Trouble struct {
-	Text      string // "" where nothing is
+	Text      string // "" for none
 	Since     time.Time
-	Confirmed time.Time // when the answer in use was last known to hold, zero where none is or it is known to
+	Confirmed time.Time // when the answer in use was last known to be valid; zero if there is none, or if it is known to be valid now
 }
 
 type mechanism struct {
 	Mechanism
 	id    ID
-	whole *mechanism // of which it is a part, nil where it is none
-	begun bool       // the start of its source is over, well or not
-	gone  bool       // nothing of it counts any more
+	whole *mechanism // the mechanism whose list holds this one, or nil
+	begun bool       // its source was started, or could not be
+	gone  bool       // removed: its events are ignored
 	hears Hears
 
 	phase  Phase
-	answer Answer // the last one, empty while there is none or the parts are in use
+	answer Answer // the last answer, empty before the first one and while a list is in use
 	from   origin
-	until  time.Time // from predecessor: when that one's source last confirmed it
-	number int       // of the last answer, or of the one that was inherited; 0 for none
+	until  time.Time // with predecessor: when the predecessor's source last confirmed the answer
+	number int       // the number of the last answer, own or inherited; 0 for none
 	err    string    // why there is no answer
 
-	parts  []*mechanism // in its place, nil while it is used itself
-	next   []*mechanism // the list that is to follow, nil where none is
-	listed bool         // its source said a list last, not an answer
+	parts  []*mechanism // the list in use in its place, nil for none
+	next   []*mechanism // the list that will replace parts, nil for none
+	listed bool         // the source's last answer was a list
 
-	complaint Trouble   // what its source says is wrong
-	lost      Trouble   // why its source cannot hear whether the answer holds
-	heard     time.Time // when its source last stood by its answer
-	lastError string    // what was wrong last,
-	failedAt  time.Time // and when
+	complaint Trouble   // the last failure, if it is not over
+	lost      Trouble   // why the source cannot verify its answer
+	heard     time.Time // when the source last confirmed its answer
+	lastError string    // the last problem, even if it is over
+	failedAt  time.Time // when lastError occurred
 
 	waits   waits
-	hush    time.Duration // how long ForWord is
-	trying  string        // what its source waits for, while it has said nothing else
-	overdue bool          // calls are to say that
-	told    bool          // its source knows that the channel did not take an update
+	hush    time.Duration // the limit of ForWord
+	trying  string        // what the source waits for before its first answer
+	overdue bool          // calls report trying
+	told    bool          // the source knows that the channel refused an update
 }
 
-// Core is the state of one channel's mechanisms. Its methods are the events, but for Next and
-// Look; they return the actions to be done, in order. Events about a mechanism that is gone
-// call for nothing.
+// Core is the state of a channel's mechanisms. Each method except Next, Look and Said is an event,
+// and returns the actions to carry out in order. Events about a removed mechanism have no effect.
 type Core struct {
 	config  Config
 	list    []*mechanism // in priority order
 	byID    map[ID]*mechanism
 	last    ID
-	actions []Action // of the event being handled
+	actions []Action // of the current event
 	now     time.Time
 
-	answers  int    // so many were given
-	starting int    // sources that are being started
-	waits    waits  // ForFirst
-	sent     bool   // something was sent; from now on it is kept up to date
-	changed  bool   // something has not been told yet
-	refused  bool   // the channel did not take the last update
-	awaiting string // what the channel was told last that it waits for
+	answers  int    // the number of answers so far
+	starting int    // the number of sources whose start is not over
+	waits    waits  // only ForFirst
+	sent     bool   // an update was sent
+	changed  bool   // Next may have something to return
+	refused  bool   // the channel refused the last update
+	awaiting string // the last Await message
 	closed   bool
 }
 
-// New returns a core of mechanisms in priority order, at least one, and how to begin.
+// New returns a core of at least one mechanism, in priority order, and its first actions.
 func New(config Config, list []Mechanism) (*Core, []Action) {
 	c := &Core{config: config, byID: make(map[ID]*mechanism)}
 	for _, m := range list {
@@ -180,7 +173,6 @@ func New(config Config, list []Mechanism) (*Core, []Action) {
 	return c, c.take()
 }
 
-// add makes a mechanism.
 func (c *Core) add(m Mechanism, whole *mechanism) *mechanism {
 	c.last++
 	added := &mechanism{Mechanism: m, id: c.last, whole: whole}
@@ -203,7 +195,7 @@ func (c *Core) start(m *mechanism, heir *mechanism) {
 	c.do(a)
 }
 
-// at begins an event. It returns the mechanism that it is about, nil where it does not count.
+// at begins an event. It returns the mechanism, or nil if the event is to be ignored.
 func (c *Core) at(now time.Time, id ID) *mechanism {
 	c.now = now
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
@@ -212,8 +204,8 @@ func (c *Core) at(now time.Time, id ID) *mechanism {
 	return nil
 }
 
-// Started says that a source was started, and what it hears. What it said meanwhile counts from
-// now on.
+// Started handles that a source was started. hears lists the requests that it accepts. Answers that
+// the source gave inside Start count from now on.
 func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 	m := c.byID[id]
 	c.starting--
@@ -231,7 +223,7 @@ func (c *Core) Started(now time.Time, id ID, hears Hears) []Action {
 	return c.take()
 }
 
-// NotStarted says that a source could not be started, and why.
+// NotStarted handles that a source could not be started.
 func (c *Core) NotStarted(now time.Time, id ID, why string) []Action {
 	m := c.byID[id]
 	if c.at(now, id) != nil {
@@ -245,7 +237,7 @@ func (c *Core) NotStarted(now time.Time, id ID, why string) []Action {
 	return c.take()
 }
 
-// Answered says that a source answered.
+// Answered handles an answer.
 func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	m := c.at(now, id)
 	if m == nil {
@@ -263,8 +255,8 @@ func (c *Core) Answered(now time.Time, id ID, a Answer) []Action {
 	return c.take()
 }
 
-// Said returns the answer in use of a mechanism, and whether it has answered. The answer is empty
-// while its parts are in use.
+// Said returns a mechanism's answer in use and whether it has answered. The answer is empty while a
+// list is in use.
 func (c *Core) Said(id ID) (Answer, bool) {
 	m := c.byID[id]
 	if m == nil || m.phase != Answered {
@@ -273,14 +265,14 @@ func (c *Core) Said(id ID) (Answer, bool) {
 	return m.answer, true
 }
 
-// repeats reports whether a is what m's source said last, the channel has it, and nothing that
-// calls see has gone wrong since.
+// repeats reports whether a is the last answer of m's source, the channel has accepted it, and no
+// failure that calls see has occurred since.
 func (c *Core) repeats(m *mechanism, a Answer) bool {
 	return m.phase == Answered && m.from != predecessor && !c.refused && len(m.all()) == 0 &&
 		m.answer.Content == a.Content && !m.failsStill()
 }
 
-// use uses an answer of m's source.
+// use replaces m's answer by a new one.
 func (c *Core) use(m *mechanism, a Answer) {
 	c.well(m)
 	c.put(m, a, own)
@@ -289,7 +281,7 @@ func (c *Core) use(m *mechanism, a Answer) {
 	c.turn()
 }
 
-// put puts an answer in the place of all that m had.
+// put replaces m's answer and its lists by an answer.
 func (c *Core) put(m *mechanism, a Answer, from origin) {
 	c.spoke(m)
 	m.phase, m.answer, m.from, m.err, m.listed = Answered, a, from, "", false
@@ -299,7 +291,7 @@ func (c *Core) put(m *mechanism, a Answer, from origin) {
 	c.drop(m, before)
 }
 
-// Failed says that a source has no answer now, or cannot confirm the last one, and why.
+// Failed handles that a source has no answer, or cannot confirm its last one.
 func (c *Core) Failed(now time.Time, id ID, why string) []Action {
 	if m := c.at(now, id); m != nil {
 		c.fail(m, why)
@@ -311,11 +303,11 @@ func (c *Core) fail(m *mechanism, why string) {
 	switch {
 	case m.phase == Answered:
 		if m.holds() && m.from == own {
-			// Until now nothing contradicted it, even where the source is only asked at times.
+			// The source did not contradict the answer until now, even if it polls.
 			c.do(Action{Kind: Confirm, ID: m.id, At: c.now})
 		}
 		if c.complain(m, why, m.consequence()) && m.answer.Why != "" {
-			c.touch(m) // calls see the error
+			c.touch(m) // calls see the failure
 		}
 		if m.from == predecessor {
 			m.from = own
@@ -324,7 +316,7 @@ func (c *Core) fail(m *mechanism, why string) {
 		return
 	default:
 		if c.complain(m, why, "") {
-			c.touch(m) // calls see the error
+			c.touch(m) // calls see the failure
 		}
 		c.spoke(m)
 		m.phase, m.err, m.from = Failed, why, own
@@ -332,8 +324,8 @@ func (c *Core) fail(m *mechanism, why string) {
 	c.turn()
 }
 
-// recall answers for a source that failed before it ever answered, with what is kept of it. It
-// reports whether anything is.
+// recall uses the kept answer of a source that failed before its first answer. It reports whether
+// there is one.
 func (c *Core) recall(m *mechanism, why string) bool {
 	k, some := c.config.Kept(m.id)
 	if !some {
@@ -354,7 +346,7 @@ func (c *Core) recall(m *mechanism, why string) bool {
 	return true
 }
 
-// Confirmed says that a source stands by its last answer.
+// Confirmed handles that a source confirmed its last answer.
 func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	m := c.at(now, id)
 	if m == nil || m.phase != Answered || m.from != own {
@@ -364,13 +356,13 @@ func (c *Core) Confirmed(now time.Time, id ID) []Action {
 	return c.take()
 }
 
-// confirm notes that what m's source said last is so now.
+// confirm records that the last answer of m's source is valid now.
 func (c *Core) confirm(m *mechanism) {
 	c.well(m)
 	c.do(Action{Kind: Confirm, ID: m.id, Answer: m.said(), At: c.now})
 }
 
-// said returns the answer that m's source said last, none where that was a list of parts.
+// said returns the last answer of m's source, empty if that was a list.
 func (m *mechanism) said() Answer {
 	if m.listed {
 		return Answer{}
@@ -378,9 +370,9 @@ func (m *mechanism) said() Answer {
 	return m.answer
 }
 
-// Doubted says why a source cannot hear whether its last answer still holds, "" where it can
-// again. confirmed is when the answer was last known to hold, zero where something else confirms
-// it. Unlike a failure it changes nothing for calls.
+// Doubted handles that a source cannot verify its last answer, or with why "" that it can again.
+// confirmed is when the answer was last known to be valid, zero if something else confirms it.
+// Calls are not affected, unlike after a failure.
 func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []Action {
 	m := c.at(now, id)
 	switch {
@@ -407,17 +399,16 @@ func (c *Core) Doubted(now time.Time, id ID, why string, confirmed time.Time) []
 	return c.take()
 }
 
-// Rejected says that a source refused what it was sent, and why: its last answer stays as good as
-// it was.
+// Rejected handles that a source refused a response. Its last answer stays valid.
 func (c *Core) Rejected(now time.Time, id ID, why string) {
 	if m := c.at(now, id); m != nil {
 		m.wrong(why, now)
 	}
 }
 
-// LookAgain says that the channel wants new endpoints, and does not say which. Where several
-// mechanisms are in use nobody is asked: endpoints of a management server that are down for long
-// would have DNS looked up all the time, the fault that gRFC A37 has ignore_reresolution_requests for.
+// LookAgain handles a re-resolution request of the channel that names no mechanism. It is ignored
+// if several mechanisms are in use: endpoints of a management server that stay down would otherwise
+// cause DNS lookups all the time. gRFC A37 has ignore_reresolution_requests for the same reason.
 func (c *Core) LookAgain() []Action {
 	if list := c.inUse(); len(list) == 1 {
 		return c.EndpointsFail(list[0].id, false)
@@ -425,8 +416,8 @@ func (c *Core) LookAgain() []Action {
 	return nil
 }
 
-// EndpointsFail says that endpoints of a mechanism fail. Its source is asked to look again unless
-// such requests are ignored.
+// EndpointsFail handles that endpoints of a mechanism fail. It requests a re-resolution from the
+// mechanism's source, unless ignored is set.
 func (c *Core) EndpointsFail(id ID, ignored bool) []Action {
 	if m := c.byID[id]; m != nil && !m.gone && !c.closed {
 		if !ignored {
@@ -445,7 +436,7 @@ func (c *Core) ask(m *mechanism) {
 	}
 }
 
-// Closed says that the channel needs no endpoints any more.
+// Closed handles that the channel no longer needs endpoints.
 func (c *Core) Closed(now time.Time) []Action {
 	if c.closed {
 		return nil
@@ -460,20 +451,21 @@ func (c *Core) Closed(now time.Time) []Action {
 		}
 	}
 	for _, m := range all {
-		if m.begun { // else once it is
+		if m.begun { // otherwise Started or NotStarted stops it
 			c.stop(m)
 		}
 	}
 	return c.take()
 }
 
-// stop stops the source of m, of which nothing counts any more.
+// stop stops the source of a removed mechanism.
 func (c *Core) stop(m *mechanism) {
 	c.do(Action{Kind: Stop, ID: m.id})
 	delete(c.byID, m.id)
 }
 
-// inUse returns the mechanisms in priority order, parts in the place of the whole.
+// inUse returns the mechanisms in priority order, with lists in place of the mechanisms that
+// answered them.
 func (c *Core) inUse() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -486,7 +478,7 @@ func (c *Core) inUse() []*mechanism {
 	return list
 }
 
-// all returns every mechanism: also a whole whose parts are in use, and parts that are not yet.
+// all returns all mechanisms, including those replaced by a list and those of lists not yet in use.
 func (c *Core) all() []*mechanism {
 	var list []*mechanism
 	for _, m := range c.list {
@@ -495,7 +487,7 @@ func (c *Core) all() []*mechanism {
 	return list
 }
 
-// touch notes that m has changed, which Next tells if m is in use.
+// touch makes Next return a message if m is in use.
 func (c *Core) touch(m *mechanism) {
 	c.changed = c.changed || slices.Contains(c.inUse(), m)
 }

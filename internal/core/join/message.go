@@ -6,37 +6,37 @@ import (
 	"strings"
 )
 
-// Message is something to tell the channel.
+// Message is a message for the channel.
 type Message struct {
 	Kind MessageKind
 	List []Shown // for Send: the mechanisms that have answered or failed, in priority order
-	Text string  // for Report: why there is no endpoint. For Await: what calls wait for
-	Name string  // of the mechanism that Text is about, "" for the channel
+	Text string  // for Report: why there is no endpoint; for Await: what calls wait for
+	Name string  // the mechanism that Text is about, "" for the channel
 }
 
-// MessageKind is what a Message tells.
+// MessageKind is the kind of a Message.
 type MessageKind int
 
-// The kinds.
+// The kinds of messages.
 const (
 	Nothing MessageKind = iota
-	Await               // calls wait for a source, and nothing was sent; others may have answered
-	Report              // no mechanism has answered yet
-	Send                // the mechanisms, of which at least one has answered
+	Await               // calls wait for a source, and no update was sent
+	Report              // no mechanism has answered, and some have failed
+	Send                // an update: at least one mechanism has answered
 )
 
 // Shown is a mechanism in a Message.
 type Shown struct {
 	ID               ID
 	Name             string
-	Failed           bool // it has never answered
+	Failed           bool // before its first answer
 	Answer           Answer
-	LookAgain        bool // its source can be asked to look again
+	LookAgain        bool // its source accepts re-resolution requests
 	OutlierDetection string
-	Trouble          string // what is wrong with it, "" for nothing
+	Trouble          string // the present problem, "" for none
 }
 
-// Explained returns why no call can be made with an answer, and what went wrong since.
+// Explained returns why no call can be made with an answer, together with the present problem.
 func (s *Shown) Explained(why string) string {
 	if why == "" || s.Trouble == "" {
 		return why
@@ -44,8 +44,9 @@ func (s *Shown) Explained(why string) string {
 	return s.Trouble + lastAnswer + why
 }
 
-// Next returns what to tell the channel, until it is Nothing. It is to be called when no event is
-// left, so that what came together becomes one message. Taken is due after each.
+// Next returns the message for the channel, or Nothing. The shell calls it when no event is
+// pending, so that simultaneous events become one message, and reports the channel's verdict to
+// Taken. It calls Next until it returns Nothing.
 func (c *Core) Next() Message {
 	if !c.changed || c.closed || c.starting > 0 {
 		return Message{}
@@ -72,10 +73,10 @@ func (c *Core) Next() Message {
 	}
 }
 
-// next decides between Send, Report and Await.
+// next returns the kind of the message for the channel: Send, Report or Await.
 func (c *Core) next(list []*mechanism) MessageKind {
 	some, failed := false, false
-	first := Failed // of those that have not failed, the phase of the first
+	first := Failed // the phase of the first mechanism that has not failed
 	for _, m := range list {
 		phase := m.phase
 		if first == Failed {
@@ -84,7 +85,7 @@ func (c *Core) next(list []*mechanism) MessageKind {
 		some, failed = some || phase == Answered, failed || phase == Failed
 	}
 	switch {
-	case c.sent: // then some mechanism has answered, and its last answer is in use
+	case c.sent: // some mechanism has answered, and its last answer stays in use
 		return Send
 	case first == Outstanding && c.waits[ForFirst] != over:
 		return Await
@@ -110,9 +111,9 @@ func shown(list []*mechanism) (shown []Shown) {
 	return shown
 }
 
-// whyNone says in one line why none of several has an endpoint.
+// whyNone returns one line with the reason of each mechanism.
 func whyNone(list []*mechanism) string {
-	const most = 4 // causes that are worth reading
+	const most = 4 // more are not readable
 	var causes []string
 	for _, m := range list[:min(len(list), most)] {
 		cause := m.err
@@ -127,7 +128,7 @@ func whyNone(list []*mechanism) string {
 	return "no part has an address: " + strings.Join(causes, "; ")
 }
 
-// awaited returns what calls wait for, Nothing where no source says so.
+// awaited returns the Await message for the first source that reports what it waits for.
 func awaited(list []*mechanism) Message {
 	for _, m := range list {
 		if m.phase == Outstanding && m.overdue {
@@ -137,10 +138,10 @@ func awaited(list []*mechanism) Message {
 	return Message{}
 }
 
-// Taken says whether the channel took what it was last sent. It reports whether a refusal is of
-// the endpoints: where a mechanism without addresses explains it, only that one's source can
-// help, and that knows already. The sources of the others are asked to look again, once until
-// the channel takes something; not that of told, which hears of it in another way.
+// Taken handles whether the channel accepted the last message. It reports whether a refusal
+// concerns the endpoints: it does not if a mechanism without addresses explains it, whose source
+// knows that already. After a refusal each source is asked once for a re-resolution, until the
+// channel accepts an update. told is the mechanism whose source is notified in another way.
 func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
 	list := c.inUse()
 	c.refused = false
@@ -159,7 +160,7 @@ func (c *Core) Taken(taken bool, told ID) (refused bool, actions []Action) {
 	c.refused = true
 	for _, m := range list {
 		if m.phase != Answered {
-			continue // it was not in what was refused
+			continue // the refused update did not contain it
 		}
 		if m.id != told && !m.told {
 			c.ask(m)

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// The oracle knows the table in docs/waits.md and the guarantees of the package. It keeps no flags of what
-// has changed: after each event it looks at all mechanisms and says what the channel should know.
-// It is slow and obvious. Left out are refusals, doubts, who is asked to look again, what is confirmed, what is
-// logged or looked at, and what calls wait for: the scenarios have these.
+// The oracle follows the table in docs/waits.md and the guarantees of the package. It keeps no
+// record of changes: after each event it looks at all mechanisms and computes what the channel
+// should have. It is slow and obvious. It leaves out refusals, doubts, re-resolution,
+// confirmations, the log and what calls wait for, which the scenarios cover.
 
 var schedules = flag.Int("schedules", 4_000, "random schedules that are compared with the oracle")
 
-// oracle is what should be so.
+// oracle holds the expected state.
 type oracle struct {
 	start   time.Time
 	list    []*theirs
 	kept    map[string]Kept // by name
-	first   time.Time       // from when on the first is waited for, zero for not yet
+	first   time.Time       // when the wait for the first mechanism began, zero for not yet
 	sent    bool
 	told    string
 	closed  bool
-	answers int // so many were given
-	pending int // sources whose start is not over
+	answers int // the number of answers so far
+	pending int // the number of sources whose start is not over
 }
 
-// theirs is a mechanism, or a part of one, as the oracle sees it.
+// theirs is a mechanism or an entry of a list, as the oracle sees it.
 type theirs struct {
 	name   string
 	source any
@@ -40,15 +40,15 @@ type theirs struct {
 	phase     Phase
 	answer    Answer
 	answered  int  // the number of its last answer, 0 for none
-	inherited bool // and nothing else was heard of it
+	inherited bool // the answer is the predecessor's
 	recalled  bool
 	err       string
 	trouble   string
-	silentTil time.Time // when what is kept is used, zero for never
+	silentTil time.Time // when its kept answer is used, zero for never
 
-	parts, next []*theirs // parts is not nil where they are in use
-	nextFrom    time.Time // since when next is waited for
-	waited      bool      // that time was over
+	parts, next []*theirs // parts is nil unless the list is in use
+	nextFrom    time.Time // when the wait for next began
+	waited      bool      // that wait is over
 }
 
 func (o *oracle) alive() (all []*theirs) {
@@ -72,14 +72,14 @@ func (o *oracle) byID(id ID) *theirs {
 	return nil
 }
 
-// heard notes that a source has said something, or that it is taken to have.
+// heard records an answer or a failure, or a silence that is over.
 func (m *theirs) heard() { m.silentTil = time.Time{} }
 
 func (o *oracle) answered(m *theirs, a Answer) {
 	m.heard()
 	o.answers++
 	m.answered = o.answers
-	// What is repeated is kept already, or another part of the name has said more since.
+	// A repeated answer is kept already, unless another entry of the name has answered since.
 	repeats := m.phase == Answered && !m.inherited && m.answer == a && m.parts == nil && m.next == nil && (a.Why == "" || m.trouble == "")
 	m.phase, m.answer, m.inherited, m.recalled, m.err, m.trouble = Answered, a, false, false, "", ""
 	m.parts, m.next = nil, nil
@@ -88,7 +88,7 @@ func (o *oracle) answered(m *theirs, a Answer) {
 	}
 }
 
-// failed notes a failure, or, with kept, a silence for which what is kept is used.
+// failed records a failure or, with kept, a silence after which the kept answer is used.
 func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	k, some := o.kept[m.name]
 	switch {
@@ -106,7 +106,7 @@ func (o *oracle) failed(now time.Time, m *theirs, why string) {
 	}
 }
 
-// said notes a list of parts that a source gave.
+// said records a list.
 func (o *oracle) said(now time.Time, m *theirs, list []Mechanism) {
 	if m.whole != nil {
 		o.failed(now, m, errPartOfPart)
@@ -133,7 +133,7 @@ func (o *oracle) replaced(now time.Time, m *theirs, list []Mechanism) {
 		next = append(next, p)
 	}
 	switch {
-	case m.parts == nil && m.phase != Answered: // there is nothing to go on with
+	case m.parts == nil && m.phase != Answered: // there is no answer to continue with
 		m.parts, m.next = next, nil
 		o.begunParts(now, m)
 	case slices.Equal(next, m.parts):
@@ -147,7 +147,7 @@ func (o *oracle) replaced(now time.Time, m *theirs, list []Mechanism) {
 	m.phase, m.err = Answered, ""
 }
 
-// partOf returns the same part, or a new one that inherits.
+// partOf returns the same entry, or a new one that inherits.
 func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	name := m.name + "/" + given.Name
 	p := &theirs{name: name, source: given.Source, whole: m}
@@ -160,7 +160,7 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 			return b
 		}
 		if heir == nil || heir.phase != Answered && b.phase == Answered || b.answered > heir.answered {
-			heir = b // what it has was answered last
+			heir = b // it has the last answer
 		}
 	}
 	if heir != nil {
@@ -171,14 +171,14 @@ func (o *oracle) partOf(m *theirs, before []*theirs, given Mechanism) *theirs {
 	return p
 }
 
-// begunParts notes that several parts came into use: the first of them is waited for.
+// begunParts records that a list of several is in use: the first of them is waited for.
 func (o *oracle) begunParts(now time.Time, m *theirs) {
 	if len(m.parts) > 1 && o.first.IsZero() && !o.sent {
 		o.first = now
 	}
 }
 
-// settle does what time, and what is known, call for.
+// settle applies what follows from the time and the present state.
 func (o *oracle) settle(now time.Time) {
 	if o.closed {
 		return
@@ -206,13 +206,13 @@ func (o *oracle) settle(now time.Time) {
 	}
 }
 
-// mayFollow is the row of the table about parts in use, or an answer.
+// mayFollow is the row of the table about a list that replaces what is in use.
 func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
 	is := func(list []*theirs, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *theirs) bool { return p.phase == phase })
 	}
 	if m.parts != nil && !is(m.parts, Answered) {
-		return true // nothing of what is in use works
+		return true // nothing in use works
 	}
 	over := !now.Before(m.nextFrom.Add(Patience))
 	m.waited = m.waited || over
@@ -220,7 +220,7 @@ func (o *oracle) mayFollow(now time.Time, m *theirs) bool {
 	return is(m.next, Answered) && (over || !unheard)
 }
 
-// tell is what the channel should have been told last.
+// tell returns the last message that the channel should have.
 func (o *oracle) tell(now time.Time) string {
 	if o.closed || o.pending > 0 {
 		return o.told
@@ -285,7 +285,7 @@ func theirReasons(use []*theirs) string {
 	return "no part has an address: " + strings.Join(all, "; ")
 }
 
-// rival drives the core, and the oracle beside it.
+// rival runs the core and the oracle side by side.
 type rival struct {
 	core    *Core
 	oracle  *oracle
@@ -306,7 +306,7 @@ func (r *rival) failf(format string, args ...any) {
 	}
 }
 
-// do does what the core asks for, and hears what the channel learns.
+// do carries out the core's actions and reads its messages.
 func (r *rival) do(actions []Action) {
 	r.act(actions)
 	for m := r.core.Next(); m.Kind != Nothing; m = r.core.Next() {
@@ -341,7 +341,7 @@ func (r *rival) act(actions []Action) {
 	}
 }
 
-// adopt finds the mechanism that the oracle wants started.
+// adopt finds the mechanism that the oracle expects to be started.
 func (r *rival) adopt(a Action) {
 	for _, m := range r.oracle.alive() {
 		if m.id == 0 && m.name == a.Name && m.source == a.Source {
@@ -375,7 +375,7 @@ func (r *rival) hear(m Message) {
 	}
 }
 
-// compare compares what is so with what should be.
+// compare compares the core with the oracle.
 func (r *rival) compare() {
 	r.oracle.pending = len(r.pending)
 	r.oracle.settle(r.now)

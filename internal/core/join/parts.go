@@ -7,10 +7,10 @@ import (
 
 const errPartOfPart = "it is a part and gives a list of parts: want these in the list that it is in"
 
-// Replaced says that a source found that its endpoints come from elsewhere: a list of mechanisms,
-// at least one, whose names differ, takes the place of its answer. A part that has the name of one
-// before it inherits what that answered last; where the source is the same it is the same
-// part, and goes on. A part has no parts: that is a failure of its source.
+// Replaced handles that a source answered with a list of at least one mechanism with different
+// names. The list replaces its answer. An entry with the name of an entry before it inherits that
+// one's last answer. An entry with the same source, too, is the same mechanism and continues. A
+// list within a list is a failure of its source.
 func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	m := c.at(now, id)
 	switch {
@@ -28,20 +28,20 @@ func (c *Core) Replaced(now time.Time, id ID, list []Mechanism) []Action {
 	return c.take()
 }
 
-// split makes list the next list of m, and uses it if it need not wait.
+// split sets m's next list, and uses it at once if it need not wait.
 func (c *Core) split(m *mechanism, list []Mechanism) {
 	c.spoke(m)
 	before := m.all()
 	fresh := c.replace(m, list)
 	if len(fresh) > 0 && m.waits[ForList] == over {
-		m.waits[ForList] = notBegun // the parts before these had their time
+		m.waits[ForList] = notBegun // the previous lists have used up the patience
 	}
 	switch {
 	case slices.Equal(m.next, m.parts):
 		m.next = nil
 		c.end(m, ForList)
 	case m.parts == nil && m.phase != Answered:
-		m.parts = []*mechanism{} // there is nothing to go on with
+		m.parts = []*mechanism{} // there is no answer to continue with
 	}
 	m.phase, m.err, m.listed = Answered, "", true
 	c.drop(m, before)
@@ -51,13 +51,13 @@ func (c *Core) split(m *mechanism, list []Mechanism) {
 	}
 }
 
-// newPart is a part that is to be started.
+// newPart is an entry whose source is to be started.
 type newPart struct {
 	*mechanism
 	heir *mechanism
 }
 
-// replace makes the next list of m, and returns those parts whose source is to be started.
+// replace sets m's next list and returns the entries whose sources are to be started.
 func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
 	before := m.all()
 	m.next = nil
@@ -82,8 +82,8 @@ func (c *Core) replace(m *mechanism, list []Mechanism) (fresh []newPart) {
 	return fresh
 }
 
-// find returns the part of the same source under the name of m, if there is one, or else the one
-// whose answer m inherits: the one that answered last, which may be the one in use.
+// find returns the entry of the same name and source, if there is one. Otherwise it returns the
+// entry of the same name that answered last, whose answer m inherits.
 func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
 	for _, p := range before {
 		switch {
@@ -97,7 +97,7 @@ func find(before []*mechanism, m Mechanism) (same, heir *mechanism) {
 	return nil, heir
 }
 
-// inherit gives p what was answered under its name.
+// inherit copies the answer of the predecessor.
 func (c *Core) inherit(p, from *mechanism) {
 	p.phase, p.answer, p.err = from.phase, from.answer, from.err
 	p.complaint, p.heard, p.number = from.complaint, from.heard, from.number
@@ -107,7 +107,7 @@ func (c *Core) inherit(p, from *mechanism) {
 	}
 }
 
-// turn uses the next list of each mechanism that has one and need not wait for it.
+// turn uses each next list that need not wait.
 func (c *Core) turn() {
 	has := func(list []*mechanism, phase Phase) bool {
 		return slices.ContainsFunc(list, func(p *mechanism) bool { return p.phase == phase })
@@ -138,7 +138,7 @@ func (c *Core) useNext(m *mechanism) {
 	c.drop(m, before)
 }
 
-// drop stops the parts that m no longer has.
+// drop stops the entries that m no longer has.
 func (c *Core) drop(m *mechanism, before []*mechanism) {
 	after := m.all()
 	for _, p := range before {
@@ -150,13 +150,13 @@ func (c *Core) drop(m *mechanism, before []*mechanism) {
 		if p.holds() && p.from == own {
 			c.do(Action{Kind: Confirm, ID: p.id, Answer: p.answer, At: c.confirmedUntil(p)})
 		}
-		if p.begun { // else once it is
+		if p.begun { // otherwise Started or NotStarted stops it
 			c.stop(p)
 		}
 	}
 }
 
-// all returns the parts of both lists.
+// all returns the entries of both lists.
 func (m *mechanism) all() []*mechanism {
 	list := slices.Clone(m.parts)
 	for _, p := range m.next {

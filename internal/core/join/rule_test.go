@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The rule: nothing before the first mechanism that has not failed has answered, or the wait for it is
-// over; then those that answered or failed, or why none did.
+// TestNextFollowsTheRule holds the rule: no message before the first mechanism that has not failed has answered
+// or the wait for it is over; then those that answered or failed, or why none answered.
 func TestNextFollowsTheRule(t *testing.T) {
 	r := rand.New(rand.NewPCG(37, 74))
 	counts := make(map[MessageKind]int)
@@ -55,7 +55,7 @@ func TestNextFollowsTheRule(t *testing.T) {
 	}
 }
 
-// told is the rule, from the phases alone.
+// told is the rule, computed from the phases alone.
 func told(phases []Phase, late, sent bool) MessageKind {
 	switch {
 	case sent:

@@ -11,27 +11,27 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// The scenarios are in testdata, each below its sentence. Each line is an event. What is to be done
-// then stands below it, and what the channel learns:
+// The scenarios are in testdata, each below its sentence. Each line is an event. Below it stand the
+// actions and the messages for the channel:
 //
 //	mechanisms a b             the channel has these
-//	kept a X 10m               X is kept of a, and was confirmed so long ago
-//	kept a b=S c=T 10m         a list of parts is, each with its source
-//	started a [asks] [heeds]   its source is started, and can be asked, or heeds failures
+//	kept a X 10m               X is kept of a, and was confirmed 10 minutes ago
+//	kept a b=S c=T 10m         a list is kept of a, with the source of each entry
+//	started a [asks] [heeds]   its source is started, and accepts re-resolution or reports of failures
 //	not-started a WHY
-//	answered a X [WHY]         WHY says why no call can be made with X
+//	answered a X [WHY]         WHY is why no call can be made with X
 //	failed a WHY
-//	replaced a b=S c=T         by parts, each with its source
+//	replaced a b=S c=T         by a list, with the source of each entry
 //	confirmed a
-//	doubted a 10m WHY          until 10 minutes ago it was confirmed, "-": something else
-//	                           confirms it; "doubted a" ends that
+//	doubted a 10m WHY          it was confirmed until 10 minutes ago; "-": something else
+//	                           confirms it; "doubted a" ends the doubt
 //	trying a TEXT
-//	look-again                 the channel wants new endpoints
+//	look-again                 the channel requests a re-resolution
 //	endpoints-fail a [ignored]
-//	refuses [a]                the channel refuses the next update; a hears of it in its own way
-//	closes                     the channel closes while it takes the next update
-//	pass 10s                   so much time passes, and timers fire
-//	look                       what is known of the mechanisms
+//	refuses [a]                the channel refuses the next update; a is notified in another way
+//	closes                     the channel closes while it receives the next update
+//	pass 10s                   time passes, and timers fire
+//	look                       the status of the mechanisms
 //	closed
 func TestScenarios(t *testing.T) {
 	files := 0
@@ -51,7 +51,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// stage is a core, and what a shell does for it.
+// stage runs a core as a shell would.
 type stage struct {
 	core       *Core
 	now        time.Time
@@ -60,9 +60,9 @@ type stage struct {
 	kept       map[string]Kept
 	refuses    bool
 	closes     bool
-	hears      string // who hears of that
+	hears      string // who is notified of a refusal
 	transcript strings.Builder
-	seen       []string // names that mechanisms had, to tell those of one name apart
+	seen       []string // names so far, to number mechanisms of one name
 }
 
 func newStage() *stage {
@@ -73,7 +73,7 @@ func (s *stage) printf(format string, args ...any) {
 	fmt.Fprintf(&s.transcript, format+"\n", args...)
 }
 
-// id returns the mechanism that has the name.
+// id returns the mechanism of a name.
 func (s *stage) id(name string) ID {
 	for id, n := range s.names {
 		if n == name {
@@ -165,7 +165,7 @@ func (s *stage) recall(id ID) (Kept, bool) {
 	return k, some
 }
 
-// pass has timers fire in their order.
+// pass lets timers fire in order.
 func (s *stage) pass(text string) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *stage) do(actions []Action) {
 	}
 }
 
-// told prints a message, and answers for the channel.
+// told prints a message and reports the channel's verdict.
 func (s *stage) told(m Message) {
 	switch m.Kind {
 	case Await:
@@ -264,7 +264,7 @@ func (s *stage) told(m Message) {
 	s.do(actions)
 }
 
-// with returns the answer of a confirmation that has one: it is kept again where it had to make room.
+// with returns the answer of a confirmation, which is kept again if it was evicted.
 func with(a Answer) string {
 	if a.Content == nil {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The core does what the oracle says, whatever happens.
+// TestAgainstTheOracle compares the core with the oracle on random schedules.
 func TestAgainstTheOracle(t *testing.T) {
 	for seed := range uint64(*schedules) {
 		if wrong, log := play(seed); wrong != "" {
@@ -28,7 +28,7 @@ func play(seed uint64) (wrong string, log []string) {
 	var list []Mechanism
 	most := 3
 	if seed%2 == 0 {
-		most = 1 // then more happens to each part
+		most = 1 // so that more happens to each entry
 	}
 	for _, name := range []string{"a", "b", "c"}[:1+rnd.IntN(most)] {
 		list = append(list, Mechanism{Name: name})
@@ -65,7 +65,7 @@ func (r *rival) logf(format string, args ...any) {
 	r.log = append(r.log, fmt.Sprintf("%8v  ", r.now.Sub(time.Unix(0, 0)))+fmt.Sprintf(format, args...))
 }
 
-// drawnParts returns one to three parts, out of so many names.
+// drawnParts returns a list of one to three mechanisms.
 func drawnParts(rnd *rand.Rand, names int) (list []Mechanism) {
 	names = min(names, 3)
 	for i, name := range []string{"x", "y", "z"}[:names] {
@@ -76,7 +76,7 @@ func drawnParts(rnd *rand.Rand, names int) (list []Mechanism) {
 	return list
 }
 
-// step lets one thing happen.
+// step plays one event.
 func (r *rival) step(rnd *rand.Rand) {
 	alive := r.oracle.alive()
 	m := alive[rnd.IntN(len(alive))]
@@ -157,7 +157,7 @@ func (r *rival) begin(rnd *rand.Rand) {
 	r.compare()
 }
 
-// pass lets time pass, and timers fire. Those of one moment are one event.
+// pass lets time pass. Timers that fire at the same time are one event.
 func (r *rival) pass(d time.Duration) {
 	r.logf("%v pass", d)
 	end := r.now.Add(d)

@@ -7,8 +7,8 @@ const (
 	staysInUse = "; the endpoints from before stay in use"
 )
 
-// complain notes what is wrong with m, warns if that is new, with what follows from it, and
-// reports whether it was.
+// complain records a problem of m. If its text is new, complain warns of it and of the consequence,
+// and returns true.
 func (c *Core) complain(m *mechanism, text, consequence string) bool {
 	m.wrong(text, c.now)
 	if m.complaint.Text == text {
@@ -22,7 +22,7 @@ func (c *Core) complain(m *mechanism, text, consequence string) bool {
 	return true
 }
 
-// consequence says what follows from a failure after an answer.
+// consequence returns what follows from a failure after an answer.
 func (m *mechanism) consequence() string {
 	if m.answer.Why != "" {
 		return lastAnswer + m.answer.Why
@@ -30,13 +30,13 @@ func (m *mechanism) consequence() string {
 	return staysInUse
 }
 
-// failsStill reports whether calls see a failure beside an answer with which none can be made.
+// failsStill reports whether calls see a failure because no call can be made with the answer.
 func (m *mechanism) failsStill() bool { return m.answer.Why != "" && m.complaint.Text != "" }
 
-// well notes that the last answer of m is current. A doubt that was not about the answer stays.
+// well records that the last answer of m is valid. A doubt that does not concern the answer stays.
 func (c *Core) well(m *mechanism) {
 	if m.failsStill() {
-		c.touch(m) // calls see the failure no longer
+		c.touch(m) // calls no longer see the failure
 	}
 	c.over(m, &m.complaint)
 	if !m.lost.Confirmed.IsZero() {
@@ -45,7 +45,7 @@ func (c *Core) well(m *mechanism) {
 	m.heard = c.now
 }
 
-// over notes that something is wrong no longer.
+// over ends a problem.
 func (c *Core) over(m *mechanism, t *Trouble) {
 	if t.Text != "" {
 		c.do(Action{Kind: ShowWell, ID: m.id, After: c.now.Sub(t.Since)})
@@ -53,12 +53,12 @@ func (c *Core) over(m *mechanism, t *Trouble) {
 	*t = Trouble{}
 }
 
-// wrong notes what is wrong with m's source.
+// wrong records the last problem of m's source.
 func (m *mechanism) wrong(text string, now time.Time) { m.lastError, m.failedAt = text, now }
 
-// confirmedUntil returns until when the answer of m is confirmed, if it has one. A source that is
-// asked has confirmed it when it last answered. One that tells what is new unasked has
-// confirmed it until it says otherwise, or cannot be heard.
+// confirmedUntil returns when the answer of m was last known to be valid. A source that polls
+// confirms its answer each time it answers. A source that pushes updates confirms its answer until
+// it reports a change or a doubt.
 func (c *Core) confirmedUntil(m *mechanism) time.Time {
 	switch {
 	case m.phase != Answered:
@@ -75,23 +75,23 @@ func (c *Core) confirmedUntil(m *mechanism) time.Time {
 	return c.now
 }
 
-// Status is what is known of a mechanism, for those who look.
+// Status describes a mechanism for the debug page.
 type Status struct {
 	ID        ID
 	Name      string
 	Phase     Phase
-	Listed    bool // its parts are in use in its place
+	Listed    bool // a list is in use in its place
 	Failed    bool
 	Trying    string
 	Answer    Answer
-	Answered  time.Time // when its source last stood by its answer, zero for never
-	Trouble   Trouble   // now
-	LastError string    // what was wrong last, even if it is over,
-	FailedAt  time.Time // and when
+	Answered  time.Time // when the source last confirmed its answer, zero for never
+	Trouble   Trouble   // the present problem
+	LastError string    // the last problem, even if it is over
+	FailedAt  time.Time // when LastError occurred
 }
 
-// Look returns what is known of each mechanism in use, in priority order. One that gave a list of
-// parts stands before them while something is wrong with it.
+// Look returns the status of each mechanism in use, in priority order. A mechanism that answered
+// with a list precedes the entries of the list while it has a problem.
 func (c *Core) Look() (list []Status) {
 	for _, m := range c.list {
 		if m.parts == nil || m.complaint.Text != "" || m.lost.Text != "" {
@@ -106,7 +106,7 @@ func (c *Core) Look() (list []Status) {
 
 func (m *mechanism) status() Status {
 	s := Status{ID: m.id, Name: m.Name, Phase: m.phase, Listed: m.parts != nil, Failed: m.phase == Failed, Trying: m.trying, Answer: m.answer, Answered: m.heard, Trouble: m.complaint, LastError: m.lastError, FailedAt: m.failedAt}
-	if s.Trouble.Text == "" { // its own complaint counts more
+	if s.Trouble.Text == "" { // a failure takes precedence
 		s.Trouble = m.lost
 	}
 	return s

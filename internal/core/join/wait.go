@@ -2,44 +2,45 @@ package join
 
 import "time"
 
-// Wait is why somebody waits. docs/waits.md has the table of who waits for whom.
+// Wait is the reason for a wait. docs/waits.md lists who waits for whom.
 type Wait int
 
-// The waits.
+// The reasons.
 const (
-	// ForFirst: the channel waits for the first mechanism that has not failed. Nothing but the end
-	// of the patience ends the timer; an answer of that mechanism makes it meaningless.
+	// ForFirst: the channel waits for the first mechanism that has not failed. Only the end of the
+	// patience ends the timer. It has no effect if that mechanism has answered by then.
 	ForFirst Wait = iota
-	// ForList: what is in use waits for the list of parts that is to follow it. It ends when one
-	// part has answered, and each other has answered or failed or the patience is over; and at once
-	// where what is in use has never answered. A list that follows meanwhile has what is left of
-	// the patience: a source that often changes its list does not keep the old endpoints in use
-	// for longer. One that follows later has the whole if a source in it is new.
+	// ForList: the mechanisms in use wait for the list that will replace them. The wait ends when
+	// one entry of the list has answered and each other one has answered or failed, or the patience
+	// is over. It ends at once if nothing in use has ever answered. A further list during the wait
+	// does not extend it, so that a source that often changes its list does not keep old endpoints
+	// in use. A list after the wait begins a new one if one of its sources is new.
 	ForList
-	// ForWord: a source is waited for before what is kept of it is used.
+	// ForWord: a source has some time for its first answer before its kept answer is used.
 	ForWord
-	// ForCalls and ForLog: calls and the log wait before they say what a source waits for.
+	// ForCalls and ForLog: the errors of calls and the log report what a source waits for after
+	// some time.
 	ForCalls
 	ForLog
 )
 
 const (
-	// Patience is how long a mechanism that is slow holds back the others, where the channel has
-	// no failover timeout of its own.
+	// Patience is the default of Config.Patience, for channels without a failover timeout of their
+	// own.
 	Patience = 10 * time.Second
-	// Hush is how long a source may be silent where something is kept of it. What hangs would
-	// hold calls back until gRPC gives up on it, which takes 20 s.
+	// Hush limits the silence of a source with a kept answer. A hanging connection attempt would
+	// otherwise hold calls back for the 20 s that gRPC gives it.
 	Hush = 2 * time.Second
-	// HushOfPart is the same for a part of a list that is itself from memory: the source of the
-	// list had its time. It is enough for a name to be looked up.
+	// HushOfPart replaces Hush for an entry of a kept list, because the source of the list has used
+	// up Hush. It suffices for a DNS lookup.
 	HushOfPart = 200 * time.Millisecond
-	// CallsSayAfter is when calls whose deadlines come say what a source waits for.
+	// CallsSayAfter is when errors of calls begin to report what a source waits for.
 	CallsSayAfter = 200 * time.Millisecond
 	// LogSaysAfter is when the log does.
 	LogSaysAfter = 2 * time.Second
 )
 
-// limit returns how long a wait lasts. m is the mechanism that is waited for, nil for ForFirst.
+// limit returns the duration of a wait. m is the mechanism that is waited for, nil for ForFirst.
 func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	switch {
 	case w == ForCalls:
@@ -54,13 +55,13 @@ func (c *Core) limit(w Wait, m *mechanism) time.Duration {
 	return c.config.Patience
 }
 
-// Timer says what a timer is for. ID is 0 for ForFirst.
+// Timer identifies a timer. ID is 0 for ForFirst.
 type Timer struct {
 	Wait Wait
 	ID   ID
 }
 
-// waits are how far each wait for a mechanism has come.
+// waits holds the progress of each wait.
 type waits [ForLog + 1]progress
 
 type progress int
@@ -78,7 +79,7 @@ func (c *Core) begin(w Wait, m *mechanism) {
 	c.do(Action{Kind: StartTimer, ID: id, Timer: Timer{w, id}, After: c.limit(w, m)})
 }
 
-// end ends waits, as far as they were begun.
+// end ends the waits that have begun.
 func (c *Core) end(m *mechanism, list ...Wait) {
 	of, id := c.of(m)
 	for _, w := range list {
@@ -96,13 +97,13 @@ func (c *Core) of(m *mechanism) (*waits, ID) {
 	return &m.waits, m.id
 }
 
-// spoke notes that m's source has said something.
+// spoke records that m's source has answered or failed.
 func (c *Core) spoke(m *mechanism) {
 	c.end(m, ForWord, ForCalls, ForLog)
 	m.trying = ""
 }
 
-// Waited says that a timer has fired, which was not stopped.
+// Waited handles that a timer fired.
 func (c *Core) Waited(now time.Time, t Timer) []Action {
 	m := c.at(now, t.ID)
 	if c.closed || m == nil && t.Wait != ForFirst {
@@ -129,8 +130,8 @@ func (c *Core) Waited(now time.Time, t Timer) []Action {
 	return c.take()
 }
 
-// Trying says what a source waits for while nothing is known, "" for nothing. It has no effect
-// once the source has answered or failed.
+// Trying handles that a source reports what it waits for, "" for nothing. It has no effect once the
+// source has answered or failed.
 func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	m := c.at(now, id)
 	if m == nil || m.phase != Outstanding || m.trying == text {
@@ -143,7 +144,7 @@ func (c *Core) Trying(now time.Time, id ID, text string) []Action {
 	return c.take()
 }
 
-// unanswered says that there is no answer, and what m's source waits for.
+// unanswered returns a text that there is no answer, with what m's source waits for.
 func (m *mechanism) unanswered() string {
 	if m.trying == "" {
 		return "no answer yet"
