@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// BenchmarkCount is what it costs that a call is counted, beside what there is without:
-// alone, and from all cores at once on one endpoint. docs/a50.md has the figures.
+// BenchmarkCount compares picks with and without counting, from one goroutine and from all
+// cores on one endpoint. The results are in docs/a50.md.
 func BenchmarkCount(b *testing.B) {
 	uncounted := benchmarked(nil)
 	c := lbconfig.NewOutlierDetection()
@@ -44,7 +44,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// benchmarked returns a subchannel whose calls are counted, or not.
+// benchmarked returns a subchannel, whose calls are counted if c is not nil.
 func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	s := &subConn{SubConn: &lbtest.SubConn{}, policy: &policy{}}
 	if c != nil {
@@ -54,8 +54,8 @@ func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	return s
 }
 
-// Counting allocates nothing, whatever the answer: there is one function an endpoint, until a
-// row of failures begins or ends.
+// Counting does not allocate as long as no series of failures begins or ends, because the calls
+// of an endpoint share one Done function.
 func TestCountingAllocatesNothing(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()
@@ -70,9 +70,9 @@ func TestCountingAllocatesNothing(t *testing.T) {
 		result.Done(failed)
 		first.Done(answered)
 	}); n != 0 {
-		t.Errorf("a pick and what counts it allocate %v times", n)
+		t.Errorf("a pick and its counting allocate %v times", n)
 	}
 	if successes, failures := s.endpoint.Load().Attached.swap(); successes == 0 || failures == 0 {
-		t.Error("nothing was counted")
+		t.Error("no calls were counted")
 	}
 }

@@ -11,32 +11,31 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// subConns are the subchannels of the child, and the endpoints that they are bound to.
+// subConns tracks the subchannels of the child and the endpoints that they belong to.
 type subConns struct {
-	rules     atomic.Pointer[rules] // nil while nothing is counted
-	listens   atomic.Bool           // some subchannel's health has been listened to
-	strangers atomic.Int64          // how many are of policies that do not know shell.Counted
+	rules     atomic.Pointer[rules] // nil while no calls are counted
+	listens   atomic.Bool           // the child has registered a health listener
+	strangers atomic.Int64          // the number of subchannels whose users do not implement shell.CountedUser
 
 	mu        sync.Mutex
 	all       map[*subConn]struct{}
-	lists     uint64             // how many there were
-	byAddress map[string][]bound // nil while nothing is counted
-	byText    map[text][]bound   // of those that share their address with others; nil before it is used
+	lists     uint64             // incremented for each new list of endpoints
+	byAddress map[string][]bound // nil while no calls are counted
+	byText    map[text][]bound   // only endpoints that share an Addr with another; nil until alike builds it
 }
 
-// text is an address in full, as far as that can be compared.
+// text is the text form of an address, used as a map key.
 type text struct{ addr, serverName, attributes string }
 
 func textOf(a resolver.Address) text { return text{a.Addr, a.ServerName, a.Attributes.String()} }
 
-// bound is the endpoint of an address. Behind a proxy, addresses with one Addr differ in
-// their attributes.
+// bound is an address and its endpoint. Behind a proxy, several endpoints have the same Addr
+// and differ only in the attributes.
 type bound struct {
 	address  resolver.Address
 	endpoint *endpoint
 }
 
-// add takes in a new subchannel.
 func (p *policy) add(s *subConn) {
 	p.strangers.Add(1)
 	p.mu.Lock()
@@ -51,7 +50,6 @@ func (p *policy) add(s *subConn) {
 	}
 }
 
-// remove forgets a subchannel.
 func (p *policy) remove(s *subConn) {
 	p.mu.Lock()
 	delete(p.all, s)
@@ -65,7 +63,7 @@ func (p *policy) remove(s *subConn) {
 	}
 }
 
-// bind binds all subchannels to the endpoints of a new list, in an event.
+// bind assigns all subchannels to the endpoints of a new list. It must be called from an event.
 func (p *policy) bind(list []*endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +88,8 @@ func (p *policy) bind(list []*endpoint) {
 	}
 }
 
-// rebind binds a subchannel that has got another address, in an event.
+// rebind updates the endpoint of a subchannel whose addresses have changed. It must be called
+// from an event.
 func (p *policy) rebind(s *subConn) {
 	before := s.endpoint.Load()
 	p.mu.Lock()
@@ -101,7 +100,7 @@ func (p *policy) rebind(s *subConn) {
 	p.connectedTo(s.endpoint.Load())
 }
 
-// bindLocked returns whether the subchannel is another endpoint's now.
+// bindLocked updates the endpoint of s and reports whether it has changed. The caller holds mu.
 func (b *subConns) bindLocked(s *subConn) bool {
 	before, now := s.endpoint.Load(), b.find(s)
 	if before == now {
@@ -117,8 +116,8 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	return true
 }
 
-// find returns the endpoint of a subchannel, nil for none. Of several it is the one that it
-// had, or the first.
+// find returns the endpoint of s, or nil if there is none. If several endpoints match, find
+// prefers the endpoint that s already has, then the first.
 func (b *subConns) find(s *subConn) *endpoint {
 	address, ok := s.address()
 	if !ok {
@@ -140,7 +139,7 @@ func (b *subConns) find(s *subConn) *endpoint {
 	if !strings.Contains(written.attributes, "<0x") {
 		return nil
 	}
-	for _, c := range candidates { // a pointer may have another text, and be equal
+	for _, c := range candidates { // equal attributes may differ in text if they contain a pointer
 		if same(c.address, address) {
 			return c.endpoint
 		}
@@ -148,8 +147,9 @@ func (b *subConns) find(s *subConn) *endpoint {
 	return nil
 }
 
-// alike returns those that share their address with others, and have a text. All of them
-// are written down once: looking at each for each subchannel would be quadratic behind a proxy.
+// alike returns the endpoints that share their Addr with others and have the given text. It
+// builds an index on first use, because comparing each subchannel with each endpoint is
+// quadratic behind a proxy.
 func (b *subConns) alike(written text) []bound {
 	if b.byText == nil {
 		b.byText = make(map[text][]bound)
@@ -165,8 +165,8 @@ func (b *subConns) alike(written text) []bound {
 	return b.byText[written]
 }
 
-// same returns whether a subchannel to a is one to b. Attributes that cannot be compared
-// make Equal panic.
+// same reports whether a subchannel to a is also one to b, given that their Addr is the same.
+// Attributes that cannot be compared make Equal panic; such addresses count as different.
 func same(a, b resolver.Address) (same bool) {
 	defer func() {
 		if recover() != nil {
@@ -176,21 +176,20 @@ func same(a, b resolver.Address) (same bool) {
 	return a.ServerName == b.ServerName && a.Attributes.Equal(b.Attributes)
 }
 
-// of returns the subchannels that are bound to an endpoint.
 func (b *subConns) of(e *endpoint) []*subConn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return e.Attached.subConns
 }
 
-// tell has the child see a subchannel as what its endpoint is, in an event.
+// tell shows the child whether the endpoint of s is ejected. It must be called from an event.
 func (p *policy) tell(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.Told())
 }
 
-// connection returns what the connection of an endpoint is: the best of its subchannels'. It
-// is broken where that of each of its addresses is, since a child may try one after the other.
+// connection returns the best connection of the endpoint's subchannels. It is Broken only if
+// every address has failed, because a child may try the addresses one after the other.
 func (p *policy) connection(e *endpoint) core.Connection {
 	var n [core.Absent + 1]int
 	for _, s := range p.of(e) {
@@ -207,7 +206,7 @@ func (p *policy) connection(e *endpoint) core.Connection {
 	return core.Absent
 }
 
-// connectedTo has the core hear what the connection of an endpoint is, in an event.
+// connectedTo passes the connection of e to the core. It must be called from an event.
 func (p *policy) connectedTo(e *endpoint) {
 	if e != nil {
 		p.core.Connection(e, p.connection(e))
@@ -215,8 +214,8 @@ func (p *policy) connectedTo(e *endpoint) {
 	}
 }
 
-// setRules says what is counted from now on; nil is nothing. Policies whose pickers then
-// return something else are told, and make new ones.
+// setRules replaces the rules by which calls are counted; nil stops counting. If counting
+// starts or stops, the users of all subchannels rebuild their pickers.
 func (p *policy) setRules(now *rules) {
 	before := p.rules.Swap(now)
 	if (before == nil) == (now == nil) {

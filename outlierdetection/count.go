@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/tally"
 )
 
-// ejectionsEnforced counts the ejections.
 var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Name:           "understudy.outlier_detection.ejections_enforced",
 	Description:    "Number of endpoints that were ejected, by the algorithm that found them.",
@@ -22,18 +21,18 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// enforcedAt bounds the places in the tree that are counted.
+// enforcedAt limits the number of label combinations of ejectionsEnforced.
 var enforcedAt tally.Bound
 
-// rules say what a call that ends says about its endpoint.
+// rules decide whether a call counts as a success or as a failure of its endpoint.
 type rules struct {
 	failures codeSet
-	row      uint32        // failures in a row that eject; 0 for none
-	interval time.Duration // a call without a deadline that takes so long is answered
-	proof    bool          // endpoints have to prove themselves
+	row      uint32        // consecutive failures that eject an endpoint; 0 if they never do
+	interval time.Duration // a call without a deadline counts as answered after this time
+	proof    bool          // an endpoint must prove itself after an ejection
 }
 
-// codeSet is a set of status codes, which are few.
+// codeSet is a set of status codes.
 type codeSet uint32
 
 func setOf(list ...codes.Code) codeSet {
@@ -47,16 +46,16 @@ func setOf(list ...codes.Code) codeSet {
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
 var (
-	// certain are the codes that say something about the endpoint even if no byte came
-	// from it: it hangs, or the connection was lost.
+	// certain contains the codes that count even if no byte was received, because the server
+	// hangs or the connection was lost.
 	certain = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss)
-	// defaultFailures are the codes that count as failures. The other three are also
-	// those of a client's own faults: a limit on what it sends or reads, and messages
-	// that do not marshal.
+	// defaultFailures contains the codes that count as failures by default. The three that are
+	// not in certain count only if bytes were received. The client also produces them itself,
+	// for example if a message exceeds a size limit or cannot be marshaled.
 	defaultFailures = certain | setOf(codes.Internal, codes.Unknown, codes.ResourceExhausted)
 )
 
-// rulesOf returns the rules of a configuration, nil where nothing is to be counted.
+// rulesOf returns the rules of a configuration, or nil if no calls are to be counted.
 func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	if !c.Ejects() {
 		return nil
@@ -75,7 +74,7 @@ func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	return r
 }
 
-// verdict says what a call tells about its endpoint.
+// verdict is the effect of a call on its endpoint.
 type verdict uint8
 
 const (
@@ -84,10 +83,9 @@ const (
 	failure
 )
 
-// of returns the verdict of a call that has ended with info.
 func (r *rules) of(info balancer.DoneInfo) verdict {
 	if !info.BytesSent {
-		return nothing // it never left the client, or its connection was just lost
+		return nothing // the call was not sent, or its connection was lost before that
 	}
 	code := codes.OK
 	if info.Err != nil {
@@ -97,7 +95,7 @@ func (r *rules) of(info balancer.DoneInfo) verdict {
 	case r.failures.has(code) && (info.BytesReceived || certain.has(code)):
 		return failure
 	case !info.BytesReceived:
-		return nothing // the client's own fault, or its change of mind
+		return nothing // the client's own error, or a cancelled call
 	}
 	return success
 }

@@ -18,7 +18,7 @@ func ended(code codes.Code, sent, received bool) balancer.DoneInfo {
 	return balancer.DoneInfo{Err: status.Error(code, ""), BytesSent: sent, BytesReceived: received}
 }
 
-// What gRPC-Go tells of a call that has ended, and what that says about the endpoint.
+// The status of a call, and whether bytes were sent and received, decide how it counts.
 func TestWhatCounts(t *testing.T) {
 	for _, test := range []struct {
 		what string
@@ -26,33 +26,34 @@ func TestWhatCounts(t *testing.T) {
 		want verdict
 	}{
 		{"an answer", ended(codes.OK, true, true), success},
-		{"no answer that is an error", ended(codes.NotFound, true, true), success},
-		{"an answer of a server that has had enough", ended(codes.ResourceExhausted, true, true), failure},
-		{"own limit on sending", ended(codes.ResourceExhausted, true, false), nothing},
-		{"a message that does not marshal", ended(codes.Internal, true, false), nothing},
+		{"an error status that is not a failure", ended(codes.NotFound, true, true), success},
+		{"a server's RESOURCE_EXHAUSTED", ended(codes.ResourceExhausted, true, true), failure},
+		{"the client's own size limit", ended(codes.ResourceExhausted, true, false), nothing},
+		{"a message that cannot be marshaled", ended(codes.Internal, true, false), nothing},
 		{"a server's INTERNAL", ended(codes.Internal, true, true), failure},
 		{"a server's UNKNOWN", ended(codes.Unknown, true, true), failure},
-		{"an error without a status, of the client's", balancer.DoneInfo{Err: errors.New("x"), BytesSent: true}, nothing},
-		{"token source down", ended(codes.Unavailable, false, false), nothing},
+		{"a client error without a status", balancer.DoneInfo{Err: errors.New("x"), BytesSent: true}, nothing},
+		{"a token source that fails before the call is sent", ended(codes.Unavailable, false, false), nothing},
 		{"a server that hangs", ended(codes.DeadlineExceeded, true, false), failure},
-		{"a server that hangs in the middle", ended(codes.DeadlineExceeded, true, true), failure},
-		{"a connection that is lost", ended(codes.Unavailable, true, false), failure},
+		{"a server that hangs after its first bytes", ended(codes.DeadlineExceeded, true, true), failure},
+		{"a lost connection", ended(codes.Unavailable, true, false), failure},
 		{"lost data", ended(codes.DataLoss, true, false), failure},
 		{"a client that cancels", ended(codes.Canceled, true, false), nothing},
-		{"a client that cancels a stream that has had an answer", ended(codes.Canceled, true, true), success},
-		{"a pick on a transport that was just lost", balancer.DoneInfo{}, nothing},
-		{"no answer, and no error either", ended(codes.OK, true, false), nothing},
-		{"a code that there is not", ended(99, true, true), success},
+		{"a client that cancels a stream after an answer", ended(codes.Canceled, true, true), success},
+		{"a pick of a connection that was just lost", balancer.DoneInfo{}, nothing},
+		{"neither an answer nor an error", ended(codes.OK, true, false), nothing},
+		{"an undefined code", ended(99, true, true), success},
 	} {
 		c := lbconfig.NewOutlierDetection()
 		c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
 		if got := rulesOf(c).of(test.info); got != test.want {
-			t.Errorf("%s: says %d, want %d", test.what, got, test.want)
+			t.Errorf("%s: verdict %d, want %d", test.what, got, test.want)
 		}
 	}
 }
 
-// Codes that are chosen take the place of the others, and are the server's, too.
+// failureCodes replaces the default list. Codes other than UNAVAILABLE, DEADLINE_EXCEEDED and
+// DATA_LOSS count only if bytes were received.
 func TestCodesCanBeChosen(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
@@ -68,13 +69,13 @@ func TestCodesCanBeChosen(t *testing.T) {
 		{Err: status.Error(codes.DeadlineExceeded, ""), BytesSent: true}:              nothing,
 	} {
 		if got := r.of(*what); got != want {
-			t.Errorf("%v, sent %v, received %v: says %d, want %d", what.Err, what.BytesSent, what.BytesReceived, got, want)
+			t.Errorf("%v, sent %v, received %v: verdict %d, want %d", what.Err, what.BytesSent, what.BytesReceived, got, want)
 		}
 	}
 }
 
-// So it is on the way from a pick to an ejection: what says nothing neither counts as a
-// failure nor ends a row of them.
+// A call that does not count as a success or a failure does not interrupt consecutive failures
+// either.
 func TestWhatSaysNothingIsNotCounted(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()
@@ -98,7 +99,8 @@ func TestWhatSaysNothingIsNotCounted(t *testing.T) {
 	})
 }
 
-// Both numbers are looked at once an interval, and none is lost or counted twice.
+// swap clears the successes and failures but keeps the consecutive failures; reset clears all
+// of them.
 func TestCounter(t *testing.T) {
 	var c counter
 	c.successes.Add(3)
@@ -108,16 +110,16 @@ func TestCounter(t *testing.T) {
 		t.Errorf("counted %d and %d, and %d in a row; want 3, 4 and 4", s, f, c.row.Load())
 	}
 	if s, f := c.swap(); s != 0 || f != 0 {
-		t.Errorf("counted %d and %d a second time", s, f)
+		t.Errorf("a second swap returned %d and %d, want 0", s, f)
 	}
 	c.failures.Add(1)
 	if c.reset(); c.row.Load() != 0 || c.failures.Load() != 0 {
-		t.Error("reset has left something")
+		t.Error("reset did not clear all counts")
 	}
 }
 
-// What is wrong with a configuration is refused, with the field, what was given and what
-// was expected.
+// An invalid configuration is rejected. The error names the field, its value and the expected
+// values.
 func TestMistakesInConfigurations(t *testing.T) {
 	const child = `"childPolicy": [{"understudy_weighted_round_robin": {}}]`
 	parser := newBuilder(Name).(balancer.ConfigParser)
@@ -145,10 +147,10 @@ func TestMistakesInConfigurations(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{
-		`{"childPolicy": [{"pick_first": {}}]}`, // of a tree whose shape does not change
+		`{"childPolicy": [{"pick_first": {}}]}`, // an unused policy may have any child
 		`{"interval": "0s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "interval": "1ms", ` + child + `}`,
-		`{"interval": "315576000000s", ` + child + `}`, // A50's own no-op
+		`{"interval": "315576000000s", ` + child + `}`, // the way to disable the policy in A50
 		`{"consecutiveFailuresEjection": {}, "interval": "315576000000s", ` + child + `}`,
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(below, "understudy_weighted_round_robin"),
 		`{"consecutiveFailuresEjection": {}, "childPolicy": ` + fmt.Sprintf(beside, "understudy_weighted_round_robin"),

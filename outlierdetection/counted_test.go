@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// A child may dial an endpoint with attributes of its own: where no other has the address,
-// it is the endpoint all the same.
+// A subchannel whose attributes differ from those of the list belongs to the endpoint with its
+// address if there is only one.
 func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -34,10 +34,10 @@ func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
 	})
 }
 
-// incomparable makes Equal panic.
+// incomparable is an attribute value that makes Equal panic.
 type incomparable []string
 
-// Addresses are told apart by their server name and their attributes, each alone.
+// Addresses differ if their server names or attributes differ.
 func TestSameAddresses(t *testing.T) {
 	plain := resolver.Address{Addr: "proxy"}
 	named := resolver.Address{Addr: "proxy", ServerName: "a"}
@@ -53,8 +53,7 @@ func TestSameAddresses(t *testing.T) {
 	}
 }
 
-// Below another policy that counts, the calls count for both, also where one of them begins
-// to count later.
+// If the policy is nested, calls count for both, whichever of them starts counting later.
 func TestOneBelowAnother(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		inTree(t, "understudy_weighted_round_robin", func(h *tree) {
@@ -80,7 +79,8 @@ func TestOneBelowAnother(t *testing.T) {
 	}
 }
 
-// Where nothing is counted, a child that knows nothing of counting is not made to listen.
+// If no calls are counted, picks have no Done function, even if the child does not use
+// shell.Counted.
 func TestWithoutConfigurationNobodyListens(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a"})
@@ -91,13 +91,14 @@ func TestWithoutConfigurationNobodyListens(t *testing.T) {
 	})
 }
 
-// part is a picker that says how much of its tier is READY, and what it fails with.
+// part is a picker that reports a READY share and an error.
 type part struct{ balancer.Picker }
 
 func (part) ReadyPart() float64 { return 0.25 }
 func (part) Failure() error     { return fmt.Errorf("down") }
 
-// What the child says beside its picker is handed on, with what is said of the tier.
+// The wrapped pickers pass on what the child's picker reports, together with the state of the
+// priority.
 func TestWhatTravelsBesideThePicker(t *testing.T) {
 	for _, p := range []balancer.Picker{
 		&reporting{part{}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
@@ -109,7 +110,7 @@ func TestWhatTravelsBesideThePicker(t *testing.T) {
 			want.Condition, want.Interval = shell.HalfOpen, time.Second
 		}
 		if got := shell.TierOf(p); got != want {
-			t.Errorf("%T says %+v, want %+v", p, got, want)
+			t.Errorf("%T reports %+v, want %+v", p, got, want)
 		}
 		if err := shell.FailureOf(p); err == nil || err.Error() != "down" {
 			t.Errorf("%T fails with %v, want the child's error", p, err)
@@ -117,7 +118,7 @@ func TestWhatTravelsBesideThePicker(t *testing.T) {
 	}
 }
 
-// recorder keeps the labels of what is counted.
+// recorder records the names and labels of counted metrics.
 type recorder struct {
 	estats.UnimplementedMetricsRecorder
 	counted []string
@@ -127,7 +128,7 @@ func (r *recorder) RecordInt64Count(handle *estats.Int64CountHandle, n int64, la
 	r.counted = append(r.counted, fmt.Sprint(handle.Descriptor().Name, n, labels[2]))
 }
 
-// Each ejection is counted, with what found it.
+// Each ejection is counted under its detection method.
 func TestEjectionsAreCounted(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		r := &recorder{}
@@ -136,7 +137,7 @@ func TestEjectionsAreCounted(t *testing.T) {
 		h.fail("a")
 		synctest.Wait()
 		if got := fmt.Sprint(r.counted); got != "[understudy.outlier_detection.ejections_enforced1consecutive_failures]" {
-			t.Errorf("counted %s", got)
+			t.Errorf("recorded %s", got)
 		}
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-// Every scenario and test that docs/a50.md names exists, no row of its tables is without
-// one, and each sentence that a scenario quotes is in the table.
+// docs/a50.md names only existing scenarios and tests, each row of its tables names at least
+// one, and it contains every sentence that a scenario quotes.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a50.md",

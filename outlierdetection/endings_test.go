@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// endings are how calls of scenarios end.
+// endings maps the endings of scenario calls to their DoneInfo.
 var endings = map[string]balancer.DoneInfo{
 	"ok":        {BytesSent: true, BytesReceived: true},
 	"failed":    ended(codes.Internal, true, true),
@@ -20,7 +20,6 @@ var endings = map[string]balancer.DoneInfo{
 	"dropped":   ended(codes.Canceled, true, false),
 }
 
-// Call has a call picked, and ends it.
 func (h *harness) Call(endpoint string, ok bool) {
 	h.t.Helper()
 	if ok {
@@ -52,7 +51,7 @@ func (h *harness) Begin(endpoint string, deadline bool) {
 		h.t.Fatal(err)
 	}
 	if _, ours := result.SubConn.(*lbtest.SubConn); !ours {
-		h.t.Fatalf("picked a %T, which gRPC does not know", result.SubConn)
+		h.t.Fatalf("picked a %T, want a subchannel of the channel", result.SubConn)
 	}
 	if result.Done == nil {
 		result.Done = func(balancer.DoneInfo) {}

@@ -11,37 +11,38 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// endpoint is A50's map entry; one for each endpoint, as A61 has it.
+// endpoint is an entry of A50's map. As in A61, the map has one entry per endpoint rather than
+// per address.
 type endpoint = core.Endpoint[counted]
 
-// key identifies an endpoint from update to update: it is the set of its addresses.
+// key identifies an endpoint across updates by the set of its addresses.
 type key = identity.Key
 
-// counted is what the shell keeps with an endpoint.
+// counted is the data that the shell attaches to an endpoint.
 type counted struct {
 	counter
-	name      string             // its first address
-	addresses []resolver.Address // that subchannels are made of
-	reserve   bool               // the child may not connect to it
-	list      uint64             // the last one that it was bound with, guarded by the policy's subConns.mu
-	subConns  []*subConn         // to one of them, guarded by the policy's subConns.mu
+	name      string             // the first address
+	addresses []resolver.Address // the addresses that the child connects to
+	reserve   bool               // a reserve endpoint, to which the child may not connect
+	list      uint64             // subConns.lists when the endpoint was last bound; guarded by subConns.mu
+	subConns  []*subConn         // the subchannels to these addresses; guarded by subConns.mu
 
-	// What each pick reads is not beside what each call writes.
-	period   atomic.Pointer[period] // in which its calls begin
-	unproven atomic.Bool            // its pickers say so
+	// These fields are read by each pick. They follow the fields above so that they do not
+	// share a cache line with the counters, which each call writes.
+	period   atomic.Pointer[period] // the period in which new calls begin
+	unproven atomic.Bool            // what the endpoint's pickers report
 }
 
-// counter counts the calls of an endpoint as they end. A50 has two buckets that are
-// swapped, so that one is at rest while it is looked at; taking the numbers out is the
-// same, and a call costs one addition.
+// counter counts the calls of an endpoint as they end. Instead of swapping two buckets as in
+// A50, the policy reads and clears one, so that a call costs a single addition.
 type counter struct {
 	successes, failures atomic.Uint64
-	row                 atomic.Uint32 // failures since the last success
-	since               atomic.Uint64 // the period that began with the first of them
-	code                atomic.Uint32 // of the last failure, 0 where none is known
+	row                 atomic.Uint32 // consecutive failures
+	since               atomic.Uint64 // the number of the period that began with the first of them
+	code                atomic.Uint32 // of the last failure; 0 if there was none
 }
 
-// swap returns what was counted since it was last called.
+// swap returns the counts and clears them.
 func (c *counter) swap() (successes, failures uint64) {
 	return c.successes.Swap(0), c.failures.Swap(0)
 }
@@ -51,7 +52,8 @@ func (c *counter) reset() {
 	c.row.Store(0)
 }
 
-// list returns the entries of endpoints, each once: those that there are, and new ones.
+// list returns the entries of the given endpoints, without duplicates. Known endpoints keep
+// their entries.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	known, list := make(map[key]*endpoint, len(endpoints)), make([]*endpoint, 0, len(endpoints))
 	for _, given := range endpoints {

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// A tier that is emptied says what its calls failed with last: each code once, that of the
-// most endpoints first, and none that a success came after.
+// An emptied priority reports the last failure codes of its endpoints: each code once, the most
+// frequent first, and at most three. A later failure replaces an earlier one.
 func TestAnEmptiedTierSaysWhatItsCallsFailedWith(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()
@@ -26,7 +26,7 @@ func TestAnEmptiedTierSaysWhatItsCallsFailedWith(t *testing.T) {
 		}
 		want := "INTERNAL, DEADLINE_EXCEEDED, UNAVAILABLE"
 		if tier := shell.TierOf(h.cc.State().Picker); tier.Condition != shell.Emptied || tier.Failures != want {
-			t.Errorf("the tier is %+v, want it emptied with %s", tier, want)
+			t.Errorf("the picker reports %+v, want Emptied with %s", tier, want)
 		}
 	})
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// emptying may eject all endpoints, and says so.
+// emptying returns a configuration that may eject all endpoints and reports it.
 func emptying() core.Config {
 	config := consecutive()
 	config.MaxEjectionPercent, config.ReportEmptied = 100, true
 	return config
 }
 
-// inside returns the policy itself.
+// inside returns the policy under test.
 func (h *harness) inside() *policy {
 	for _, conn := range h.builder.built[0].conns {
 		return conn.(*subConn).policy
@@ -36,8 +36,8 @@ func (h *harness) fail(endpoint string) {
 	}
 }
 
-// A subchannel that the child shuts down is forgotten, and its endpoint is not connected
-// any more: where only ejected ones are left, the tier is emptied.
+// The policy removes a subchannel that the child shuts down. Its endpoint is then no longer
+// connected; if all other endpoints are ejected, the priority is emptied.
 func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -53,7 +53,7 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 		h.fail("a")
 		h.wantHeard("a TRANSIENT_FAILURE")
 		if len(p.all) != 2 || p.strangers.Load() != 2 || len(of("b")) != 1 {
-			t.Fatalf("%d subchannels, %d strangers, %d of b; want 2, 2, 1", len(p.all), p.strangers.Load(), len(of("b")))
+			t.Fatalf("%d subchannels, %d not counted by their users, %d of b; want 2, 2, 1", len(p.all), p.strangers.Load(), len(of("b")))
 		}
 		child := h.builder.built[0]
 		gone := h.cc.SubConn("b")
@@ -61,19 +61,19 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 		synctest.Wait()
 		h.wantHeard("a READY", "tier emptied")
 		if !gone.IsShutdown() || len(p.all) != 1 || p.strangers.Load() != 1 || len(of("b")) != 0 {
-			t.Errorf("%d subchannels, %d strangers, %d of b; want 1, 1, 0", len(p.all), p.strangers.Load(), len(of("b")))
+			t.Errorf("%d subchannels, %d not counted by their users, %d of b; want 1, 1, 0", len(p.all), p.strangers.Load(), len(of("b")))
 		}
-		h.ready(gone) // too late
+		h.ready(gone) // reported after the shutdown
 		child.conns["b"].Shutdown()
 		synctest.Wait()
 		if h.wantHeard(); p.strangers.Load() != 1 {
-			t.Errorf("%d strangers after a second Shutdown, want 1", p.strangers.Load())
+			t.Errorf("%d subchannels not counted by their users after a second Shutdown, want 1", p.strangers.Load())
 		}
 	})
 }
 
-// A subchannel that goes to another endpoint leaves the one before without a connection,
-// and connects the other.
+// If a subchannel moves to another endpoint, its previous endpoint is no longer connected, and
+// the new one is.
 func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -84,16 +84,16 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 			child.cc.UpdateAddresses(child.conns["b"], to)
 			synctest.Wait()
 		}
-		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // nobody's
+		move(resolver.Address{Addr: "b"}, resolver.Address{Addr: "c"}) // several addresses: no endpoint
 		h.wantHeard("a READY", "tier emptied")
 		move(resolver.Address{Addr: "b"})
 		if p := h.inside(); p.phase != core.Usable || !slices.Contains(h.Take(), "tier usable") {
-			t.Errorf("the tier is %v though an endpoint is connected that answers", p.phase)
+			t.Errorf("the phase is %v although an endpoint that is not ejected is connected", p.phase)
 		}
 	})
 }
 
-// Connections from before anything was counted count as such.
+// Connections that were made before counting began are known to the core.
 func TestAConfigurationThatComesLater(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a", "b"})
@@ -107,7 +107,8 @@ func TestAConfigurationThatComesLater(t *testing.T) {
 	})
 }
 
-// An interval in which nothing changes publishes nothing: each picker costs those above.
+// An interval without changes publishes no state, because each new picker has a cost in all
+// policies above.
 func TestAQuietIntervalPublishesNothing(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -123,7 +124,7 @@ func TestAQuietIntervalPublishesNothing(t *testing.T) {
 	})
 }
 
-// An endpoint that is given twice is one, and one without an address is none.
+// A duplicate endpoint is listed once. An endpoint without addresses is not listed.
 func TestTheListOfEndpoints(t *testing.T) {
 	given := append([]resolver.Endpoint{{}}, endpointsOf("a", "b", "a")...)
 	p := &policy{}
@@ -140,7 +141,8 @@ func TestTheListOfEndpoints(t *testing.T) {
 	})
 }
 
-// The child is told of the addresses, too, which old policies read, and to leave IDLE.
+// The child's update includes resolver.State.Addresses, which old policies read. ExitIdle
+// reaches the child.
 func TestWhatTheChildIsTold(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})

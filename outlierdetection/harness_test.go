@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// recording is a child that connects to every endpoint, listens to its health, writes
-// down what it hears, and picks the endpoint that a call asks for.
+// recording is a child policy that connects to every endpoint, records the health updates it
+// receives, and picks the endpoint that the call's context names.
 type recording struct {
 	cc balancer.ClientConn
 
@@ -29,7 +29,7 @@ type recording struct {
 	conns map[string]balancer.SubConn
 	heard []string
 
-	addresses []resolver.Address // of the last update
+	addresses []resolver.Address // as in the last update
 }
 
 type recordingBuilder struct {
@@ -92,7 +92,6 @@ func (r *recording) hear(line string) {
 
 type wanted struct{}
 
-// Pick picks the endpoint that the call's context names.
 func (r *recording) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	conn := r.conns[info.Ctx.Value(wanted{}).(string)]
 	if conn == nil {
@@ -106,7 +105,7 @@ func (r *recording) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) 
 func (r *recording) ExitIdle()                                                  { r.hear("ExitIdle") }
 func (r *recording) Close()                                                     {}
 
-// harness is the policy on a fake channel over a recording child, in a bubble.
+// harness runs the policy on a fake channel with a recording child.
 type harness struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
@@ -115,7 +114,7 @@ type harness struct {
 	tier    shell.Condition
 	lost    map[string]bool // endpoints that a scenario has disconnected
 
-	calls    map[string][]func(balancer.DoneInfo) // under way
+	calls    map[string][]func(balancer.DoneInfo) // running calls, by endpoint
 	unproven map[*endpoint]bool
 }
 
@@ -132,7 +131,7 @@ func newHarness(t *testing.T, random func() uint32) *harness {
 	return h
 }
 
-// published hears what the parent hears of the tier.
+// published records changes of the phase that the parent receives.
 func (h *harness) published(state balancer.State) {
 	if tier := shell.TierOf(state.Picker).Condition; tier != h.tier {
 		h.tier = tier
@@ -148,7 +147,7 @@ func endpointsOf(names ...string) []resolver.Endpoint {
 	return all
 }
 
-// given returns a configuration that the policy takes, over the child of the name.
+// given returns the configuration of the policy with the named child.
 func given(config core.Config, child string) *lbconfig.OutlierDetection {
 	c := lbconfig.NewOutlierDetection()
 	c.Interval, c.BaseEjectionTime, c.MaxEjectionTime = lbconfig.Duration(config.Interval), lbconfig.Duration(config.BaseEjectionTime), lbconfig.Duration(config.MaxEjectionTime)
@@ -210,7 +209,7 @@ func (h *harness) Take() []string {
 	var proofs []string
 	for _, conn := range r.conns {
 		p := conn.(*subConn).policy
-		p.Event(func() { proofs = h.proofs(p) }) // which nobody else reads
+		p.Event(func() { proofs = h.proofs(p) }) // nothing else reads the proofs
 		break
 	}
 	synctest.Wait()
@@ -221,7 +220,7 @@ func (h *harness) Take() []string {
 	return append(heard, proofs...)
 }
 
-// proofs returns which endpoints are unproven or proven since it was last called.
+// proofs returns the endpoints that have become unproven or proven since the last call.
 func (h *harness) proofs(p *policy) (lines []string) {
 	for _, e := range p.core.Endpoints() {
 		if e.Unproven() != h.unproven[e] {
@@ -234,15 +233,15 @@ func (h *harness) proofs(p *policy) (lines []string) {
 	return lines
 }
 
-// wantHeard checks what the child and the parent heard since the last call.
+// wantHeard checks the updates that the child and the parent have received since the last call.
 func (h *harness) wantHeard(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.Take(), ", "); got != strings.Join(want, ", ") {
-		h.t.Errorf("heard %q, want %q", got, strings.Join(want, ", "))
+		h.t.Errorf("received %q, want %q", got, strings.Join(want, ", "))
 	}
 }
 
-// inBubble runs f on a policy that draws 0 for ever.
+// inBubble runs f in a synctest bubble with a policy whose random numbers are all 0.
 func inBubble(t *testing.T, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(newHarness(t, func() uint32 { return 0 })) })

@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// compared is an attribute that counts how often it is compared.
+// compared is an attribute value that counts comparisons.
 type compared struct {
 	to    string
 	times *atomic.Int64
@@ -31,9 +31,9 @@ func (c *compared) Equal(other any) bool {
 
 func (c *compared) String() string { return c.to }
 
-// Behind a proxy all endpoints share one address, and differ in its attributes. Each update
-// compares each of them a few times, not all with all: where they stay, where they are others,
-// and where outliers are detected from then on.
+// Behind a proxy, all endpoints share one address and differ only in its attributes. The number
+// of comparisons in an update is linear in the number of endpoints, whether the endpoints stay,
+// change, or are counted for the first time.
 func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
 	const n = 400
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
@@ -58,8 +58,8 @@ func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
 			from   int
 			config core.Config
 		}{
-			{"new", 0, consecutive()}, {"the same", 0, consecutive()}, {"nothing detected", 0, outlierscenario.Default()},
-			{"detected again", 0, consecutive()}, {"half of them others", n / 2, consecutive()}, {"all others", 2 * n, consecutive()},
+			{"new", 0, consecutive()}, {"the same", 0, consecutive()}, {"detection turned off", 0, outlierscenario.Default()},
+			{"detection turned on", 0, consecutive()}, {"half of them replaced", n / 2, consecutive()}, {"all replaced", 2 * n, consecutive()},
 		} {
 			times.Store(0)
 			update(step.from, step.config)
@@ -80,11 +80,11 @@ func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
 				failed++
 			}
 			result.Done(info)
-			time.Sleep(time.Millisecond) // for the next picker
+			time.Sleep(time.Millisecond) // until the next picker
 			synctest.Wait()
 		}
 		if failed != 5 {
-			t.Errorf("%d calls went to an endpoint that is ejected after five", failed)
+			t.Errorf("%d calls went to the bad endpoint, want 5 before it is ejected", failed)
 		}
 	})
 }

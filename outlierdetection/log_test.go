@@ -40,12 +40,12 @@ func (l *logs) wantLast(t *testing.T, want string) {
 	defer l.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(l.buf.String()), "\n")
 	if last := lines[len(lines)-1]; !strings.HasSuffix(last, want) {
-		t.Errorf("logged %q, want %q at its end", last, want)
+		t.Errorf("logged %q, want a line that ends with %q", last, want)
 	}
 }
 
-// The log names the priority all of whose endpoints are ejected, and says in words what that
-// means and when it is over.
+// The log names the priority whose endpoints are all ejected, and describes each change of its
+// phase.
 func TestTheLogNamesThePriorityThatFails(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()

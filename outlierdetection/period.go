@@ -10,28 +10,28 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// period is a time of an endpoint in which calls begin. What a call says when it ends
-// depends on when it began: a success ends a row of failures only if its call began after the
-// row's first, and only a call that began after the endpoint was last ejected, and its tier
-// last emptied, proves it. So each of these moments begins a period, with a function
-// of its own that hears of the calls that began in it.
+// period is a span of time in which calls to an endpoint begin. The effect of a call depends on
+// when it began. A success resets the consecutive failures only if its call began after the
+// first of them. A call proves an endpoint only if it began after the endpoint was last ejected
+// and after its priority was last emptied. Each of these events therefore starts a new period,
+// whose Done function handles the calls that began in it.
 type period struct {
 	policy   *policy
 	endpoint *endpoint
 	number   uint64
 	proof    *proof                  // nil while the endpoint has nothing to prove
-	ended    func(balancer.DoneInfo) // count, made once
+	ended    func(balancer.DoneInfo) // the method value count, allocated once
 }
 
-// proof is what the calls of one of the core's epochs say.
+// proof counts the calls that began in one of the core's epochs.
 type proof struct {
 	epoch             uint64
 	answers, refusals atomic.Uint64
-	said              atomic.Bool // the core has heard of an answer
-	watches           atomic.Bool // a call without a deadline
+	said              atomic.Bool // the core was notified of an answer
+	watches           atomic.Bool // a call without a deadline is being timed
 }
 
-// current returns the period in which calls of the endpoint begin.
+// current returns the endpoint's current period. It creates the first one.
 func (p *policy) current(e *endpoint) *period {
 	if b := e.Attached.period.Load(); b != nil {
 		return b
@@ -39,7 +39,8 @@ func (p *policy) current(e *endpoint) *period {
 	return p.begin(e, func(now *period) {})
 }
 
-// begin begins a period: the one before, but for what change does.
+// begin starts a new period, which copies the previous one except for the changes that change
+// makes.
 func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	for {
 		before := e.Attached.period.Load()
@@ -55,7 +56,8 @@ func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	}
 }
 
-// renew begins a period where the endpoint's epoch is another, in an event.
+// renew starts a new period if the endpoint's epoch has changed. It must be called from an
+// event.
 func (p *policy) renew(e *endpoint) {
 	r, b := p.rules.Load(), p.current(e)
 	var now *proof
@@ -78,7 +80,8 @@ func (b *period) count(info balancer.DoneInfo) {
 	switch r.of(info) {
 	case success:
 		counter.successes.Add(1)
-		// Stored only where it is not 0: all cores would wait for one another.
+		// Avoid the store if the value is 0 already, because cores would contend for the cache
+		// line.
 		if counter.row.Load() != 0 && b.number >= counter.since.Load() {
 			counter.row.Store(0)
 		}
@@ -96,8 +99,9 @@ func (b *period) count(info balancer.DoneInfo) {
 	}
 }
 
-// fail counts a failure in a row. More than r.row there are where an update has just asked
-// for fewer. Of several calls that end at once, the last ends the row.
+// fail counts a consecutive failure and ejects the endpoint if there are enough. The count may
+// exceed r.row if an update has just lowered the limit. If several calls end at the same time,
+// only the one whose CompareAndSwap succeeds resets the count.
 func (b *period) fail(r *rules) {
 	if r.row == 0 {
 		return
@@ -116,10 +120,11 @@ func (b *period) fail(r *rules) {
 	}
 }
 
-// unavailable says whether the last failure was one as when a connection is lost.
+// unavailable reports whether the last failure was UNAVAILABLE, as it is when a connection is
+// lost.
 func (c *counter) unavailable() bool { return codes.Code(c.code.Load()) == codes.Unavailable }
 
-// answered counts an answer, and has the core hear of the first that it waits for.
+// answered counts an answer. It notifies the core of the first answer of an unproven endpoint.
 func (b *period) answered() {
 	b.proof.answers.Add(1)
 	if !b.endpoint.Attached.unproven.Load() || !b.proof.said.CompareAndSwap(false, true) {
@@ -134,9 +139,9 @@ func (b *period) answered() {
 	})
 }
 
-// watch returns the function that hears of a call. One without a deadline counts as an
-// answer once it has been under way for an interval. One at a time is watched for that: if it
-// ends earlier, the next one is.
+// watch returns the Done function of a call. A call without a deadline, such as a long stream,
+// counts as an answer after it has been running for one interval. Only one call is timed at
+// once; when it ends, the next call to begin is timed.
 func (b *period) watch(ctx context.Context) func(balancer.DoneInfo) {
 	r := b.policy.rules.Load()
 	if _, has := ctx.Deadline(); has || r == nil || !b.proof.watches.CompareAndSwap(false, true) {

@@ -6,7 +6,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Picked is described at shell.Counted.
+// Picked implements shell.Counted.
 func (s *subConn) Picked(user shell.CountedUser) {
 	s.mu.Lock()
 	known := s.user != nil || s.shut
@@ -20,7 +20,7 @@ func (s *subConn) Picked(user shell.CountedUser) {
 	}
 }
 
-// Picker is described at shell.Counted.
+// Picker implements shell.Counted.
 func (s *subConn) Picker() balancer.Picker {
 	var above balancer.Picker
 	if counted, ok := s.SubConn.(shell.Counted); ok {
@@ -36,7 +36,7 @@ func (s *subConn) Picker() balancer.Picker {
 	return &fixed{balancer.PickResult{SubConn: s.SubConn}}
 }
 
-// countIn has a call counted that was given to the subchannel.
+// countIn adds the counting of a call to its pick result.
 func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
 	if s.policy.rules.Load() != nil {
 		if done := s.done(info); done != nil {
@@ -45,7 +45,8 @@ func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
 	}
 }
 
-// done returns the function that hears of a call that begins now, nil for none.
+// done returns the Done function for a call that begins now, or nil if the subchannel has no
+// endpoint.
 func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
 	e := s.endpoint.Load()
 	if e == nil {
@@ -61,7 +62,7 @@ func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
 	return b.ended
 }
 
-// pickerChanged has the child make its pickers of the subchannel again.
+// pickerChanged makes the child replace its pickers for the subchannel.
 func (s *subConn) pickerChanged() {
 	s.mu.Lock()
 	user := s.user

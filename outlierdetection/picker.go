@@ -6,14 +6,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// picker puts gRPC's own subchannels into the picks of a child that does not know ours,
-// and has the calls counted.
+// picker wraps the picker of a child that does not use shell.Counted. It replaces our
+// subchannels with those of the parent in pick results, and counts the calls.
 type picker struct {
 	child  balancer.Picker
 	policy *policy
 }
 
-// Pick lets the child's picker pick.
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := p.child.Pick(info)
 	if err != nil {
@@ -26,20 +25,19 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, nil
 }
 
-// Tier returns what the child says of its endpoints; see shell.TierOf.
+// Tier returns what the child's picker reports; see shell.TierOf.
 func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
-// Failure returns what the child's picker fails with; see shell.FailureOf.
+// Failure returns the error of the child's picker; see shell.FailureOf.
 func (p *picker) Failure() error { return shell.FailureOf(p.child) }
 
 // counting is the picker of a subchannel whose calls are counted.
 type counting struct {
 	subConn  *subConn
-	above    balancer.Picker // of a policy above that counts them, too; nil for none
+	above    balancer.Picker // the picker of a policy above that also counts calls; nil if there is none
 	unproven bool
 }
 
-// Pick picks the subchannel.
 func (c *counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if c.above != nil {
 		result, err := c.above.Pick(info)
@@ -51,7 +49,7 @@ func (c *counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: c.subConn.SubConn, Done: c.subConn.done(info)}, nil
 }
 
-// Tier says whether the endpoint is unproven; see shell.TierOf.
+// Tier reports whether the endpoint is unproven; see shell.TierOf.
 func (c *counting) Tier() shell.Tier {
 	if c.unproven {
 		return shell.Tier{UnprovenPart: 1}
@@ -62,16 +60,15 @@ func (c *counting) Tier() shell.Tier {
 // fixed is the picker of a subchannel whose calls are not counted.
 type fixed struct{ result balancer.PickResult }
 
-// Pick picks the subchannel.
 func (f *fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) { return f.result, nil }
 
-// reporting is a picker that says something of its tier.
+// reporting wraps the child's picker and reports the state of the priority to the parent.
 type reporting struct {
 	balancer.Picker
 	tier shell.Tier
 }
 
-// Tier is described at shell.TierOf.
+// Tier returns the state of the priority; see shell.TierOf.
 func (r *reporting) Tier() shell.Tier {
 	tier := r.tier
 	below := shell.TierOf(r.Picker)
@@ -79,5 +76,5 @@ func (r *reporting) Tier() shell.Tier {
 	return tier
 }
 
-// Failure returns what the child's picker fails with; see shell.FailureOf.
+// Failure returns the error of the child's picker; see shell.FailureOf.
 func (r *reporting) Failure() error { return shell.FailureOf(r.Picker) }

@@ -20,22 +20,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/tally"
 )
 
-// policy is the core in its shell.
+// policy connects the core to the shell.
 type policy struct {
 	*shell.Shell
 	child  *shell.Child
-	state  balancer.State // that the child counts as
+	state  balancer.State // the last state of the child
 	core   *core.Core[counted]
-	phase  core.Phase        // as last published
+	phase  core.Phase        // the last published phase
 	doubts bool              // some endpoint is unproven
-	codes  string            // that the calls failed with which emptied the tier
-	known  map[key]*endpoint // nil while nothing is counted
-	place  stateattr.Labels   // for metrics
+	codes  string            // the status codes of the calls that emptied the priority
+	known  map[key]*endpoint // nil while no calls are counted
+	place  stateattr.Labels  // metric labels
 
-	subConns // of the child
+	subConns
 }
 
-// sweepTimer is the child's timer that runs for an interval.
+// sweepTimer is the timer that ends an interval.
 const sweepTimer = 0
 
 func newPolicy(s *shell.Shell, random func() uint32) *policy {
@@ -55,8 +55,8 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 	p.Publish()
 }
 
-// Begin makes an entry for each endpoint, and removes those of others, before the child
-// hears of the list (A50, "Outlier Detection Behavior").
+// Begin updates the entries of the endpoints before the child receives the list (A50, "Outlier
+// Detection Behavior").
 func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.place = stateattr.LabelsOf(state)
 	var list []*endpoint
@@ -73,7 +73,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.setRules(rulesOf(c))
 	p.bind(list)
 	for _, e := range list {
-		if now := p.connection(e); now != core.Absent || e.Attached.reserve { // the child is to connect to what else is new
+		if now := p.connection(e); now != core.Absent || e.Attached.reserve { // the child will connect to the other new endpoints
 			p.core.Connection(e, now)
 		}
 	}
@@ -85,11 +85,10 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.child.Update(c.ChildPolicy, state)
 }
 
-// End has nothing to add.
 func (p *policy) End() {}
 
-// startTimer has the counters looked at when the interval is over. Begin starts it anew,
-// for what is left of its time.
+// startTimer schedules the next sweep. After an update, the timer runs for the rest of the
+// current interval.
 func (p *policy) startTimer() {
 	at, runs := p.core.Next()
 	if !runs {
@@ -108,7 +107,7 @@ func (p *policy) sweep() {
 		}
 		e.Unavailable = e.Attached.unavailable()
 		if e.Ejected() {
-			e.Attached.row.Store(0) // calls from before the ejection are not to count after it
+			e.Attached.row.Store(0) // calls from before the ejection must not count after it
 		}
 	}
 	p.core.Sweep(time.Now())
@@ -116,7 +115,7 @@ func (p *policy) sweep() {
 	p.startTimer()
 }
 
-// settle carries out what the core has decided.
+// settle applies the decisions of the core.
 func (p *policy) settle() {
 	outcome := p.core.Take()
 	for _, e := range outcome.Ejections {
@@ -152,7 +151,7 @@ func (p *policy) settle() {
 	}
 }
 
-// said says in words what the phase is, and of which priority.
+// said describes the phase for the log.
 func (p *policy) said() string {
 	text := ""
 	if p.place.Priority != "" {
@@ -172,8 +171,8 @@ func (p *policy) said() string {
 	return text
 }
 
-// failures names the codes that the last failures of the ejected endpoints had: at most
-// three, those of the most endpoints first.
+// failures returns the status codes of the last failures of the ejected endpoints: at most
+// three, the most frequent first.
 func (p *policy) failures() string {
 	const most = 3
 	counts := make(map[codes.Code]int)
@@ -192,8 +191,8 @@ func (p *policy) failures() string {
 	return strings.Join(names, ", ")
 }
 
-// State returns the child's state. The picker is the child's own, unless there is
-// something to say of the tier, or the child's picker does not know how to count.
+// State returns the child's state. It wraps the child's picker only if there is something to
+// report to the parent, or if the child does not use shell.Counted.
 func (p *policy) State() balancer.State {
 	state := p.state
 	if p.strangers.Load() > 0 {
@@ -211,17 +210,16 @@ func (p *policy) State() balancer.State {
 
 var conditions = [...]shell.Condition{core.Usable: shell.Usable, core.Emptied: shell.Emptied, core.HalfOpen: shell.HalfOpen}
 
-// Children yields the one child, once it exists.
+// Children yields the child, if it exists.
 func (p *policy) Children(yield func(string, shell.Below) bool) {
 	if p.child.Exists() {
 		yield("", p.child)
 	}
 }
 
-// ExitIdle asks the child to connect.
 func (p *policy) ExitIdle() { p.child.ExitIdle() }
 
-// Describe shows what is ejected.
+// Describe lists the ejected endpoints.
 func (p *policy) Describe(s *shell.Snapshot) {
 	if p.core.NoOp() {
 		return

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Calls end, connections break, intervals end and configurations change all at once, and
-// the policy is closed amid them. The race detector and the bubble see to the rest.
+// Calls, connection changes, sweeps and updates run concurrently with Close. The race detector
+// and synctest find data races and leaked goroutines.
 func TestEverythingAtOnce(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
@@ -45,7 +45,7 @@ func atOnce(t *testing.T, child string) {
 		for i := range 50 {
 			for _, sc := range h.cc.Live() {
 				if sc.Connects() == 0 {
-					continue // gRPC reports nothing before, not even that it was made
+					continue // gRPC reports no state before Connect
 				}
 				sc.Report([]connectivity.State{connectivity.Ready, connectivity.Idle}[i%2], nil)
 				sc.ReportHealth(connectivity.Ready, nil)
@@ -72,6 +72,6 @@ func atOnce(t *testing.T, child string) {
 		t.Errorf("published %d states after Close", now-published)
 	}
 	if live := h.cc.Live(); len(live) > 0 {
-		t.Errorf("%v are left after Close", live)
+		t.Errorf("subchannels %v remain after Close", live)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// The last endpoint that is not ejected loses each connection at once, and its pick_first rests
-// before the next attempt, of which gRPC says nothing. While it rests the ejected one has the
-// calls: it is all that could answer.
+// If the last endpoint that is not ejected keeps losing its connection, its pick_first waits
+// before it reconnects, and gRPC reports no state for this wait. The ejected endpoint receives
+// the calls in the meantime, because no other endpoint can answer.
 func TestTheLastOneDoesNotStayConnected(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(emptying(), endpointsOf("a", "b")...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
 		b := h.cc.SubConn("b")
-		for range 4 { // the second short one in a row is a failure
+		for range 4 { // the second short connection in a row counts as a failure
 			b.Report(connectivity.Idle, nil)
 			synctest.Wait()
 			if h.cc.State().ConnectivityState == connectivity.TransientFailure {
@@ -33,6 +33,6 @@ func TestTheLastOneDoesNotStayConnected(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			synctest.Wait()
 		}
-		t.Error("the ejected endpoint has no calls while the other one rests")
+		t.Error("the ejected endpoint received no calls while the other one waited to reconnect")
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// series keeps which series there are.
+// series counts recorded values by their labels.
 type series struct {
 	estats.UnimplementedMetricsRecorder
 	seen map[string]int64
@@ -23,8 +23,8 @@ func (s *series) RecordInt64Count(_ *estats.Int64CountHandle, n int64, labels ..
 	s.seen[fmt.Sprintf("%q", labels[1:])] += n
 }
 
-// A control plane that names clusters and localities as it likes does not fill the memory with
-// series; the first names are all counted.
+// The number of metric series stays small even if a control plane uses arbitrarily many names
+// of clusters and localities. The first names keep their own series.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		s := &series{seen: map[string]int64{}}
@@ -44,7 +44,7 @@ func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 			}
 			h.fail("a")
 			synctest.Wait()
-			time.Sleep(time.Hour) // it is back
+			time.Sleep(time.Hour) // the endpoint is no longer ejected
 		}
 		if len(s.seen) > 500 {
 			t.Errorf("%d series, want at most 500", len(s.seen))

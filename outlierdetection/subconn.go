@@ -14,13 +14,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// clientConn is what the child sees of the channel: its subchannels are ours.
+// clientConn is the channel that the child sees. It wraps the subchannels that the child
+// creates.
 type clientConn struct {
 	balancer.ClientConn
 	policy *policy
 }
 
-// NewSubConn makes a subchannel, and binds it to the entry of its endpoint.
+// NewSubConn creates a subchannel and assigns it to its endpoint.
 func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	s := &subConn{policy: c.policy, addresses: addresses, changed: opts.StateListener}
 	opts.StateListener = s.stateChanged
@@ -33,51 +34,54 @@ func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 	return s, nil
 }
 
-// RemoveSubConn shuts a subchannel down; gRPC-Go keeps it for old policies.
+// RemoveSubConn shuts down a subchannel. It is deprecated in gRPC-Go, but some policies still
+// call it.
 func (c *clientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// UpdateAddresses gives a subchannel other addresses (A50, "Update Addresses"); gRPC-Go
-// keeps it for old policies.
+// UpdateAddresses changes the addresses of a subchannel (A50, "Update Addresses"). It is
+// deprecated in gRPC-Go, but some policies still call it.
 func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.Address) {
 	if s, ok := sc.(*subConn); ok {
 		s.UpdateAddresses(addresses)
 	}
 }
 
-// subConn is A50's subchannel wrapper.
+// subConn is A50's subchannel wrapper. It passes the connectivity and health of the parent's
+// subchannel to the child, and reports TRANSIENT_FAILURE as its health while the endpoint is
+// ejected.
 type subConn struct {
-	balancer.SubConn // of the parent
+	balancer.SubConn // the parent's
 	policy           *policy
 	changed          func(balancer.SubConnState)
-	endpoint         atomic.Pointer[endpoint] // nil for none
+	endpoint         atomic.Pointer[endpoint] // nil if there is none
 
 	mu        sync.Mutex
 	addresses []resolver.Address
 	state     connectivity.State
-	run       int                         // how often the state has changed
-	healthy   connectivity.State          // in this run, IDLE before it is known
-	listener  func(balancer.SubConnState) // of health, in this run
+	run       int                         // incremented on each state change
+	healthy   connectivity.State          // as reported in this run; IDLE until then
+	listener  func(balancer.SubConnState) // the health listener of this run
 	user      shell.CountedUser
 	shut      bool
 
-	// delivery is held while the child hears something of the subchannel, as gRPC calls
-	// its listeners one after the other: the child must not hear of an ejection from
-	// before a change of state after it. Nothing that a child may do from inside that
-	// waits for it. It guards what follows.
+	// delivery is held while a listener of the child runs, so that the child receives states in
+	// order. In particular, it never receives an ejection from an earlier connection after a
+	// new connectivity state. This cannot deadlock, because no method that the child may call
+	// from a listener acquires delivery. delivery guards the following fields.
 	delivery  sync.Mutex
-	health    balancer.SubConnState // as last reported, in healthRun
-	healthRun int                   // 0 before the first
+	health    balancer.SubConnState // the last health, reported in healthRun
+	healthRun int                   // 0 before the first report
 	ejected   bool
-	toldRun   int // in which the child was told that it is ejected
+	toldRun   int // the run in which the child was notified of the ejection
 }
 
-// ejected is what the child hears of a subchannel to an ejected endpoint.
+// ejected is the health state that the child receives for an ejected endpoint.
 var ejected = balancer.SubConnState{
 	ConnectivityState: connectivity.TransientFailure,
-	ConnectionError:   errors.New("outlier_detection: the endpoint is ejected, because calls to it failed"),
+	ConnectionError:   errors.New("outlier_detection: the endpoint is ejected because calls to it failed"),
 }
 
-// UpdateAddresses passes new addresses on, and looks for their endpoint.
+// UpdateAddresses changes the addresses of the subchannel and finds its new endpoint.
 func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.mu.Lock()
 	s.addresses = addresses
@@ -86,7 +90,7 @@ func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.policy.Event(func() { s.policy.rebind(s) })
 }
 
-// Shutdown ends the subchannel; the child hears no more of it.
+// Shutdown shuts the subchannel down. The child receives no further health updates.
 func (s *subConn) Shutdown() {
 	s.mu.Lock()
 	stranger := s.user == nil && !s.shut
@@ -100,7 +104,8 @@ func (s *subConn) Shutdown() {
 	s.SubConn.Shutdown()
 }
 
-// stateChanged hears of the connection. A health listener holds for one READY.
+// stateChanged handles a new connectivity state. It discards the health listener, which is
+// valid for only one READY state.
 func (s *subConn) stateChanged(state balancer.SubConnState) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -116,8 +121,8 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	}
 }
 
-// RegisterHealthListener has the child hear of the endpoint's health, and of ejections
-// as if they were the endpoint's (A61).
+// RegisterHealthListener registers the child's health listener. The listener also receives
+// ejections, as if they were changes of the endpoint's health (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener != nil {
 		s.policy.listens.Store(true)
@@ -133,7 +138,7 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	s.SubConn.RegisterHealthListener(func(state balancer.SubConnState) { s.healthChanged(run, state) })
 }
 
-// current returns the health listener and its run.
+// current returns the health listener and the run that it belongs to.
 func (s *subConn) current() (listener func(balancer.SubConnState), run int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +162,8 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 	}
 }
 
-// setEjected has the child see the subchannel as ejected, or as it is, in an event.
+// setEjected shows the child whether the endpoint is ejected. When an ejection ends, the child
+// receives the last known health. setEjected must be called from an event.
 func (s *subConn) setEjected(now bool) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -167,7 +173,7 @@ func (s *subConn) setEjected(now bool) {
 	s.ejected = now
 	listener, run := s.current()
 	if listener == nil || s.healthRun != run {
-		return // healthChanged tells
+		return // healthChanged will notify the child
 	}
 	if now {
 		s.toldRun = run
@@ -178,7 +184,7 @@ func (s *subConn) setEjected(now bool) {
 	}
 }
 
-// setHealthy returns whether the connection is now another.
+// setHealthy records the health of the connection and reports whether connection has changed.
 func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,16 +193,16 @@ func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	return s.connection() != before
 }
 
-// noteConnection has the core hear of a change.
+// noteConnection notifies the core if the connection has changed.
 func (s *subConn) noteConnection(changed bool) {
 	if changed && s.policy.rules.Load() != nil {
 		s.policy.Event(func() { s.policy.connectedTo(s.endpoint.Load()) })
 	}
 }
 
-// connection is what the subchannel is for its endpoint. It is connected if the child would
-// use it where the endpoint is not ejected: where the child listens to that, it is healthy,
-// too. The lock is held.
+// connection returns the subchannel's connection. It is Connected if the child would use the
+// subchannel for calls, apart from ejections: it is READY, and healthy if the child listens to
+// health. The caller holds mu.
 func (s *subConn) connection() core.Connection {
 	switch {
 	case s.shut:
@@ -215,7 +221,8 @@ func (s *subConn) theConnection() core.Connection {
 	return s.connection()
 }
 
-// address returns the address that the subchannel is for. One with several is nobody's.
+// address returns the address of the subchannel. A subchannel with several addresses belongs to
+// no endpoint (A50), so ok is false.
 func (s *subConn) address() (address resolver.Address, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +232,7 @@ func (s *subConn) address() (address resolver.Address, ok bool) {
 	return s.addresses[0], true
 }
 
-// without returns list without s. The list is not modified.
+// without returns a copy of list that does not contain s.
 func without(list []*subConn, s *subConn) []*subConn {
 	return slices.DeleteFunc(slices.Clone(list), func(other *subConn) bool { return other == s })
 }

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// The health of an endpoint is passed on, but while it is ejected; then what came last
-// is. What belongs to an earlier connection is nobody's concern.
+// The child receives the health of an endpoint that is not ejected. When an ejection ends, it
+// receives the last health that was reported meanwhile.
 func TestWhatASubchannelPassesOn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -39,8 +39,9 @@ func TestWhatASubchannelPassesOn(t *testing.T) {
 	})
 }
 
-// While an endpoint is ejected a new connection is heard of once, when its health is known,
-// and so is an ejection from before that.
+// While an endpoint is ejected, the child receives TRANSIENT_FAILURE once for each connection,
+// as soon as the health of the connection is known. This includes ejections from before the
+// connection.
 func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -52,7 +53,7 @@ func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 		}
 		again()
 		h.fail("a")
-		h.wantHeard() // nobody knows yet whether it is healthy
+		h.wantHeard() // the health is not known yet
 		for range 2 {
 			sc.ReportHealth(connectivity.Ready, nil)
 			synctest.Wait()
@@ -69,8 +70,7 @@ func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	})
 }
 
-// Health that was asked for on an earlier connection, or by a child that has gone, is not
-// passed on.
+// Health updates for an earlier connection, or after Shutdown, are discarded.
 func TestHealthThatComesTooLate(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -83,7 +83,7 @@ func TestHealthThatComesTooLate(t *testing.T) {
 		h.wantHeard()
 		a.RegisterHealthListener(nil)
 		if h.cc.SubConn("a").HasHealthListener() {
-			t.Error("the health is still listened to")
+			t.Error("the health listener is still registered")
 		}
 		a.healthChanged(a.run, late)
 		a.Shutdown()
@@ -92,12 +92,13 @@ func TestHealthThatComesTooLate(t *testing.T) {
 	})
 }
 
-// user is a child's picker that knows how to count.
+// user is a shell.CountedUser.
 type user struct{}
 
 func (user) PickerChanged() {}
 
-// A subchannel whose user knows how to count is no stranger, from then on and only once.
+// A subchannel is no longer in strangers once its user calls Picked or it is shut down, and it
+// is subtracted only once.
 func TestStrangers(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
@@ -105,25 +106,25 @@ func TestStrangers(t *testing.T) {
 		want := func(what string, n int64) {
 			t.Helper()
 			if got := p.strangers.Load(); got != n {
-				t.Errorf("%s: %d strangers, want %d", what, got, n)
+				t.Errorf("%s: %d subchannels without a counting user, want %d", what, got, n)
 			}
 		}
 		conns := h.builder.built[0].conns
 		a, b := conns["a"].(*subConn), conns["b"].(*subConn)
-		want("at first", 3)
+		want("before Picked", 3)
 		a.Picked(user{})
 		a.Picked(user{})
-		want("one is known", 2)
+		want("after Picked", 2)
 		a.Shutdown()
-		want("it is shut down", 2)
+		want("after its Shutdown", 2)
 		b.Shutdown()
-		want("a stranger is shut down", 1)
+		want("after the Shutdown of another", 1)
 		b.Picked(user{})
-		want("it is known afterwards", 1)
+		want("after Picked on a closed subchannel", 1)
 	})
 }
 
-// A child may make a second subchannel to an endpoint that is ejected.
+// A new subchannel to an ejected endpoint is shown as ejected.
 func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -139,17 +140,17 @@ func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
 		for range 5 {
 			h.Call("b", false)
 		}
-		h.wantHeard() // half of them are ejected already
+		h.wantHeard() // half of the endpoints are ejected already
 	})
 }
 
-// A subchannel with several addresses, and one to an address that is in no list, are
-// passed on, and nothing is known of them.
+// A subchannel with several addresses, or with an address that is not in the list, belongs to
+// no endpoint. It works, but its calls are not counted.
 func TestSubchannelsOfNobody(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
 		child := h.builder.built[0]
-		for name, addresses := range map[string][]resolver.Address{"several": {{Addr: "a"}, {Addr: "b"}}, "stranger": {{Addr: "c"}}} {
+		for name, addresses := range map[string][]resolver.Address{"several": {{Addr: "a"}, {Addr: "b"}}, "unlisted": {{Addr: "c"}}} {
 			conn, err := child.cc.NewSubConn(addresses, balancer.NewSubConnOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -161,12 +162,13 @@ func TestSubchannelsOfNobody(t *testing.T) {
 		}
 		h.wantHeard()
 		if _, err := child.cc.NewSubConn(nil, balancer.NewSubConnOptions{}); err == nil {
-			t.Error("a subchannel without an address was made")
+			t.Error("NewSubConn accepted an empty list of addresses")
 		}
 	})
 }
 
-// A50, "Update Addresses".
+// A subchannel whose addresses change belongs to another endpoint, or to none if there are
+// several (A50, "Update Addresses").
 func TestASubchannelGetsOtherAddresses(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
@@ -183,7 +185,7 @@ func TestASubchannelGetsOtherAddresses(t *testing.T) {
 			h.Call("a", false)
 		}
 		h.wantHeard("a TRANSIENT_FAILURE")
-		move("a", "b") // several: ignored
+		move("a", "b") // several addresses: no endpoint
 		h.wantHeard("a READY")
 		if got := h.cc.SubConn("a").Updated(); len(got) != 2 {
 			t.Errorf("the subchannel was given %v, want both addresses", got)
@@ -194,7 +196,7 @@ func TestASubchannelGetsOtherAddresses(t *testing.T) {
 	})
 }
 
-// Both functions hear of a call that a child listens to, too.
+// both calls the two functions in order.
 func TestAChildThatListensToItsCalls(t *testing.T) {
 	var heard []string
 	note := func(what string) func(balancer.DoneInfo) {
@@ -202,6 +204,6 @@ func TestAChildThatListensToItsCalls(t *testing.T) {
 	}
 	both(note("first"), note("then"))(ended(codes.OK, true, true))
 	if got := strings.Join(heard, " "); got != "first then" {
-		t.Errorf("heard %q", got)
+		t.Errorf("called %q", got)
 	}
 }

@@ -24,8 +24,8 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// tree is the policy over a real child, on a fake channel whose connections are made at
-// once and are healthy.
+// tree runs the policy over a real child on a fake channel. Its connections become READY and
+// healthy at once.
 type tree struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -64,10 +64,10 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	h.connect()
 }
 
-// connect makes the connections that the child asks for.
+// connect makes the connections that the child has requested.
 func (h *tree) connect() {
 	synctest.Wait()
-	for range 2 { // the first address, and what comes after it
+	for range 2 { // for the first address and for the next one
 		for _, sc := range h.cc.Live() {
 			if sc.Connects() > 0 && !sc.HasHealthListener() {
 				sc.Report(connectivity.Connecting, nil)
@@ -81,8 +81,8 @@ func (h *tree) connect() {
 	}
 }
 
-// calls has n calls picked, which end so on the endpoint that is bad, and well on others.
-// It returns how many each has had.
+// calls picks n calls and ends them. Calls to the endpoint bad fail; all others succeed. It
+// returns the number of calls per endpoint.
 func (h *tree) calls(n int, bad string) map[string]int {
 	h.t.Helper()
 	had := map[string]int{}
@@ -112,8 +112,8 @@ func (h *tree) want(got map[string]int, want string) {
 	}
 }
 
-// An endpoint whose calls fail gets none, keeps its connection, and comes back: over our
-// own child and over gRPC's.
+// An endpoint whose calls fail receives no further calls, keeps its connection, and is used
+// again later. This holds for our child policy and for gRPC's.
 func TestABadEndpointAmongOthers(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestABadEndpointAmongOthers(t *testing.T) {
 				h.want(h.calls(10, "a"), "map[a:5 b:5]")
 				h.want(h.calls(10, "a"), "map[b:10]")
 				if len(h.cc.SubConns()) != 2 || len(h.cc.Live()) != 2 {
-					t.Errorf("there are %v of %v, want both connections kept", h.cc.Live(), h.cc.SubConns())
+					t.Errorf("%v of %v are live, want both connections kept", h.cc.Live(), h.cc.SubConns())
 				}
 				time.Sleep(40 * time.Second)
 				synctest.Wait()
@@ -133,8 +133,8 @@ func TestABadEndpointAmongOthers(t *testing.T) {
 	}
 }
 
-// In a tree whose shape does not change, what is not configured costs a pick nothing:
-// the child's own picker is published, and nobody hears how calls end.
+// If no ejection algorithm is configured, the policy publishes the child's own picker without a
+// Done function. Turning detection on and off needs no new connections.
 func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		untouched := func(counts bool) {
@@ -158,12 +158,12 @@ func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 		untouched(false)
 		h.want(h.calls(10, "a"), "map[a:5 b:5]")
 		if now := len(h.cc.SubConns()); now != before {
-			t.Errorf("a configuration that came and went cost %d connections", now-before)
+			t.Errorf("turning detection on and off made %d connections", now-before)
 		}
 	})
 }
 
-// A61: what is ejected is the endpoint, whichever of its addresses is connected.
+// An ejection applies to all addresses of an endpoint (A61).
 func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		two := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "a1"}, {Addr: "a2"}}}
@@ -185,7 +185,8 @@ func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 	})
 }
 
-// Behind a proxy all endpoints are dialled at one address, and differ in its attributes.
+// Endpoints behind a proxy share one address and differ in its attributes. They are ejected
+// separately.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		through := func(target string) resolver.Endpoint {
@@ -194,7 +195,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 		h.update(consecutive(), through("a"), through("b"))
 		ready := h.cc.Live()
 		if len(ready) != 2 {
-			t.Fatalf("there are %v, want two connections", ready)
+			t.Fatalf("connections are %v, want two", ready)
 		}
 		had := map[string]int{}
 		for range 40 {
@@ -215,12 +216,12 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// What is ejected is so for a connection that is made meanwhile, too.
+// An ejection also applies to a connection that is made later.
 func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b")...)
 		h.want(h.calls(20, "a"), "map[a:5 b:15]")
-		time.Sleep(time.Second) // else the connection was short-lived
+		time.Sleep(time.Second) // otherwise the connection would count as short-lived
 		h.cc.SubConn("a").Report(connectivity.Idle, nil)
 		synctest.Wait()
 		h.update(consecutive(), endpointsOf("a", "b")...)
@@ -231,7 +232,7 @@ func TestANewConnectionOfAnEjectedEndpoint(t *testing.T) {
 	})
 }
 
-// An endpoint that is removed while it is ejected, and comes back, is a new one.
+// An endpoint that is removed while it is ejected is not ejected when it returns.
 func TestAnEjectedEndpointIsRemoved(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(consecutive(), endpointsOf("a", "b", "c")...)

@@ -13,14 +13,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// An update that turns outlier detection on, or off, has a new picker made of those
-// subchannels alone whose picker is in use: an endpoint that has failed stays failed, and one
-// that is connecting stays so.
+// An update that turns outlier detection on or off replaces only pickers that are in use.
+// Endpoints that have failed or are connecting keep their state.
 func TestAnUpdateTurnsItOn(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		nothing, endpoints := outlierscenario.Default(), endpointsOf("a", "b", "c", "d")
 		h.update(nothing, endpoints...)
-		time.Sleep(time.Second) // else the connections were short-lived
+		time.Sleep(time.Second) // otherwise the connections would count as short-lived
 		h.cc.SubConn("b").Report(connectivity.Idle, nil)
 		synctest.Wait()
 		h.cc.SubConn("b").Report(connectivity.Connecting, nil)
