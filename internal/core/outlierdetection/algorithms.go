@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// successRate is A50's "Success Rate Algorithm", step by step. An endpoint that is
-// ejected already is passed over: what ends meanwhile are calls from before.
+// successRate is A50's "Success Rate Algorithm". It skips endpoints that are ejected already,
+// because their calls began before the ejection.
 func (c *Core[T]) successRate(config *SuccessRateEjection) {
 	// If the number of addresses with request volume of at least request_volume is
 	// less than minimum_hosts, stop.
@@ -41,7 +41,7 @@ func (c *Core[T]) successRate(config *SuccessRateEjection) {
 	}
 }
 
-// failurePercentage is A50's "Failure Percentage Algorithm", step by step.
+// failurePercentage is A50's "Failure Percentage Algorithm".
 func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	// If the number of addresses is less than minimum_hosts, stop.
 	if len(c.endpoints) < int(config.MinimumHosts) {
@@ -66,10 +66,11 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	}
 }
 
-// Failed is called when as many calls of an endpoint have failed in a row as the
-// configuration says, with no success between of a call that began after the first of
-// them. It is Envoy's algorithm for consecutive errors. The shell then starts to count again, and so it does with each Sweep while an endpoint is
-// ejected: what ends meanwhile are calls from before.
+// Failed ejects an endpoint whose calls have failed consecutively, as in Envoy's algorithm for
+// consecutive errors. The shell calls it when the number of failures reaches the configured
+// limit. A success counts between them only if its call began after the first failure. The
+// shell then resets its count. It also does so in each Sweep while an endpoint is ejected,
+// because calls that end meanwhile began before the ejection.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
 	if config == nil || !e.present || e.ejected || c.full() {
@@ -79,20 +80,19 @@ func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	c.settle()
 }
 
-// enough returns whether an endpoint's calls say anything about it. Without a call
-// there is no rate, whatever the volume that is asked for.
+// enough reports whether an endpoint has had enough calls to be judged. An endpoint without
+// calls has no rate, even if volume is 0.
 func enough[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }
 
-// rounding is more than what floating-point numbers round a rate by: endpoints that do
-// equally well are no outliers.
+// rounding is larger than the rounding error of a rate, so that endpoints with equal rates are
+// never outliers.
 const rounding = 1e-12
 
 func rate(part, of uint64) float64 { return float64(part) / float64(of) }
 
-// meanAndStdev returns the mean of the values and their standard deviation, that of a
-// population: all there are were measured.
+// meanAndStdev returns the mean and the population standard deviation of values.
 func meanAndStdev(values []float64) (mean, stdev float64) {
 	for _, v := range values {
 		mean += v

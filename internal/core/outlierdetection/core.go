@@ -1,19 +1,20 @@
-// Package outlierdetection decides which endpoints get no calls for a while, because of
-// how their calls ended (gRFC A50, and A61 for endpoints in place of addresses). It is a
-// state machine: no goroutines, no locks, no clock, no gRPC types. Counters, the time
-// and random numbers go in. The changes for the endpoints come out:
+// Package outlierdetection decides which endpoints are ejected, that is, temporarily receive no
+// calls, based on how their calls ended (gRFC A50, and A61 for endpoints with several
+// addresses). It is a state machine without goroutines, locks, a clock or gRPC types. Its
+// inputs are counters, the time and random numbers; its outputs are ejections and their ends:
 //
 //	Sweep at 10s, a has 100 successes, b has 10 and 90 failures  ->  eject b
-//	Sweep at 50s, its 30s are over                               ->  uneject b
+//	Sweep at 50s, the 30s of b are over                          ->  uneject b
 //
-// Beyond A50 there are consecutive failures, which eject at once, and tiers that are
-// emptied; see Phase. docs/a50.md lists both with their reasons.
+// In addition to A50, it ejects endpoints immediately after consecutive failures, and it
+// handles priorities whose endpoints are all ejected; see Phase. docs/a50.md gives the reasons
+// for both.
 package outlierdetection
 
 import "time"
 
-// Config is what the core needs to know of the policy's configuration (A50, "LB Policy
-// Config"). Nil pointers are algorithms that are not run.
+// Config is the part of the policy's configuration that the core uses (A50, "LB Policy
+// Config"). Algorithms that are nil are not run.
 type Config struct {
 	Interval           time.Duration
 	BaseEjectionTime   time.Duration
@@ -24,21 +25,21 @@ type Config struct {
 	FailurePercentageEjection   *FailurePercentageEjection
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection
 
-	// ReportEmptied makes the policy tell its children of no ejection once nothing is
-	// left, and report that instead; see Phase. Only with it does an endpoint have to
-	// prove itself; see Unproven.
+	// ReportEmptied makes the policy hide all ejections from its children when no usable
+	// endpoint remains, and report this to the parent instead; see Phase. Only in this mode
+	// must an endpoint prove itself after an ejection; see Unproven.
 	ReportEmptied bool
 }
 
-// SuccessRateEjection ejects endpoints whose success rate is an outlier.
+// SuccessRateEjection ejects endpoints whose success rate is far below the average.
 type SuccessRateEjection struct {
-	StdevFactor           uint32 // of a thousand
+	StdevFactor           uint32 // in thousandths
 	EnforcementPercentage uint32
 	MinimumHosts          uint32
 	RequestVolume         uint32
 }
 
-// FailurePercentageEjection ejects endpoints, each for itself, that fail too often.
+// FailurePercentageEjection ejects endpoints whose percentage of failures exceeds Threshold.
 type FailurePercentageEjection struct {
 	Threshold             uint32
 	EnforcementPercentage uint32
@@ -46,62 +47,64 @@ type FailurePercentageEjection struct {
 	RequestVolume         uint32
 }
 
-// ConsecutiveFailuresEjection ejects endpoints that fail so often in a row.
+// ConsecutiveFailuresEjection ejects endpoints after the given number of consecutive failures.
 type ConsecutiveFailuresEjection struct {
 	Failures              uint32
 	EnforcementPercentage uint32
 }
 
-// NoOp returns whether nothing is ever ejected, so that there is nothing to count.
+// NoOp reports whether the configuration has no ejection algorithm, so that no calls need to be
+// counted.
 func (c *Config) NoOp() bool {
 	return c.SuccessRateEjection == nil && c.FailurePercentageEjection == nil && c.ConsecutiveFailuresEjection == nil
 }
 
-// Endpoint is A50's map entry. T is what the shell keeps with it.
+// Endpoint is an entry of A50's map. T is the type of the data that the shell attaches to it.
 type Endpoint[T any] struct {
-	// Attached is what the shell keeps with the endpoint.
+	// Attached is the shell's data.
 	Attached T
-	// Successes and Failures are A50's inactive bucket: what the shell has counted
-	// since the last Sweep. It sets them before the next one.
+	// Successes and Failures are A50's inactive bucket: the calls that the shell has counted
+	// since the last Sweep. The shell sets them before the next Sweep.
 	Successes, Failures uint64
-	// Answers and Refusals are how many of these calls began in the Epoch, where the
-	// endpoint is Doubted.
+	// Answers and Refusals are the successes and failures among the calls that began in the
+	// current Epoch. They are counted only if the endpoint is Doubted.
 	Answers, Refusals uint64
-	// Unavailable says that the last failure was one as when a connection is lost. The
-	// shell sets it before Failed and Sweep.
+	// Unavailable reports whether the last failure was UNAVAILABLE, as it is when a connection
+	// is lost. The shell sets it before Failed and Sweep.
 	Unavailable bool
 
-	present    bool // it is in the policy's list
-	index      int  // there
+	present    bool // in the list of the policy
+	index      int  // in that list
 	connection Connection
-	ejected    bool      // A50's ejection timestamp is not null
-	ejectedAt  time.Time // that timestamp
-	by         Algorithm // what ejected it
-	ended      bool      // the calls for which it was ejected ended so that their connection may have
-	lost       bool      // and it has
-	multiplier int64     // of the ejection time
+	ejected    bool      // A50's ejection timestamp is set
+	ejectedAt  time.Time // A50's ejection timestamp
+	by         Algorithm // the algorithm that ejected it
+	ended      bool      // it was ejected by calls that ended with UNAVAILABLE
+	lost       bool      // its connection has been lost since, too
+	multiplier int64     // A50's ejection time multiplier
 	unproven   bool      // see Unproven
-	doubt      int       // its place in Core.doubted, from 1 on
+	doubt      int       // index in Core.doubted plus 1; 0 if it is not in there
 	epoch      uint64    // see Epoch
-	told       bool      // Change said that it is ejected
+	told       bool      // the last Change reported it as ejected
 }
 
-// Ejected reports whether the endpoint is ejected, even if its tier is emptied and the
-// children are not told.
+// Ejected reports whether the endpoint is ejected. This may be hidden from the children; see
+// Told.
 func (e *Endpoint[T]) Ejected() bool { return e.ejected }
 
-// Told returns whether the children are to see the endpoint as ejected.
+// Told reports whether the children see the endpoint as ejected.
 func (e *Endpoint[T]) Told() bool { return e.told }
 
-// By returns what ejected the endpoint, if it is ejected.
+// By returns the algorithm that ejected the endpoint. It is valid only while the endpoint is
+// ejected.
 func (e *Endpoint[T]) By() Algorithm { return e.by }
 
 func (e *Endpoint[T]) calls() uint64 { return e.Successes + e.Failures }
 
-// Algorithm is what ejected an endpoint.
+// Algorithm is an ejection algorithm.
 type Algorithm uint8
 
-// The algorithms.
+// The ejection algorithms.
 const (
 	None Algorithm = iota
 	SuccessRate
@@ -109,49 +112,48 @@ const (
 	ConsecutiveFailures
 )
 
-// String returns the name that metrics have for the algorithm.
+// String returns the algorithm's name in metrics.
 func (a Algorithm) String() string {
 	return [...]string{"none", "success_rate", "failure_percentage", "consecutive_failures"}[a]
 }
 
-// Outcome is what events changed, in order.
+// Outcome contains the changes that events have caused, in order.
 type Outcome[T any] struct {
 	Changes   []Change[T]
 	Ejections []Ejection[T]
-	// Doubts are endpoints whose Epoch, or whether they are Doubted or Unproven, may have
-	// changed.
+	// Doubts contains endpoints whose Epoch, Doubted or Unproven may have changed.
 	Doubts []*Endpoint[T]
 }
 
-// Change is what the children are to see of an endpoint.
+// Change reports that the children see an endpoint differently.
 type Change[T any] struct {
 	Endpoint *Endpoint[T]
-	// Ejected is whether the children are to see it as ejected from now on.
+	// Ejected reports whether the children now see it as ejected.
 	Ejected bool
 }
 
-// Ejection is one ejection that took place.
+// Ejection is the ejection of an endpoint.
 type Ejection[T any] struct {
 	Endpoint *Endpoint[T]
 	By       Algorithm
 }
 
-// Core is the state of one policy. Its methods are the events.
+// Core is the state of one policy. Its methods handle the events.
 type Core[T any] struct {
 	config    Config
 	random    func() uint32
 	endpoints []*Endpoint[T] // in the order of the list
-	doubted   []*Endpoint[T] // those that are ejected or unproven, in any order
+	doubted   []*Endpoint[T] // the endpoints that are ejected or unproven, in any order
 	counts    counts
-	tells     bool           // the children are told of ejections
-	touched   []*Endpoint[T] // of which the children may have to be told
-	started   time.Time      // the timer start timestamp, zero for unset
+	tells     bool           // the children see ejections
+	touched   []*Endpoint[T] // endpoints whose Told may have to change
+	started   time.Time      // A50's timer start timestamp; zero if unset
 	phase     Phase
 	outcome   Outcome[T]
-	looked    int // how many endpoints settle has looked at
+	looked    int // the number of endpoints that settle has visited, for tests
 }
 
-// counts is how many endpoints of the list are what.
+// counts contains the number of endpoints in each condition.
 type counts struct {
 	ejected    int
 	unproven   int
@@ -162,18 +164,19 @@ type counts struct {
 	sound      int // neither ejected nor unproven, and connected or connecting
 }
 
-// New returns a core without endpoints. random returns random integers in [0, 100).
+// New returns a core without endpoints. random must return integers in [0, 100).
 func New[T any](random func() uint32) *Core[T] { return &Core[T]{random: random} }
 
-// NoOp returns whether nothing is ever ejected with the configuration in use.
+// NoOp reports whether the current configuration ejects nothing.
 func (c *Core[T]) NoOp() bool { return c.config.NoOp() }
 
-// Endpoints returns the endpoints in the order of the list. It is not to be modified.
+// Endpoints returns the endpoints in the order of the list. The caller must not modify the
+// slice.
 func (c *Core[T]) Endpoints() []*Endpoint[T] { return c.endpoints }
 
-// Update takes a configuration and a list of endpoints: those that were in the last
-// list, and stay, are the same pointers (A50, "Outlier Detection Behavior"). It returns
-// whether all counters are to be reset.
+// Update sets the configuration and the list of endpoints (A50, "Outlier Detection Behavior").
+// Endpoints that stay in the list must keep their pointers. Update reports whether the shell
+// must reset all counters.
 func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time) (reset bool) {
 	c.config = config
 	for _, e := range c.endpoints {
@@ -182,7 +185,7 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	for i, e := range endpoints {
 		e.present, e.index = true, i
 	}
-	// A map entry that is removed is ejected no more, nor does it count as such.
+	// An entry that is removed is no longer ejected and no longer counts as ejected.
 	for _, e := range c.endpoints {
 		if !e.present {
 			c.forget(e)
@@ -212,13 +215,13 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	return reset
 }
 
-// forget un-ejects an endpoint and forgets how often it was ejected.
+// forget ends an endpoint's ejection and resets its multiplier.
 func (c *Core[T]) forget(e *Endpoint[T]) {
 	c.set(e, false, false)
 	e.multiplier = 0
 }
 
-// Next returns when Sweep is due; false where it never is.
+// Next returns the time of the next Sweep. runs is false if there is none.
 func (c *Core[T]) Next() (at time.Time, runs bool) {
 	if c.started.IsZero() {
 		return time.Time{}, false
@@ -226,7 +229,7 @@ func (c *Core[T]) Next() (at time.Time, runs bool) {
 	return c.started.Add(c.config.Interval), true
 }
 
-// Sweep is what A50's timer does, once the shell has swapped the counters' buckets.
+// Sweep does the work of A50's timer. The shell must set the counters of all endpoints first.
 func (c *Core[T]) Sweep(now time.Time) {
 	if c.config.NoOp() {
 		return
@@ -250,7 +253,7 @@ func (c *Core[T]) Sweep(now time.Time) {
 	c.settle()
 }
 
-// count counts an endpoint in, by 1, or out again, by -1.
+// count adds by, which is 1 or -1, to the counts that apply to an endpoint.
 func (c *Core[T]) count(e *Endpoint[T], by int) {
 	if !e.present {
 		return
@@ -280,7 +283,7 @@ func (c *Core[T]) count(e *Endpoint[T], by int) {
 	}
 }
 
-// Take returns what the events since the last call changed.
+// Take returns the changes since the last call.
 func (c *Core[T]) Take() Outcome[T] {
 	outcome := c.outcome
 	c.outcome = Outcome[T]{}

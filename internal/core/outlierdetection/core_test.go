@@ -11,7 +11,7 @@ import (
 
 func never() uint32 { return 0 }
 
-// What the shell has counted may be on its way while the endpoint is removed.
+// The shell may report failures of an endpoint that has just been removed.
 func TestFailuresOfARemovedEndpoint(t *testing.T) {
 	c := core.New[string](never)
 	config := outlierscenario.Default()
@@ -23,11 +23,11 @@ func TestFailuresOfARemovedEndpoint(t *testing.T) {
 		t.Error("an endpoint that was removed is ejected")
 	}
 	if c.Failed(stays, time.Unix(2, 0)); !stays.Ejected() {
-		t.Error("there is no room for the endpoint that stays")
+		t.Error("the remaining endpoint is not ejected")
 	}
 }
 
-// A time that is multiplied past what there is, is the longest.
+// If base_ejection_time * multiplier overflows, the ejection time is the maximum.
 func TestLongEjectionTimes(t *testing.T) {
 	c := core.New[string](never)
 	config := outlierscenario.Default()

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// An ejection looks at the endpoint that is ejected, not at all of them, and so does a
-// connection. All that are ejected are looked at once when the last one is.
+// An ejection or a connection change visits one endpoint, not all of them. Only the last
+// possible ejection visits all ejected endpoints, once.
 func TestAnEjectionIsLinear(t *testing.T) {
 	const n = 1000
 	for _, emptied := range []bool{false, true} {
@@ -32,10 +32,10 @@ func TestAnEjectionIsLinear(t *testing.T) {
 			told += len(c.Take().Changes)
 		}
 		if looked := c.Looked() - before; looked > 3*n {
-			t.Errorf("emptied=%v: %d endpoints were looked at for %d ejections", emptied, looked, n)
+			t.Errorf("emptied=%v: visited %d endpoints for %d ejections", emptied, looked, n)
 		}
 		if want := map[bool]int{false: n, true: 2 * (n - 1)}[emptied]; told != want {
-			t.Errorf("emptied=%v: the children were told %d times, want %d", emptied, told, want)
+			t.Errorf("emptied=%v: the children received %d changes, want %d", emptied, told, want)
 		}
 	}
 }

@@ -10,9 +10,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// oracle is A50's text, as dumb as can be: a map, two buckets, and one loop for each
-// numbered list. What docs/a50.md lists as beyond A50, and is not a matter of tiers, is
-// in it.
+// oracle implements the text of A50 as simply as possible: a map, two buckets, and one loop for
+// each numbered list. It includes the additions of docs/a50.md except ReportEmptied.
 type oracle struct {
 	config     core.Config
 	entries    map[string]*entry
@@ -138,7 +137,7 @@ func (o *oracle) timer() {
 		}
 		after := e.ejection.Add(min(o.config.BaseEjectionTime*time.Duration(e.multiplier), max(o.config.BaseEjectionTime, o.config.MaxEjectionTime)))
 		if o.now.After(after) {
-			e.ejection, e.row = nil, 0 // what ended meanwhile are calls from before
+			e.ejection, e.row = nil, 0 // calls that ended meanwhile began before the ejection
 		}
 	}
 }
@@ -169,7 +168,7 @@ func (o *oracle) successRate(start time.Time) {
 		if !ok || o.entries[address].ejection != nil {
 			continue
 		}
-		// Sums in another order differ in their last digits, which decide nothing here.
+		// The tolerance covers rounding, because the sums are computed in a different order.
 		least := mean - math.Sqrt(squares)*float64(config.StdevFactor)/1000
 		if rate < least-1e-9 && o.random() < config.EnforcementPercentage {
 			o.eject(o.entries[address], start)

@@ -6,60 +6,60 @@ import (
 	"time"
 )
 
-// Phase says how much of a tier is left, where Config.ReportEmptied is set.
+// Phase is the condition of a priority if Config.ReportEmptied is set.
 //
-// A tier of few endpoints is soon ejected as a whole. If its children were told of that,
-// calls would fail although nothing else could serve them, and A50's times would bring
-// the whole tier back and eject it again for ever. So the children are told of ejections
-// only while an endpoint is sound: neither ejected nor unproven, and connected, or
-// connecting without a failed attempt. The phase goes to the parent, which knows of other
-// tiers:
+// If a priority has few endpoints, all of them may soon be ejected. If the children saw these
+// ejections, calls would fail even if there is no other priority, and A50's timer would
+// repeatedly return all endpoints and eject them again. So the children see ejections only
+// while some endpoint is sound: neither ejected nor unproven, and connected, or connecting
+// without a failed attempt. Instead, the policy reports the phase to its parent, which may have
+// other priorities:
 //
-//	Usable    an endpoint is sound, or the tier was not emptied
-//	Emptied   none is sound, and some are connected, or connect again after they were
+//	Usable    some endpoint is sound, or the priority was not emptied
+//	Emptied   no endpoint is sound, and some are connected, or reconnect after they were
 //	          ejected by calls that ended with their connection
-//	HalfOpen  from the next interval on, or at once where the connected ones were all
-//	          ejected by calls that ended with their connection: a few calls are to show
-//	          whether they answer
+//	HalfOpen  a few calls are to show whether the endpoints answer; this phase follows
+//	          Emptied after the next Sweep, or immediately if all connected endpoints were
+//	          ejected by calls that ended with their connection
 //
-// It is Usable again when they do; see judge. A tier that loses its last connection stays
+// The phase returns to Usable when endpoints answer; see judge. It does not change when the
+// priority loses its last connection.
 // what it is, however often that happens and for however long.
 type Phase uint8
 
-// The phases.
+// The phases of a priority.
 const (
 	Usable Phase = iota
 	Emptied
 	HalfOpen
 )
 
-// String returns the phase in lower case.
 func (p Phase) String() string { return [...]string{"usable", "emptied", "half-open"}[p] }
 
-// Phase returns the phase.
+// Phase returns the current phase.
 func (c *Core[T]) Phase() Phase { return c.phase }
 
-// Interval returns how long the parent has to send a call to a tier that is half-open.
+// Interval returns the sweep interval. The parent sends at least one call per interval to a
+// priority that is HalfOpen.
 func (c *Core[T]) Interval() time.Duration { return c.config.Interval }
 
-// Connection is what an endpoint's connection is.
+// Connection is the condition of an endpoint's connection.
 type Connection uint8
 
-// The connections.
+// The conditions of a connection.
 const (
-	Connecting Connection = iota // for the first time or again, and has not failed since it was Connected
-	Connected                    // calls could go there
-	Broken                       // an attempt to connect has failed since it was Connected
-	Absent                       // nobody connects to it
+	Connecting Connection = iota // no attempt has failed since the endpoint was last Connected
+	Connected                    // calls can be sent
+	Broken                       // an attempt has failed since the endpoint was last Connected
+	Absent                       // nothing connects to the endpoint
 )
 
-// String returns the connection in lower case.
 func (c Connection) String() string {
 	return [...]string{"connecting", "connected", "broken", "absent"}[c]
 }
 
-// Connection handles a change of an endpoint's connection. One that is Broken stays so
-// while it connects.
+// Connection handles a change of an endpoint's connection. A Broken connection stays Broken
+// until it is Connected.
 func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	before := e.connection
 	if before == now || before == Broken && now == Connecting {
@@ -75,8 +75,9 @@ func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	c.settle()
 }
 
-// NoneConnects handles that no endpoint is connected or connecting that the children do not
-// see as ejected: those that seemed to connect wait for another attempt.
+// NoneConnects handles a report that no endpoint is connected or connecting, apart from those
+// that the children see as ejected. Endpoints that are Connecting become Broken, because they
+// wait for their next attempt.
 func (c *Core[T]) NoneConnects() {
 	if !c.tells || !c.config.ReportEmptied || c.counts.connecting == 0 {
 		return
@@ -91,13 +92,13 @@ func (c *Core[T]) NoneConnects() {
 	c.settle()
 }
 
-// settle finds the phase, and what the children are to be told.
+// settle updates the phase and what the children see.
 func (c *Core[T]) settle() {
 	n := c.counts
 	switch {
 	case !c.config.ReportEmptied || n.ejected+n.unproven == 0 || n.sound > 0:
 		c.phase = Usable
-	case n.connected+n.returning == 0: // It stays what it was.
+	case n.connected+n.returning == 0: // The phase does not change.
 	case c.phase == Usable:
 		c.phase = Emptied
 		for _, e := range c.doubted {
@@ -110,10 +111,10 @@ func (c *Core[T]) settle() {
 	c.tell()
 }
 
-// tell tells the children of those that were ejected or came back, and of all that are
-// ejected where that is to be told from now on, or not any more. A child hears of an
-// ejection with a new connection, before the connection is heard of here. So it is told of
-// none while nothing is sound: calls would fail, before the tier is emptied.
+// tell updates which endpoints the children see as ejected. The children see no ejections while
+// no endpoint is sound, even if the priority is not emptied. Otherwise calls would fail: a
+// child receives an ejection together with a new connection, before the core receives the
+// connection and can empty the priority.
 func (c *Core[T]) tell() {
 	if tells := !c.config.ReportEmptied || c.counts.sound > 0; tells != c.tells {
 		c.tells = tells

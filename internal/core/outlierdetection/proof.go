@@ -5,32 +5,33 @@ import (
 	"time"
 )
 
-// That time has passed proves nothing of an endpoint that was ejected. Where the policy
-// reports tiers that are emptied, one is Unproven from when its ejection has ended by time
-// alone, or when it connects after a failed attempt while its tier is emptied, until it
-// answers:
+// The end of an ejection time does not prove that an endpoint answers calls. If
+// Config.ReportEmptied is set, an endpoint becomes Unproven when its ejection ends only because
+// its time is over, or when it connects after a failed attempt while its priority is emptied.
+// It stays Unproven until it answers a call:
 //
 //	Sweep at 50s, its 30s are over    ->  uneject a, which is unproven
-//	Answered(a)                       ->  a is like any other
+//	Answered(a)                       ->  a is no longer unproven
 //
-// It may be picked meanwhile, and counts as failed: for Config.ReportEmptied, and for what
+// An unproven endpoint may be picked, but it counts as failed for Config.ReportEmptied and for
+// the READY share of the priority. Its multiplier does not decrease.
 // part of the tier is READY. Its multiplier does not fall.
 
-// Unproven reports whether the endpoint is so.
+// Unproven reports whether the endpoint has yet to answer a call.
 func (e *Endpoint[T]) Unproven() bool { return e.unproven }
 
-// Doubted reports whether the endpoint has to answer: it is ejected or unproven.
+// Doubted reports whether the endpoint is ejected or unproven, so that its answers are counted.
 func (e *Endpoint[T]) Doubted() bool { return e.ejected || e.unproven }
 
-// Epoch is a number that grows when the endpoint is ejected, when its tier is emptied, and
-// when it has no more to prove. Only a call that began in the Epoch says whether the
-// endpoint is well.
+// Epoch returns a number that increases when the endpoint is ejected, when its priority is
+// emptied, and when the endpoint is proven. Only a call that began in the current Epoch can
+// prove the endpoint.
 func (e *Endpoint[T]) Epoch() uint64 { return e.epoch }
 
-// Unproven returns how many endpoints are unproven.
+// Unproven returns the number of unproven endpoints.
 func (c *Core[T]) Unproven() int { return c.counts.unproven }
 
-// Answered handles that a call that began in the endpoint's Epoch was answered.
+// Answered handles the answer to a call that began in the endpoint's current Epoch.
 func (c *Core[T]) Answered(e *Endpoint[T]) {
 	if e.unproven && e.present {
 		c.set(e, false, false)
@@ -38,7 +39,7 @@ func (c *Core[T]) Answered(e *Endpoint[T]) {
 	}
 }
 
-// set says whether an endpoint is ejected, or unproven, from now on.
+// set changes whether an endpoint is ejected or unproven.
 func (c *Core[T]) set(e *Endpoint[T], ejected, unproven bool) {
 	if e.ejected == ejected && e.unproven == unproven {
 		return
@@ -47,7 +48,7 @@ func (c *Core[T]) set(e *Endpoint[T], ejected, unproven bool) {
 		c.touched = append(c.touched, e)
 	}
 	c.count(e, -1)
-	byTime := e.ejected && unproven // what answered meanwhile has proven it
+	byTime := e.ejected && unproven // answers during the ejection prove the endpoint, so its epoch continues
 	e.ejected, e.unproven = ejected, unproven
 	c.count(e, 1)
 	c.list(e)
@@ -63,7 +64,7 @@ func (c *Core[T]) renew(e *Endpoint[T]) {
 	c.outcome.Doubts = append(c.outcome.Doubts, e)
 }
 
-// list keeps an endpoint in the list of those that are doubted, or takes it out.
+// list adds an endpoint to doubted or removes it.
 func (c *Core[T]) list(e *Endpoint[T]) {
 	last := len(c.doubted) - 1
 	switch {
@@ -77,11 +78,12 @@ func (c *Core[T]) list(e *Endpoint[T]) {
 	}
 }
 
-// judge looks at the calls that an emptied tier has had for one interval, whatever its
-// ejection times. The first interval does not count: too few calls may have begun since
-// it was emptied. The tier comes back with those that have answered, however few: at most
-// one in ten of their calls failed. Those that were called, and have not, stay ejected from
-// now on; the ejections of others end by time.
+// judge ends the ejection of endpoints of an emptied priority that have answered, regardless of
+// their ejection times. It judges an endpoint by its calls in the last interval; at most one in
+// ten may have failed. judge skips the first interval after the priority was emptied, because
+// too few calls may have begun in it. An ejected endpoint that had calls but does not pass
+// starts a new ejection time. judge reports whether some endpoint is sound, so that the
+// remaining ejections may end by time.
 func (c *Core[T]) judge(now time.Time) (back bool) {
 	if c.phase == Emptied {
 		c.phase = HalfOpen

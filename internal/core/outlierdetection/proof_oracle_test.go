@@ -9,34 +9,34 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// proofOracle is what the documentation says of proofs and tiers that are emptied, as dumb as
-// can be: every event is written down, and what is so follows from looking at all of them.
-// Only failures in a row eject here.
+// proofOracle implements the documentation of ReportEmptied as simply as possible. It records
+// every event and computes the state from all of them. Only consecutive failures eject
+// endpoints.
 type proofOracle struct {
 	config core.Config
 	order  []string
 	of     map[string]*doubtful
 	now    time.Time
-	sweep  time.Time // the next
+	sweep  time.Time // the time of the next sweep
 	phase  string
-	tick   int // events are numbered
+	tick   int // the number of the current event
 }
 
-// doubtful is an endpoint, with all that has ever happened to it.
+// doubtful is an endpoint and its history.
 type doubtful struct {
-	connection        string // connecting, connected, broken
+	connection        string // connecting, connected or broken
 	ejected, unproven bool
 	ejectedAt         time.Time
 	multiplier        int
 	row, rowBegan     int
-	epoch             int // the tick after which a call must have begun to prove it
+	epoch             int // only calls that began after this tick can prove it
 	lastLost          bool
 	byLoss, gone      bool
 	calls             []*underWay
-	answers, refusals int // in this interval, by calls that prove
+	answers, refusals int // in this interval, by calls that can prove it
 }
 
-// underWay is a call.
+// underWay is a running call.
 type underWay struct {
 	began    int
 	at       time.Time
@@ -49,9 +49,10 @@ func (o *proofOracle) sound(d *doubtful) bool {
 	return !d.ejected && !d.unproven && d.connection != "broken"
 }
 
-// settle finds out what the tier is: "not emptied while an endpoint that is neither ejected
-// nor unproven connects and has not failed", or is connected; where nothing is connected,
-// emptied only while one connects again that was "ejected by calls that ended with its connection".
+// settle computes the phase of the priority. It is "not emptied while an endpoint that is
+// neither ejected nor unproven connects and has not failed", or is connected. If no endpoint is
+// connected, it becomes emptied only while an endpoint reconnects that was "ejected by calls
+// that ended with its connection".
 func (o *proofOracle) settle() {
 	var sound, doubted, connected, lost, returning int
 	for _, d := range o.of {
@@ -134,8 +135,8 @@ func (o *proofOracle) eject(d *doubtful) {
 	o.renew(d)
 }
 
-// answered: "only a call that began after the endpoint was last ejected, and its tier last
-// emptied, proves it".
+// answered counts an answer. Only a call that began after the endpoint was last ejected, and
+// after its priority was last emptied, proves the endpoint.
 func (o *proofOracle) answered(d *doubtful, c *underWay) {
 	if !c.doubted || c.began <= d.epoch || !d.ejected && !d.unproven {
 		return
@@ -149,10 +150,10 @@ func (o *proofOracle) connect(name, how string) {
 	d := o.of[name]
 	now := map[string]string{"connect": "connected", "disconnect": "connecting", "refuse": "broken"}[how]
 	if d.connection == "broken" && now == "connecting" {
-		return // its last attempt has failed
+		return // the last attempt has failed
 	}
 	if d.connection == "connected" && now != "connected" && d.ejected {
-		d.gone = true // that on which it was ejected is gone
+		d.gone = true // the connection on which it was ejected is lost
 	}
 	if d.connection == "broken" && now == "connected" && o.phase != "usable" && !d.ejected && !d.unproven {
 		d.unproven = true
@@ -186,13 +187,13 @@ func (o *proofOracle) timer() {
 	byTime := o.phase == "usable"
 	for _, d := range o.of {
 		if d.ejected {
-			d.row = 0 // what ended meanwhile are calls from before
+			d.row = 0 // calls that ended meanwhile began before the ejection
 		}
 	}
 	switch o.phase {
 	case "emptied":
 		o.phase = "half-open"
-	case "half-open": // it "comes back with the endpoints that answered, however few"
+	case "half-open": // the priority "comes back with the endpoints that answered, however few"
 		for _, d := range o.of {
 			switch {
 			case d.answers > 0 && 10*d.refusals <= d.answers+d.refusals:
@@ -214,7 +215,7 @@ func (o *proofOracle) timer() {
 	o.settle()
 }
 
-// String says what each endpoint is, and the tier.
+// String describes each endpoint and the phase.
 func (o *proofOracle) String() string {
 	var all []string
 	told := slices.ContainsFunc(o.order, func(name string) bool { return o.sound(o.of[name]) })

@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// Proofs, and tiers that are emptied, against what is written of them: random histories of
-// calls that begin and end at different times, of connections, and of time.
+// The core agrees with proofOracle for random sequences of calls, connection changes and waits.
 func TestAgainstTheOracleOfProofs(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(1500) {
@@ -41,12 +40,12 @@ func TestAgainstTheOracleOfProofs(t *testing.T) {
 		}
 	}
 	if seen["emptied"] < 1000 || seen["half-open"] < 1000 || seen["usable"] < 1000 || seen["unproven"] < 1000 {
-		t.Errorf("saw %v, want enough of each", seen)
+		t.Errorf("saw %v, want at least 1000 of each", seen)
 	}
 }
 
-// randomEvent lets something happen to both, and returns what. No two things are timed for
-// one moment: time passes by whole seconds, and calls begin between them.
+// randomEvent applies a random event to both and describes it. Calls begin half a second apart
+// from sweeps, so that no two events happen at the same time.
 func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
 	name := want.order[r.IntN(len(want.order))]
 	switch what := r.IntN(10); {
@@ -83,7 +82,7 @@ func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
 	return how + " " + name
 }
 
-// String says what each endpoint is, and the tier.
+// String describes each endpoint and the phase.
 func (a *alone) String() string {
 	var all []string
 	for _, e := range a.core.Endpoints() {

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// randomConfig returns a configuration whose numbers are small enough to matter.
+// randomConfig returns a configuration with numbers small enough to have an effect.
 func randomConfig(r *rand.Rand) core.Config {
 	config := outlierscenario.Default()
 	config.Interval = time.Duration(1+r.IntN(20)) * time.Second
@@ -41,8 +41,8 @@ func randomList(r *rand.Rand) []string {
 	return all[:r.IntN(len(all)+1)]
 }
 
-// What is random is drawn from the same numbers on both sides, so one number too many or
-// too few shows, too.
+// The core agrees with oracle for random events. Both draw the same random numbers, so the test
+// also fails if one of them draws a different number of times.
 func TestAgainstTheOracle(t *testing.T) {
 	ejections := 0
 	for seed := range uint64(600) {
@@ -87,7 +87,7 @@ func TestAgainstTheOracle(t *testing.T) {
 		}
 	}
 	if ejections < 5_000 {
-		t.Errorf("saw %d endpoints ejected, want enough to compare", ejections)
+		t.Errorf("saw %d ejected endpoints, want at least 5000", ejections)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// alone is the core with nothing but counters around it. The real policy runs the same
-// files, in package outlierdetection.
+// alone runs the core with simple counters instead of the shell. Package outlierdetection runs
+// the same scenarios with the policy.
 type alone struct {
 	core   *core.Core[counted]
 	config core.Config
@@ -23,24 +23,24 @@ type alone struct {
 	unproven map[*core.Endpoint[counted]]bool
 }
 
-// counted is what is counted of an endpoint: A50's active bucket, failures in a row, and
-// what proves it.
+// counted contains an endpoint's counters: A50's active bucket, consecutive failures, and the
+// calls that prove it.
 type counted struct {
 	name                     string
 	successes, failures, row uint64
 	answers, refusals        uint64
-	began                    int // how many calls have begun
-	rowBegan                 int // of these when the row's first call failed
+	began                    int // number of calls that have begun
+	rowBegan                 int // value of began when the first consecutive failure ended
 	unavailable              bool
-	calls                    []*call // under way, the oldest first
+	calls                    []*call // running calls, oldest first
 }
 
-// call is one that is under way.
+// call is a running call.
 type call struct {
 	number   int
 	epoch    uint64
-	doubted  bool      // the endpoint was when it began
-	counts   time.Time // when it counts as an answer, zero for never
+	doubted  bool      // whether the endpoint was Doubted when it began
+	counts   time.Time // when it counts as an answer; zero for never
 	endpoint *core.Endpoint[counted]
 }
 
@@ -72,7 +72,7 @@ func (a *alone) Update(config core.Config, endpoints []string) {
 	for _, e := range fresh {
 		a.Connect(e.Attached.name, "connect")
 	}
-	a.Advance(0) // the timer may be late already
+	a.Advance(0) // the timer may already be due
 }
 
 func (a *alone) Begin(endpoint string, deadline bool) {
@@ -117,7 +117,7 @@ func (a *alone) End(endpoint, how string) {
 	}
 }
 
-// current returns whether a call says whether its endpoint is well.
+// current reports whether a call can prove its endpoint.
 func (a *alone) current(c *call) bool {
 	return c.doubted && c.epoch == c.endpoint.Epoch() && a.known[c.endpoint.Attached.name] == c.endpoint
 }
@@ -133,7 +133,7 @@ func (a *alone) answered(c *call) {
 func (a *alone) Connect(endpoint, how string) {
 	e := a.known[endpoint]
 	if how == "connect" && e.Told() && !e.IsConnected() {
-		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // before the core hears of it
+		a.lines = append(a.lines, endpoint+" TRANSIENT_FAILURE") // the child receives this before the core receives the connection
 	}
 	a.core.Connection(e, map[string]core.Connection{"connect": core.Connected, "disconnect": core.Connecting, "refuse": core.Broken}[how])
 	a.settle()
@@ -161,7 +161,7 @@ func (a *alone) Advance(d time.Duration) {
 	a.now = end
 }
 
-// longest returns the call that is the next to count as an answer, nil for none.
+// longest returns the next call that counts as an answer while it is running, or nil.
 func (a *alone) longest() (next *call) {
 	for _, e := range a.core.Endpoints() {
 		for _, c := range e.Attached.calls {
@@ -186,7 +186,7 @@ func (a *alone) sweep() {
 	a.settle()
 }
 
-// settle writes down what an event changed.
+// settle records the changes that an event has caused.
 func (a *alone) settle() {
 	outcome := a.core.Take()
 	for _, e := range outcome.Doubts {
@@ -194,7 +194,7 @@ func (a *alone) settle() {
 	}
 	for _, c := range outcome.Changes {
 		if !c.Endpoint.IsConnected() {
-			continue // which the child sees as that
+			continue // the child sees an endpoint without a connection
 		}
 		state := " READY"
 		if c.Ejected {
