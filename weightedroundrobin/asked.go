@@ -8,20 +8,23 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// asked says, for all policies of a channel, whether somebody has asked for metrics. So
-// those that come with a failover count from their first call on.
+// asked records whether metrics of a channel have ever been exported. All policies of a channel
+// share it, so that a policy that is created in a failover counts its picks from the first
+// call.
 type asked struct {
 	atomic.Bool
-	users int // guarded by channels.mu
+	users int // number of policies; guarded by channels.mu
 }
 
-// channels are those whose policies have meters, by their recorders: each has its own.
+// channels maps metrics recorders to the state that their policies share. Each channel has its
+// own recorder.
 var channels struct {
 	mu  sync.Mutex
 	all map[estats.MetricsRecorder]*asked
 }
 
-// join returns what the policies with the recorder share.
+// join returns the state shared by the policies with recorder r. Each call must be paired with
+// leave.
 func join(r estats.MetricsRecorder) *asked {
 	if r == nil || !reflect.TypeOf(r).Comparable() {
 		return &asked{}
@@ -40,7 +43,7 @@ func join(r estats.MetricsRecorder) *asked {
 	return a
 }
 
-// leave ends what join began.
+// leave releases the state that join returned.
 func leave(r estats.MetricsRecorder, a *asked) {
 	channels.mu.Lock()
 	defer channels.mu.Unlock()

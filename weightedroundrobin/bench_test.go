@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// manyEndpoints returns n endpoints with weights from 1 to 100, turned by shift.
+// manyEndpoints returns n endpoints with weights from 1 to 100. shift rotates the weights.
 func manyEndpoints(n, shift int) balancer.ClientConnState {
 	es := make([]resolver.Endpoint, n)
 	for i := range es {
@@ -28,12 +28,11 @@ func manyEndpoints(n, shift int) balancer.ClientConnState {
 	return balancer.ClientConnState{ResolverState: resolver.State{Endpoints: es}}
 }
 
-// channel is a fake channel under load: another goroutine picks once with each
-// picker that is published.
+// channel is a fake channel. A goroutine picks once from each published picker.
 type channel struct {
 	lbtest.ClientConn
 	published chan balancer.State
-	complete  chan int      // with how many endpoints this policy's picker is
+	complete  chan int      // the number of endpoints in the latest picker of this policy
 	picking   chan struct{} // closed when that goroutine has ended
 }
 
@@ -62,15 +61,15 @@ func (c *channel) pick() {
 	}
 }
 
-// close is called when the policy is closed.
+// close must be called after the policy is closed.
 func (c *channel) close() {
 	close(c.published)
 	<-c.picking
 }
 
-// bringUp gives the policy its endpoints, and has them all become READY and picked
-// from. It returns how long that took. Policies other than this one publish within
-// their children's reports, so that there is nothing to wait for.
+// bringUp updates the policy, makes all endpoints READY, and returns the time until a picker
+// contains all of them. Other policies publish synchronously when a child reports, so bringUp
+// does not wait for them.
 func bringUp(c *channel, b balancer.Balancer, ccs balancer.ClientConnState) time.Duration {
 	start := time.Now()
 	if err := b.UpdateClientConnState(ccs); err != nil {
@@ -97,10 +96,10 @@ func bringUpOnce(builder balancer.Builder, n int) time.Duration {
 	return took
 }
 
-// BenchmarkBringUp brings endpoints up over a fake channel while another goroutine
-// picks, with this policy and with round_robin in the same run. Besides the time it
-// prints the ratio of the two, and the exponent with which the time of this policy
-// grows from 1,000 to 10,000 endpoints. round_robin at 10,000 takes about 20 s.
+// BenchmarkBringUp makes endpoints READY over a fake channel while another goroutine picks,
+// with this policy and with round_robin. It reports the ratio of their times, and the exponent
+// with which the time of this policy grows from 1,000 to 10,000 endpoints. round_robin needs
+// about 20 s for 10,000 endpoints.
 func BenchmarkBringUp(b *testing.B) {
 	ours, stock := newBuilder(Name), balancer.Get(roundrobin.Name)
 	best := map[int]time.Duration{}
@@ -126,8 +125,7 @@ func BenchmarkBringUp(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate gives a policy whose endpoints are all READY the same endpoints
-// again, with and without other weights.
+// BenchmarkUpdate repeats an update with READY endpoints, with equal and with changed weights.
 func BenchmarkUpdate(b *testing.B) {
 	for name, shift := range map[string]int{"identical": 0, "weights": 1} {
 		for _, n := range []int{1000, 10_000} {

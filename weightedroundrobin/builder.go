@@ -1,15 +1,14 @@
-// Package weightedroundrobin provides the load-balancing policy
-// "understudy_weighted_round_robin" (gRFC A34): each endpoint gets a share of the
-// calls in proportion to its weight, in the exact order of earliest deadline
-// first.
+// Package weightedroundrobin implements the understudy_weighted_round_robin policy (gRFC A34).
+// Each endpoint receives calls in proportion to its weight, in exact earliest-deadline-first
+// order.
 //
-// An endpoint's weight is the attribute of grpc-go's experimental/balancer/weight;
-// an endpoint without one, or with weight 0, has weight 1. There is one child
-// policy, pick_first, for each endpoint. Only children that are READY are picked;
-// the state of the policy is READY if any child is, else CONNECTING if any is,
-// else IDLE if any is, else TRANSIENT_FAILURE, as in round_robin.
+// An endpoint's weight is the attribute that grpc-go's experimental/balancer/weight package
+// sets. An endpoint without this attribute, or with weight 0, has weight 1. Each endpoint has
+// its own pick_first child, and only READY children are picked. As in round_robin, the policy
+// is READY if any child is, else CONNECTING if any is, else IDLE if any is, else
+// TRANSIENT_FAILURE.
 //
-// Its configuration in JSON:
+// Its JSON configuration:
 //
 //	{"understudy_weighted_round_robin": {
 //	    "startPoint": "random",
@@ -17,39 +16,38 @@
 //	}}
 //
 //	field                       type      default   range             from
-//	startPoint                  string    "spec"    "spec", "random"  our own
-//	slowStart                   object    none      an object         our own, as Envoy's slow_start
-//	slowStart.window            duration  required  more than "0s"    our own
-//	slowStart.aggression        number    1.0       more than 0       our own
-//	slowStart.minWeightPercent  number    10        0 to 100          our own
+//	startPoint                  string    "spec"    "spec", "random"  ours
+//	slowStart                   object    none      an object         ours, as Envoy's slow_start
+//	slowStart.window            duration  required  more than "0s"    ours
+//	slowStart.aggression        number    1.0       more than 0       ours
+//	slowStart.minWeightPercent  number    10        0 to 100          ours
 //
-// A34's own configuration has no fields. startPoint says where a new endpoint starts in
-// its interval between two picks. With "spec" it starts at the beginning, as in A34,
-// and a client's first calls all go to the heaviest endpoints. With "random" it starts
-// at a random point: a client's sequence begins at a random pick, so the first calls of
-// a fleet of clients follow the weights. With "random", connections also start at a
-// random endpoint of the list instead of the first.
+// A34 defines no configuration fields. startPoint sets the point at which a new endpoint starts
+// in its interval between two picks. With "spec", it starts at the beginning, as in A34, so
+// that the first calls of every client go to the endpoints with the largest weights. With
+// "random", it starts at a random point, so that the first calls of a fleet of clients follow
+// the weights. A client also starts connecting at a random endpoint instead of the first.
 //
-// slowStart gives an endpoint that has just become READY a share that grows over the
-// window until it is the one of its weight, as Envoy's slow_start does:
+// slowStart gradually increases the share of an endpoint that has just become READY until the
+// window is over, like Envoy's slow_start:
 //
 //	weight × max(minWeightPercent/100, (max(seconds since READY, 1)/window)^(1/aggression))
 //
-// It has an effect only beside endpoints that are past their window.
+// It has an effect only if other endpoints are past their window.
 //
-// Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". An
-// unknown field is ignored, and logged once with a list of the known ones. An error names
-// its field.
+// Durations are strings, either in seconds such as "0.25s" or in Go's syntax such as "15m".
+// Unknown fields are ignored and logged once together with the known fields. An error names the
+// field that it is about.
 //
-// A picker costs time in proportion to the number of READY endpoints. So above 256 of
-// them, endpoints that become READY or are lost one after the other are gathered for up
-// to 1 µs for each READY endpoint (10 ms for 10,000). The first READY endpoint, any
-// change of the policy's state and updates from the resolver never wait.
+// The cost of a picker is proportional to the number of READY endpoints. If more than 256 are
+// READY, further connectivity changes are therefore batched for up to 1 µs per READY endpoint
+// (10 ms for 10,000). The first READY endpoint, a change of the policy's state and an update
+// from the resolver always take effect immediately.
 //
-// Endpoints keep their place in the sequence from picker to picker, whatever
-// changes: weights, the READY set, the endpoints themselves or their order. So
-// frequent updates do not favour heavy endpoints, although A34's deadlines begin
-// anew with each picker.
+// Endpoints keep their position in the sequence when a new picker replaces the old one, whether
+// weights, READY endpoints, the list of endpoints or its order have changed. Frequent updates
+// therefore do not favor endpoints with large weights, although the deadlines of A34 start
+// again with each picker.
 package weightedroundrobin
 
 import (
@@ -58,10 +56,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Name is the name under which the policy is registered.
+// Name is the name of the policy.
 const Name = "understudy_weighted_round_robin"
 
 func init() { shell.Register(Name, newBuilder) }
 
-// newBuilder returns the policy's builder under the given name.
 func newBuilder(name string) balancer.Builder { return spec(defaultLeaf).Builder(name) }

@@ -47,7 +47,7 @@ func newBackend(t *testing.T) *backend {
 	return b
 }
 
-// client is a real channel to backends.
+// client is a gRPC channel with a manual resolver.
 type client struct {
 	t        *testing.T
 	resolver *manual.Resolver
@@ -72,7 +72,7 @@ func newClient(t *testing.T, extra string) *client {
 	return c
 }
 
-// state returns a resolver state of the backends with weights 1, 2, 3 and so on.
+// stateOf returns a resolver state with the backends, whose weights are 1, 2, 3 and so on.
 func stateOf(backends ...*backend) resolver.State {
 	var state resolver.State
 	for i, b := range backends {
@@ -94,8 +94,8 @@ func (c *client) call(opts ...grpc.CallOption) (string, error) {
 	return p.Addr.String(), nil
 }
 
-// until calls until the last n calls went to the backends in equal numbers of
-// their weights, and fails the test if they never do.
+// until repeats calls until a batch goes to the backends in exactly the wanted numbers. It
+// fails the test after 20 seconds.
 func (c *client) until(want map[string]int) {
 	c.t.Helper()
 	n := 0
@@ -127,12 +127,12 @@ func TestCallsFollowTheWeights(t *testing.T) {
 		cl := newClient(t, "")
 		cl.resolver.InitialState(stateOf(a, b, c))
 		cl.until(map[string]int{a.address: 10, b.address: 20, c.address: 30})
-		b.server.GracefulStop() // so that no call breaks
+		b.server.GracefulStop() // so that no call fails
 		cl.until(map[string]int{a.address: 10, c.address: 30})
 	})
 }
 
-// A server that says it is not serving gets no calls, although it is connected.
+// A connected server that is NOT_SERVING receives no calls.
 func TestHealthChecking(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("channel", func(t *testing.T) {
@@ -153,8 +153,7 @@ func TestHealthChecking(t *testing.T) {
 	})
 }
 
-// Decision 8: calls that wait for ready outlast each failing picker; others fail
-// with UNAVAILABLE.
+// Wait-for-ready calls are not ended by failing pickers; other calls fail with UNAVAILABLE.
 func TestWaitForReadyOutlastsFailingPickers(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("channel", func(t *testing.T) {

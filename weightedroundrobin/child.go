@@ -13,18 +13,17 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// child is the child of one endpoint.
+// child is the child of an endpoint.
 type child = core.Child[endpointChild]
 
-// endpointChild is the shell's part of a child: the policy of the endpoint, and its place
-// in the sequence of picks.
+// endpointChild is the data that the shell attaches to a child.
 type endpointChild struct {
 	shell.Instance
 	parent   *policy
 	endpoint resolver.Endpoint
-	record   *shell.Record  // of its calls; nil until somebody watches
-	outdated bool           // the child's policy has not accepted the endpoint
-	place    weighted.Position // as of the last picker that had the child, if it is not in the current one
+	record   *shell.Record     // of its calls; nil if they were never recorded
+	outdated bool              // the child's policy has not accepted the current endpoint
+	place    weighted.Position // the position in the sequence of the last picker that contained the child; the current picker has its own
 }
 
 func (e *endpointChild) name() string { return hierarchy.Addresses(e.endpoint)[0].Addr }
@@ -42,8 +41,8 @@ func (p *policy) build(c *child) {
 	c.Attached.Build(p.Shell, p.leaf, (*owner)(c))
 }
 
-// update gives the child's policy its endpoint and the attributes of the update. A
-// refused endpoint is given again with the next update.
+// update passes the endpoint and the attributes of the update to the child. If the child
+// returns an error, the next update passes the endpoint again.
 func (p *policy) update(c *child) {
 	err := c.Attached.Update(c.Attached.name(), nil, resolver.State{
 		Endpoints:  []resolver.Endpoint{c.Attached.endpoint},
@@ -52,13 +51,13 @@ func (p *policy) update(c *child) {
 	c.Attached.outdated = err != nil
 }
 
-// owner is a child as its Instance sees it.
+// owner implements the interface through which a child's Instance calls the policy.
 type owner child
 
-// Reported handles a state that the child reported.
+// Reported handles a state that the child has reported.
 func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	c := (*child)(o)
-	var now time.Time // is asked for only where it is used
+	var now time.Time // set only if the core uses it
 	if state.ConnectivityState == connectivity.Ready {
 		now = time.Now()
 		c.Attached.parent.core.Unproven(c, shell.TierOf(state.Picker).UnprovenPart > 0)
@@ -68,12 +67,12 @@ func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	}
 }
 
-// ResolveNow asks the channel.
+// ResolveNow passes a request for re-resolution to the channel.
 func (o *owner) ResolveNow() {
 	o.Attached.parent.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// states has the core's names of gRPC's states.
+// states maps gRPC's states to those of the core.
 var states = [...]core.State{
 	connectivity.Idle:             core.Idle,
 	connectivity.Connecting:       core.Connecting,

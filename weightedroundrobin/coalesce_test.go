@@ -13,9 +13,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// Time stands still in a bubble, so that all endpoints report at one instant,
-// although one after the other: each of the first few is published, then nothing
-// until a picker of all is due.
+// If many endpoints become READY within one picker interval, the first few are published one by
+// one. The others are published together when the next picker is due. In a synctest bubble, all
+// reports happen at the same time.
 func TestManyReportsCauseFewPickers(t *testing.T) {
 	const n = 2000
 	run(t, func(h *harness) {
@@ -41,8 +41,8 @@ func TestManyReportsCauseFewPickers(t *testing.T) {
 	})
 }
 
-// A lone report is published at once, however many endpoints there are, and the
-// end of a READY policy, too.
+// A single connectivity change is published immediately even with many endpoints, and so is the
+// loss of the last READY endpoint.
 func TestLoneReportIsNotDelayed(t *testing.T) {
 	const n = 1000
 	run(t, func(h *harness) {
@@ -68,8 +68,7 @@ func TestLoneReportIsNotDelayed(t *testing.T) {
 	})
 }
 
-// An update is published before UpdateClientConnState returns, also while a picker
-// is waiting to be made.
+// An update is published before UpdateClientConnState returns, even if a picker is pending.
 func TestUpdateIsNotDelayed(t *testing.T) {
 	const n = 1000
 	run(t, func(h *harness) {
@@ -80,7 +79,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 			sc.Report(connectivity.Ready, nil)
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		synctest.Wait() // all have reported; the picker waits for time to pass
+		synctest.Wait() // all endpoints have reported, and a picker is pending
 		if err := h.policy.UpdateClientConnState(manyEndpoints(n, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -91,8 +90,8 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 	})
 }
 
-// A resolver's new attributes are for every child; without any, only weights
-// having changed, no child hears of the update.
+// A child is not updated if only weights have changed. It is updated if the attributes of the
+// resolver state or of its endpoint change.
 func TestWeightsAloneReachNoChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_weights_alone")
 	runWith(t, builder, func(h *harness) {

@@ -43,7 +43,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// What is accepted survives a round trip, whatever is given.
+// A configuration that is accepted can be marshaled and parsed again.
 func FuzzParseConfig(f *testing.F) {
 	f.Add(`{"startPoint": "random", "slowStart": {"window": "30s", "aggression": 1.5, "minWeightPercent": 0}}`)
 	f.Add(`{"slowStart": {"window": "0.000000001s"}}`)
@@ -67,7 +67,7 @@ func FuzzParseConfig(f *testing.F) {
 	})
 }
 
-// parseConfig parses a configuration as ParseConfig does.
+// parseConfig parses a configuration with the policy's ParseConfig.
 func parseConfig(raw []byte) (*lbconfig.WeightedRoundRobin, error) {
 	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {

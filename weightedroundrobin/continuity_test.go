@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// fleet is a policy of stubs whose endpoints come, go and change at random.
+// fleet is a policy with stub children whose endpoints change at random.
 type fleet struct {
 	*harness
 	leaf    *lbtest.StubBuilder
@@ -24,7 +24,7 @@ type fleet struct {
 	list    []member // in the order of the update
 	down    map[string]bool
 	stubs   map[string]*lbtest.Stub
-	counted int // of the leaf's stubs, those that are in stubs
+	counted int // number of the leaf's stubs that are in stubs
 	names   int
 }
 
@@ -68,7 +68,7 @@ func (f *fleet) send() {
 	synctest.Wait()
 }
 
-// flap has a READY endpoint lose its connection, or one that lost it READY again.
+// flap makes a random endpoint lose its connection, or makes it READY again.
 func (f *fleet) flap() {
 	name := f.list[f.random.IntN(len(f.list))].name
 	if f.down[name] {
@@ -81,7 +81,7 @@ func (f *fleet) flap() {
 	synctest.Wait()
 }
 
-// patterns are what may happen between the picks.
+// patterns are the changes that may happen between picks.
 var patterns = map[string]func(*fleet){
 	"the same weights": func(f *fleet) { f.send() },
 	"changed weights": func(f *fleet) {
@@ -111,8 +111,8 @@ func init() {
 	patterns["everything"] = func(f *fleet) { patterns[each[f.random.IntN(len(each))]](f) }
 }
 
-// W2: 10,000 updates with 1 to 5 picks between them; each endpoint's picks are, to
-// half a point of all picks, what its weight says beside those that were READY.
+// With an update after every 1 to 5 picks, the share of each endpoint differs by at most half a
+// percentage point from its share by weight among the READY endpoints (docs/scenarios.md, W2).
 func TestFrequentUpdatesKeepTheShares(t *testing.T) {
 	for name, change := range patterns {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestFrequentUpdatesKeepTheShares(t *testing.T) {
 	}
 }
 
-// expect adds to want what the weights say of one pick.
+// expect adds the expected shares of one pick to want.
 func (f *fleet) expect(want map[string]float64) {
 	sum := 0.0
 	for _, m := range f.list {
@@ -154,7 +154,7 @@ func (f *fleet) expect(want map[string]float64) {
 	}
 }
 
-// The first picker agrees with the oracle pick by pick, wherever it starts.
+// The first picker agrees with the oracle for both start points.
 func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
 	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
 		for seed := range uint64(20) {
@@ -174,13 +174,14 @@ func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
 	}
 }
 
-// A child that is READY alone has no scheduler, but keeps its place.
+// A child keeps its position while it is the only READY child, although its picker has no
+// scheduler.
 func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	for picks, want := range map[string]string{"": "abb", "a": "bab", "aaa": "bab"} {
 		run(t, func(h *harness) {
 			h.update("", "a:1 b:2")
 			h.ready("a", "b")
-			h.wantPicks("b") // a has half of its interval left, and b all of it
+			h.wantPicks("b") // a has half of its interval left, and b has all of it
 			h.report(connectivity.Idle, "b")
 			h.wantPicks(picks)
 			h.ready("b")
@@ -189,7 +190,8 @@ func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	}
 }
 
-// From picker to picker no endpoint is ever more than one pick off the oracle.
+// The number of picks of an endpoint never differs by more than one from the oracle, regardless
+// of how many pickers were made.
 func TestChangesKeepToTheOracle(t *testing.T) {
 	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
 		for seed := range uint64(10) {
@@ -197,8 +199,8 @@ func TestChangesKeepToTheOracle(t *testing.T) {
 			runWith(t, builder, func(h *harness) {
 				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 4)), config, 2+int(seed))
 				o := newOracle()
-				// The policy publishes when it has applied an event, so that its
-				// children are as they are in the picker.
+				// The policy publishes after it has applied an event, so its children have the
+				// states that are in the picker.
 				h.cc.OnUpdate(func(s balancer.State) { o.follow(h.parts()) })
 				f.send()
 				off := map[string]int{}
@@ -220,7 +222,7 @@ func TestChangesKeepToTheOracle(t *testing.T) {
 	}
 }
 
-// With startPoint "random" the first picks of many clients follow the weights.
+// With startPoint "random", the first picks of many clients follow the weights.
 func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
 	const clients = 2000
 	heavy := 0
@@ -233,7 +235,7 @@ func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
 			}
 		})
 	}
-	// 1,800 ± 5 standard deviations; independent random starts give 1,889.
+	// 1,800 ± 5 standard deviations; independent random starts would give 1,889.
 	if heavy < 1733 || heavy > 1867 {
 		t.Errorf("%d of %d first picks go to 9 of 10 of the weight, want about %d", heavy, clients, clients*9/10)
 	}

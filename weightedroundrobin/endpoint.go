@@ -11,9 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// keyOf returns the key of endpoint, or false if it has no address. It takes the
-// addresses that the resolver gave: behind a proxy, all endpoints connect to the same
-// ones.
+// keyOf returns the key of an endpoint, or false if it has no address. It uses the addresses
+// that the resolver returned, because behind a proxy all endpoints have the proxy's address.
 func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	p.addresses = p.addresses[:0]
 	for _, a := range hierarchy.Addresses(endpoint) {
@@ -25,13 +24,13 @@ func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	return core.KeyOf(p.addresses), true
 }
 
-// weightOf returns the weight of endpoint, 1 where it has none.
+// weightOf returns the weight of an endpoint, which is 1 by default.
 func weightOf(endpoint resolver.Endpoint) uint32 {
 	return max(1, weight.FromEndpoint(endpoint).Weight)
 }
 
-// sameButWeight returns whether a and b are known to differ in nothing but their
-// weights, so that the endpoint's child has nothing to learn from the new one.
+// sameButWeight reports whether a and b differ at most in their weights, so that the child
+// needs no update.
 func sameButWeight(a, b resolver.Endpoint) bool {
 	if !sameAddresses(a.Addresses, b.Addresses) {
 		return false
@@ -53,8 +52,8 @@ func sameAttributes(a, b *attributes.Attributes) (same bool) {
 	return a.Equal(b)
 }
 
-// incomparable is to be deferred. It makes attributes that cannot be compared
-// different: Equal panics on a slice, for example, which a resolver may have put there.
+// incomparable must be deferred. It sets *same to false if Equal has panicked because a
+// resolver used an attribute value that cannot be compared, such as a slice.
 func incomparable(same *bool) {
 	if recover() != nil {
 		*same = false

@@ -17,7 +17,8 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// Two servers, of which the second has three times the weight of the first.
+// The second server has three times the weight of the first and receives three times as many
+// calls.
 func Example() {
 	light, heavy := serve(), serve()
 	defer light.Stop()
@@ -38,7 +39,7 @@ func Example() {
 	}
 	defer conn.Close()
 
-	// Until both are connected, all calls go to the first that is.
+	// Wait until both servers are connected.
 	for seen := map[string]bool{}; len(seen) < 2; {
 		seen[call(conn)] = true
 	}

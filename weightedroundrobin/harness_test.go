@@ -16,15 +16,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// harness is a policy on a fake channel, in a bubble. Its endpoints have one
-// address, which is their name, unless a test makes them itself.
+// harness runs a policy on a fake channel in a synctest bubble. The address of an endpoint is
+// its name, unless a test creates the endpoint itself.
 type harness struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
 	policy balancer.Balancer
 }
 
-// run runs f in a bubble with a policy of its own, closed afterwards.
+// run runs f in a bubble with a new policy, which is closed afterwards.
 func run(t *testing.T, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func newHarness(t *testing.T) *harness {
 // parts returns the policy without its shell.
 func (h *harness) parts() *policy { return shell.PartsOf(h.policy).(*policy) }
 
-// endpoint returns the endpoint "name" or "name:weight".
+// endpoint parses an endpoint of the form "name" or "name:weight".
 func endpoint(s string) resolver.Endpoint {
 	name, w, weighted := strings.Cut(s, ":")
 	e := resolver.Endpoint{Addresses: []resolver.Address{{Addr: name}}}
@@ -64,8 +64,8 @@ func endpoints(list string) []resolver.Endpoint {
 	return es
 }
 
-// update gives the policy a configuration, "" for none, and endpoints such as
-// "a:1 b:2".
+// update updates the policy with a configuration, or none if config is "", and with a list of
+// endpoints such as "a:1 b:2".
 func (h *harness) update(config, list string) {
 	h.t.Helper()
 	if err := h.updateWith(config, resolver.State{Endpoints: endpoints(list)}); err != nil {
@@ -88,8 +88,8 @@ func (h *harness) updateWith(config string, state resolver.State) error {
 	return err
 }
 
-// report makes the endpoints of the names report a state of their connection, with
-// all that goes before and after it.
+// report makes endpoints report a connectivity state. READY is preceded by CONNECTING and
+// followed by a health report.
 func (h *harness) report(state connectivity.State, names ...string) {
 	h.t.Helper()
 	for _, name := range names {
@@ -116,7 +116,7 @@ func (h *harness) ready(names ...string) {
 	h.report(connectivity.Ready, names...)
 }
 
-// picks returns the endpoints of n picks, without anything between them.
+// picks returns the endpoints of n picks from the current picker.
 func (h *harness) picks(n int) string {
 	var b strings.Builder
 	state := h.cc.State()
@@ -133,7 +133,7 @@ func (h *harness) wantPicks(want string) {
 	}
 }
 
-// wantPick checks what the picker published last answers, to the letter.
+// wantPick checks the exact result of a pick from the current picker.
 func (h *harness) wantPick(want string) {
 	h.t.Helper()
 	if got := lbtest.Pick(h.cc.State()); got != want {
@@ -141,13 +141,13 @@ func (h *harness) wantPick(want string) {
 	}
 }
 
-// wantState checks the state published last, and what its picker answers.
+// wantState checks the published state and the result of a pick. An expected failure only needs
+// to match the end of the error, because the leaf policy adds its own prefix.
 func (h *harness) wantState(state connectivity.State, pick string) {
 	h.t.Helper()
 	got := h.cc.State()
 	picked := lbtest.Pick(got)
 	if why, fails := strings.CutPrefix(pick, "fail: "); fails {
-		// What the leaf says around the error is its own affair.
 		if strings.HasPrefix(picked, "fail: ") && strings.HasSuffix(picked, why) {
 			pick = picked
 		}

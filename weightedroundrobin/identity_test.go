@@ -47,18 +47,18 @@ func TestIdentityIsTheSetOfAddressesAndServerNames(t *testing.T) {
 	want, _ := p.keyOf(base)
 	for _, test := range tests {
 		if got, ok := p.keyOf(test.other); !ok || (got == want) != test.same {
-			t.Errorf("%s: key %v beside %v, want same = %v", test.name, got, want, test.same)
+			t.Errorf("%s: keys %v and %v, want same = %v", test.name, got, want, test.same)
 		}
 	}
 }
 
-// Addresses that differ in their server names alone have an order, too.
+// The key does not depend on the order of addresses that differ only in their server names.
 func TestIdentityOfOneAddressWithSeveralNames(t *testing.T) {
 	p := &policy{}
 	a, _ := p.keyOf(addresses("a", "x", "a", "y", "a", "z"))
 	b, _ := p.keyOf(addresses("a", "z", "a", "x", "a", "y"))
 	if a != b {
-		t.Errorf("key %v beside %v, want the same", a, b)
+		t.Errorf("keys %v and %v, want equal keys", a, b)
 	}
 }
 
@@ -79,8 +79,8 @@ func TestReorderedAddressesKeepTheConnection(t *testing.T) {
 	})
 }
 
-// Behind HTTPS_PROXY every endpoint's address is the proxy's, and its attributes
-// are gone, but for what was sealed.
+// Behind HTTPS_PROXY, every endpoint has the proxy's address. hierarchy.Seal keeps the weights
+// and keys of the original endpoints.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	run(t, func(h *harness) {
 		state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{
@@ -105,7 +105,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// Decision 4: one child at its first place with the weights summed.
+// A duplicate endpoint is one child at the first position with the sum of the weights.
 func TestEndpointGivenTwice(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:1 a:2")
@@ -140,7 +140,6 @@ func TestWeightsPastTheLimitAreScaledDown(t *testing.T) {
 	})
 }
 
-// recorder records warnings.
 type recorder struct {
 	grpclog.DepthLoggerV2
 	warnings []string

@@ -16,14 +16,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// stubLeaf returns a leaf that reports on command, and the builder of a policy that
-// has it under each endpoint.
+// stubLeaf returns a stub endpoint policy and the builder of a policy that uses it.
 func stubLeaf(name string) (*lbtest.StubBuilder, balancer.Builder) {
 	leaf := &lbtest.StubBuilder{PolicyName: name}
 	return leaf, spec(func() balancer.Builder { return leaf }).Builder("wrr")
 }
 
-// runWith is run with a builder other than that of users.
+// runWith is like run but uses the given builder.
 func runWith(t *testing.T, builder balancer.Builder, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +33,7 @@ func runWith(t *testing.T, builder balancer.Builder, f func(h *harness)) {
 	})
 }
 
-// stubOf returns the leaf of the endpoint that has the address, newest first.
+// stubOf returns the newest leaf with the given address.
 func stubOf(leaf *lbtest.StubBuilder, address string) *lbtest.Stub {
 	built := leaf.Built()
 	for i := len(built) - 1; i >= 0; i-- {
@@ -45,7 +44,7 @@ func stubOf(leaf *lbtest.StubBuilder, address string) *lbtest.Stub {
 	return nil
 }
 
-// reportStub makes the leaf report a state. Its picker picks its address.
+// reportStub makes a leaf report a state. Its picker returns the leaf's address.
 func reportStub(stub *lbtest.Stub, state connectivity.State) {
 	err := error(lbtest.PickedStub{ID: stub.Addresses()[0]})
 	if state != connectivity.Ready {
@@ -54,7 +53,7 @@ func reportStub(stub *lbtest.Stub, state connectivity.State) {
 	stub.CC.UpdateState(balancer.State{ConnectivityState: state, Picker: base.NewErrPicker(err)})
 }
 
-// wantUpdates checks how many updates each leaf was given, "a 1, b 2".
+// wantUpdates checks the number of updates of each leaf, such as "a 1, b 2".
 func wantUpdates(t *testing.T, leaf *lbtest.StubBuilder, want string) {
 	t.Helper()
 	var got []string
@@ -73,7 +72,7 @@ func TestIdleChildIsAskedToConnect(t *testing.T) {
 		a, b := stubOf(leaf, "a"), stubOf(leaf, "b")
 		reportStub(a, connectivity.Idle)
 		if n := a.ExitIdles(); n != 0 {
-			t.Errorf("asked %d times to connect within its report", n)
+			t.Errorf("ExitIdle was called %d times during the report", n)
 		}
 		synctest.Wait()
 		reportStub(b, connectivity.TransientFailure)
@@ -82,7 +81,7 @@ func TestIdleChildIsAskedToConnect(t *testing.T) {
 		h.policy.ExitIdle()
 		synctest.Wait()
 		if a.ExitIdles() != 2 || b.ExitIdles() != 0 {
-			t.Errorf("asked to connect: the IDLE child %d times, want 2; the other %d times, want 0", a.ExitIdles(), b.ExitIdles())
+			t.Errorf("ExitIdle calls: %d of the IDLE child, want 2; %d of the other, want 0", a.ExitIdles(), b.ExitIdles())
 		}
 	})
 }
@@ -94,7 +93,7 @@ func TestNothingReachesAClosedChild(t *testing.T) {
 		a := stubOf(leaf, "a")
 		reportStub(a, connectivity.Ready)
 		synctest.Wait()
-		// The report is on its way while the child is removed.
+		// The report is queued while the child is removed.
 		reportStub(a, connectivity.Idle)
 		h.update("", "b")
 		before := a.ExitIdles()
@@ -105,21 +104,21 @@ func TestNothingReachesAClosedChild(t *testing.T) {
 		reportStub(a, connectivity.Ready)
 		synctest.Wait()
 		if a.Closes() != 1 || a.ExitIdles() != before || len(a.ResolverErrors()) != 0 || a.Updates() != 1 {
-			t.Errorf("closed %d times, then asked %d times to connect, given %d errors and %d updates",
+			t.Errorf("closed %d times, then received %d ExitIdle calls, %d errors and %d updates",
 				a.Closes(), a.ExitIdles()-before, len(a.ResolverErrors()), a.Updates()-1)
 		}
 		if _, err := a.CC.NewSubConn(endpoint("a").Addresses, balancer.NewSubConnOptions{}); err == nil {
-			t.Error("a closed child was given a subchannel")
+			t.Error("a closed child created a subchannel")
 		}
 		a.ResolveNow()
 		if n := h.cc.ResolveNows(); n != 0 {
-			t.Errorf("a closed child asked %d times for re-resolution", n)
+			t.Errorf("a closed child requested %d re-resolutions", n)
 		}
 		h.wantState(connectivity.Connecting, "queue")
 	})
 }
 
-// The picker in use must not hold an endpoint that is already closed.
+// A removed child is closed only after a picker without it has been published.
 func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_removed")
 	runWith(t, builder, func(h *harness) {
@@ -141,9 +140,9 @@ func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 	})
 }
 
-// A child that returns an error has failed with it, and is given its endpoint again. The
-// error is returned only if all have failed: a parent would take the policy for failed
-// because of one endpoint.
+// A child that rejects its update has failed with that error, and receives the endpoint again
+// with the next update. The policy returns the error only if all children have failed, because
+// a parent would otherwise consider the policy failed because of a single endpoint.
 func TestErrorOfAChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_error")
 	bad := errors.New("bad endpoint")
@@ -172,7 +171,7 @@ func TestErrorOfAChild(t *testing.T) {
 	})
 }
 
-// Whatever picker a READY child has, it is the one that picks.
+// A new picker of a READY child replaces its previous one.
 func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_new_picker")
 	runWith(t, builder, func(h *harness) {
@@ -187,8 +186,8 @@ func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
 	})
 }
 
-// What a channel is called, and where in the tree its endpoints are, comes with each
-// update: an endpoint that stays as it is need not hear of it.
+// Channel names and metric labels change with an update. An endpoint that does not change is
+// not updated because of them.
 func TestAnEndpointThatStaysIsNotUpdated(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_stays")
 	runWith(t, builder, func(h *harness) {

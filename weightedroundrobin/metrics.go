@@ -33,13 +33,12 @@ var (
 	})
 )
 
-// labels are those that all metrics of the policy have.
+// labels are the required labels of all metrics of the policy.
 type labels struct{ target, priority, locality string }
 
-// counts are how many endpoints are in each state of the core.
+// counts contains the number of endpoints in each of the core's states.
 type counts [4]int64
 
-// Plus returns the sum.
 func (c counts) Plus(by counts) counts {
 	for i := range c {
 		c[i] += by[i]
@@ -47,38 +46,38 @@ func (c counts) Plus(by counts) counts {
 	return c
 }
 
-// places bounds the places in the tree that are counted.
+// places limits the number of label combinations.
 var places tally.Bound
 
-// everybodys has the endpoints of all policies of the process.
+// everybodys sums the endpoints of all policies in the process.
 var everybodys tally.Board[labels, counts]
 
-// meter is what the policy keeps for metrics. Nobody can ask a recorder of gRPC's which
-// metrics it wants. So the meter registers a gauge, and adds picks to their counter when
-// the gauge is asked for: at each export, and never in a program without one. The picks
-// are those that the scheduler has handed out, so that a pick costs nothing more. An
-// endpoint that is alone has no scheduler; its picks are counted from the first export of
-// the channel on.
+// meter maintains the metrics of a policy. A gRPC metrics recorder does not report which
+// metrics it exports. So the meter registers an asynchronous gauge, and records picks only when
+// the gauge is collected: at each export, and never in a program without an exporter. The
+// number of picks comes from the scheduler, so that counting adds no cost to a pick. A picker
+// with one endpoint has no scheduler; its picks are counted only after the channel's first
+// export.
 type meter struct {
 	policy   *policy
 	settled  counts            // as last added to everybodys
-	register serial.Serializer // a recorder may wait for an export that is under way
+	register serial.Serializer // asynchronous, because a recorder may block until a running export ends
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the following fields
 	labels     labels
 	service    string
 	registered bool
 	unregister func()
-	counts     bool                          // the pickers do that need to
+	counts     bool                          // pickers of one endpoint count their picks
 	asked      *asked                        // nil until registered
-	picker     *weighted.Picker              // in use
-	taken      uint64                        // of its picks
-	last       weak.Pointer[weighted.Picker] // the one before, which may still be in use for a moment
+	picker     *weighted.Picker              // the current picker
+	taken      uint64                        // picks of picker that were read
+	last       weak.Pointer[weighted.Picker] // the previous picker, which calls may still use briefly
 	lastTaken  uint64
-	picks      int64 // that were not added yet
+	picks      int64 // picks that were not recorded yet
 }
 
-// at notes where in the tree the policy is, in an event.
+// at sets the labels of the policy. It must be called from an event.
 func (m *meter) at(place stateattr.Labels) {
 	target := m.policy.Options.Target.String()
 	counted := places.Of(target, tally.Labels{place.Priority, place.Locality, place.Service})
@@ -113,7 +112,7 @@ func (c counts) negative() counts {
 	return c
 }
 
-// settle adds what has changed since it was last called, after a batch of events.
+// settle adds changes since its last call to everybodys. It is called after a batch of events.
 func (m *meter) settle(closed bool) {
 	var now counts
 	if !closed {
@@ -131,7 +130,7 @@ func (m *meter) settle(closed bool) {
 	m.settled = now
 }
 
-// close adds the last picks, and reports nothing any more.
+// close records the remaining picks and stops reporting.
 func (m *meter) close() {
 	m.mu.Lock()
 	registered := m.registered
@@ -145,7 +144,7 @@ func (m *meter) close() {
 	}
 }
 
-// use notes the picker in use, in an event.
+// use sets the current picker. It must be called from an event.
 func (m *meter) use(picker *weighted.Picker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,14 +153,14 @@ func (m *meter) use(picker *weighted.Picker) {
 	m.picker, m.taken = picker, 0
 }
 
-// alone returns whether the picks of an endpoint that is alone are to be counted.
+// alone reports whether picks of a single endpoint must be counted.
 func (m *meter) alone() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.asked != nil && m.asked.Load()
 }
 
-// read reads what was picked since it was last called. mu is held.
+// read adds new picks to m.picks. The caller holds mu.
 func (m *meter) read() {
 	read := func(p *weighted.Picker, taken *uint64) {
 		if p != nil {
@@ -174,8 +173,8 @@ func (m *meter) read() {
 	read(m.picker, &m.taken)
 }
 
-// take returns a function that adds the picks to their counter, if anybody wants that. mu
-// is held, and must not be when the function is called.
+// take returns a function that records the picks so far. The caller holds mu and must release
+// it before it calls the function.
 func (m *meter) take() func() {
 	m.read()
 	if m.asked == nil || !m.asked.Load() || m.picks == 0 {
@@ -206,12 +205,12 @@ func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
 		endpointsMetric.Record(r, n, at.target, at.priority, at.locality, names[state], service)
 	}
 	if first {
-		m.policy.Event(m.policy.core.Outdated) // a picker that counts
+		m.policy.Event(m.policy.core.Outdated) // replace the picker by one that counts
 	}
 	return nil
 }
 
-// names are those of the core's states.
+// names maps the core's states to the names in metrics.
 var names = [...]string{
 	core.Ready:            connectivity.Ready.String(),
 	core.Connecting:       connectivity.Connecting.String(),

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// metered is a policy in a place of the tree, whose metrics are exported.
+// metered is a policy whose metrics are exported.
 type metered struct {
 	*harness
 	recorder *lbtest.Recorder
@@ -35,7 +35,7 @@ func (m *metered) move(priority, list string) {
 	}
 }
 
-// want checks what is exported, by what follows the target and the locality.
+// want checks the exported metrics. The keys omit the target and the service.
 func (m *metered) want(want map[string]int64) {
 	m.t.Helper()
 	full := make(map[string]int64)
@@ -44,12 +44,12 @@ func (m *metered) want(want map[string]int64) {
 		full[name+" lbtest:///"+m.t.Name()+" "+rest+" shop"] = n
 	}
 	if got := m.recorder.Export(); !maps.Equal(got, full) {
-		m.t.Errorf("exported are\n%v\nwant\n%v", got, full)
+		m.t.Errorf("exported\n%v\nwant\n%v", got, full)
 	}
 	synctest.Wait()
 }
 
-// Endpoints are counted by their states, as long as they are there.
+// Endpoints are exported by state until they are removed.
 func TestEndpointsAreExportedByState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
@@ -58,7 +58,7 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		m.ready("a", "b")
 		m.report(connectivity.TransientFailure, "c")
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.endpoints p0 us-east TRANSIENT_FAILURE": 1})
-		m.move("p1", "a b") // another priority was put above
+		m.move("p1", "a b") // the priority of the policy changes
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2})
 
 		other := newMetered(t, m.recorder) // another channel to the same target
@@ -66,7 +66,7 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 		m.want(map[string]int64{"understudy.endpoints p1 us-east READY": 2, "understudy.endpoints p1 us-east CONNECTING": 5})
 		m.policy.Close()
 		m.want(map[string]int64{"understudy.endpoints p1 us-east CONNECTING": 5})
-		other.move("p0", "a") // nothing is left there of the channel that moved
+		other.move("p0", "a") // no endpoint of the first channel is counted under p0
 		m.want(map[string]int64{"understudy.endpoints p0 us-east CONNECTING": 1})
 		other.policy.Close()
 		synctest.Wait()
@@ -74,7 +74,7 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 	})
 }
 
-// Picks are added when somebody exports, each once, whatever pickers they were made with.
+// Each pick is exported once, regardless of which picker made it.
 func TestPicksAreExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
@@ -85,10 +85,10 @@ func TestPicksAreExported(t *testing.T) {
 		old := m.cc.State()
 		m.move("p0", "a:3 b:2")
 		m.picks(7)
-		lbtest.Pick(old) // by a call that began before
+		lbtest.Pick(old) // by a call that began before the update
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 2, "understudy.picks p0 us-east": 58})
 		m.move("p0", "a")
-		m.picks(4) // of an endpoint that is alone
+		m.picks(4) // a single endpoint
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 62})
 		m.move("p1", "a")
 		m.picks(5)
@@ -103,7 +103,7 @@ func TestPicksAreExported(t *testing.T) {
 	})
 }
 
-// An endpoint that is alone has no scheduler: its calls count from the first export on.
+// The picks of a single endpoint, which has no scheduler, are counted after the first export.
 func TestPicksOfOneEndpointAreExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
@@ -113,7 +113,7 @@ func TestPicksOfOneEndpointAreExported(t *testing.T) {
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1})
 		m.picks(4)
 		m.want(map[string]int64{"understudy.endpoints p0 us-east READY": 1, "understudy.picks p0 us-east": 4})
-		next := newMetered(t, m.recorder) // of the same channel, after a failover
+		next := newMetered(t, m.recorder) // a policy of the same channel, created in a failover
 		next.move("p1", "b")
 		next.ready("b")
 		next.picks(5)
@@ -126,14 +126,14 @@ func TestPicksOfOneEndpointAreExported(t *testing.T) {
 	})
 }
 
-// Where nobody exports, nothing is between a call and an endpoint that is alone.
+// Without an exporter, the picks of a single endpoint are not counted.
 func TestPicksAreNotCountedForNobody(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a")
 		h.ready("a")
 		h.picks(3)
 		if got := h.parts().picker.Picks(); got != 0 {
-			t.Errorf("%d picks were counted that nobody wants", got)
+			t.Errorf("counted %d picks without an exporter", got)
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// expected returns the state of a policy whose children have the given states, in
-// the words of round_robin.
+// expected returns the aggregated state, by the rules of round_robin, of children with the
+// given states.
 func expected(children map[string]connectivity.State) connectivity.State {
 	for _, state := range []connectivity.State{connectivity.Ready, connectivity.Connecting, connectivity.Idle} {
 		for _, s := range children {
@@ -24,8 +24,8 @@ func expected(children map[string]connectivity.State) connectivity.State {
 	return connectivity.TransientFailure
 }
 
-// Whatever children report and however the endpoints change, the state published is
-// the aggregate of those that are left, and only READY ones are picked.
+// For random reports and updates, the published state is the aggregate of the current children,
+// and only READY children are picked.
 func TestAggregateAndPicksKeepToTheModel(t *testing.T) {
 	for seed := range uint64(20) {
 		leaf, builder := stubLeaf("wrr_model")
@@ -47,7 +47,7 @@ func TestAggregateAndPicksKeepToTheModel(t *testing.T) {
 	}
 }
 
-// change gives the policy other endpoints, and returns the children it has then.
+// change updates the policy with random endpoints and returns its new children.
 func change(h *harness, random *rand.Rand, before map[string]connectivity.State) map[string]connectivity.State {
 	list, after := "", map[string]connectivity.State{}
 	for _, i := range random.Perm(6)[:1+random.IntN(6)] {
@@ -71,7 +71,7 @@ func anyOf(random *rand.Rand, children map[string]connectivity.State) string {
 	}
 }
 
-// check compares what is published with the model.
+// check compares the published state with the model.
 func check(h *harness, children map[string]connectivity.State) {
 	h.t.Helper()
 	want := expected(children)
@@ -92,7 +92,7 @@ func check(h *harness, children map[string]connectivity.State) {
 		}
 	default:
 		if got := lbtest.Pick(state); got != "queue" {
-			h.t.Fatalf("pick = %s while %v, want queue", got, want)
+			h.t.Fatalf("pick = %s in state %v, want queue", got, want)
 		}
 	}
 }

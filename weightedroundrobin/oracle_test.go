@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// oracle is decision 7 in rationals, as dumb as can be: A34's queue, where each
-// endpoint keeps what is left of its interval from picker to picker.
+// oracle implements A34's queue with rational numbers as simply as possible. In addition, each
+// endpoint keeps the rest of its interval from picker to picker.
 type oracle struct {
 	order  []*oracleEntry
 	all    map[string]*oracleEntry
@@ -20,16 +20,16 @@ type oracleEntry struct {
 	name     string
 	weight   *big.Rat
 	left     *big.Rat
-	seen     bool     // in a picker that picked: left is known
-	deadline *big.Rat // nil where it is not in the picker
+	seen     bool     // was in a picker that has picked, so that left is known
+	deadline *big.Rat // nil if it is not in the picker
 }
 
 func newOracle() *oracle {
 	return &oracle{all: map[string]*oracleEntry{}, now: new(big.Rat)}
 }
 
-// follow makes a new picker of the policy's children as they are. Only what is left
-// of the interval of one not seen yet is taken from the policy.
+// follow makes a new picker of the policy's current children. For an endpoint that was in no
+// picker yet, it uses the policy's rest of the interval.
 func (o *oracle) follow(p *policy) {
 	for _, e := range o.order {
 		if e.deadline != nil {
@@ -41,7 +41,7 @@ func (o *oracle) follow(p *policy) {
 	}
 	o.now, o.picked = new(big.Rat), false
 	o.order = nil
-	var lefts []edf.Left // of those that are READY
+	var lefts []edf.Left // of the READY children
 	if p.picker != nil {
 		lefts = p.picker.Lefts()
 	}
@@ -68,8 +68,7 @@ func (o *oracle) follow(p *policy) {
 	o.all = all
 }
 
-// pick returns the name of the entry with the earliest deadline, the first of
-// several.
+// pick returns the name of the entry with the earliest deadline. Ties go to the first entry.
 func (o *oracle) pick() string {
 	var next *oracleEntry
 	for _, e := range o.order {

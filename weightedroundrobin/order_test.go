@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// "If all endpoints have the same load_balancing_weight, EDF picker degenerates to
-// round_robin picker. The order of picked subschannel is purely decided by
-// order_offset." (A34; W1)
+// "If all endpoints have the same load_balancing_weight, EDF picker degenerates to round_robin
+// picker. The order of picked subschannel is purely decided by order_offset." (A34;
+// docs/scenarios.md, W1)
 func TestEqualWeightsTakeTurnsInTheOrderOfTheEndpoints(t *testing.T) {
 	for _, list := range []string{"a b c", "a:7 b:7 c:7", "a:0 b:1 c"} {
 		run(t, func(h *harness) {
@@ -25,7 +25,8 @@ func TestFirstPickerHasTheDeadlinesOfTheSpecification(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:3 c:2")
 		h.ready("c", "b", "a")
-		// Deadlines in sixths: a 6, b 2 4 6, c 3 6; ties go to the first.
+		// In sixths, the deadlines are 6 for a, 2, 4 and 6 for b, and 3 and 6 for c. Ties go to
+		// the first endpoint.
 		h.wantPicks("bcbabc" + "bcbabc")
 	})
 }
@@ -39,32 +40,34 @@ func TestMissingAndZeroWeightsCountAsOne(t *testing.T) {
 	})
 }
 
-// W5: with weights 1 and 3, every third pick of the heavier ties with the lighter.
+// With weights 1 and 3, every third pick of the heavier endpoint ties with the lighter one. The
+// sequence stays the same after many picks (docs/scenarios.md, W5).
 func TestTiesDoNotDrift(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:3")
 		h.ready("a", "b")
 		const n = 100_000
 		if got := h.picks(4 * n); got != strings.Repeat("bbab", n) {
-			t.Error("the sequence is not that of the first four picks for ever")
+			t.Error("the sequence does not repeat the first four picks")
 		}
 	})
 }
 
-// W3: the heavy endpoint is picked 4,294,967,294 times for the light one's once.
+// The endpoint with the large weight is picked 4,294,967,294 times for each pick of the other
+// (docs/scenarios.md, W3).
 func TestExtremeWeights(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:4294967294")
 		h.ready("a", "b")
 		const n = 100_000
 		if got := h.picks(n); got != strings.Repeat("b", n) {
-			t.Error("the light endpoint was picked")
+			t.Error("the endpoint with weight 1 was picked")
 		}
 	})
 }
 
-// "We'd like to udpate EDF priority queue so that new weights applied immediately
-// even endpoints list is not changed." (A34; W4)
+// "We'd like to udpate EDF priority queue so that new weights applied immediately even
+// endpoints list is not changed." (A34; docs/scenarios.md, W4)
 func TestChangeOfWeightsAlone(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:1")

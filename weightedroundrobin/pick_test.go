@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// readyPicker returns the picker of a policy whose endpoints are READY, after somebody has
-// exported metrics if that is asked for.
+// readyPicker returns the picker of a policy with READY endpoints. If exported is set, metrics
+// have been exported already.
 func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 	t.Helper()
 	recorder := &lbtest.Recorder{}
@@ -33,13 +33,13 @@ func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 		<-published
 	}
 	for exported && recorder.Export()["understudy.picks :///   "] == 0 {
-		cc.State().Picker.Pick(balancer.PickInfo{}) // the meter begins in the background
+		cc.State().Picker.Pick(balancer.PickInfo{}) // the meter registers asynchronously
 		runtime.Gosched()
 	}
 	return cc.State().Picker
 }
 
-// picks are those that a call may meet.
+// pickCases are the kinds of picker that a call may use.
 var pickCases = []struct {
 	name, endpoints string
 	exported        bool
@@ -50,11 +50,11 @@ var pickCases = []struct {
 	{"one endpoint, exported", "a", true},
 }
 
-// A pick allocates nothing, whether somebody exports metrics or not.
+// A pick does not allocate, with or without an exporter.
 func TestAPickAllocatesNothing(t *testing.T) {
 	for _, test := range pickCases {
 		picker := readyPicker(t, test.endpoints, test.exported)
-		picker.Pick(balancer.PickInfo{}) // the first makes the schedule
+		picker.Pick(balancer.PickInfo{}) // the first pick computes the schedule
 		if n := testing.AllocsPerRun(1000, func() { picker.Pick(balancer.PickInfo{}) }); n != 0 {
 			t.Errorf("%s: a pick makes %v allocations", test.name, n)
 		}

@@ -20,25 +20,25 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// policy is the core in its shell.
+// policy connects the core to the shell.
 type policy struct {
 	*shell.Shell
 	core       *core.Core[endpointChild]
 	leaf       balancer.Builder
 	config     core.Config
 	attributes *attributes.Attributes // of the last update
-	picker     *weighted.Picker       // in use, if a child is READY
-	recording  bool                   // calls
+	picker     *weighted.Picker       // the current picker; nil if no child is READY
+	recording  bool                   // calls are recorded
 	meter      meter
-	scheduled  weighted.Scheduled[*child] // while calls are recorded
-	addresses  []core.Address             // of one endpoint; kept for the next
+	scheduled  weighted.Scheduled[*child] // set while calls are recorded
+	addresses  []core.Address             // scratch space of keyOf
 	logged     struct{ twice, empty, big bool }
 }
 
 var errNoEndpoints = errors.New("weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here")
 
-// spec says how the policy is built, with the policy under each endpoint that leaf
-// returns: one that shuts down its subchannels in Close.
+// spec returns the specification of the policy. leaf returns the builder of the endpoint
+// policies, which must shut down their subchannels in Close.
 func spec(leaf func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
 	return shell.Spec[lbconfig.WeightedRoundRobin]{
 		Name:    "weighted_round_robin",
@@ -65,14 +65,14 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 	return config
 }
 
-// Begin gives each endpoint its child, and updates those that are new or whose endpoint
-// has changed in more than its weight.
+// Begin assigns a child to each endpoint. It updates a child if it is new or if its endpoint
+// has changed in more than the weight.
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
 	place, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
 	p.meter.at(place)
-	// The children have to watch the server's health, too, where health checking is
-	// configured, because this policy would otherwise pick endpoints that do not serve.
+	// If health checking is configured, the children must watch the server's health. Otherwise
+	// this policy would pick endpoints that do not serve.
 	state = stateattr.EnableHealthListener(state)
 	p.core.Begin(p.config, len(state.Endpoints))
 	p.assign(state.Endpoints)
@@ -112,8 +112,9 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 	}
 }
 
-// updateChildren begins at a random endpoint where that is configured, so that a fleet's
-// first connections do not all go to the same one.
+// updateChildren updates the children whose endpoint has changed. If startPoint is "random", it
+// starts at a random child, so that the clients of a fleet do not all connect to the same
+// endpoint first.
 func (p *policy) updateChildren(attributes *attributes.Attributes) {
 	all := !sameAttributes(p.attributes, attributes)
 	p.attributes = attributes
@@ -129,13 +130,12 @@ func (p *policy) updateChildren(attributes *attributes.Attributes) {
 	}
 }
 
-// End publishes, unless the picker in use would be made again as it is.
+// End publishes the state, unless the picker would not change.
 func (p *policy) End() { p.core.End() }
 
-// Due returns when the state is to be published.
+// Due returns the time at which the state must be published.
 func (p *policy) Due() (at time.Time, due bool) { return p.core.Due() }
 
-// State returns what to publish.
 func (p *policy) State() balancer.State {
 	if p.picker != nil {
 		p.picker.Save()
@@ -151,14 +151,14 @@ func (p *policy) State() balancer.State {
 	case core.TransientFailure:
 		return p.failure()
 	case core.Idle:
-		// Calls wait: the children have been asked to connect.
+		// Queue calls, because the children were requested to connect.
 		return balancer.State{ConnectivityState: connectivity.Idle, Picker: shell.Queue}
 	}
 	return shell.Connecting()
 }
 
-// failure returns a state whose calls fail with the error of a child and the number of
-// children, or say that there are none.
+// failure returns a TRANSIENT_FAILURE state. Calls fail with the error of one child and the
+// number of children, or with errNoEndpoints if there are no children.
 func (p *policy) failure() balancer.State {
 	child := p.core.Failed()
 	if child == nil {
@@ -171,7 +171,7 @@ func (p *policy) failure() balancer.State {
 	return state
 }
 
-// newPicker returns a picker of the READY children; there must be one.
+// newPicker returns a picker of the READY children. At least one must be READY.
 func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	children, weights := p.core.Ready(now)
 	pickers := make([]balancer.Picker, len(children))
@@ -199,7 +199,7 @@ func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	return picker
 }
 
-// Settled is described at shell.Settler.
+// Settled implements shell.Settler.
 func (p *policy) Settled(closed bool) {
 	p.meter.settle(closed)
 	if closed {
@@ -207,13 +207,14 @@ func (p *policy) Settled(closed bool) {
 	}
 }
 
-// Watched turns the recording of calls on and off. Without it calls cost nothing more.
+// Watched turns the recording of calls on or off.
 func (p *policy) Watched(on bool) {
 	p.recording = on
 	p.core.Outdated()
 }
 
-// Children yields the children in the order of the endpoints, by their first addresses.
+// Children yields the children in the order of the endpoints. Their names are their first
+// addresses.
 func (p *policy) Children(yield func(string, shell.Below) bool) {
 	for _, c := range p.core.Order() {
 		if !yield(c.Attached.name(), &c.Attached.Instance) {
@@ -222,7 +223,7 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 	}
 }
 
-// Describe says which weights the endpoints have, and where their calls are counted.
+// Describe lists the weights of the endpoints and the records of their calls.
 func (p *policy) Describe(s *shell.Snapshot) {
 	s.Details = shell.WeightedRoundRobin{Scheduled: p.scheduled.Now(p.core.Order())}
 	for i, c := range p.core.Order() {
@@ -230,7 +231,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	}
 }
 
-// ExitIdle asks the children that are IDLE to connect.
+// ExitIdle makes the IDLE children connect.
 func (p *policy) ExitIdle() {
 	for _, c := range p.core.Order() {
 		if c.State() == core.Idle {

@@ -15,7 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// randomEndpoints returns some of twenty endpoints in any order, now and then none.
+// randomEndpoints returns a random selection of twenty endpoints in random order. It may be
+// empty.
 func randomEndpoints() string {
 	var list []string
 	for _, i := range rand.Perm(20)[:rand.IntN(20)] {
@@ -24,7 +25,7 @@ func randomEndpoints() string {
 	return strings.Join(list, " ")
 }
 
-// turmoil calls the policy from above, as a channel does, one call at a time.
+// turmoil calls the policy at random like a channel, one call at a time.
 func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 	for range calls {
 		switch rand.IntN(5) {
@@ -44,8 +45,7 @@ func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 	}
 }
 
-// Subchannels report from goroutines of their own, and calls are picked, during
-// updates and during and after Close.
+// Subchannel reports and picks run concurrently with updates and Close.
 func TestReportsAndPicksFromEverywhere(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	b := newBuilder("wrr").Build(cc, balancer.BuildOptions{})
@@ -74,7 +74,7 @@ func TestReportsAndPicksFromEverywhere(t *testing.T) {
 		t.Errorf("%d states published after Close", n-states)
 	}
 	if live := cc.Live(); len(live) != 0 {
-		t.Errorf("subchannels left behind: %v", live)
+		t.Errorf("subchannels %v remain after Close", live)
 	}
 }
 
@@ -95,9 +95,8 @@ func reportAtRandom(cc *lbtest.ClientConn) {
 	sc.ReportHealth(connectivity.Ready, nil)
 }
 
-// lockingLeaf holds its own lock in each call, and reports within it, as grpc-go's
-// policies do. It also reports from a goroutine of its own, for which that lock is
-// taken.
+// lockingLeaf holds its lock in every call and while it reports, as grpc-go's policies do. It
+// also reports from another goroutine with the lock held.
 type lockingLeaf struct {
 	cc      balancer.ClientConn
 	mu      sync.Mutex

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane that names clusters and localities as it likes does not fill the memory with
-// series; the first names are all counted, and so is each pick.
+// The number of metric series stays small even if a control plane uses arbitrarily many names
+// of clusters and localities. The first names keep their own series, and every pick is counted.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
@@ -41,11 +41,11 @@ func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 		}
 		for i := range 5 {
 			if got := all[fmt.Sprintf("understudy.picks lbtest:///%s p0 %d zone%d shop%d", t.Name(), i, i, i)]; got != 1 {
-				t.Errorf("%d picks are counted at place %d, want 1", got, i)
+				t.Errorf("%d picks are counted for label set %d, want 1", got, i)
 			}
 		}
 		if got := all["understudy.endpoints lbtest:///"+t.Name()+" other other READY other"]; got != 2 {
-			t.Errorf("%d endpoints are READY beyond the first places, want 2: %v", got, all)
+			t.Errorf("%d READY endpoints in the series for other labels, want 2: %v", got, all)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 const slow = `{"slowStart": {"window": "30s"}}`
 
-// wantShare checks which part of many calls goes to b.
+// wantShare checks the share of calls that b receives.
 func (h *harness) wantShare(want float64) {
 	h.t.Helper()
 	const n = 10_000
@@ -49,7 +49,8 @@ func TestShareGrowsOverTheWindow(t *testing.T) {
 	}
 }
 
-// Weights such as those that grpc-go's xDS tree sets leave no room to multiply.
+// The share also grows if the weights, such as those in grpc-go's xDS tree, are too large to be
+// scaled up.
 func TestShareOfALargeWeightGrows(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a:2147483647 b:2147483648")
@@ -64,10 +65,10 @@ func TestSlowStartBeginsWithEachReady(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")
 		h.ready("a", "b")
-		h.wantShare(0.5) // all are new
+		h.wantShare(0.5) // all endpoints are new
 		wait(time.Minute)
 		h.update(slow, "a b:2 c")
-		h.wantShare(2.0 / 3) // a new weight is no new endpoint
+		h.wantShare(2.0 / 3) // a changed weight does not restart the window
 		h.update(slow, "a b")
 		h.report(connectivity.Idle, "b")
 		h.ready("b")
@@ -102,8 +103,8 @@ func TestCloseStopsTheSteps(t *testing.T) {
 	})
 }
 
-// An endpoint that is READY alone gets all calls in its window, too: no picker is made
-// for its share.
+// An endpoint that is READY alone receives all calls in its window, so no further pickers are
+// made.
 func TestTheOnlyReadyEndpointNeedsNoSteps(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")

@@ -24,22 +24,22 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 		h.wantState(connectivity.TransientFailure, "fail: a is down")
 		h.report(connectivity.Idle, "b")
 		h.report(connectivity.Connecting, "b")
-		h.wantState(connectivity.TransientFailure, "fail: a is down") // sticky, A62
+		h.wantState(connectivity.TransientFailure, "fail: a is down") // TRANSIENT_FAILURE is sticky (A62)
 		h.ready("a")
 		h.wantState(connectivity.Ready, "a")
-		time.Sleep(time.Second) // else the connection was short-lived
+		time.Sleep(time.Second) // otherwise the connection would count as short-lived
 		h.report(connectivity.Idle, "a")
 		h.wantState(connectivity.Connecting, "queue")
 	})
 }
 
-// A connection breaks, and its pick_first is asked at once for another: nobody above has
-// to hear, as a state of its own, that it was IDLE in between.
+// A child that loses its connection is requested to reconnect immediately. The policy does not
+// publish IDLE in between.
 func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a")
 		h.ready("a")
-		time.Sleep(time.Second) // else the connection was short-lived
+		time.Sleep(time.Second) // otherwise the connection would count as short-lived
 		before := len(h.cc.States())
 		h.report(connectivity.Idle, "a")
 		for _, s := range h.cc.States()[before:] {
@@ -50,7 +50,7 @@ func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
 	})
 }
 
-// Who configured four endpoints is not to read of one.
+// The error of a failed policy contains the number of endpoints, not only the error of one.
 func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b c d")
@@ -61,8 +61,8 @@ func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	})
 }
 
-// Endpoints fail in turn, each when its backoff ends. The reason does not name another one
-// each time, but says what is new of the one that it names.
+// The error of a failed policy keeps naming the same endpoint while that endpoint fails,
+// although the endpoints fail at different times.
 func TestFailureStaysThatOfOneChild(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
@@ -157,7 +157,7 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 	})
 }
 
-// A child that is READY reports again: the picker changes, but slow start goes on.
+// A new picker of a READY child does not restart its slow-start window.
 func TestReadyAgainIsNotNew(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_again")
 	runWith(t, builder, func(h *harness) {
@@ -181,7 +181,7 @@ func TestNothingIsPublishedAfterClose(t *testing.T) {
 		h.policy.Close()
 		for _, sc := range subConns {
 			if !sc.IsShutdown() {
-				t.Errorf("%v is left behind", sc)
+				t.Errorf("%v is not shut down", sc)
 			}
 			sc.Report(connectivity.Ready, nil)
 			sc.ReportHealth(connectivity.Ready, nil)

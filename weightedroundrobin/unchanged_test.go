@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 )
 
-// An update that changes nothing here, because it is about another locality, makes
-// no picker; one that changes a weight, the order, the endpoints or the
+// An update that changes nothing for this policy, for example because it is about another
+// locality, makes no picker. An update of a weight, the order, the endpoints or the
 // configuration does.
 func TestOnlyAChangeMakesAPicker(t *testing.T) {
 	run(t, func(h *harness) {
@@ -40,7 +40,7 @@ func TestOnlyAChangeMakesAPicker(t *testing.T) {
 	})
 }
 
-// Before the first update there is nothing to say.
+// Before the first update, the policy publishes nothing.
 func TestNothingIsPublishedBeforeTheFirstUpdate(t *testing.T) {
 	run(t, func(h *harness) {
 		h.policy.ExitIdle()

@@ -1,11 +1,11 @@
-// Package weightedroundrobin decides which endpoint is which child, which children get
-// calls and with what weights, and when a new picker is worth its cost (gRFC A34). It is
-// a state machine: no goroutines, no clock, no gRPC types. Package edf makes the sequence
-// of picks. An update comes endpoint by endpoint:
+// Package weightedroundrobin decides which endpoints have children, which children receive
+// calls with which weights, and when a new picker is made (gRFC A34). It is a state machine
+// without goroutines, a clock or gRPC types. Package edf computes the sequence of picks. An
+// update is a sequence of calls, such as:
 //
 //	Begin                                  ->
 //	Endpoint(a, weight 1)                  ->  new child
-//	Endpoint(b, weight 2)                  ->  child b as it was
+//	Endpoint(b, weight 2)                  ->  known child b
 //	Endpoint(a, weight 2)                  ->  child a again, which now has weight 3
 //	Endpoints                              ->  remove c
 //	End                                    ->  publish
@@ -19,8 +19,7 @@ import (
 // State is a connectivity state.
 type State uint8
 
-// The states, the one that counts most first: the state of all children is the first
-// that any child has.
+// The states in order of precedence: the aggregated state is the first one that any child has.
 const (
 	Ready State = iota
 	Connecting
@@ -29,44 +28,44 @@ const (
 	states
 )
 
-// Config is what the core needs to know of the policy's configuration.
+// Config is the part of the policy's configuration that the core uses.
 type Config struct {
 	// StartRandom makes new children start at a random point of their interval.
 	StartRandom bool
-	// SlowStart says how the share of an endpoint grows after it became READY.
+	// SlowStart controls how the share of an endpoint grows after it becomes READY.
 	SlowStart SlowStart
 }
 
 // Child is the child of one endpoint.
 type Child[T any] struct {
-	// Attached is what the shell keeps with the child.
+	// Attached is the shell's data.
 	Attached T
 
-	weight, before uint32 // at least 1; in this update and in the last
+	weight, before uint32 // in this update and in the last one; at least 1
 	state          State  // last reported
-	failed         bool   // since it was last READY, or made
+	failed         bool   // since it was created or last READY
 	unproven       bool   // see Core.Unproven
 	readySince     time.Time
-	update         uint64 // the last update that had the endpoint
+	update         uint64 // the number of the last update that contained the endpoint
 }
 
-// State returns what the child reported last, CONNECTING before that.
+// State returns the last state that the child reported, or CONNECTING before that.
 func (c *Child[T]) State() State { return c.state }
 
-// Weight returns the child's weight. Those of all children sum to at most
-// math.MaxUint32.
+// Weight returns the child's weight. The weights of all children sum to at most math.MaxUint32.
 func (c *Child[T]) Weight() uint32 { return c.weight }
 
-// Core is the children of one policy. T is what the shell keeps with a child.
+// Core contains the children of one policy. T is the type of the data that the shell attaches
+// to a child.
 type Core[T any] struct {
 	config   Config
 	children map[Key]*Child[T]
 	order    []*Child[T] // in the order of the endpoints
 	previous []*Child[T] // the order before the update
-	count    [states]int // how many children are in each state
-	sum      uint64      // the sum of the children's weights
-	told     *Child[T]   // whose error calls fail with, while it is TRANSIENT_FAILURE
-	updates  uint64      // how many there were
+	count    [states]int // number of children in each state
+	sum      uint64      // sum of the children's weights
+	told     *Child[T]   // the child whose error calls fail with while it is in TRANSIENT_FAILURE
+	updates  uint64      // number of updates
 
 	publication
 }
@@ -74,10 +73,10 @@ type Core[T any] struct {
 // New returns a core without children.
 func New[T any]() *Core[T] { return &Core[T]{children: make(map[Key]*Child[T])} }
 
-// Order returns the children in the order of the endpoints. It is never modified.
+// Order returns the children in the order of the endpoints. The slice is never modified.
 func (c *Core[T]) Order() []*Child[T] { return c.order }
 
-// Count returns how many children are in each state.
+// Count returns the number of children in each state.
 func (c *Core[T]) Count() [states]int { return c.count }
 
 // Begin begins an update with about n endpoints.
@@ -85,22 +84,22 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.updates++
 	c.stale = c.stale || config != c.config
 	c.config = config
-	// A new slice: pickers and the shell hold the old one.
+	// Allocate a new slice, because the shell may still use the old one.
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 }
 
-// Which says which child the endpoint of an update is for.
+// Which is the kind of child that Endpoint returns.
 type Which int
 
-// The answers.
+// The kinds of child.
 const (
-	NewChild Which = iota // one that was made for it
-	Known                 // one that there was
-	Again                 // one that has had an endpoint in this update already
+	NewChild Which = iota // created for this endpoint
+	Known                 // known from an earlier update
+	Again                 // returned before in this update
 )
 
-// Endpoint takes the next endpoint of the update. An endpoint that is given twice is
-// one child at its first place, with the sum of the weights.
+// Endpoint returns the child of the next endpoint of the update. If the update contains an
+// endpoint several times, its child keeps the first position and has the sum of the weights.
 func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	child, known := c.children[key]
 	if !known {
@@ -121,9 +120,9 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	return child, NewChild
 }
 
-// Endpoints ends the endpoints of the update. It returns the children that have lost
-// their endpoints; what they report is to be ignored. given is the sum of the weights;
-// if it is past math.MaxUint32 the weights are scaled down.
+// Endpoints ends the list of endpoints. It returns the children whose endpoints were removed;
+// the shell must ignore their reports. given is the sum of the weights. If it exceeds
+// math.MaxUint32, Endpoints scales the weights down.
 func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 	for key, child := range c.children {
 		if child.update != c.updates {
@@ -161,9 +160,9 @@ func (c *Core[T]) fitWeights() (given uint64) {
 	return given
 }
 
-// Reported notes a state that a child reported. It returns whether to ask the child to
-// connect: this policy keeps its endpoints connected even while nobody calls, so that a
-// parent's standby is ready. now is used for READY only.
+// Reported handles a state that a child has reported. It reports whether the shell must request
+// a connection: the policy keeps its endpoints connected even without calls, so that it can
+// serve as a warm standby. now is used only if the state is READY.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
 	child.state = state
@@ -182,15 +181,16 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if c.told == nil || c.told.state != TransientFailure {
 			c.told = child
 		}
-		// The first failure changes Parts, and each of them the error of calls.
+		// The first failure changes Parts. While the policy is in TRANSIENT_FAILURE, every
+		// failure may change the error of calls.
 		c.stale = c.stale || c.published == TransientFailure || !child.failed
 		child.failed = true
 	}
 	return state == Idle
 }
 
-// State returns the policy's state: READY if any child is, else CONNECTING if any is,
-// else IDLE if any is, else TRANSIENT_FAILURE; so, too, without children.
+// State returns the aggregated state: READY if any child is, else CONNECTING if any is, else
+// IDLE if any is, else TRANSIENT_FAILURE. It is TRANSIENT_FAILURE without children.
 func (c *Core[T]) State() State {
 	for state, n := range c.count {
 		if n > 0 {
@@ -200,18 +200,21 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// Unproven notes whether the endpoint of a child is to show that it answers, before it
-// counts as READY for Parts.
+// Unproven sets whether a child's endpoint must answer a call before it counts as READY in
+// Parts.
 func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 	c.stale = c.stale || child.unproven != unproven
 	child.unproven = unproven
 }
 
-// Parts returns which part of the weight is READY, and which is READY and unproven, of that
-// of all endpoints which are READY or have failed; and which part of all weight has failed. One that is connecting, for the first time
-// or again, counts neither way until it has connected or failed: otherwise too little of a
-// policy would be READY each time that it comes up, grows, or has to connect again. One that was
-// unproven still counts as failed: that its connection ended proves nothing. One must be READY.
+// Parts returns shares of the weight. ready and unproven are the shares of proven and unproven
+// READY endpoints in the weight of all endpoints that are READY or have failed. failed is the
+// share of failed endpoints in the whole weight. At least one endpoint must be READY.
+//
+// A connecting endpoint does not count until it has connected or failed. Otherwise the READY
+// share would be too small whenever the policy starts, grows or reconnects. An unproven
+// endpoint that is no longer READY counts as failed, because a lost connection does not prove
+// it.
 func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	var good, doubtful, bad uint64
 	for _, child := range c.order {
@@ -228,9 +231,9 @@ func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	return float64(good) / all, float64(doubtful) / all, float64(bad) / float64(c.sum)
 }
 
-// Failed returns the child whose error calls fail with while the policy is
-// TRANSIENT_FAILURE, nil without children. It stays the same one while that one fails:
-// otherwise the reason would name another address at each look.
+// Failed returns the child whose error calls fail with while the policy is in
+// TRANSIENT_FAILURE, or nil if there are no children. It returns the same child while that
+// child fails, so that the error does not keep naming different addresses.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.told != nil && c.told.state == TransientFailure {
 		return c.told
@@ -238,5 +241,5 @@ func (c *Core[T]) Failed() *Child[T] {
 	if len(c.order) == 0 {
 		return nil
 	}
-	return c.order[0] // all of them have failed
+	return c.order[0] // all children have failed
 }

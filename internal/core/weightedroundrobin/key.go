@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// Address is one address of an endpoint, as far as it tells endpoints apart.
+// Address is the part of an address that identifies an endpoint.
 type Address struct{ Addr, ServerName string }
 
-// Key identifies an endpoint from update to update: it is the set of its addresses, in
-// whatever order they come.
+// Key identifies an endpoint across updates by the set of its addresses, in any order.
 type Key struct {
 	smallest Address
-	others   string // sorted; "" where there is only one
+	others   string // sorted; "" if there is only one address
 }
 
-// KeyOf returns the key of an endpoint with these addresses, of which there is at least
-// one. It may sort them.
+// KeyOf returns the key of an endpoint with these addresses. There must be at least one. KeyOf
+// may sort the slice.
 func KeyOf(addresses []Address) Key {
 	if len(addresses) == 1 {
 		return Key{smallest: addresses[0]}

@@ -5,34 +5,35 @@ import (
 	"time"
 )
 
-// PickerInterval is the least time between two pickers of many children, for each child.
-// So 10,000 endpoints that come up together cost a picker every 10 ms instead of 10,000
-// pickers of up to 10,000 endpoints. Meanwhile calls do not reach the newest endpoints,
-// and a call that picks an endpoint just lost waits for the next picker.
+// PickerInterval is the minimum time between two pickers, per READY child, if there are more
+// than FewChildren. If 10,000 endpoints connect at the same time, this makes one picker every
+// 10 ms instead of 10,000 pickers with up to 10,000 endpoints. In the meantime, the newest
+// endpoints receive no calls, and a call that picks a lost endpoint waits for the next picker.
 const PickerInterval = time.Microsecond
 
-// FewChildren is the largest number of children whose picker costs less than a timer.
+// FewChildren is the largest number of children for which making a picker costs less than a
+// timer.
 const FewChildren = 256
 
-// publication is what the core needs to know of the states that are published.
+// publication tracks the states that were published.
 type publication struct {
-	published State     // the last state published
+	published State     // the last published state
 	begun     bool      // something was published
 	at        time.Time // when it was published
-	stale     bool      // the last publication is out of date
-	urgent    bool      // and the next must not wait
+	stale     bool      // the last publication is outdated
+	urgent    bool      // the next publication must not wait
 	growing   bool      // a READY child is in its slow-start window
 }
 
-// End ends an update. Its state is published at once, unless the picker would be the
-// same again, as when an update is about another locality.
+// End ends an update. The state is published immediately, unless the picker would not change,
+// for example because the update is about another locality.
 func (c *Core[T]) End() { c.urgent = c.stale || c.published != Ready }
 
-// Outdated makes the core publish the same state again, with another picker.
+// Outdated makes the core publish the state again with a new picker.
 func (c *Core[T]) Outdated() { c.stale = true }
 
-// Due returns whether the policy's state is to be published, and when; the zero time
-// means at once.
+// Due returns the time at which the policy's state must be published. The zero time means
+// immediately. due is false if the state need not be published.
 func (c *Core[T]) Due() (at time.Time, due bool) {
 	if !c.begun || c.urgent || c.published != c.State() {
 		return time.Time{}, true
@@ -50,16 +51,16 @@ func (c *Core[T]) Due() (at time.Time, due bool) {
 	return time.Time{}, false
 }
 
-// Publish returns the state to publish, and notes it as published. Ready returns what
-// the picker is made of.
+// Publish returns the state to publish and records it as published. If it is Ready, the caller
+// makes a picker of the children that the Ready method returns.
 func (c *Core[T]) Publish(now time.Time) State {
 	c.published, c.begun, c.at = c.State(), true, now
 	c.stale, c.urgent, c.growing = false, false, false
 	return c.published
 }
 
-// Ready returns the children that are READY, in order, and their weights. Children in
-// their slow-start window have reduced weights.
+// Ready returns the READY children in order, and their weights. The weights of children in
+// their slow-start window are reduced.
 func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) {
 	n := c.count[Ready]
 	children = make([]*Child[T], 0, n)
@@ -76,7 +77,7 @@ func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) 
 	return children, weights
 }
 
-// slowStart reduces the weights of the children that are in their window.
+// slowStart reduces the weights of the children that are in their slow-start window.
 func (c *Core[T]) slowStart(now time.Time, children []*Child[T], weights []uint32) {
 	s := c.config.SlowStart
 	for _, child := range children {

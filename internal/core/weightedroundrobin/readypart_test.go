@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Endpoints that are connecting count neither way, by weight; one that has failed counts
+// Connecting endpoints do not count in the READY share. A failed endpoint counts as failed
 // until it is READY.
 func TestReadyPart(t *testing.T) {
 	core := New[int]()
@@ -42,7 +42,8 @@ func TestReadyPart(t *testing.T) {
 	}
 }
 
-// The first failure of an endpoint changes the part, and is published; others change nothing.
+// The first failure of an endpoint changes the READY share and is published. Later failures are
+// not.
 func TestAFailureIsPublishedOnce(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 2)
@@ -55,13 +56,14 @@ func TestAFailureIsPublishedOnce(t *testing.T) {
 	for i, want := range []bool{true, false, false} {
 		core.Reported(b, []State{TransientFailure, Connecting, TransientFailure}[i], time.Time{})
 		if _, due := core.Due(); due != want {
-			t.Errorf("report %d: to be published: %v, want %v", i, due, want)
+			t.Errorf("report %d: due = %v, want %v", i, due, want)
 		}
 		core.Publish(time.Time{})
 	}
 }
 
-// An unproven endpoint counts as failed, and apart while it is READY. That this changes is published.
+// An unproven endpoint counts as unproven while it is READY, and as failed otherwise. Each
+// change is published.
 func TestUnprovenPart(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)
@@ -77,7 +79,7 @@ func TestUnprovenPart(t *testing.T) {
 	want := func(ready, unproven float64) {
 		t.Helper()
 		if _, due := core.Due(); !due {
-			t.Error("nothing is to be published")
+			t.Error("the state is not due to be published")
 		}
 		core.Publish(time.Time{})
 		if gotReady, gotUnproven, _ := core.Parts(); gotReady != ready || gotUnproven != unproven {
@@ -96,6 +98,6 @@ func TestUnprovenPart(t *testing.T) {
 	want(0.5, 0)
 	core.Unproven(children[1], false)
 	if _, due := core.Due(); due {
-		t.Error("what has not changed is to be published")
+		t.Error("an unchanged state is due to be published")
 	}
 }

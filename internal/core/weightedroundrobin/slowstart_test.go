@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Envoy: new weight = weight × max(min weight percent, time factor^(1/aggression)),
-// time factor = max(seconds since start, 1) / window in seconds.
+// Envoy: new weight = weight × max(min weight percent, time factor^(1/aggression)), where time
+// factor = max(seconds since start, 1) / window in seconds.
 func TestSlowStartFactor(t *testing.T) {
 	tests := []struct {
 		window              time.Duration
@@ -25,7 +25,7 @@ func TestSlowStartFactor(t *testing.T) {
 		{60 * time.Second, 1, 10, 59 * time.Second, 59.0 / 60},
 		{60 * time.Second, 0.5, 10, 60 * time.Second, 1},
 		{60 * time.Second, 1, 100, 0, 1},
-		{time.Second / 2, 1, 10, 0, 1}, // the least second is past the window
+		{time.Second / 2, 1, 10, 0, 1}, // the minimum of one second exceeds the window
 	}
 	for _, test := range tests {
 		s := SlowStart{Window: test.window, Aggression: test.aggression, MinWeightPercent: test.percent}
