@@ -8,8 +8,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// rebalance makes the shares of zones follow what has failed. A child that is updated may report at once,
-// and so end here in the middle of the actions: its report counts once these are done.
+// rebalance adapts the shares of the zones to failures. A child may report while an action
+// updates it and call rebalance again; the loop handles such a report after the current
+// actions.
 func (p *policy) rebalance() {
 	if p.rebalancing {
 		return
@@ -21,17 +22,18 @@ func (p *policy) rebalance() {
 	p.rebalancing = false
 }
 
-// capacity returns that of a target, 0 where it has no endpoint: a standby of many endpoints gets a part of
-// them, and an endpoint that two zones have is in the first.
+// capacity returns the capacity of a target, or 0 if it has no endpoints. A target may have no
+// endpoints although its capacity is configured: a standby uses a subset of the endpoints, and
+// an endpoint that is in two zones belongs to the first.
 func (p *policy) capacity(name string) float64 {
 	if len(p.groups[name]) == 0 {
 		return 0
 	}
-	return p.config.Targets[name].Capacity // 0 for one that is retained
+	return p.config.Targets[name].Capacity // 0 for a retained child
 }
 
-// partsOfZones is parts of what is balanced: of the capacity of all targets that there are. By shares
-// a zone that has failed would count for nothing.
+// partsOfZones is like parts, but relates to the capacity of all existing targets if calls are
+// balanced by zones. With shares instead of capacities, a failed zone would not count.
 func (p *policy) partsOfZones() (ready, unproven float64) {
 	all := 0.0
 	for name, c := range p.children {
@@ -48,13 +50,13 @@ func (p *policy) partsOfZones() (ready, unproven float64) {
 			all += capacity * c.lacks
 		}
 	}
-	if all == 0 { // the source says that nothing can take calls, and yet something is READY
+	if all == 0 { // the source reports no capacity, but a target is READY
 		return 1, 0
 	}
 	return ready / all, unproven / all
 }
 
-// balance returns what the configuration says of zones, nil for nothing.
+// balance returns the zones of the configuration, or nil if balance is not configured.
 func (p *policy) balance() *core.Balance {
 	config := p.config
 	if config.Balance == nil {

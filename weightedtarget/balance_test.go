@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// balance gives the policy targets of zones of their names, such as "a=3 b=2", as many callers each,
-// the first of which is the client's.
+// balance updates the policy with targets such as "a=3 b=2", each in a zone of the same name
+// and with the given capacity. All zones have one caller; the first is the client's.
 func (h *harness) balance(t *testing.T, targets string) {
 	t.Helper()
 	var list, zones []string
@@ -42,7 +42,7 @@ func (h *harness) balance(t *testing.T, targets string) {
 	}
 }
 
-// failedPart is a picker of a child of which so much has failed.
+// failedPart is the picker of a child of which the given share has failed.
 type failedPart struct {
 	balancer.Picker
 	part float64
@@ -51,14 +51,14 @@ type failedPart struct {
 func (f failedPart) FailedPart() float64 { return f.part }
 func (f failedPart) ReadyPart() float64  { return 1 - f.part }
 
-// fail has a child report that it is READY, but for a part.
+// fail makes a child report READY with a failed share.
 func (h *harness) fail(name string, part float64) {
 	picker := base.NewErrPicker(lbtest.PickedStub{ID: name})
 	h.builder.Get(name).CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: failedPart{picker, part}})
 	synctest.Wait()
 }
 
-// goesTo returns the state, and the parts of the calls that go to each child.
+// goesTo returns the state of the policy and the percentage of calls per child.
 func (h *harness) goesTo() string {
 	state := h.cc.State()
 	if state.ConnectivityState != connectivity.Ready {
@@ -75,8 +75,9 @@ func (h *harness) goesTo() string {
 	return strings.Join(all, " ")
 }
 
-// Shares follow what has failed: a zone that loses a part of its endpoints sends a part of its calls to
-// the zone with capacity left over, whose target is made then, and is kept for a time.
+// The shares follow failures. A zone that loses some of its endpoints sends some of its calls
+// to a zone with spare capacity. The target of that zone is created at this time, and kept for
+// 15 minutes after it is no longer needed.
 func TestBalanceFollowsFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		want := func(what, want string) {
@@ -93,42 +94,42 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		}
 		h.balance(t, "a=3 b=2 c=1")
 		h.report("a", connectivity.Ready)
-		want("all is well", "a 100; a")
+		want("no failure", "a 100; a")
 		h.fail("a", 2./3)
-		want("b connects", "a 100; a b")
+		want("2/3 of a have failed, b connects", "a 100; a b")
 		if got := h.builder.Get("b").Addresses(); !slices.Equal(got, []string{"of b"}) {
 			t.Errorf("b has the endpoints %q, want its own", got)
 		}
 		h.report("b", connectivity.Ready)
 		want("b is connected", "a 75 b 25; a b")
 		if part := shell.TierOf(h.cc.State().Picker).ReadyPart; math.Abs(part-0.6) > 1e-9 {
-			t.Errorf("%v is READY, want 1 and 2 of 5", part)
+			t.Errorf("READY share is %v, want 3/5", part)
 		}
 		h.report("a", connectivity.TransientFailure)
-		want("a dies", "b 100; a b")
+		want("a has failed", "b 100; a b")
 		h.report("a", connectivity.Ready)
-		want("a is back", "a 100; a b")
+		want("a is READY again", "a 100; a b")
 		time.Sleep(15*time.Minute - time.Second)
 		synctest.Wait()
 		want("b is kept", "a 100; a b")
 		h.report("a", connectivity.TransientFailure)
 		h.report("a", connectivity.Ready)
 		time.Sleep(15*time.Minute - time.Second)
-		want("b is kept for as long since it had a share", "a 100; a b")
+		want("b is kept for 15 minutes after it last had a share", "a 100; a b")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		want("b is not needed", "a 100; a")
 		h.balance(t, "a=1 b=2 c=3")
 		h.report("c", connectivity.Ready)
-		want("an update has shares at once", "a 50 c 50; a c")
+		want("an update changes the shares immediately", "a 50 c 50; a c")
 		h.update("a=1 b=1 c=2", "")
 		h.report("b", connectivity.Ready)
-		want("nothing is balanced any more", "a 25 b 25 c 50; a b c")
+		want("an update without balance", "a 25 b 25 c 50; a b c")
 	})
 }
 
-// A target that fails inside its update takes its share from another that is made by the same report: the
-// second is made, and kept as one without a share.
+// If a target fails within its own update, its share moves to another target. That target is
+// created and kept like one without a share.
 func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	for how, fails := range map[string]func(*lbtest.Stub) error{
 		"refuses": func(*lbtest.Stub) error { return errors.New("no good") },
@@ -146,10 +147,10 @@ func TestATargetThatFailsInItsUpdate(t *testing.T) {
 				h.report("a", connectivity.Ready)
 				h.fail("a", 1./3)
 				if got := h.goesTo(); got != "a 100" {
-					t.Errorf("calls: %s, want all in a, since b has failed", got)
+					t.Errorf("calls: %s, want all in a because b has failed", got)
 				}
 				if h.builder.Get("c") == nil {
-					t.Error("c was not made, or is closed at once")
+					t.Error("c was not created, or was closed immediately")
 				}
 				time.Sleep(15*time.Minute + time.Second)
 				synctest.Wait()
@@ -161,7 +162,8 @@ func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	}
 }
 
-// The same with a target that has no share at first, gets one, and loses it by the failure: its time runs.
+// A target that gains a share and loses it again by a failure in the same report is closed when
+// its time is over.
 func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=3 d=4")
@@ -180,12 +182,13 @@ func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if !d.IsClosed() {
-			t.Error("d has no share for an hour, and is open")
+			t.Error("d is still open after an hour without a share")
 		}
 	})
 }
 
-// A target without a share that has the calls, because none with a share is READY, is kept beyond its time.
+// A target without a share is kept while it receives the calls because no target with a share
+// is READY.
 func TestATargetThatStandsInIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=2 c=1")
@@ -198,13 +201,13 @@ func TestATargetThatStandsInIsKept(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if got := h.goesTo(); got != "b 100" || h.builder.Get("b") == nil {
-			t.Errorf("calls: %s; b is open: %v, want it to have the calls while a connects", got, h.builder.Get("b") != nil)
+			t.Errorf("calls: %s; b is open: %v, want all calls to go to b while a connects", got, h.builder.Get("b") != nil)
 		}
 		h.report("a", connectivity.Ready)
 		time.Sleep(15*time.Minute + time.Second)
 		synctest.Wait()
 		if h.builder.Get("b") != nil {
-			t.Error("b is open 15 minutes after a is READY again")
+			t.Error("b is still open 15 minutes after a became READY again")
 		}
 	})
 }

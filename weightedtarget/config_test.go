@@ -35,7 +35,7 @@ func TestParseConfigNamesTheField(t *testing.T) {
 	}
 }
 
-// parseConfig parses a configuration as ParseConfig does.
+// parseConfig parses a configuration with the policy's ParseConfig.
 func parseConfig(raw []byte) (*lbconfig.WeightedTarget, error) {
 	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {
@@ -64,6 +64,6 @@ func TestConfigSurvivesRoundTrips(t *testing.T) {
 	a, _ := json.Marshal(first)
 	b, _ := json.Marshal(config)
 	if !reflect.DeepEqual(a, b) || !strings.Contains(string(b), `"60s"`) || !strings.Contains(string(b), `"random"`) {
-		t.Errorf("%s became %s", a, b)
+		t.Errorf("%s became %s after 8 round trips", a, b)
 	}
 }

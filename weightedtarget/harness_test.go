@@ -17,12 +17,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// harness is a policy on a fake channel, with stub children, in a bubble.
+// harness runs a policy with stub children on a fake channel in a bubble.
 type harness struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
 	policy  balancer.Balancer
-	weights map[string]string // of the last update
+	weights map[string]string // as in the last update
 	builder *lbtest.StubBuilder
 }
 
@@ -33,7 +33,8 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
 }
 
-// configure returns a configuration with the given weights by name, and more fields.
+// configure returns a configuration with the given weights by name. more is appended to its
+// JSON.
 func (h *harness) configure(weights map[string]string, more string) *lbconfig.WeightedTarget {
 	h.t.Helper()
 	var targets []string
@@ -47,7 +48,7 @@ func (h *harness) configure(weights map[string]string, more string) *lbconfig.We
 	return c
 }
 
-// update gives the policy children such as "a=1 b=2", each with one endpoint.
+// update updates the policy with children such as "a=1 b=2", each with one endpoint.
 func (h *harness) update(children, more string) error {
 	h.t.Helper()
 	h.weights = map[string]string{}
@@ -63,7 +64,7 @@ func (h *harness) update(children, more string) error {
 	return err
 }
 
-// report makes a child report a state with a picker that says whose it is.
+// report makes a child report a state. Its picker returns the child's name.
 func (h *harness) report(name string, state connectivity.State) {
 	if stub := h.builder.Get(name); stub != nil {
 		var err error
@@ -78,8 +79,7 @@ func (h *harness) report(name string, state connectivity.State) {
 	synctest.Wait()
 }
 
-// describe returns the state last published, and which children as many picks go to
-// as all weights sum to.
+// describe returns the published state and how picks are divided among the children.
 func (h *harness) describe() string {
 	state := h.cc.State()
 	all := state.ConnectivityState.String()
@@ -90,7 +90,7 @@ func (h *harness) describe() string {
 		fmt.Sscan(weight, &w)
 		n += w
 	}
-	for range max(n, 1) * 2520 { // of any part of them, whole periods
+	for range max(n, 1) * 2520 { // whole periods, also if only some children are picked
 		answer := strings.TrimPrefix(lbtest.Pick(state), "fail: ")
 		if answer == "queue" {
 			return all + " queue\n"
@@ -99,7 +99,7 @@ func (h *harness) describe() string {
 			return all + " no targets\n"
 		}
 		if h.weights[answer] == "" {
-			return all + " fail: " + answer + "\n" // which no child said
+			return all + " fail: " + answer + "\n" // an error that is not a child's
 		}
 		counts[answer]++
 	}

@@ -17,32 +17,32 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// policy is the core in its shell.
+// policy connects the core to the shell.
 type policy struct {
 	*shell.Shell
 	core        core.Core
 	config      *lbconfig.WeightedTarget
-	state       resolver.State                 // of the last update, where calls are balanced:
-	groups      map[string][]resolver.Endpoint // for children that are made later
-	rebalancing bool                           // actions of Rebalance are being carried out
-	children    map[string]*child              // the retained ones too
-	picker      *weighted.Picker               // in use, if a child is READY
+	state       resolver.State                 // of the last update; set only if calls are balanced by zones,
+	groups      map[string][]resolver.Endpoint // because Rebalance may create children later
+	rebalancing bool                           // actions of Rebalance are being applied
+	children    map[string]*child              // including the retained ones
+	picker      *weighted.Picker               // the current picker; nil if no child is READY
 
 	watched   bool
-	scheduled weighted.Scheduled[string] // while somebody watches
+	scheduled weighted.Scheduled[string] // set while the policy is watched
 }
 
-// child is one target.
+// child is the child of a target.
 type child struct {
 	*shell.Child
 	weight  uint32
-	place   weighted.Position // as of the last picker that had it
-	counts  balancer.State // what it counts as: not always what it reported
-	lacks   float64        // the part that was not READY when it was last READY
-	refused balancer.State // what it counts as instead while it is Refused
+	place   weighted.Position // in the last picker that contained the child
+	counts  balancer.State    // the last state that counts, which may differ from the last report
+	lacks   float64           // the share that was not READY when the child was last READY
+	refused balancer.State    // replaces counts while the child is Refused
 }
 
-// retention is the timer of a child that runs while it is not configured.
+// retention is the timer that ends a child's retention.
 const retention = 0
 
 var errNoTargets = errors.New("weighted_target: no targets to pick from")
@@ -62,7 +62,7 @@ func (p *policy) Begin(config *lbconfig.WeightedTarget, state resolver.State) {
 	}
 }
 
-// do carries out what the core has decided.
+// do applies the actions of the core.
 func (p *policy) do(actions []core.Action) {
 	place := stateattr.LabelsOf(p.state)
 	for _, a := range actions {
@@ -101,7 +101,7 @@ func (p *policy) newChild(name string) *child {
 				p.core.SetFailedPart(name, tier.FailedPart)
 			}
 		}
-		if !p.Updating() { // End looks at what all children are then
+		if !p.Updating() { // End handles all children after an update
 			p.rebalance()
 			p.wake()
 		}
@@ -112,21 +112,20 @@ func (p *policy) newChild(name string) *child {
 	return c
 }
 
-// wake tells children to connect that get no calls.
+// wake makes IDLE children connect that receive no calls.
 func (p *policy) wake() {
 	for _, name := range p.core.Wake() {
 		p.children[name].ExitIdle()
 	}
 }
 
-// End publishes the state in any case: weights may have changed.
+// End always publishes the state, because weights may have changed.
 func (p *policy) End() {
 	p.rebalance()
 	p.wake()
 	p.Publish()
 }
 
-// State returns what to publish.
 func (p *policy) State() balancer.State {
 	if p.picker != nil {
 		p.picker.Save()
@@ -144,7 +143,7 @@ func (p *policy) State() balancer.State {
 	picker := p.pickerOf(names)
 	if all == core.Ready {
 		picker.SetParts(p.parts(names))
-		p.picker = picker // only what calls get counts for a child's place
+		p.picker = picker // only picks by READY children advance their positions
 		if p.watched {
 			p.scheduled.Use(picker, names)
 		}
@@ -152,10 +151,11 @@ func (p *policy) State() balancer.State {
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
 }
 
-// parts returns which part of the weight is READY, and which is READY and unproven, of that
-// of all targets which are READY or have failed: those of the READY ones, as far as they are.
-// One that is connecting counts neither way, as an endpoint of weighted_round_robin does, but
-// for what of it was not READY when it was: nothing says that this is well now.
+// parts returns the shares of the weight that are READY, and READY but unproven. They relate to
+// the weight of all targets that are READY or have failed. A READY target counts with its own
+// shares. As in weighted_round_robin, a connecting target does not count, except for the share
+// of it that was not READY when the target was last READY, because that share has not
+// recovered.
 func (p *policy) parts(names []string) (ready, unproven float64) {
 	if p.core.Balanced() {
 		return p.partsOfZones()
@@ -177,7 +177,7 @@ func (p *policy) parts(names []string) (ready, unproven float64) {
 	return ready / all, unproven / all
 }
 
-// pickerOf returns a picker of the children of the given names.
+// pickerOf returns a picker of the named children.
 func (p *policy) pickerOf(names []string) *weighted.Picker {
 	var pickers []balancer.Picker
 	var weights []uint32
@@ -195,10 +195,10 @@ func (p *policy) pickerOf(names []string) *weighted.Picker {
 	return weighted.New(pickers, weights, places)
 }
 
-// Children yields the children by name, the retained ones too.
+// Children yields the children by name, including the retained ones.
 func (p *policy) Children(yield func(string, shell.Below) bool) { shell.ByName(p.children, yield) }
 
-// ExitIdle asks the configured children to connect, as far as they are IDLE.
+// ExitIdle makes the configured children connect if they are IDLE.
 func (p *policy) ExitIdle() {
 	for name, c := range p.children {
 		if p.core.Has(name) {
@@ -207,7 +207,7 @@ func (p *policy) ExitIdle() {
 	}
 }
 
-// connectivityOf has gRPC's names of the core's states.
+// connectivityOf maps the core's states to gRPC's.
 var connectivityOf = [...]connectivity.State{
 	core.Ready:            connectivity.Ready,
 	core.Connecting:       connectivity.Connecting,
@@ -215,13 +215,13 @@ var connectivityOf = [...]connectivity.State{
 	core.TransientFailure: connectivity.TransientFailure,
 }
 
-// Watched has calls counted from the next picker on, which it makes.
+// Watched turns the counting of calls on or off, and publishes a new picker.
 func (p *policy) Watched(on bool) {
 	p.watched = on
 	p.Publish()
 }
 
-// Describe says what the children count as, and with what weights.
+// Describe lists the states and weights of the children.
 func (p *policy) Describe(s *shell.Snapshot) {
 	var names []string
 	for i := range s.Children {
@@ -238,7 +238,7 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	}
 }
 
-// states has the core's names of gRPC's states.
+// states maps gRPC's states to those of the core.
 var states = [...]core.State{
 	connectivity.Idle:             core.Idle,
 	connectivity.Connecting:       core.Connecting,

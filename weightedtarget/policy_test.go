@@ -16,7 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// inBubble runs f with a policy of its own in a bubble, closed afterwards.
+// inBubble runs f in a bubble with a new policy, which is closed afterwards.
 func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,13 +58,13 @@ func TestEndpointsReachTheChildThatTheirPathNames(t *testing.T) {
 	})
 }
 
-// An update causes one publication, also where children report and fail inside it.
+// An update publishes one state, even if children report or fail during it.
 func TestOnePublicationForEachUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 			switch s.ID() {
 			case "bad":
-				return errors.New("no good")
+				return errors.New("bad config")
 			case "quick":
 				s.Report(connectivity.Ready, nil)
 			}
@@ -83,8 +83,8 @@ func TestOnePublicationForEachUpdate(t *testing.T) {
 	})
 }
 
-// A child that returns an error from its update counts as failed with that error,
-// unless it is READY or IDLE.
+// If a child returns an error from its update, it counts as failed with this error, unless it
+// is READY or IDLE.
 func TestAChildThatFailsItsUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		fail := true
@@ -106,13 +106,12 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 		fail = true
 		h.update("a=1", "")
 		if got := h.describe(); got != "READY a*1\n" {
-			t.Errorf("a READY child that failed its update left %s", got)
+			t.Errorf("a READY child that rejected its update: state = %s", got)
 		}
 	})
 }
 
-// A child that was READY, and says it is connecting before it refuses the update, has
-// failed.
+// A READY child that reports CONNECTING and then rejects its update has failed.
 func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1", "")
@@ -130,7 +129,7 @@ func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// An error that says nothing does not take the place of what the child said.
+// ErrBadResolverState does not replace the error that the child has reported.
 func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -149,7 +148,7 @@ func TestResolverErrors(t *testing.T) {
 		h.policy.ResolverError(errors.New("no such host"))
 		synctest.Wait()
 		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no such host") {
-			t.Errorf("without children calls get %q", got)
+			t.Errorf("without children, calls fail with %q", got)
 		}
 		h.update("a=1", "")
 		h.policy.ResolverError(errors.New("gone"))
@@ -172,19 +171,19 @@ func TestExitIdleReachesTheChildren(t *testing.T) {
 		h.policy.ExitIdle()
 		synctest.Wait()
 		if a.ExitIdles() != 0 || h.builder.Get("b").ExitIdles() != 1 {
-			t.Errorf("a was asked %d times, b %d times; want 0 and 1", a.ExitIdles(), h.builder.Get("b").ExitIdles())
+			t.Errorf("ExitIdle was called %d times for a, %d times for b; want 0 and 1", a.ExitIdles(), h.builder.Get("b").ExitIdles())
 		}
 	})
 }
 
-// Removed children are closed at once, unless they are to be kept for a time.
+// Removed children are closed immediately, unless removedChildRetention is set.
 func TestRemovedChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
 		a := h.builder.Get("a")
 		h.update("b=1", "")
 		if !a.IsClosed() {
-			t.Error("the removed child is open, want it closed at once")
+			t.Error("the removed child is still open")
 		}
 
 		const keep = `, "removedChildRetention": "60s"`
@@ -195,24 +194,25 @@ func TestRemovedChildren(t *testing.T) {
 		h.report("a", connectivity.TransientFailure)
 		h.report("a", connectivity.Ready)
 		if got := h.describe(); got != "CONNECTING queue\n" {
-			t.Errorf("a removed child still has a say: %s", got)
+			t.Errorf("a removed child affects the state: %s", got)
 		}
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
 		h.update("a=1 b=1", keep)
 		if got := h.describe(); got != "READY a*1\n" || h.builder.Get("a") != a {
-			t.Errorf("the child that came back is new, or not used: %s", got)
+			t.Errorf("the child that was added again is a new one, or unused: %s", got)
 		}
 		h.update("b=1", keep)
 		time.Sleep(60 * time.Second)
 		synctest.Wait()
 		if !a.IsClosed() {
-			t.Error("the removed child is open after its time")
+			t.Error("the removed child is still open after its retention")
 		}
 	})
 }
 
-// Row T3 holds for a child that is retained, too.
+// A failed child that is CONNECTING counts as failed, even if it reports CONNECTING while it is
+// retained (docs/scenarios.md, T3).
 func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		const keep = `, "removedChildRetention": "60s"`
@@ -222,12 +222,12 @@ func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
 		h.report("a", connectivity.Connecting)
 		h.update("a=1", keep)
 		if got := h.describe(); got != "TRANSIENT_FAILURE a*1\n" {
-			t.Errorf("a child that came back, and is CONNECTING after a failure, makes %s", got)
+			t.Errorf("state = %s after a failed child was retained, reported CONNECTING and was added again", got)
 		}
 	})
 }
 
-// Row T5: Close closes children that are only retained, too.
+// Close also closes retained children (docs/scenarios.md, T5).
 func TestCloseClosesRetainedChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
@@ -246,7 +246,7 @@ func TestCloseClosesRetainedChildren(t *testing.T) {
 	})
 }
 
-// Reports that change nothing that calls see, nor the part that is READY, are not published.
+// A report that changes neither the picker nor the READY share is not published.
 func TestNoNeedlessPublications(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")

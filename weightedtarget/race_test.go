@@ -19,12 +19,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// Children that report from inside calls into them, with a lock held, from goroutines
-// of their own, and during Close.
+// Children report from within calls, with a lock held, from other goroutines, and during Close.
 func TestChildrenThatReportAtAllTimes(t *testing.T) {
 	for range 20 {
 		inBubble(t, func(t *testing.T, h *harness) {
-			var child sync.Mutex // a lock as children hold it while they report
+			var child sync.Mutex // a lock that children hold while they report
 			h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
 				child.Lock()
 				defer child.Unlock()
@@ -58,7 +57,7 @@ func TestChildrenThatReportAtAllTimes(t *testing.T) {
 	}
 }
 
-// Decision 8: a call that waits for ready outwaits every failing picker.
+// A wait-for-ready call is not ended by a failing picker.
 func TestWaitForReadyOutwaitsEveryFailure(t *testing.T) {
 	stub := &lbtest.StubBuilder{PolicyName: "weighted_target_wait_stub"}
 	balancer.Register(stub)
@@ -100,7 +99,7 @@ func TestWaitForReadyOutwaitsEveryFailure(t *testing.T) {
 		}
 		waitCtx, stop := context.WithTimeout(ctx, 50*time.Millisecond)
 		if err := cc.Invoke(waitCtx, "/s/m", nil, nil, grpc.WaitForReady(true)); status.Code(err).String() != "DeadlineExceeded" {
-			t.Errorf("%s: a call that waits for ready ends with %v, want it to wait", name, err)
+			t.Errorf("%s: a wait-for-ready call ends with %v, want DEADLINE_EXCEEDED", name, err)
 		}
 		stop()
 		cancel()

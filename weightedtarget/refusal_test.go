@@ -10,23 +10,23 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A configuration of another policy is refused, and changes nothing.
+// A configuration of another policy is rejected and changes nothing.
 func TestWrongConfigurationIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1", "")
 		h.report("a", connectivity.Ready)
 		err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: &lbtest.StubConfig{}})
 		if !errors.Is(err, balancer.ErrBadResolverState) {
-			t.Errorf("error = %v, want ErrBadResolverState in it", err)
+			t.Errorf("error = %v, want one that wraps ErrBadResolverState", err)
 		}
 		if got := h.describe(); got != "READY a*1\n" {
-			t.Errorf("state = %s, want what it was", got)
+			t.Errorf("state = %s, want it unchanged", got)
 		}
 	})
 }
 
-// What a child refused is said once: an update that it takes returns no error, although
-// it still reports that it has failed.
+// The error of a rejected update is returned only once. The next update returns no error if the
+// child accepts it, even if the child still reports TRANSIENT_FAILURE.
 func TestARefusalIsReturnedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		refuse := true
@@ -42,12 +42,12 @@ func TestARefusalIsReturnedOnce(t *testing.T) {
 		}
 		refuse = false
 		if err := h.update("a=1", ""); err != nil {
-			t.Errorf("error = %v of an update that the child took", err)
+			t.Errorf("error = %v of an update that the child accepted", err)
 		}
 	})
 }
 
-// An IDLE child that refuses an update stays in use, as a READY one does.
+// An IDLE child that rejects an update stays in use, like a READY one.
 func TestAnIdleChildThatFailsItsUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1", "")
@@ -57,12 +57,12 @@ func TestAnIdleChildThatFailsItsUpdate(t *testing.T) {
 			t.Errorf("error = %v, want none: the policy has not failed", err)
 		}
 		if got := h.describe(); got != "IDLE a*1\n" {
-			t.Errorf("state = %s, want what it was", got)
+			t.Errorf("state = %s, want it unchanged", got)
 		}
 	})
 }
 
-// What a child reports that is not configured is nobody's concern.
+// Reports of retained children are not published.
 func TestReportsOfARetainedChildAreNotPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", keep)

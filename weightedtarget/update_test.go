@@ -18,8 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// What children report from inside an update is published with it, however the
-// goroutines run.
+// States that children report during an update are published together with it.
 func TestOnePublicationForEachOfManyUpdates(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -35,8 +34,8 @@ func TestOnePublicationForEachOfManyUpdates(t *testing.T) {
 	})
 }
 
-// A failed child that tries again is no news: it still counts as failed, with the error
-// that calls get already.
+// A failed child that reports CONNECTING still counts as failed, so nothing is published. A new
+// error is.
 func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
@@ -54,7 +53,7 @@ func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	})
 }
 
-// Of several children that fail, the error of the first by name is returned.
+// If several children fail, the error of the first one by name is returned.
 func TestTheFirstErrorIsReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -68,7 +67,7 @@ func TestTheFirstErrorIsReturned(t *testing.T) {
 	})
 }
 
-// An update ends what the resolver reported before it.
+// An update replaces an earlier error of the resolver.
 func TestAnUpdateEndsAResolversError(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.ResolverError(errors.New("no such host"))
@@ -79,21 +78,21 @@ func TestAnUpdateEndsAResolversError(t *testing.T) {
 	})
 }
 
-// A child that is not to be kept is closed when the update returns, not some time later.
+// A child that is not retained is closed before the update returns.
 func TestARemovedChildIsClosedWithinTheUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
 		a := h.builder.Get("a")
 		h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: h.configure(map[string]string{"b": "1"}, "")})
 		if !a.IsClosed() {
-			t.Error("the removed child is open after the update")
+			t.Error("the removed child is still open after the update")
 		}
 	})
 }
 
 const keep = `, "removedChildRetention": "60s"`
 
-// The time of a removed child counts from its removal, not from the last update.
+// A child's retention begins with its removal; later updates do not extend it.
 func TestUpdatesDoNotProlongRetention(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", keep)
@@ -104,26 +103,26 @@ func TestUpdatesDoNotProlongRetention(t *testing.T) {
 		}
 		synctest.Wait()
 		if !a.IsClosed() {
-			t.Error("the removed child is open after its time, because of an update meanwhile")
+			t.Error("the removed child is still open after its retention because of another update")
 		}
 	})
 }
 
-// The time ends while an update brings the child back: it stays.
+// If a child's retention ends during an update that adds the child again, the child stays.
 func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 z=1", keep)
 		z := h.builder.Get("z")
 		h.update("a=1", keep)
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-			if s.ID() == "a" { // before z has its turn
+			if s.ID() == "a" { // before z is updated
 				time.Sleep(61 * time.Second)
 			}
 			return nil
 		}
 		h.update("a=1 z=1", keep)
 		if z.IsClosed() || h.builder.Get("z") != z {
-			t.Error("the child that came back was closed by the timer that had been running")
+			t.Error("the child that was added again was closed by its retention timer")
 		}
 		h.report("z", connectivity.Ready)
 		if got := h.describe(); got != "READY z*1\n" {
@@ -132,7 +131,7 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	})
 }
 
-// Once children are closed nothing is published, not even what waited its turn.
+// Nothing is published after a child has been closed, even if a state was queued.
 func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -155,13 +154,13 @@ func TestNothingIsPublishedWhileClosing(t *testing.T) {
 
 var logged = testlog.KeepWarnings()
 
-// Endpoints that reach no child are logged, once as long as there are some.
+// Endpoints that belong to no child are logged once, until all endpoints belong to one again.
 func TestStraysAreLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		logged.Take()
 		h.update("a=1", "")
 		if got := logged.Take(); got != "" {
-			t.Errorf("logged %q where all is well", got)
+			t.Errorf("logged %q although all endpoints belong to a child", got)
 		}
 		stray := hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: "1"}}}, "nobody")
 		for range 3 {
@@ -176,7 +175,7 @@ func TestStraysAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// Behind a proxy endpoints lose their paths, but for what was sealed.
+// Behind a proxy, endpoints lose their paths. Seal restores them.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "1"}}}

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A child that is IDLE beside one that is READY or CONNECTING gets no calls that would make
-// it connect. Beside children that have failed it waits for a call.
+// An IDLE child next to a READY or CONNECTING one receives no calls, so the policy makes it
+// connect. If all other children have failed, calls make it connect.
 func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1 c=1", "")
@@ -19,7 +19,7 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 		for i, step := range []struct {
 			child string
 			state connectivity.State
-			want  int // how often b has been woken
+			want  int // ExitIdle calls of b so far
 		}{
 			{"b", connectivity.Idle, 1}, // the others are CONNECTING
 			{"b", connectivity.Connecting, 1},
@@ -34,24 +34,24 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 		} {
 			h.report(step.child, step.state)
 			if n := b.ExitIdles(); n != step.want {
-				t.Errorf("step %d, %s is %v: b was woken %d times, want %d", i, step.child, step.state, n, step.want)
+				t.Errorf("step %d, %s is %v: ExitIdle was called %d times for b, want %d", i, step.child, step.state, n, step.want)
 			}
 		}
 		h.update("a=1", `, "removedChildRetention": "60s"`)
 		b.Report(connectivity.Idle, nil)
 		synctest.Wait()
 		if n := b.ExitIdles(); n != 3 {
-			t.Errorf("b is not configured any more, and was woken %d times, want 3", n)
+			t.Errorf("ExitIdle was called %d times for b, which is no longer configured; want 3", n)
 		}
 	})
 }
 
-// What counts is what the children are once all of them have been updated: the one that was
-// READY may not be any more.
+// During an update, ExitIdle depends on the states after all children have been updated. A
+// child that was READY may no longer be.
 func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
 	for _, now := range []struct {
-		of   connectivity.State // c, after the update
-		want int                // how often a is woken
+		of   connectivity.State // the state of b and c after the update
+		want int                // ExitIdle calls of a
 	}{{connectivity.TransientFailure, 0}, {connectivity.Connecting, 1}, {connectivity.Ready, 1}} {
 		t.Run(now.of.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, h *harness) {
@@ -65,7 +65,7 @@ func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
 				}
 				h.update("a=1 b=1 c=1", "")
 				if n := h.builder.Get("a").ExitIdles(); n != now.want {
-					t.Errorf("a was woken %d times, want %d", n, now.want)
+					t.Errorf("ExitIdle was called %d times for a, want %d", n, now.want)
 				}
 			})
 		})

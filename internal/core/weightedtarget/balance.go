@@ -7,42 +7,45 @@ import (
 	"time"
 )
 
-// Balance has the children share the calls by their zones, as far as their endpoints have not
-// failed (docs/near.md), in place of weights that the configuration gives.
+// Balance divides calls among the children by zones, based on the capacity that has not failed
+// (docs/near.md). It replaces the configured weights.
 type Balance struct {
 	Zones []Zone
-	Own   int // the client's zone among them, -1 for none
+	Own   int // index of the client's zone; -1 if it is not among them
 }
 
-// Zone is a zone in which there are children or callers.
+// Zone is a zone that contains children or callers.
 type Zone struct {
 	Callers float64
-	// Capacities are the weights of the endpoints of its children that can take calls.
+	// Capacities contains, for each child in the zone, the weight of its endpoints that can
+	// take calls.
 	Capacities map[string]float64
 }
 
-// Step is how far the part of all capacity that a zone has must move before the shares follow, unless
-// it becomes 0 or is 0 no longer. It is counted from the last shares, which are exact.
+// Step is the smallest change of a zone's share of all capacity that changes the shares of
+// calls, unless the share becomes 0 or is no longer 0. The change is measured from the
+// capacities for which the shares were last computed.
 const Step = 1. / 64
 
-// ReserveRetention is how long a child is kept that has no share any more. It is that of a priority that
-// is not in use (gRFC A56).
+// ReserveRetention is how long a child is kept after it has lost its share. It is the time for
+// which gRFC A56 keeps an unused priority.
 const ReserveRetention = 15 * time.Minute
 
-// allCalls is the weight of all calls.
+// allCalls is the weight that corresponds to all calls.
 const allCalls = 1 << 30
 
-// balanced is what is shared by zones.
+// balanced is the state of Balance.
 type balanced struct {
 	*Balance
-	parts   []float64         // of all capacity that each zone had, when the shares were made
-	weights map[string]uint32 // of the children that have a share; nil where there is no capacity at all
+	parts   []float64         // each zone's share of all capacity when the shares were computed
+	weights map[string]uint32 // of the children with a share; nil if no zone has capacity
 }
 
-// SetBalance takes what the next update says of zones, nil for nothing. The shares are made again.
+// SetBalance sets the zones of the next update, or nil for none, and computes the shares.
 //
-// A child of a zone without a share is a reserve: it is not made before it has a share, and then kept for
-// a time when it has none any more. A reserve gets calls only while no child with a share is READY.
+// A child without a share is a reserve. It is created only when it receives a share, and kept
+// for ReserveRetention after it has lost its share. A reserve receives calls only while no
+// child with a share is READY.
 func (c *Core) SetBalance(b *Balance) {
 	c.balanced = balanced{Balance: b}
 	if b != nil {
@@ -50,14 +53,15 @@ func (c *Core) SetBalance(b *Balance) {
 	}
 }
 
-// SetFailedPart notes which part of the weight below a child has failed, as of when it was READY last.
+// SetFailedPart records the failed share of a child's weight. It is called when the child
+// reports READY.
 func (c *Core) SetFailedPart(name string, part float64) {
 	if child, ok := c.children[name]; ok {
 		child.failed = part
 	}
 }
 
-// Rebalance makes the shares follow what the children count as. It is called after reports, and at the
+// Rebalance adapts the shares to failures of children. It is called after reports and at the
 // end of an update.
 func (c *Core) Rebalance() (actions []Action) {
 	if c.balanced.Balance == nil || !c.moved() {
@@ -77,7 +81,8 @@ func (c *Core) Rebalance() (actions []Action) {
 	return actions
 }
 
-// left returns the capacity of a child that has not failed. A child that there is not has not failed.
+// left returns the capacity of a child that has not failed. A child that does not exist has not
+// failed.
 func (c *Core) left(name string, capacity float64) float64 {
 	switch child := c.children[name]; {
 	case child == nil:
@@ -89,7 +94,8 @@ func (c *Core) left(name string, capacity float64) float64 {
 	}
 }
 
-// capacity returns the capacity of each zone that has not failed; where all has, that of all.
+// capacity returns the capacity of each zone that has not failed, and the function that
+// computes it for a child. If everything has failed, it returns the whole capacity.
 func (c *Core) capacity() (zones []float64, left func(string, float64) float64) {
 	sum := 0.0
 	for _, left = range []func(string, float64) float64{c.left, func(_ string, all float64) float64 { return all }} {
@@ -107,7 +113,7 @@ func (c *Core) capacity() (zones []float64, left func(string, float64) float64) 
 	return zones, left
 }
 
-// moved reports whether the shares are to follow: see Step.
+// moved reports whether the shares must be computed again; see Step.
 func (c *Core) moved() bool {
 	zones, _ := c.capacity()
 	for i, part := range sharesOf(zones) {
@@ -118,7 +124,7 @@ func (c *Core) moved() bool {
 	return false
 }
 
-// share makes the shares, exactly.
+// share computes the shares.
 func (c *Core) share() {
 	b := &c.balanced
 	zones, left := c.capacity()
@@ -139,7 +145,7 @@ func (c *Core) share() {
 	}
 }
 
-// weightOf returns the weight of a part of all calls.
+// weightOf returns the weight that corresponds to a share of all calls.
 func weightOf(part float64) uint32 { return uint32(max(1, math.Round(part*allCalls))) }
 
 // isReserve reports whether a child has no share.
@@ -147,7 +153,7 @@ func (c *Core) isReserve(name string) bool {
 	return c.balanced.weights != nil && c.balanced.weights[name] == 0
 }
 
-// setReserve notes whether a child has a share.
+// setReserve updates whether a child is a reserve.
 func (c *Core) setReserve(name string) []Action {
 	child := c.children[name]
 	switch reserve := c.isReserve(name); {
@@ -161,9 +167,10 @@ func (c *Core) setReserve(name string) []Action {
 	return []Action{{Kind: Return, Child: name}}
 }
 
-// reserveEnded handles the end of the time for which a reserve is kept. One that has failed, in part, is
-// kept on: nothing else knows that, and a zone of which it is forgotten would get its share again. So is
-// one that has the calls while no child with a share is READY.
+// reserveEnded handles the end of the time for which a reserve is kept. A reserve that has
+// failed at least partly is kept longer, because its failure would otherwise be lost and its
+// zone would receive its share again. A reserve that receives calls because no child with a
+// share is READY is also kept.
 func (c *Core) reserveEnded(name string) []Action {
 	if child := c.children[name]; child.failed > 0 || child.counts() == TransientFailure || slices.Contains(c.In(Ready), name) {
 		return []Action{{Kind: Retain, Child: name, After: ReserveRetention}}
@@ -172,11 +179,11 @@ func (c *Core) reserveEnded(name string) []Action {
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Balanced reports whether the children share the calls by zones.
+// Balanced reports whether calls are divided by zones.
 func (c *Core) Balanced() bool { return c.balanced.Balance != nil }
 
-// Weight returns which weight a child that is configured has, where its configuration gives it this
-// one. A reserve has that of its part of all capacity.
+// Weight returns the weight of a configured child, where given is its configured weight. The
+// weight of a reserve corresponds to its share of all capacity.
 func (c *Core) Weight(name string, given uint32) uint32 {
 	if c.balanced.weights == nil {
 		return given
@@ -194,8 +201,8 @@ func (c *Core) Weight(name string, given uint32) uint32 {
 			return weightOf(left(name, capacity) / sum)
 		}
 	}
-	return 1 // not reached
+	return 1 // unreachable
 }
 
-// IsReserve reports whether a child that there is has no share.
+// IsReserve reports whether an existing child has no share.
 func (c *Core) IsReserve(name string) bool { return c.children[name].reserve }

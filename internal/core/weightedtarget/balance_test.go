@@ -11,15 +11,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// byZone is a core whose children are balanced between zones, and what was done for it.
+// byZone is a core whose calls are divided by zones. It records the actions.
 type byZone struct {
 	Core
 	names []string
 	did   []string
 }
 
-// update gives zones such as "a=3 b=2+1 c=1x4", whose children a, b, b1 and c have these capacities;
-// zone c has 4 callers, and the others one. The first is the client's.
+// update updates the core with zones such as "a=3 b=2+1 c=1x4". In this example, the children
+// are a, b, b1 and c, with the capacities 3, 2, 1 and 1. Zone c has 4 callers; the others have
+// 1. The first zone is the client's.
 func (c *byZone) update(zones string) {
 	b := &Balance{}
 	c.names = nil
@@ -53,7 +54,7 @@ func (c *byZone) act(actions []Action) {
 	}
 }
 
-// report reports the state of a child with the part that has failed, as "a READY 0.5".
+// report makes a child report a state and its failed share, such as "a READY 0.5".
 func (c *byZone) report(text string) {
 	var name, state string
 	failed := 0.0
@@ -68,7 +69,8 @@ func (c *byZone) report(text string) {
 	}
 }
 
-// state returns the state and the parts of those that count, in percent, and what was done meanwhile.
+// state returns the aggregated state, the shares of the children in that state in percent, and
+// the actions since the last call.
 func (c *byZone) state() string {
 	text := c.State().String()
 	sum := 0.0
@@ -89,16 +91,16 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	c := &byZone{}
 	for i, step := range []struct{ do, want string }{
 		{"update a=3 b=2 c=1", "CONNECTING a 100; create a"},
-		{"a READY 0.6667", "READY a 100; create b"}, // U is 1/4, so that 3/4 stay; b has capacity left over, and connects
+		{"a READY 0.6667", "READY a 100; create b"}, // U of a is 1/4, so 3/4 of the calls stay; b has spare capacity and connects
 		{"b READY", "READY a 75 b 25"},
-		{"a READY 0.3333", "READY a 100; keep b"}, // U is 2/5
+		{"a READY 0.3333", "READY a 100; keep b"}, // U of a is 2/5
 		{"a READY 0.6667", "READY a 75 b 25; take b"},
-		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0, 2/3, 1/3: of the others b alone has more than its third
-		{"a CONNECTING", "READY b 100"},                // it counts as failed
+		{"a TRANSIENT_FAILURE", "READY b 100; keep a"}, // U is 0, 2/3 and 1/3, so only b has spare capacity
+		{"a CONNECTING", "READY b 100"},                // a still counts as failed
 		{"b READY 0.5", "READY b 100; create c"},
 		{"c READY", "READY b 50 c 50"},
 		{"b TRANSIENT_FAILURE", "READY c 100; keep b"},
-		{"c TRANSIENT_FAILURE", "TRANSIENT_FAILURE a 100; take a, keep c"}, // by the source's word, where all has failed
+		{"c TRANSIENT_FAILURE", "TRANSIENT_FAILURE a 100; take a, keep c"}, // if all children have failed, their failures are ignored
 		{"end b", "TRANSIENT_FAILURE a 100; keep b"},
 		{"c READY", "READY c 100; keep a, take c"},
 		{"a READY", "READY a 100; take a, keep c"},
@@ -107,10 +109,10 @@ func TestBalanceFollowsFailures(t *testing.T) {
 		{"end b", "READY a 100; destroy b"},
 		{"end b", "READY a 100"},
 		{"update a=3 b=2 c=1", "READY a 100"},
-		{"update a=1 b=2 c=3", "READY a 100; create c"}, // a half, but c connects
+		{"update a=1 b=2 c=3", "READY a 100; create c"}, // a and c have half of the calls each, but c is still connecting
 		{"c CONNECTING", "READY a 100"},
 		{"c READY", "READY a 50 c 50"},
-		{"update a=1x0 b=2 c=3", "READY a 100; keep c"}, // nobody else has capacity left over,
+		{"update a=1x0 b=2 c=3", "READY a 100; keep c"}, // no other zone has spare capacity
 		{"update a=0 b=2 c=3", "READY c 100; keep a, create b, take c"},
 	} {
 		switch what, rest, _ := strings.Cut(step.do, " "); what {
@@ -127,19 +129,19 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	}
 }
 
-// Shares follow in steps of 1/64 of U, counted from the last ones.
+// The shares change only if U has changed by 1/64 since they were last computed.
 func TestBalanceInSteps(t *testing.T) {
 	c := &byZone{}
 	c.update("a=100 b=100 c=100")
 	for _, step := range []struct {
 		failed string
-		want   float64 // what stays in zone a, in percent
+		want   float64 // the share that stays in zone a, in percent
 	}{
 		{"0", 100},
-		{"0.02", 100}, // U is 0.3289, less by 0.0044
-		{"0.06", 100}, // 0.0142
+		{"0.02", 100}, // U is 0.3289, a change of 0.0044
+		{"0.06", 100}, // a change of 0.0142
 		{"0.08", 94.52},
-		{"0.12", 94.52}, // 0.0095 since
+		{"0.12", 94.52}, // a change of 0.0095
 		{"0.16", 88.73},
 		{"0.1", 88.73},
 		{"0", 100},
@@ -149,18 +151,18 @@ func TestBalanceInSteps(t *testing.T) {
 			t.Errorf("%s of a has failed: %.2f %% stay, want %v", step.failed, got, step.want)
 		}
 	}
-	c = &byZone{} // a zone that goes or comes is a step, however small it is
+	c = &byZone{} // a zone with any capacity at all must have a share
 	c.update("a=1 b=100 c=100")
 	for _, state := range []string{"READY", "TRANSIENT_FAILURE", "READY"} {
 		c.report("a " + state)
 		if _, share := c.balanced.weights["a"]; share != (state == "READY") {
-			t.Errorf("a is %s, and has a share: %v", state, share)
+			t.Errorf("a is %s: has a share = %v", state, share)
 		}
 	}
 }
 
-// While a child with a share connects, the reserves that are READY have the calls, in proportion to what
-// of them has not failed.
+// While a child with a share connects, calls go to the READY reserves in proportion to their
+// capacity that has not failed.
 func TestReservesStandIn(t *testing.T) {
 	c := &byZone{}
 	c.update("a=1 b=1+1 c=4")
@@ -179,8 +181,8 @@ func TestReservesStandIn(t *testing.T) {
 	}
 }
 
-// Whatever happens: calls never wait or fail while a child is READY; the shares are those of a U from
-// which the present one has not moved by a step; and a reserve that has failed is not forgotten.
+// For random events: calls never wait or fail while a child is READY, the shares are those of a
+// U that differs from the current U by less than a step, and a failed reserve is not destroyed.
 func TestBalanceAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &byZone{}
@@ -205,10 +207,10 @@ func TestBalanceAtRandom(t *testing.T) {
 				failed := c.children[name] != nil && (c.children[name].counts() == TransientFailure || c.children[name].failed > 0)
 				before := c.State()
 				if c.act(c.RetentionEnded(name)); failed && c.children[name] == nil {
-					t.Fatalf("%s had failed, and is forgotten", name)
+					t.Fatalf("%s had failed, but was destroyed", name)
 				}
 				if after := c.State(); after != before {
-					t.Fatalf("with the time of %s over the policy is %v, and was %v", name, after, before)
+					t.Fatalf("at the end of the retention of %s, the policy is %v, and was %v before", name, after, before)
 				}
 			default:
 				states := slices.Sorted(maps.Keys(stateNames))
@@ -216,7 +218,7 @@ func TestBalanceAtRandom(t *testing.T) {
 			}
 			for _, child := range c.children {
 				if !child.retained && child.counts() == Ready && c.State() != Ready {
-					t.Fatalf("a child is READY, and the policy %v", c.State())
+					t.Fatalf("a child is READY, but the policy is %v", c.State())
 				}
 			}
 			c.check(t)
@@ -224,7 +226,7 @@ func TestBalanceAtRandom(t *testing.T) {
 	})
 }
 
-// check holds the weights against a dumb computation from the U that they are of.
+// check compares the weights with a simple computation from the U that they were computed for.
 func (c *byZone) check(t *rapid.T) {
 	now, all := make([]float64, 3), make([]float64, 3)
 	callers := make([]float64, 3)
@@ -245,7 +247,7 @@ func (c *byZone) check(t *rapid.T) {
 	sum := now[0] + now[1] + now[2]
 	for i := range now {
 		if now[i] /= max(sum, 1e-100); math.Abs(now[i]-c.balanced.parts[i]) > 1./64 || (now[i] == 0) != (c.balanced.parts[i] == 0) {
-			t.Fatalf("U of zone %d is %v, and the shares are of %v", i, now[i], c.balanced.parts[i])
+			t.Fatalf("U of zone %d is %v, but the shares were computed for %v", i, now[i], c.balanced.parts[i])
 		}
 	}
 	want := Shares(c.balanced.parts, callers, 0)
@@ -254,9 +256,9 @@ func (c *byZone) check(t *rapid.T) {
 		for name := range zone.Capacities {
 			got += float64(c.balanced.weights[name]) / allCalls
 			if child := c.children[name]; child != nil && child.reserve != (sum > 0 && c.balanced.weights[name] == 0) {
-				t.Fatalf("%s is a reserve: %v, with the weight %d", name, child.reserve, c.balanced.weights[name])
+				t.Fatalf("%s: reserve = %v with weight %d", name, child.reserve, c.balanced.weights[name])
 			} else if child == nil && c.balanced.weights[name] > 0 {
-				t.Fatalf("%s has a share, and was not made", name)
+				t.Fatalf("%s has a share, but was not created", name)
 			}
 		}
 		if math.Abs(got-want[i]) > 1e-6 {

@@ -1,6 +1,6 @@
-// Package weightedtarget decides which children weighted_target has, and makes one
-// connectivity state of theirs (gRFC A28). It is a state machine: no goroutines, no
-// clock, no gRPC types. Events go in, and actions come out:
+// Package weightedtarget decides which children weighted_target has, and aggregates their
+// connectivity states (gRFC A28). It is a state machine without goroutines, a clock or gRPC
+// types. Its inputs are events, and its outputs are actions:
 //
 //	update to b and c, retention 60s  ->  retain a for 60s, update b, create c, update c
 package weightedtarget
@@ -14,8 +14,7 @@ import (
 // State is a connectivity state.
 type State int
 
-// The states, the one that counts most first: the state of all children is the first
-// that any child has.
+// The states in order of precedence: the aggregated state is the first one that any child has.
 const (
 	Ready State = iota
 	Connecting
@@ -23,52 +22,52 @@ const (
 	TransientFailure
 )
 
-// String returns the state's name in gRPC.
+// String returns gRPC's name of the state.
 func (s State) String() string {
 	return [...]string{"READY", "CONNECTING", "IDLE", "TRANSIENT_FAILURE"}[s]
 }
 
-// Action is something that the shell is to do, in order.
+// Action is an instruction to the shell. Actions must be carried out in order.
 type Action struct {
 	Kind  Kind
 	Child string
-	After time.Duration // how long a child is retained
+	After time.Duration // for Retain: how long to keep the child
 }
 
-// Kind is what an Action asks for.
+// Kind is the kind of an Action.
 type Kind int
 
-// The kinds.
+// The kinds of action.
 const (
-	Create  Kind = iota // a child; an Update follows
-	Update              // a child's configuration and endpoints
-	Retain              // a child that is not configured: call RetentionEnded after After
-	Return              // a child that was retained, and is configured again
-	Destroy             // a child
+	Create  Kind = iota // create a child; an Update follows
+	Update              // update a child's configuration and endpoints
+	Retain              // keep a child without calls, and call RetentionEnded after After
+	Return              // stop the timer of a retained child, which is in use again
+	Destroy             // close a child
 )
 
-// Core is the children of one policy. The zero value has none. It is not safe for
-// concurrent use.
+// Core contains the children of one policy. The zero value has no children. A Core must not be
+// used concurrently.
 type Core struct {
 	children  map[string]*child
-	published State // the last state published
-	stale     bool  // the last publication is out of date
+	published State // the last published state
+	stale     bool  // the last publication is outdated
 	balanced  balanced
 }
 
 type child struct {
-	state    State // last reported, but for CONNECTING after a failure
-	refused  bool  // it returned an error from its last update, and has reported nothing since
-	retained bool  // it is not configured, and kept for a time
-	woken    bool  // told to leave IDLE since its last report
-	reserve  bool  // it has no share: see Core.SetBalance
+	state    State // last reported, except for CONNECTING after a failure
+	refused  bool  // its last update returned an error, and it has not reported since
+	retained bool  // not configured, but kept for some time
+	woken    bool  // returned by Wake since its last report
+	reserve  bool  // without a share; see SetBalance
 	failed   float64
 }
 
-// out reports whether the child gets no calls, whatever it counts as.
+// out reports whether the child receives no calls, whatever its state is.
 func (ch *child) out() bool { return ch.retained || ch.reserve }
 
-// counts is what the child counts as.
+// counts returns the state that the child counts as.
 func (ch *child) counts() State {
 	if ch.refused {
 		return TransientFailure
@@ -76,8 +75,8 @@ func (ch *child) counts() State {
 	return ch.state
 }
 
-// Update takes the names of all configured children. Others are destroyed, or retained
-// for a time. The policy's state is to be published in any case.
+// Update sets the names of the configured children. Other children are destroyed, or retained
+// if retention is not 0. The shell must publish the state in any case.
 func (c *Core) Update(names []string, retention time.Duration) (actions []Action) {
 	if c.children == nil {
 		c.children = make(map[string]*child)
@@ -104,14 +103,14 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 	return actions
 }
 
-// configure updates a child that is configured, and makes it where it is needed.
+// configure updates a configured child. It creates the child if it is needed.
 func (c *Core) configure(name string) (actions []Action) {
 	switch ch := c.children[name]; {
 	case ch == nil && c.isReserve(name):
 		return nil
 	case ch == nil:
-		// It counts as CONNECTING until it reports, so that calls wait for it where
-		// the others have failed.
+		// A new child counts as CONNECTING until it reports, so that calls wait for it if all
+		// others have failed.
 		c.children[name] = &child{state: Connecting}
 		actions = append(actions, Action{Kind: Create, Child: name})
 	case ch.retained:
@@ -135,10 +134,10 @@ func (c *Core) RetentionEnded(name string) []Action {
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Report notes a state that a child reported, and returns whether the child now counts
-// as that. A child that failed and reports CONNECTING still counts as failed: otherwise
-// children that never connect would keep calls waiting for ever. Reports of unknown
-// children are ignored.
+// Report handles a state that a child has reported, and reports whether the child now counts as
+// this state. A child that reports CONNECTING after a failure still counts as failed, because
+// children that never connect would otherwise keep calls waiting. Reports of unknown children
+// are ignored.
 func (c *Core) Report(name string, state State) (counts bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -158,8 +157,8 @@ func (c *Core) Report(name string, state State) (counts bool) {
 	return counts
 }
 
-// Refuse notes that a child refused its update. That counts until it reports or is
-// updated again.
+// Refuse records that a child has rejected its update. The child counts as failed until it
+// reports or is updated again.
 func (c *Core) Refuse(name string) {
 	if child, ok := c.children[name]; ok {
 		before := child.counts()
@@ -168,28 +167,28 @@ func (c *Core) Refuse(name string) {
 	}
 }
 
-// changed notes a change of what a child counts as, or of its picker.
+// changed handles a change of a child's state or picker.
 func (c *Core) changed(child *child, before State) {
 	now := child.counts()
-	// A failure changes which part of the READY ones there is.
+	// a failure changes the READY share
 	failure := before != now && (before == TransientFailure || now == TransientFailure)
 	if !child.retained && (before == c.published || now == c.published || failure || c.State() != c.published) {
 		c.stale = true
 	}
 }
 
-// Stale returns whether the last publication is out of date.
+// Stale reports whether the last publication is outdated.
 func (c *Core) Stale() bool { return c.stale }
 
-// Publish returns the state to publish, and notes it as published.
+// Publish returns the state to publish and records it as published.
 func (c *Core) Publish() State {
 	c.published, c.stale = c.State(), false
 	return c.published
 }
 
-// State returns the state of all children that are configured: READY if any child is,
-// else CONNECTING if any is, else IDLE if any is, else TRANSIENT_FAILURE; so, too,
-// without children. Of reserves it counts that one is READY.
+// State returns the aggregated state of the configured children: READY if any child is, else
+// CONNECTING if any is, else IDLE if any is, else TRANSIENT_FAILURE. It is TRANSIENT_FAILURE
+// without children. Reserves count only if they are READY.
 func (c *Core) State() State {
 	all := TransientFailure
 	for _, child := range c.children {
@@ -200,8 +199,8 @@ func (c *Core) State() State {
 	return all
 }
 
-// In returns the names of the configured children that count as state, sorted: those with a share,
-// or, if no such child is READY, the READY reserves.
+// In returns the sorted names of the configured children in the given state. If no child with a
+// share is READY, In(Ready) returns the READY reserves.
 func (c *Core) In(state State) []string {
 	var names, reserves []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {
@@ -219,9 +218,10 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// Wake returns the configured children that are IDLE while another one is READY or
-// CONNECTING, sorted. They are to be told to connect: calls go to the READY ones, or wait, and
-// so would make none of these connect. Each is returned once for each of its reports.
+// Wake returns the sorted names of the IDLE children that the shell must make connect. It
+// returns names only if a child is READY or CONNECTING: calls then go to READY children or
+// wait, so that no call makes an IDLE child connect. A child is returned once for each of its
+// reports.
 func (c *Core) Wake() []string {
 	if all := c.State(); all != Ready && all != Connecting {
 		return nil
@@ -233,10 +233,10 @@ func (c *Core) Wake() []string {
 	return idle
 }
 
-// CountsAs returns what a child counts as. The child must exist.
+// CountsAs returns the state that a child counts as. The child must exist.
 func (c *Core) CountsAs(name string) State { return c.children[name].counts() }
 
-// Has returns whether a child is configured.
+// Has reports whether a child is configured.
 func (c *Core) Has(name string) bool {
 	child, ok := c.children[name]
 	return ok && !child.retained

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// runner runs a scenario against the core. The real shell runs the same files, in
-// package weightedtarget.
+// runner runs a scenario against the core. Package weightedtarget runs the same scenarios
+// against the policy.
 type runner struct {
 	core    Core
 	weights map[string]string
@@ -61,7 +61,8 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// oracle is what A28 says, as dumb as can be: the whole history, read anew each time.
+// oracle implements A28 as simply as possible: it computes the state from the whole history
+// each time.
 func oracle(history []step) (State, []string) {
 	reported, configured, refused := map[string]State{}, map[string]bool{}, map[string]bool{}
 	forget := func(name string) {
@@ -77,7 +78,7 @@ func oracle(history []step) (State, []string) {
 				reported[s.name] = Connecting
 			}
 			configured[s.name] = s.what == "add"
-			for name := range reported { // each of these is an update
+			for name := range reported { // an update
 				if !configured[name] && !s.retain {
 					forget(name)
 				}
@@ -150,8 +151,8 @@ func TestAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// A child that is not configured is retained once, comes back, and is destroyed at the
-// end of its time or with an update that retains nothing.
+// A child that is removed is retained once. It is in use again if an update adds it, and is
+// destroyed at the end of its retention or by an update without retention.
 func TestRetention(t *testing.T) {
 	var core Core
 	for _, s := range []struct {
@@ -171,11 +172,11 @@ func TestRetention(t *testing.T) {
 		}
 	}
 	if got := core.RetentionEnded("b"); got != nil {
-		t.Errorf("the end of a retention that was over: %s", describe(got))
+		t.Errorf("RetentionEnded without a retained child: %s", describe(got))
 	}
 	core.Update(nil, time.Minute)
 	if got := describe(core.RetentionEnded("b")); got != "destroy b" {
-		t.Errorf("the end of a retention: %s", got)
+		t.Errorf("RetentionEnded of a retained child: %s", got)
 	}
 }
 

@@ -1,12 +1,12 @@
 package weightedtarget
 
-// Shares returns the share of a client's calls that goes to each zone, so that calls stay in their
-// zone as far as all endpoints can carry the same load. It is the formula of Envoy's zone-aware
-// routing, with exact shares in place of random picks.
+// Shares returns the share of a client's calls that goes to each zone. It keeps calls in their
+// own zone as long as all endpoints carry the same load. It uses the formula of Envoy's
+// zone-aware routing, but with exact shares instead of random picks.
 //
-// capacity holds the weight of the endpoints in each zone that can take calls, and callers the number
-// of clients there, or of their calls; the units do not matter. own is the index of the client's zone, or
-// -1. The result sums to 1, or is 0 everywhere where no zone has capacity.
+// capacity is the weight of the endpoints in each zone that can take calls. callers is the
+// number of clients in each zone, or of their calls; the unit does not matter. own is the index
+// of the client's zone, or -1. The result sums to 1, or is all 0 if no zone has capacity.
 //
 // With U and L a zone's share of all capacity and of all callers:
 //   - If the own zone has no capacity or no callers, calls go to the zones with spare capacity, in
@@ -38,7 +38,7 @@ func Shares(capacity, callers []float64, own int) []float64 {
 	return shares
 }
 
-// rounding is the largest share that may come from rounding alone.
+// rounding is the largest difference that counts as a rounding error.
 const rounding = 1e-9
 
 // sharesOf returns each value's share of the sum, or zeros if the sum is 0.

@@ -36,18 +36,18 @@ func TestShares(t *testing.T) {
 		own   int
 		want  []float64
 	}{
-		{"three zones, from the largest", even(3, 2, 1), 0, []float64{1, 0, 0}},
-		{"that has just enough", even(3, 2, 1), 1, []float64{0, 1, 0}},
-		{"from the smallest", even(3, 2, 1), 2, []float64{.5, 0, .5}},
-		{"one without endpoints among the callers", sixths, 0, []float64{.375, 0, .240385, .240385, .144231}},
-		{"from that one", sixths, 1, []float64{0, 0, 1. / 3 / (26. / 24) * 1.25, 1. / 3 / (26. / 24) * 1.25, .125 / (13. / 24)}},
-		{"the own zone is none of them", even(3, 2, 1), -1, []float64{1, 0, 0}},
-		{"and nothing is left over", even(1, 1), -1, []float64{.5, .5}},
-		{"the own zone died", even(0, 2, 1), 0, []float64{0, 1, 0}},
-		{"and nothing else is left over", []load{{0, 0}, {1, 1}, {1, 1}}, 0, []float64{0, .5, .5}},
-		{"no callers at home", []load{{1, 0}, {1, 1}}, 0, []float64{1, 0}},
-		{"a caller in four has no endpoints", []load{{3, 1}, {2, 1}, {1, 1}, {0, 1}}, 3, []float64{.75, .25, 0, 0}},
-		{"rounding is no reason to leave", []load{{.1 + .2, .3}, {.7, .7}}, 0, []float64{1, 0}},
+		{"from the largest of three zones", even(3, 2, 1), 0, []float64{1, 0, 0}},
+		{"the middle zone, with just enough capacity", even(3, 2, 1), 1, []float64{0, 1, 0}},
+		{"from the smallest zone", even(3, 2, 1), 2, []float64{.5, 0, .5}},
+		{"a zone with callers has no endpoints", sixths, 0, []float64{.375, 0, .240385, .240385, .144231}},
+		{"from the zone without endpoints", sixths, 1, []float64{0, 0, 1. / 3 / (26. / 24) * 1.25, 1. / 3 / (26. / 24) * 1.25, .125 / (13. / 24)}},
+		{"the own zone is not in the list", even(3, 2, 1), -1, []float64{1, 0, 0}},
+		{"the own zone is not in the list, no spare capacity", even(1, 1), -1, []float64{.5, .5}},
+		{"the own zone has no capacity", even(0, 2, 1), 0, []float64{0, 1, 0}},
+		{"the own zone has no capacity, no spare capacity", []load{{0, 0}, {1, 1}, {1, 1}}, 0, []float64{0, .5, .5}},
+		{"no callers in the own zone", []load{{1, 0}, {1, 1}}, 0, []float64{1, 0}},
+		{"the own zone of a quarter of the callers has no endpoints", []load{{3, 1}, {2, 1}, {1, 1}, {0, 1}}, 3, []float64{.75, .25, 0, 0}},
+		{"a rounding error does not move calls", []load{{.1 + .2, .3}, {.7, .7}}, 0, []float64{1, 0}},
 		{"no capacity", even(0, 0), 0, []float64{0, 0}},
 		{"no zones", nil, -1, nil},
 	} {
@@ -64,7 +64,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Where all zones' callers follow their shares, each zone carries its share of the capacity.
+// If all callers follow their shares, each zone receives its share of all capacity.
 func TestTheLoadOfAllCallers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Custom(func(t *rapid.T) float64 { return float64(rapid.IntRange(0, 7).Draw(t, "number")) })
@@ -78,7 +78,7 @@ func TestTheLoadOfAllCallers(t *testing.T) {
 		for own := range zones {
 			shares := sharesAmong(zones, own)
 			if all := sum(shares); math.Abs(all-1) > 1e-9 {
-				t.Fatalf("the parts of %v in zone %d sum to %v: %v", zones, own, all, shares)
+				t.Fatalf("the shares of %v in zone %d sum to %v: %v", zones, own, all, shares)
 			}
 			if stays := shares[own]; callers[own] > 0 && math.Abs(stays-min(1, capacity[own]/callers[own])) > 1e-6 {
 				t.Fatalf("%v of the calls of zone %d of %v stay", stays, own, zones)
