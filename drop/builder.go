@@ -1,8 +1,8 @@
-// Package drop is the policy understudy_drop. It drops a configured share of the calls,
-// and passes the others on to its one child. A control plane uses it to shed load
+// Package drop implements the understudy_drop policy, which drops a configured share of the
+// calls and passes the others to its child. A control plane uses it to shed load
 // (drop_overloads of a ClusterLoadAssignment; gRFC A27, gRFC A37).
 //
-// Its configuration in JSON:
+// Its JSON configuration:
 //
 //	{"understudy_drop": {
 //	    "dropCategories": [
@@ -18,19 +18,17 @@
 //	dropCategories[i].requestsPerMillion  number            0         0 to 1000000  A37
 //	childPolicy                           list of policies  required  at least one  A37
 //
-// Each call meets the categories in their order, and each drops it by chance,
-// independently of the others. Here "lb" drops 5 % of the calls, and "throttle" 10 % of
-// the rest. Without categories nothing is dropped, and the child's picker is passed on
-// as it is.
+// Each category, in order, drops a call with its own probability. In the example, "lb" drops 5
+// % of the calls, and "throttle" drops 10 % of the remaining calls. Without categories, the
+// policy drops nothing and passes on the child's picker unchanged.
 //
-// Of a list of policies the first that is registered is used. An unknown field is ignored,
-// and logged once with a list of the known ones. An error names its field.
+// The first registered policy in childPolicy is used. Unknown fields are ignored and logged
+// once together with the known fields. An error names the field that it is about.
 //
-// Calls are dropped only while the child is READY; otherwise the child's state decides,
-// so that a lower priority can step in. A dropped call fails with UNAVAILABLE and a
-// message that names the category, even if it waits for ready. The metric
-// understudy.drop.dropped counts it. The policy has its child's state, and passes the
-// paths of endpoints on unchanged.
+// The policy has its child's connectivity state and passes the paths of endpoints on unchanged.
+// It drops calls only while the child is READY, so that a lower priority can take over
+// otherwise. A dropped call fails with UNAVAILABLE and a message that names the category, even
+// if the call waits for ready. The metric understudy.drop.dropped counts dropped calls.
 package drop
 
 import (
@@ -40,12 +38,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Name is the name under which the policy is registered.
+// Name is the name of the policy.
 const Name = "understudy_drop"
 
 func init() { shell.Register(Name, newBuilder) }
 
-// newBuilder returns the policy's builder under the given name.
 func newBuilder(name string) balancer.Builder {
 	return shell.Spec[lbconfig.Drop]{Name: "drop", New: newPolicy}.Builder(name)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// dial returns a channel whose policy is drop, with all calls dropped, over a stub.
+// dial returns a channel with a policy that drops all calls, over a stub.
 func dial(t *testing.T, stub *lbtest.StubBuilder) *grpc.ClientConn {
 	t.Helper()
 	balancer.Register(stub)
@@ -46,8 +46,7 @@ func await(ctx context.Context, t *testing.T, cc *grpc.ClientConn, want connecti
 	}
 }
 
-// Decision 8: calls that wait for ready outwait what fails, and end where they are
-// dropped.
+// Wait-for-ready calls are not ended by a failing child, but they end if they are dropped.
 func TestWaitForReady(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -59,25 +58,25 @@ func TestWaitForReady(t *testing.T) {
 
 	failing := dial(t, &lbtest.StubBuilder{
 		PolicyName: "drop_failing_stub",
-		OnUpdate:   func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") },
+		OnUpdate:   func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("bad config") },
 	})
 	await(ctx, t, failing, connectivity.TransientFailure)
-	if err := failing.Invoke(ctx, "/s/m", nil, nil); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "no good") {
-		t.Errorf("a call over a child that failed its update ends with %v, want UNAVAILABLE and the reason", err)
+	if err := failing.Invoke(ctx, "/s/m", nil, nil); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "bad config") {
+		t.Errorf("a call to a child that rejected its update ends with %v, want UNAVAILABLE with the reason", err)
 	}
 	if err := call(failing, 50*time.Millisecond); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("a call that waits for ready ends with %v, want it to wait", err)
+		t.Errorf("a wait-for-ready call ends with %v, want DEADLINE_EXCEEDED", err)
 	}
 
 	stub := &lbtest.StubBuilder{PolicyName: "drop_channel_stub"}
 	dropping := dial(t, stub)
 	await(ctx, t, dropping, connectivity.Connecting)
 	if err := call(dropping, 50*time.Millisecond); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("a call while the child is CONNECTING ends with %v, want it to wait and not to be dropped", err)
+		t.Errorf("a call while the child is CONNECTING ends with %v, want DEADLINE_EXCEEDED", err)
 	}
 	stub.Get("child").Report(connectivity.Ready, nil)
 	await(ctx, t, dropping, connectivity.Ready)
 	if err := call(dropping, 10*time.Second); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), `"shed"`) {
-		t.Errorf("a dropped call ends with %v, want UNAVAILABLE and the category", err)
+		t.Errorf("a dropped call ends with %v, want UNAVAILABLE with the category", err)
 	}
 }

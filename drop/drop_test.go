@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// recorder counts what is recorded, by its labels.
+// recorder sums recorded values by metric and labels.
 type recorder struct {
 	estats.UnimplementedMetricsRecorder
 
@@ -35,7 +35,7 @@ func (r *recorder) RecordInt64Count(handle *estats.Int64CountHandle, n int64, la
 	r.counts[handle.Name+" "+strings.Join(labels, " ")] += n
 }
 
-// harness is a policy on a fake channel with a stub for its child, in a bubble.
+// harness runs a policy with a stub child on a fake channel in a bubble.
 type harness struct {
 	t        *testing.T
 	cc       *lbtest.ClientConn
@@ -57,7 +57,7 @@ func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
 	})
 }
 
-// update gives the policy drop categories, in JSON.
+// update updates the policy with drop categories in JSON.
 func (h *harness) update(categories string) error {
 	h.t.Helper()
 	c, err := parseConfig([]byte(fmt.Sprintf(`{"dropCategories": %s, "childPolicy": [{%q: {"id": "child"}}]}`, categories, h.builder.PolicyName)))
@@ -91,8 +91,7 @@ func TestWithoutCategoriesEverythingPasses(t *testing.T) {
 	})
 }
 
-// A call is tried against each category in turn, so that the second sees what the
-// first left.
+// Each category drops a share of the calls that earlier categories have not dropped.
 func TestDropsByCategoryInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[{"category": "lb", "requestsPerMillion": 200000}, {"category": "throttle", "requestsPerMillion": 500000}]`)
@@ -115,7 +114,7 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 			`call dropped by configuration, category "throttle"`: 0.4,
 			"passed": 0.4,
 		} {
-			// Five standard deviations: fails by chance once in two million runs.
+			// Five standard deviations; a random failure occurs about once in two million runs.
 			if diff := math.Abs(got[what]/n - share); diff > 5*math.Sqrt(share*(1-share)/n) {
 				t.Errorf("%s: %.4f of the calls, want %.2f", what, got[what]/n, share)
 			}
@@ -135,7 +134,8 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 	})
 }
 
-// Only while the child is READY: otherwise a lower priority could not step in.
+// Calls are dropped only while the child is READY, so that a lower priority can take over
+// otherwise.
 func TestDropsOnlyWhileReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[{"category": "all", "requestsPerMillion": 1000000}]`)
@@ -157,7 +157,7 @@ func TestDropsOnlyWhileReady(t *testing.T) {
 	})
 }
 
-// Drops that come and go take effect at once, and cost no connection.
+// New drop categories take effect immediately, without new connections.
 func TestCategoriesChange(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
@@ -169,7 +169,7 @@ func TestCategoriesChange(t *testing.T) {
 				t.Errorf("%s: published %d states, want 1", categories, n)
 			}
 			if dropped := lbtest.Pick(h.cc.State()) != "child"; dropped != strings.Contains(categories, "1000000") {
-				t.Errorf("%s: a call is dropped: %v", categories, dropped)
+				t.Errorf("%s: dropped = %v", categories, dropped)
 			}
 		}
 		if n := len(h.builder.Built()); n != 1 {
@@ -183,7 +183,7 @@ func TestTheRestIsPassedOn(t *testing.T) {
 		h.policy.ResolverError(errors.New("no such host"))
 		synctest.Wait()
 		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no such host") {
-			t.Errorf("without a child calls get %q", got)
+			t.Errorf("without a child, calls fail with %q", got)
 		}
 		h.update(`[]`)
 		h.policy.ResolverError(errors.New("gone"))
@@ -192,19 +192,20 @@ func TestTheRestIsPassedOn(t *testing.T) {
 		child := h.builder.Get("child")
 		child.ResolveNow()
 		if len(child.ResolverErrors()) != 1 || child.ExitIdles() != 1 || h.cc.ResolveNows() != 1 {
-			t.Error("a resolver's error, ExitIdle or ResolveNow was not passed on once")
+			t.Error("a resolver error, ExitIdle or ResolveNow was not passed on exactly once")
 		}
 		published := len(h.cc.States())
 		h.policy.Close()
 		child.Report(connectivity.Ready, nil)
 		synctest.Wait()
 		if !child.IsClosed() || len(h.cc.States()) != published {
-			t.Error("the child is open, or something was published, after Close")
+			t.Error("after Close, the child is still open or a state was published")
 		}
 	})
 }
 
-// Reports from inside calls, with a lock held, from goroutines, and during Close.
+// A child may report from within calls, with a lock held, from other goroutines, and during
+// Close.
 func TestAChildThatReportsAtAllTimes(t *testing.T) {
 	for range 20 {
 		inBubble(t, func(t *testing.T, h *harness) {
@@ -239,7 +240,7 @@ func TestAChildThatReportsAtAllTimes(t *testing.T) {
 	}
 }
 
-// parseConfig parses a configuration as ParseConfig does.
+// parseConfig parses a configuration with the policy's ParseConfig.
 func parseConfig(raw []byte) (*lbconfig.Drop, error) {
 	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {

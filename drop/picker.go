@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/tally"
 )
 
-// dropped counts the calls that were dropped.
 var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Name:           "understudy.drop.dropped",
 	Description:    "Number of calls that were dropped, by the category of the configuration that dropped them.",
@@ -24,10 +23,10 @@ var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// counted bounds the categories that are counted, and where in the tree.
+// counted limits the number of label combinations of dropped.
 var counted tally.Bound
 
-// labelsOf returns the labels of each category, in order.
+// labelsOf returns the metric labels of each category, in order.
 func labelsOf(target string, place stateattr.Labels, categories []lbconfig.DropCategory) []tally.Labels {
 	var list []tally.Labels
 	for _, c := range categories {
@@ -36,7 +35,7 @@ func labelsOf(target string, place stateattr.Labels, categories []lbconfig.DropC
 	return list
 }
 
-// picker drops calls, and lets the child's picker pick for the others.
+// picker drops calls and passes the others to the child's picker.
 type picker struct {
 	child      balancer.Picker
 	categories []lbconfig.DropCategory
@@ -45,11 +44,11 @@ type picker struct {
 	labels     []tally.Labels // of each category
 }
 
-// Tier returns what the child says of its endpoints; see shell.TierOf.
+// Tier returns what the child's picker reports; see shell.TierOf.
 func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
-// Pick picks, or drops the call. A dropped call fails with a status error, which ends
-// it even if it waits for ready (gRFC A27, "EDS").
+// Pick picks with the child's picker, or drops the call. A dropped call fails with a status
+// error, which ends the call even if it waits for ready (gRFC A27, "EDS").
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for i, c := range p.categories {
 		if rand.Uint32N(lbconfig.Million) < c.RequestsPerMillion {

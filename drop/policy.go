@@ -13,14 +13,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/tally"
 )
 
-// policy is the policy in its shell.
+// policy is the drop policy.
 type policy struct {
 	*shell.Shell
 	child      *shell.Child
-	state      balancer.State // that the child counts as
+	state      balancer.State // the last state of the child
 	categories []lbconfig.DropCategory
 	place      stateattr.Labels
-	labels     []tally.Labels // of each category, for metrics
+	labels     []tally.Labels // metric labels of each category
 }
 
 func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Drop] {
@@ -34,8 +34,8 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 	p.Publish()
 }
 
-// Begin gives the child its configuration and endpoints. New drops are published with
-// the child's next state or, if it has none to report, with the old one.
+// Begin passes the configuration and the endpoints to the child. New drop categories take
+// effect when the child next reports, or at the end of the update.
 func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
 	place := stateattr.LabelsOf(state)
 	if !slices.Equal(p.categories, c.DropCategories) || place != p.place {
@@ -50,10 +50,9 @@ func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
 	p.child.Update(c.ChildPolicy, state)
 }
 
-// End has nothing to add.
 func (p *policy) End() {}
 
-// State returns the child's state, with a picker that drops while the child is READY.
+// State returns the child's state. While the child is READY, the picker drops calls.
 func (p *policy) State() balancer.State {
 	state := p.state
 	if state.ConnectivityState == connectivity.Ready && dropsAny(p.categories) {
@@ -72,17 +71,16 @@ func dropsAny(categories []lbconfig.DropCategory) bool {
 	return slices.ContainsFunc(categories, func(c lbconfig.DropCategory) bool { return c.RequestsPerMillion > 0 })
 }
 
-// Children yields the one child, once it exists.
+// Children yields the child, if it exists.
 func (p *policy) Children(yield func(string, shell.Below) bool) {
 	if p.child.Exists() {
 		yield("", p.child)
 	}
 }
 
-// ExitIdle asks the child to connect.
 func (p *policy) ExitIdle() { p.child.ExitIdle() }
 
-// Describe says what is dropped.
+// Describe lists the drop categories.
 func (p *policy) Describe(s *shell.Snapshot) {
 	if len(p.categories) > 0 {
 		s.Details = p.categories

@@ -22,12 +22,12 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 		h.report(connectivity.Ready, nil)
 		h.update(`[]`)
 		if got := lbtest.Pick(h.cc.State()); got != "child" {
-			t.Errorf("a READY child that failed its update left %q", got)
+			t.Errorf("a READY child that rejected its update: calls get %q", got)
 		}
 	})
 }
 
-// A child that says it is connecting, and then refuses the update, has failed.
+// A child that reports CONNECTING and then rejects its update has failed.
 func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -41,12 +41,12 @@ func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
 		h.report(connectivity.Ready, nil)
 		h.update(`[]`)
 		if got := lbtest.Pick(h.cc.State()); got != "fail: drop: the child refused its update: no good" {
-			t.Errorf("a child that was READY, and connects when it refuses, left %q in %v", got, h.cc.State().ConnectivityState)
+			t.Errorf("a READY child that reported CONNECTING and rejected its update: calls get %q in %v", got, h.cc.State().ConnectivityState)
 		}
 	})
 }
 
-// An error that says nothing does not take the place of what the child said.
+// ErrBadResolverState does not replace the error that the child has reported.
 func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -60,14 +60,14 @@ func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 	})
 }
 
-// A configuration of another policy is refused, and changes nothing.
+// A configuration of another policy is rejected and changes nothing.
 func TestWrongConfigurationIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
 		h.report(connectivity.Ready, nil)
 		err := h.policy.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: &lbtest.StubConfig{}})
 		if got := lbtest.Pick(h.cc.State()); err == nil || got != "child" {
-			t.Errorf("error = %v, and calls get %q, want an error and what it was", err, got)
+			t.Errorf("error = %v, calls get %q; want an error and unchanged calls", err, got)
 		}
 	})
 }

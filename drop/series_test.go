@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// A control plane that names its categories as it likes does not fill the memory with series;
-// the first names are all counted.
+// The number of metric series stays small even if a control plane uses arbitrarily many names
+// of categories. The first names keep their own series.
 func TestCategoriesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.Close()

@@ -8,14 +8,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// half is a picker of a child half of which is READY.
+// half is the picker of a child whose READY share is 0.5.
 type half struct{ balancer.Picker }
 
 func (half) ReadyPart() float64 { return 0.5 }
 
-// What a child says of its endpoints reaches the parent, also while calls are dropped.
+// The picker passes on what the child's picker reports, also while it drops calls.
 func TestWhatTheChildSaysIsHandedThrough(t *testing.T) {
 	if got := shell.TierOf(&picker{child: half{shell.Queue}}); got.ReadyPart != 0.5 {
-		t.Errorf("half of the child is READY, the parent hears of %v", got.ReadyPart)
+		t.Errorf("the READY share of the policy is %v, want 0.5 as of the child", got.ReadyPart)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 const some = `[{"category": "some", "requestsPerMillion": 500000}]`
 
-// An update that changes nothing publishes nothing; one during which the child reports
-// publishes one state, however the goroutines run.
+// An update that changes nothing publishes nothing. An update during which the child reports
+// publishes one state.
 func TestWhatAnUpdatePublishes(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(some)
@@ -44,7 +44,7 @@ func TestWhatAnUpdatePublishes(t *testing.T) {
 	})
 }
 
-// The smallest part of the calls is dropped, too, and no part at all costs no picker.
+// The picker is wrapped only if some category drops calls, however few.
 func TestWhenThereIsAPicker(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
@@ -56,14 +56,14 @@ func TestWhenThereIsAPicker(t *testing.T) {
 		} {
 			h.update(categories)
 			if _, drops := h.cc.State().Picker.(*picker); drops != want {
-				t.Errorf("%s: there is a picker that drops: %v, want %v", categories, drops, want)
+				t.Errorf("%s: picker drops calls = %v, want %v", categories, drops, want)
 			}
 		}
 	})
 }
 
-// Policies that look at a state's addresses alone, as those of base.NewBalancerBuilder
-// do, are given those of the endpoints; where a resolver gave any, they stay.
+// Policies that read only a state's addresses, such as those of base.NewBalancerBuilder,
+// receive the addresses of the endpoints, unless the resolver has set the addresses itself.
 func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
@@ -81,7 +81,7 @@ func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
 	})
 }
 
-// Once the child is closed nothing is published, not even what waited its turn.
+// Nothing is published after the child has been closed, even if a state was queued.
 func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)

@@ -1,14 +1,14 @@
-// Package hierarchy says which endpoint belongs to which policy of a tree.
+// Package hierarchy assigns endpoints to the policies of a tree by paths.
 //
-// A resolver hands a tree of load-balancing policies one flat list of
-// endpoints. Each endpoint carries the path, from the root of the tree to a
-// leaf, of the children that it is meant for. A policy with several children
-// reads the first element of each path, gives the endpoint to the child of that
-// name, and takes the element off, so that the next policy down finds its own
-// first. This is gRFC A56, "Hierarchical Addresses".
+// A resolver passes a flat list of endpoints to a tree of load-balancing policies. The path of
+// an endpoint names the children on the way from the root of the tree to a leaf. A policy with
+// several children passes each endpoint to the child that the first element of the path names,
+// and removes this element, so that the next policy finds its own element first. This is gRFC
+// A56, "Hierarchical Addresses".
 //
-// It is for resolvers and policies of others: the sources of this module set the paths
-// themselves. All functions are safe for concurrent use: none of them modifies its input.
+// The package is for third-party resolvers and policies. The sources of this module set the
+// paths themselves. All functions are safe for concurrent use, because none of them modifies
+// its input.
 package hierarchy
 
 import (
@@ -17,33 +17,34 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Set returns endpoint with the given path in place of its own. Without elements the
-// path is empty: the endpoint has arrived at its leaf.
+// Set returns endpoint with the given path instead of its previous one. Without elements, the
+// path is empty: the endpoint has reached its leaf.
 func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
 	return hierarchy.Set(endpoint, elements...)
 }
 
-// Path returns a copy of the endpoint's path. It is nil where Set was never called, and
-// an empty slice where the last element has been taken off.
+// Path returns a copy of the endpoint's path. It returns nil if no path was set, and an empty
+// slice if the last element was removed.
 func Path(endpoint resolver.Endpoint) []string { return hierarchy.Path(endpoint) }
 
-// Group splits endpoints by the first element of their paths and takes that
-// element off, keeping the order of the endpoints within each group:
+// Group groups endpoints by the first element of their paths, and removes that element. It
+// keeps the order of the endpoints within each group:
 //
 //	10.0.0.1 [child0 localityA]      child0: 10.0.0.1 [localityA]
 //	10.0.0.2 [child0 localityB]  ->          10.0.0.2 [localityB]
 //	10.0.0.3 [child1 localityC]      child1: 10.0.0.3 [localityC]
 //
-// Endpoints without a path, and those whose path is empty, are in no group.
+// Endpoints without a path or with an empty path are omitted.
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	return hierarchy.Group(endpoints)
 }
 
-// Seal returns state with a copy of its endpoints in its attributes, where the policies of
-// this module find it. A resolver that sets paths calls it on every state it sends.
+// Seal returns state with a copy of its endpoints in its attributes, which the policies of this
+// module use to restore the endpoints. A resolver that sets paths must call Seal on every state
+// it sends.
 //
-// Where a proxy is configured (HTTPS_PROXY), grpc-go rebuilds each endpoint from
-// its addresses on the way to the load-balancing policy, and drops the
-// endpoint's attributes (path, weight) and its addresses' server names. The
-// state's attributes, and the number and order of the endpoints, survive.
+// If a proxy is configured (HTTPS_PROXY), grpc-go rebuilds each endpoint from its addresses
+// before the load-balancing policy receives it. It drops the endpoint's attributes (path,
+// weight) and the server names of its addresses, but keeps the state's attributes and the
+// number and order of the endpoints.
 func Seal(state resolver.State) resolver.State { return hierarchy.Seal(state) }

@@ -10,8 +10,7 @@ import (
 	internal "github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// The policies read what others set: a proxy drops the attributes of an endpoint, and Seal
-// keeps them.
+// Policies find the paths that Seal keeps, although a proxy drops the attributes of endpoints.
 func TestPoliciesFindWhatWasSealed(t *testing.T) {
 	endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}
 	state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{hierarchy.Set(endpoint, "p0", "a")}})
@@ -19,6 +18,6 @@ func TestPoliciesFindWhatWasSealed(t *testing.T) {
 
 	groups := hierarchy.Group(internal.Unseal(state).Endpoints)
 	if len(groups["p0"]) != 1 || !slices.Equal(hierarchy.Path(groups["p0"][0]), []string{"a"}) {
-		t.Errorf("groups = %v, want one endpoint in p0, its path [a]", groups)
+		t.Errorf("groups = %v, want one endpoint in p0 with path [a]", groups)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// The table with everything it compares to is printed by internal/edf/bench.
+// benchmarkSets runs a benchmark with several distributions and numbers of weights.
+// internal/edf/bench prints a table that includes other schedulers.
 
 func benchmarkSets(b *testing.B, run func(b *testing.B, entries []edf.Entry)) {
 	for _, name := range []string{"equal", "1..100", "zipf", "one huge"} {
@@ -69,7 +70,7 @@ func BenchmarkFloorParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkNew builds until the first pick.
+// BenchmarkNew measures creating a scheduler and its first pick.
 func BenchmarkNew(b *testing.B) {
 	benchmarkSets(b, func(b *testing.B, entries []edf.Entry) {
 		b.ReportAllocs()

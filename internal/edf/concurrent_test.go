@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// pickTogether has several pickers take n picks in all, and returns how often each
-// of the entries was picked.
+// pickTogether makes n picks from several goroutines and returns how often each entry was
+// picked.
 func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	const pickers = 4
 	counts := make([]int, entries)
@@ -18,7 +18,7 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	for p := range pickers {
 		wg.Go(func() {
 			own := make([]int, entries)
-			for range (n + p) / pickers { // sums to n
+			for range (n + p) / pickers { // sums to n over all pickers
 				own[s.Next()]++
 			}
 			mu.Lock()
@@ -32,8 +32,8 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	return counts
 }
 
-// Whichever picker gets which, together they get the first n of the sequence, and
-// the Lefts are those after these.
+// Concurrent pickers receive exactly the first n picks of the sequence in total, and the Lefts
+// are those after these picks.
 func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	forRandomSets(t, 100*oracleShare, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
@@ -53,12 +53,12 @@ func TestConcurrentPickersShareTheSequence(t *testing.T) {
 			}
 		}
 		if got := together.Picked(); len(weights) > 1 && got != uint64(n) {
-			t.Errorf("%d picks are said to be handed out, want %d", got, n)
+			t.Errorf("Picked() = %d, want %d", got, n)
 		}
 		if len(weights) > 1 {
 			for i, got := range together.Counts() {
 				if got != uint64(want[i]) {
-					t.Errorf("entry %d is said to be picked %d times, want %d", i, got, want[i])
+					t.Errorf("Counts() of entry %d = %d, want %d", i, got, want[i])
 					return
 				}
 			}
@@ -67,7 +67,8 @@ func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	})
 }
 
-// Lefts that are read while others pick are those of one moment of the sequence.
+// Lefts that are read during concurrent picks match a position of the sequence, and positions
+// never go backward.
 func TestLeftsWhileOthersPick(t *testing.T) {
 	weights := make([]uint32, 50)
 	for i := range weights {
@@ -92,11 +93,11 @@ func TestLeftsWhileOthersPick(t *testing.T) {
 		for ; from <= n && !begins(sequence[from:], next); from++ {
 		}
 		if from > n {
-			t.Fatalf("the Lefts are of no moment after the ones read before")
+			t.Fatalf("the Lefts match no position at or after the previous ones")
 		}
 	}
 	if from != n {
-		t.Errorf("the last Lefts are those after %d picks, want %d", from, n)
+		t.Errorf("the last Lefts match the position after %d picks, want %d", from, n)
 	}
 }
 

@@ -16,9 +16,9 @@ func TestOrder(t *testing.T) {
 		weights []uint32
 		want    []int
 	}{
-		{"equal weights take turns in the entries' order", []uint32{5, 5, 5}, []int{0, 1, 2, 0, 1, 2}},
+		{"equal weights are picked in the order of the entries", []uint32{5, 5, 5}, []int{0, 1, 2, 0, 1, 2}},
 		{"a tie goes to the lower offset", []uint32{1, 2}, []int{1, 0, 1, 1, 0, 1}},
-		{"the tenth of a weight of ten ties with a weight of one", []uint32{1, 10},
+		{"the tenth pick of weight ten ties with weight one", []uint32{1, 10},
 			[]int{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1}},
 		{"zero counts as one", []uint32{0, 1}, []int{0, 1, 0, 1}},
 		{"one entry", []uint32{7}, []int{0, 0, 0}},
@@ -32,8 +32,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Row W5 and the definition: pick by pick what A34's queue would pick in exact
-// arithmetic.
+// Each pick is the one that A34's queue would make with exact arithmetic (docs/scenarios.md,
+// W5).
 func TestFollowsA34(t *testing.T) {
 	forRandomSets(t, 300, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		n := stretch(r, len(weights))
@@ -41,9 +41,9 @@ func TestFollowsA34(t *testing.T) {
 	})
 }
 
-// Periods are up to 2^32 picks long, so their ends are reached by starting shortly
-// before them. What the entries wait for there is exact, and so is the oracle, which
-// starts at the multiples of 1/weight that come next.
+// The picks are also exact near the end of a period. A period has up to 2^32 picks, so the test
+// starts shortly before its end. The Lefts at that time are exact, and the oracle starts at the
+// next multiples of 1/weight.
 func TestFollowsA34FromAnywhere(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		n := stretch(r, len(weights))
@@ -69,7 +69,8 @@ func TestFollowsA34FromAnywhere(t *testing.T) {
 	})
 }
 
-// Rows W1 and W5 far into the sequence: whole periods are the same picks again.
+// The picks of each period are the same, also after millions of picks (docs/scenarios.md, W1
+// and W5).
 func TestNeverDrifts(t *testing.T) {
 	for _, weights := range [][]uint32{{3, 3}, {1, 10}, {1, 3}, {7, 5, 3, 100, 99}} {
 		var period int
@@ -89,8 +90,8 @@ func TestNeverDrifts(t *testing.T) {
 	}
 }
 
-// Row W3: the tiny one is picked at its deadline, the end of the period; until then
-// the huge one is.
+// The entry with weight 1 is picked only at its deadline, at the end of the period. Until then,
+// the huge entry is picked (docs/scenarios.md, W3).
 func TestTinyBesideHuge(t *testing.T) {
 	const huge = 1<<32 - 2
 	weights := []uint32{1, huge}

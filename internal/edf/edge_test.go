@@ -24,8 +24,8 @@ func countOf(picks []int, entries int) []int {
 	return counts
 }
 
-// While the next block cannot be made, pickers take what is left of the block and
-// then wait; what they get after that is what comes next.
+// While the next block cannot be computed, pickers take the remaining picks of the block and
+// then wait. They continue with the next picks of the sequence.
 func TestPickersWaitForABlock(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(1000) })
 	s, alone := New(entries), New(entries)
@@ -43,7 +43,7 @@ func TestPickersWaitForABlock(t *testing.T) {
 			}
 		})
 	}
-	for s.current.Load().next.Load() < uint64(left/2) { // until all that can be had is taken
+	for s.current.Load().next.Load() < uint64(left/2) { // until the available picks are taken
 		<-got
 	}
 	if s.ready != nil {
@@ -57,12 +57,12 @@ func TestPickersWaitForABlock(t *testing.T) {
 	}
 	for range 1000 {
 		if got, want := s.Next(), alone.Next(); got != want {
-			t.Fatalf("after the wait, %d is picked, want %d", got, want)
+			t.Fatalf("after the wait, picked %d, want %d", got, want)
 		}
 	}
 }
 
-// A block that was put in place and not yet picked from is a position, too.
+// Lefts are also correct if a block was installed but not yet used.
 func TestLeftsBetweenBlocks(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 1 + r.Uint32N(100_000) })
 	s := New(entries)
@@ -85,8 +85,8 @@ func TestLeftsBetweenBlocks(t *testing.T) {
 	}
 }
 
-// Weights close to each other all wait, and are then all picked at about one time:
-// blocks that would be empty are skipped, and crowds are sorted well.
+// If weights are nearly equal, all entries are picked at about the same time after a pause. The
+// scheduler skips empty blocks, and sorts large buckets correctly.
 func TestCrowdsAndPauses(t *testing.T) {
 	const n = 40_000
 	entries := randomEntries(n, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(100) })
@@ -120,7 +120,7 @@ func TestCrowdsAndPauses(t *testing.T) {
 	}
 }
 
-// A period that is one pick longer than some blocks may have no pick after these.
+// If a period is one pick longer than several blocks, the next block may contain no pick.
 func TestPeriodEndsWithAPause(t *testing.T) {
 	size := int(core.FirstSize(2)) + 4<<10 + 1
 	r := rand.New(rand.NewPCG(1, 0))

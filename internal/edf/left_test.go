@@ -14,7 +14,7 @@ func randomLefts(r *rand.Rand, n int) []edf.Left {
 	for i := range lefts {
 		switch r.IntN(4) {
 		case 0:
-			lefts[i] = edf.Full / edf.Left(1+r.IntN(4)) // so that deadlines tie, or nearly
+			lefts[i] = edf.Full / edf.Left(1+r.IntN(4)) // makes deadlines tie, or nearly
 		case 1:
 			lefts[i] = 1 + edf.Left(r.Uint64N(1<<33))
 		default:
@@ -36,8 +36,8 @@ func TestFollowsDecision7(t *testing.T) {
 	})
 }
 
-// Row W2: a sequence of schedulers, each from the Lefts of the one before, hands out
-// what one would, ties and all.
+// A series of schedulers, each created from the Lefts of the previous one, makes the same picks
+// as a single scheduler, including ties (docs/scenarios.md, W2).
 func TestGoesOnPickForPick(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
@@ -55,7 +55,7 @@ func TestGoesOnPickForPick(t *testing.T) {
 			now := min(r.IntN(most+1), n-len(got))
 			got = append(got, picks(s, now)...)
 			if said := s.Picked(); len(weights) > 1 && said != uint64(now) {
-				t.Errorf("%d picks are said to be handed out, want %d", said, now)
+				t.Errorf("Picked() = %d, want %d", said, now)
 			}
 			if len(weights) > 1 {
 				want := make([]uint64, len(weights))
@@ -63,7 +63,7 @@ func TestGoesOnPickForPick(t *testing.T) {
 					want[i]++
 				}
 				if said := s.Counts(); !slices.Equal(said, want) {
-					t.Errorf("the picks are said to be %v, want %v", said, want)
+					t.Errorf("Counts() = %v, want %v", said, want)
 				}
 			}
 			s = edf.New(entriesOf(weights, s.Lefts()))
@@ -72,7 +72,8 @@ func TestGoesOnPickForPick(t *testing.T) {
 	})
 }
 
-// After changes each entry has had within one pick of what the rule gives it.
+// After changes of weights and order, the picks of each entry differ by at most one from the
+// oracle's.
 func TestChangesFollowDecision7(t *testing.T) {
 	forRandomSets(t, 30, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		weights = weights[:min(len(weights), 50)]
@@ -122,7 +123,8 @@ func TestLeftsOfFewEntries(t *testing.T) {
 	}
 }
 
-// Entries 0 and 1 tied, 0 was picked, and now they have changed places.
+// Entries 0 and 1 tie, entry 0 has been picked, and then their order is swapped. The entry that
+// was not picked is picked next.
 func TestReorderedWithinATie(t *testing.T) {
 	s := edf.New([]edf.Entry{{Weight: 1}, {Weight: 1}})
 	s.Next()

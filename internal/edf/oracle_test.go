@@ -7,22 +7,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// edfEntry is A34's EdfEntry, with rationals for its doubles.
+// edfEntry is A34's EdfEntry with rational numbers instead of doubles.
 type edfEntry struct {
 	deadline    *big.Rat
 	orderOffset int
 	weight      *big.Rat
-	key         *big.Rat // what the queue compares: deadline, or that rounded up
+	key         *big.Rat // the deadline, rounded up if the oracle rounds; compared by the queue
 }
 
 // oracle is A34's priority queue, as the gRFC describes it.
 type oracle struct {
 	entries []*edfEntry // in heap order
-	unit    *big.Rat    // what deadlines are rounded up to; nil: they are exact
+	unit    *big.Rat    // deadlines are rounded up to it; nil for exact deadlines
 	now     *big.Rat    // key of the last pick
 }
 
-// newOracle returns the oracle of a first picker: exact, nothing is rounded.
+// newOracle returns an oracle with exact deadlines that starts like A34's first picker.
 func newOracle(weights []uint32) *oracle {
 	o := &oracle{now: new(big.Rat)}
 	for i, w := range weights {
@@ -31,8 +31,8 @@ func newOracle(weights []uint32) *oracle {
 	return o.init()
 }
 
-// newOracleFrom returns the oracle of a picker whose entries wait for the given part
-// of their intervals.
+// newOracleFrom returns an oracle whose entries wait for the given fractions of their
+// intervals. Its deadlines are rounded.
 func newOracleFrom(weights []uint32, lefts []*big.Rat) *oracle {
 	gcd := new(big.Int)
 	for _, w := range weights {
@@ -85,7 +85,7 @@ func (o *oracle) picks(n int) []int {
 	return got
 }
 
-// lefts returns (deadline - now) · weight of every entry.
+// lefts returns (deadline - now) · weight for each entry.
 func (o *oracle) lefts() []*big.Rat {
 	lefts := make([]*big.Rat, len(o.entries))
 	for _, e := range o.entries {

@@ -2,5 +2,6 @@
 
 package edf_test
 
-// The race detector makes rationals so slow, and tells nothing of one goroutine.
+// With the race detector, rational numbers are very slow, and single-threaded tests gain
+// nothing from it. So fewer sets are tested.
 func init() { oracleShare = 10 }

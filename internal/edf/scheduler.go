@@ -1,9 +1,9 @@
-// Package edf hands out the sequence of internal/core/edf to many goroutines at once,
-// at about the cost of a counter.
+// Package edf distributes the sequence of internal/core/edf to concurrent goroutines, at about
+// the cost of an atomic counter.
 //
-// Picks are made ahead, a block at a time, and handed out by adding one to the block's
-// counter. The goroutine that takes a certain pick of a block makes the next block. One
-// that finds no block ready waits for it or makes it itself.
+// Picks are computed in blocks and taken by incrementing the block's counter. The goroutine
+// that takes a certain pick of a block computes the next block. A goroutine that reaches the
+// end of a block before the next one is ready waits for it or computes it.
 package edf
 
 import (
@@ -13,38 +13,37 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/edf"
 )
 
-// Entry is one endpoint of a scheduler.
 type Entry = core.Entry
 
-// Left is the part of its interval that an entry still waits before it is picked next.
+// Left is the fraction of its interval that an entry still waits until its next pick.
 type Left = core.Left
 
 // Full is the Left of an entry that waits its whole interval.
 const Full = core.Full
 
-// Scheduler hands out the indexes of its entries in A34's order; the order offset of
-// an entry is its index. All methods are safe for concurrent use.
+// Scheduler returns the indexes of its entries in A34's order. The order offset of an entry is
+// its index. All methods are safe for concurrent use.
 //
-// The first deadline of an entry is Left / Weight and each next one is 1 / Weight
-// later, all rounded up to the unit of time from their exact values, so that rounding
-// never adds up. Where every Left is Full, or comes from a scheduler of the same
-// weights that began so, that keeps every order and every tie. With other values,
-// deadlines within one unit (2^-62 of a period) may count as equal.
+// The first deadline of an entry is Left / Weight, and the following deadlines are 1 / Weight
+// apart. Each is rounded up to the unit of time from its exact value, so that rounding errors
+// do not accumulate. If every Left is Full, or comes from a scheduler with the same weights
+// that began in this way, all orders and ties are exact. With other values, deadlines within
+// one unit (2^-62 of a period) may count as equal.
 type Scheduler struct {
-	current atomic.Pointer[block] // nil until the first pick, and for one entry
-	_       [56]byte              // what follows is written while others pick
+	current atomic.Pointer[block] // nil until the first pick, and with a single entry
+	_       [56]byte              // the following fields are written during picks
 
 	size   int
-	picked atomic.Bool // with one entry: whether it was picked
+	picked atomic.Bool // whether a single entry was picked
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the following fields
 	seq   core.Sequence
 	start core.Position
-	ready *block // follows current; nil until it is made
+	ready *block // the block after current; nil until it is computed
 }
 
-// New returns a scheduler of the entries, which it does not keep. The first block is
-// made with the first pick.
+// New returns a scheduler of the entries, which it does not retain. The first block is computed
+// with the first pick.
 func New(entries []Entry) *Scheduler {
 	s := &Scheduler{size: len(entries)}
 	scratch := scratches.Get().(*core.Scratch)
@@ -53,8 +52,8 @@ func New(entries []Entry) *Scheduler {
 	return s
 }
 
-// Next returns the index of the next entry, -1 without entries. It takes a lock only to
-// make the next block or wait for it.
+// Next returns the index of the next entry, or -1 if there are no entries. It takes a lock only
+// to compute the next block or to wait for it.
 func (s *Scheduler) Next() int {
 	b := s.current.Load()
 	if b == nil {
@@ -67,11 +66,11 @@ func (s *Scheduler) Next() int {
 	return int(b.Picks[i])
 }
 
-// Begun returns whether anything has been picked.
+// Begun reports whether an entry has been picked.
 func (s *Scheduler) Begun() bool { return s.current.Load() != nil || s.picked.Load() }
 
-// Picked returns how many picks were handed out, where there are two entries or more. It
-// costs a pick nothing, and never waits.
+// Picked returns the number of picks so far. There must be at least two entries. Picked adds no
+// cost to picks and never waits.
 func (s *Scheduler) Picked() uint64 {
 	b := s.current.Load()
 	if b == nil {
@@ -95,18 +94,17 @@ func (s *Scheduler) first() int {
 		b := s.make(core.FirstSize(s.size))
 		b.next.Store(s.start.Skip())
 		b.before = -s.start.Skip()
-		b.ahead = uint64(len(b.Picks)) / 2 // a scheduler may be replaced before that
+		b.ahead = uint64(len(b.Picks)) / 2 // not earlier, because a scheduler may be replaced before it needs another block
 		s.current.Store(b)
 	}
 	s.mu.Unlock()
 	return s.Next()
 }
 
-// atEdge finishes the pick with number i of b, where the next block is to be made or
-// used.
+// atEdge finishes pick i of block b, which computes the next block or is past the end of b.
 func (s *Scheduler) atEdge(b *block, i uint64) int {
 	s.mu.Lock()
-	if s.current.Load() == b { // else someone was faster
+	if s.current.Load() == b { // otherwise another goroutine has replaced b
 		if s.ready == nil {
 			s.ready = s.following(b)
 		}
@@ -132,17 +130,17 @@ func (s *Scheduler) following(b *block) *block {
 	return next
 }
 
-// block is a stretch of the sequence. Blocks are never used again once they are
-// replaced: a picker may be about to read one, so the garbage collector has them.
+// block is a stretch of the sequence. Blocks are not reused, because a goroutine may still read
+// a block after it was replaced.
 type block struct {
-	next atomic.Uint64 // number of the next pick to hand out; runs past the end
-	_    [120]byte     // next has a cache line, and its neighbour, of its own
+	next atomic.Uint64 // index of the next pick; increases past the end
+	_    [120]byte     // keep next and the adjacent cache line separate from other fields
 
 	core.Stretch
-	ahead uint64 // the number of the pick that makes the next block
+	ahead uint64 // the index of the pick that computes the next block
 
-	// before is how many picks were handed out before this block; that of the first is
-	// less than 0, modulo 2^64, where it does not begin at its first pick.
+	// before is the number of picks before this block. For the first block, it is negative,
+	// modulo 2^64, if the sequence does not start at the block's first pick.
 	before uint64
 }
 
@@ -156,8 +154,8 @@ func (s *Scheduler) make(size uint64) *block {
 	return &block{Stretch: s.seq.Next(size, scratch)}
 }
 
-// Counts returns how often each of two entries or more was picked. It waits while a block
-// is being made.
+// Counts returns how often each entry was picked. There must be at least two entries. Counts
+// waits while a block is computed.
 func (s *Scheduler) Counts() []uint64 {
 	b := s.current.Load()
 	if b == nil {
@@ -169,10 +167,9 @@ func (s *Scheduler) Counts() []uint64 {
 	return s.seq.Counts(s.start, s.seq.After(b.Stretch, taken), s.size, b.before+taken)
 }
 
-// Lefts returns the Left of every entry at one moment: now is the deadline of the last
-// pick handed out by then, and later picks do not count. A new scheduler of the same
-// entries with these Lefts goes on pick for pick. Lefts waits while a block is being
-// made.
+// Lefts returns the Left of every entry after the last pick so far. Later picks do not affect
+// the result. A new scheduler of the same entries with these Lefts continues the sequence
+// exactly. Lefts waits while a block is computed.
 func (s *Scheduler) Lefts() []Left {
 	b := s.current.Load()
 	var taken uint64

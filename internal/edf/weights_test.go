@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// A distribution gives the weight of entry i of n; all n sum to less than 2^32.
+// distribution computes the weight of entry i of n. The n weights sum to less than 2^32.
 type distribution struct {
 	name   string
 	weight func(r *rand.Rand, i, n int) uint32
@@ -26,11 +26,11 @@ var distributions = []distribution{
 	{"harmonic", func(_ *rand.Rand, i, n int) uint32 { return max(1, uint32(n)/uint32(1+i)) }},
 	{"one huge", func(_ *rand.Rand, i, n int) uint32 {
 		if i == n/2 {
-			return -uint32(n) // 2^32-n: the sum is 2^32-1
+			return -uint32(n) // 2^32-n, so the weights sum to 2^32-1
 		}
 		return 1
 	}},
-	{"UQ1.31", func(r *rand.Rand, _, n int) uint32 { // shares of n parts that sum to about 1
+	{"UQ1.31", func(r *rand.Rand, _, n int) uint32 { // shares of n entries that sum to about 1
 		return max(1, uint32(2*r.Float64()*(1<<31)/float64(n)))
 	}},
 	{"close", func(r *rand.Rand, _, n int) uint32 { return uint32((1<<32-1)/n) - r.Uint32N(100) }},
@@ -46,11 +46,12 @@ func (d distribution) weights(r *rand.Rand, n int) []uint32 {
 	return weights
 }
 
-// oracleShare is the part of the sets of weights, one in so many, that is tested.
+// oracleShare divides the number of sets of weights that are tested.
 var oracleShare = 1
 
-// forRandomSets runs check with random sets of weights: mostly few, up to 5,000. Each
-// set is named by its seed. EDF_SETS is how many there are of each distribution.
+// forRandomSets runs check with random sets of weights. Most sets are small; the largest have
+// 5,000 weights. A failure names the seed of its set. EDF_SETS overrides the number of sets per
+// distribution.
 func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand, weights []uint32)) {
 	sets = max(1, sets/oracleShare)
 	if given, err := strconv.Atoi(os.Getenv("EDF_SETS")); err == nil {
@@ -77,8 +78,8 @@ func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand
 	}
 }
 
-// stretch returns how many picks to compare: often more than two blocks, and more
-// than two periods where these are short.
+// stretch returns the number of picks to compare. It often covers more than two blocks, and
+// more than two periods if these are short.
 func stretch(r *rand.Rand, n int) int {
 	if r.IntN(20) == 0 {
 		return n + 10_000
@@ -105,7 +106,7 @@ func picks(s *edf.Scheduler, n int) []int {
 	return got
 }
 
-// same compares picks one by one.
+// same compares the picks one by one.
 func same(t *testing.T, got, want []int) {
 	t.Helper()
 	for i := range want {

@@ -34,7 +34,7 @@ func describe(groups map[string][]resolver.Endpoint) string {
 	return s
 }
 
-// The example of gRFC A56, "Hierarchical Addresses".
+// This is the example of gRFC A56, "Hierarchical Addresses".
 func TestGroupSplitsLevelByLevel(t *testing.T) {
 	endpoints := []resolver.Endpoint{
 		Set(endpoint("10.0.0.1:80"), "child0", "localityA"),
@@ -91,8 +91,8 @@ func TestAttributesWithPathsCompare(t *testing.T) {
 	}
 }
 
-// throughProxy does to a state what grpc-go's delegating resolver does where
-// HTTPS_PROXY names a proxy with the given addresses; those in noProxy stay.
+// throughProxy changes a state as grpc-go's delegating resolver does if HTTPS_PROXY names a
+// proxy with the given addresses. It keeps the addresses in noProxy.
 func throughProxy(state resolver.State, proxies []string, noProxy ...string) resolver.State {
 	var endpoints []resolver.Endpoint
 	for _, e := range state.Endpoints {
@@ -133,7 +133,7 @@ func TestUnsealRestoresWhatAProxyDropped(t *testing.T) {
 		t.Errorf("addresses = %q\nwant %q", addresses, want)
 	}
 	if got := Addresses(got.Endpoints[1])[0].Addr; got != "192.0.2.3:1" {
-		t.Errorf("the second endpoint stands for %s, want 192.0.2.3:1", got)
+		t.Errorf("the original address of the second endpoint is %s, want 192.0.2.3:1", got)
 	}
 	if state := Unseal(got); state.Attributes.Value(sealKey{}).(*sealed) != nil {
 		t.Error("the sealed copy is still there after Unseal")

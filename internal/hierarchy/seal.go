@@ -2,34 +2,33 @@ package hierarchy
 
 import "google.golang.org/grpc/resolver"
 
-// sealKey is the key of the sealed endpoints in a resolver state's attributes.
+// sealKey is the attribute key of the sealed endpoints in a resolver state.
 type sealKey struct{}
 
-// sealed is kept behind a pointer: to compare attributes is then to compare pointers.
+// sealed is stored as a pointer, so that attributes are compared by pointer.
 type sealed struct {
 	endpoints []resolver.Endpoint
 }
 
-// Seal returns state with a copy of its endpoints in its attributes, where
-// Unseal finds it. A resolver that sets paths calls it on every state it sends.
+// Seal returns state with a copy of its endpoints in its attributes, for Unseal. A resolver
+// that sets paths must call Seal on every state it sends.
 //
-// Where a proxy is configured (HTTPS_PROXY), grpc-go rebuilds each endpoint from
-// its addresses on the way to the load-balancing policy, and drops the
-// endpoint's attributes (path, weight) and its addresses' server names. The
-// state's attributes, and the number and order of the endpoints, survive.
+// If a proxy is configured (HTTPS_PROXY), grpc-go rebuilds each endpoint from its addresses
+// before the load-balancing policy receives it. It drops the endpoint's attributes (path,
+// weight) and the server names of its addresses, but keeps the state's attributes and the
+// number and order of the endpoints.
 func Seal(state resolver.State) resolver.State {
 	endpoints := append([]resolver.Endpoint(nil), state.Endpoints...)
 	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: endpoints})
 	return state
 }
 
-// Unseal restores the endpoints of a state as they were at Seal, and returns the state
-// without the sealed copy. Every policy with several children calls it first, on each
-// state that it is given.
+// Unseal restores the endpoints of a sealed state and removes the sealed copy. Every policy
+// with several children must first call Unseal on each state that it receives.
 //
-// Attributes and server names are restored by the index of the endpoint, and
-// only where no endpoint carries a path and there are as many endpoints as were
-// sealed. A state that was never sealed is returned as it is.
+// Unseal matches endpoints by index. It restores their attributes and server names only if no
+// endpoint has a path and the number of endpoints is unchanged. It returns a state that was
+// never sealed unchanged.
 func Unseal(state resolver.State) resolver.State {
 	s, ok := state.Attributes.Value(sealKey{}).(*sealed)
 	if !ok || s == nil {
@@ -56,21 +55,23 @@ func anyPath(endpoints []resolver.Endpoint) bool {
 	return false
 }
 
-// restore gives endpoint the attributes of original, and each address the
-// server name of the original address that it was made from.
+// restore returns endpoint with the attributes of original and the server names of its
+// addresses.
 func restore(endpoint, original resolver.Endpoint) resolver.Endpoint {
 	endpoint.Attributes = original.Attributes.WithValue(originKey{}, origin(original.Addresses))
 	endpoint.Addresses = restoreServerNames(endpoint.Addresses, original.Addresses)
 	return endpoint
 }
 
-// restoreServerNames gives each address the server name of the original that it was
-// made from. Behind a proxy, gRPC replaces an original by all addresses of the proxy,
-// side by side. It leaves an original that needs no proxy alone:
+// restoreServerNames sets the server name of each address to that of the original it was made
+// from. Behind a proxy, gRPC replaces each original by all addresses of the proxy, except for
+// an original that needs no proxy:
 //
 //	originals: 192.0.2.1 (a)  10.0.0.1 (b)     two addresses of the proxy, and
 //	addresses: proxy1 proxy2  10.0.0.1 (b)     10.0.0.1 is in NO_PROXY
 //	result:    proxy1 (a) proxy2 (a)  10.0.0.1 (b)
+//
+// If the addresses do not match the originals in this way, it returns them unchanged.
 func restoreServerNames(addresses, originals []resolver.Address) []resolver.Address {
 	direct := make(map[addressID]bool, len(addresses))
 	for _, address := range addresses {
@@ -102,20 +103,18 @@ func restoreServerNames(addresses, originals []resolver.Address) []resolver.Addr
 	return restored
 }
 
-// addressID tells an address that was left alone from one of the proxy's.
+// addressID identifies an address that gRPC has not replaced.
 type addressID struct{ addr, serverName string }
 
 func id(address resolver.Address) addressID {
 	return addressID{address.Addr, address.ServerName}
 }
 
-// originKey is the key of the sealed addresses among the attributes of an endpoint that
-// Unseal restored.
+// originKey is the attribute key of the original addresses of a restored endpoint.
 type originKey struct{}
 
 type origin []resolver.Address
 
-// Equal reports whether other holds the same addresses.
 func (o origin) Equal(other any) bool {
 	p, ok := other.(origin)
 	if !ok || len(o) != len(p) {
@@ -129,10 +128,10 @@ func (o origin) Equal(other any) bool {
 	return true
 }
 
-// Addresses returns the addresses that the resolver gave endpoint. They differ from
-// endpoint.Addresses only behind a proxy. There the latter are the proxy's for every
-// endpoint, so they cannot tell two endpoints apart. A policy identifies an endpoint by
-// Addresses, and connects to endpoint.Addresses. The result must not be modified.
+// Addresses returns the addresses of endpoint that the resolver returned. They differ from
+// endpoint.Addresses only behind a proxy, where all endpoints have the proxy's addresses. A
+// policy identifies an endpoint by Addresses, but connects to endpoint.Addresses. The result
+// must not be modified.
 func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	if o, ok := endpoint.Attributes.Value(originKey{}).(origin); ok {
 		return o

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Addresses that cannot be told from one another, because what came back is not so many
-// for each that went out, are left as they are: none is lost, none gets a wrong name.
+// If the number of addresses does not match the originals, the addresses stay unchanged: none
+// is lost, and none gets a wrong server name.
 func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	named := func(addresses ...string) resolver.Endpoint {
 		e := endpoint(addresses...)
@@ -30,13 +30,13 @@ func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 			t.Errorf("%s: addresses became %v, want %v", name, got.Addresses, c.got.Addresses)
 		}
 		if path := Path(got); len(path) != 1 {
-			t.Errorf("%s: path %q, want [p0] all the same", name, path)
+			t.Errorf("%s: path %q, want [p0] nevertheless", name, path)
 		}
 	}
 }
 
-// Behind a proxy two endpoints look alike; their attributes tell them apart, so that an
-// update that exchanges one for the other is one.
+// Two endpoints behind a proxy have the same addresses, but their attributes differ, so that an
+// update that replaces one by the other is detected.
 func TestRestoredEndpointsCompareByWhatTheyStandFor(t *testing.T) {
 	restored := func(addresses ...string) resolver.Endpoint {
 		return Unseal(throughProxy(Seal(resolver.State{Endpoints: []resolver.Endpoint{Set(endpoint(addresses...), "p0")}}), []string{"proxy"})).Endpoints[0]

@@ -1,9 +1,11 @@
-// Package pings notices servers that refuse keepalive pings.
+// Package pings detects servers that reject keepalive pings.
 //
-// Such a server ends the connection: GOAWAY, ENHANCE_YOUR_CALM, "too_many_pings". gRPC then
-// pings half as often, on the whole channel, and less with each such end. A policy does not learn
-// why a connection has ended, and calls are seldom under way, since a connection with calls needs
-// few pings. One of gRPC's metrics has the reason, so this is a stats handler that takes metrics.
+// Such a server closes the connection with GOAWAY, ENHANCE_YOUR_CALM and the message
+// "too_many_pings". gRPC then doubles the keepalive interval of the whole channel, each time
+// this happens. A policy does not receive the reason for which a connection has ended. Errors
+// of calls rarely contain it either, because connections with active calls send few pings. One
+// of gRPC's metrics has the reason as a label, so the package implements a stats handler that
+// receives metrics.
 package pings
 
 import (
@@ -23,7 +25,8 @@ import (
 
 var log = grpclog.Component("understudy")
 
-// The metric and its labels; calm is the value of reasonLabel for such an end (gRFC A94).
+// The metric and its labels. calm is the value of reasonLabel if a server has rejected pings
+// (gRFC A94).
 const (
 	disconnections = "grpc.subchannel.disconnections"
 	reasonLabel    = "grpc.disconnect_error"
@@ -31,32 +34,33 @@ const (
 	calm           = "GOAWAY ENHANCE_YOUR_CALM"
 )
 
-// quiet is how long nothing is said after a line: each connection to each server ends.
+// quiet is the minimum time between two log lines, because every connection to every server
+// ends in this way.
 const quiet = time.Hour
 
-// message is the line that is logged.
+// message is the message of the log record.
 const message = "servers refuse keepalive pings"
 
-// cure is the advice in that line, beside the target.
-const cure = "a server ended a connection because it was pinged too often (" + calm + "), and gRPC pings half as often from now on: " +
-	"let the servers allow the pings (understudy.Options.ServerKeepalive), servers first, or set no Keepalive"
+// cure is the advice in the log line.
+const cure = "a server closed a connection because it was pinged too often (" + calm + "), and gRPC now pings half as often: " +
+	"let the servers allow the pings (understudy.Options.ServerKeepalive) before the clients send them, or do not set Keepalive"
 
-// Detector notices such servers, for the channels that have it as a stats handler. A call costs
-// what a stats handler of no content costs.
+// Detector detects such servers for the channels that use it as a stats handler. For a call, it
+// costs no more than an empty stats handler.
 type Detector struct {
 	estats.UnimplementedMetricsRecorder
 
-	logger  *slog.Logger      // nil for gRPC's log alone
-	records serial.Serializer // gRPC holds a lock while it records
+	logger  *slog.Logger      // nil to use only gRPC's log
+	records serial.Serializer // asynchronous, because gRPC holds a lock while it records
 
 	mu   sync.Mutex
-	last time.Time // that it was said
+	last time.Time // when the last line was logged
 }
 
-// New returns a Watch that writes into gRPC's log, and the logger, if any.
+// New returns a Detector that writes to gRPC's log and to logger, if it is not nil.
 func New(logger *slog.Logger) *Detector { return &Detector{logger: logger} }
 
-// RecordInt64Count is called by gRPC for each of its metrics of that type.
+// RecordInt64Count implements estats.MetricsRecorder.
 func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, labels ...string) {
 	d := handle.Descriptor()
 	if d.Name != disconnections {
@@ -75,12 +79,12 @@ func (w *Detector) RecordInt64Count(handle *estats.Int64CountHandle, _ int64, la
 		record := slog.NewRecord(time.Now(), slog.LevelWarn, message, 0)
 		record.AddAttrs(slog.String("target", target), slog.String("reason", cure))
 		if handler, ctx := w.logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
-			_ = handler.Handle(ctx, record) // there is nowhere else to say so
+			_ = handler.Handle(ctx, record) // a failure to log cannot be reported
 		}
 	})
 }
 
-// due reports whether a line is due, and notes it.
+// due reports whether a line may be logged now. If so, it starts the next quiet period.
 func (w *Detector) due() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +95,7 @@ func (w *Detector) due() bool {
 	return false
 }
 
-// valueOf returns the value of a label, "" where a metric has none of that name.
+// valueOf returns the value of the named label, or "" if the metric does not have it.
 func valueOf(name string, names, values []string) string {
 	if i := slices.Index(names, name); i >= 0 {
 		return values[i]
@@ -99,14 +103,14 @@ func valueOf(name string, names, values []string) string {
 	return ""
 }
 
-// TagRPC is called by gRPC, and does nothing.
+// TagRPC implements stats.Handler.
 func (*Detector) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
-// HandleRPC is called by gRPC, and does nothing.
+// HandleRPC implements stats.Handler.
 func (*Detector) HandleRPC(context.Context, stats.RPCStats) {}
 
-// TagConn is called by gRPC, and does nothing.
+// TagConn implements stats.Handler.
 func (*Detector) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
-// HandleConn is called by gRPC, and does nothing.
+// HandleConn implements stats.Handler.
 func (*Detector) HandleConn(context.Context, stats.ConnStats) {}

@@ -3,30 +3,32 @@ package tally
 import "sync"
 
 const (
-	// Most is how many different labels of a metric are counted for each target. The SDK of
-	// OpenTelemetry keeps 2000 series of a metric by default, so that some targets fit. A
-	// configuration of 16 clusters in 8 zones needs 128.
+	// Most is the maximum number of label combinations of a metric that are counted separately
+	// for each target. By default, the OpenTelemetry SDK keeps 2000 series of a metric, which
+	// is enough for several targets. A configuration of 16 clusters in 8 zones needs 128.
 	Most = 200
-	// longest is the size in bytes of the longest label that is counted.
+	// longest is the maximum size in bytes of a label that is counted.
 	longest = 500
 )
 
-// Other stands for the labels that came after Most others.
+// Other replaces the labels of combinations that exceed Most.
 const Other = "other"
 
-// Labels are those of a series, beside the target. "" is none.
+// Labels are the labels of a series, except for the target. An empty label is not set.
 type Labels [3]string
 
-// Bound bounds the series of a counter, which are in memory until the process ends, where the
-// labels are names from outside. The zero value is ready to use. It is safe for concurrent use.
+// Bound limits the number of series of a counter, because a series stays in memory until the
+// process ends and its labels may come from a control plane. The zero value is ready to use. A
+// Bound is safe for concurrent use.
 type Bound struct {
 	mu   sync.Mutex
 	seen map[string]map[Labels]bool // by target
 }
 
-// Of returns the labels to count under: those given, where they are among the first Most
-// of the target, else Other in place of each that there is. What was returned once
-// for some labels is returned always. It takes a lock, so it is not for each call.
+// Of returns the labels under which to count. It returns the given labels if they are among the
+// first Most of the target, and otherwise replaces each label that is not empty by Other. Of
+// always returns the same result for the same labels. It takes a lock, so it must not be called
+// for every RPC.
 func (b *Bound) Of(target string, given Labels) Labels {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The first labels of a target stay what they are, and all others are one.
+// The first labels of a target are returned unchanged, and all others are replaced by Other.
 func TestTheFirstLabelsAreCounted(t *testing.T) {
 	var b Bound
 	for _, target := range []string{"one", "another"} {
@@ -16,24 +16,24 @@ func TestTheFirstLabelsAreCounted(t *testing.T) {
 				given := Labels{fmt.Sprint("p", i), "", "shop"}
 				counted := b.Of(target, given)
 				if i < Most && counted != given {
-					t.Fatalf("round %d: %v is counted as %v", round, given, counted)
+					t.Fatalf("round %d: Of(%v) = %v, want it unchanged", round, given, counted)
 				}
 				got[counted] = true
 			}
 		}
 		if len(got) != Most+1 || !got[Labels{Other, "", Other}] {
-			t.Errorf("%d different labels are counted, want %d, and one for all others", len(got), Most)
+			t.Errorf("%d different results, want %d and one for all others", len(got), Most)
 		}
 	}
 }
 
-// A label that is too long is not kept.
+// A label that is too long is replaced.
 func TestALongLabelIsNotCounted(t *testing.T) {
 	var b Bound
 	if got := b.Of("", Labels{strings.Repeat("x", longest+1), "a"}); got != (Labels{Other, Other}) {
-		t.Errorf("counted as %v", got)
+		t.Errorf("Of = %v for a label that is too long", got)
 	}
 	if fits := (Labels{strings.Repeat("x", longest)}); b.Of("", fits) != fits {
-		t.Error("a label that is not too long is counted as another")
+		t.Error("a label of the maximum length is replaced")
 	}
 }

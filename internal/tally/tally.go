@@ -1,25 +1,25 @@
-// Package tally sums up what gauges show, over all channels of the process. Two channels
-// to one target have the same labels, and of two values with the same labels a gauge
-// shows one: so each channel reports the sum, and whoever is last reports the same. It also
-// bounds how many series counters have.
+// Package tally sums the values of gauges over all channels of the process. If two channels
+// have the same target, their gauges have the same labels, and an exporter shows only the value
+// that was reported last. So each channel reports the sum. The package also limits the number
+// of series of counters.
 package tally
 
 import "sync"
 
-// Board holds sums by their labels. The zero value is ready to use. It is safe for
-// concurrent use.
+// Board contains sums by labels. The zero value is ready to use. A Board is safe for concurrent
+// use.
 type Board[L comparable, V Value[V]] struct {
 	mu   sync.Mutex
 	sums map[L]V
 }
 
-// Value is what is summed up: it can be compared with its zero value, which is nothing.
+// Value is a type that can be summed. Its zero value is the empty sum.
 type Value[V any] interface {
 	comparable
 	Plus(V) V
 }
 
-// Add adds to the sum under labels. A sum that becomes nothing is forgotten.
+// Add adds value to the sum for labels. It deletes a sum that has become zero.
 func (b *Board[L, V]) Add(labels L, value V) {
 	var nothing V
 	if value == nothing {
@@ -37,7 +37,6 @@ func (b *Board[L, V]) Add(labels L, value V) {
 	}
 }
 
-// Sum returns the sum under labels.
 func (b *Board[L, V]) Sum(labels L) V {
 	b.mu.Lock()
 	defer b.mu.Unlock()

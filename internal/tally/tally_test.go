@@ -9,7 +9,7 @@ type count int64
 
 func (c count) Plus(by count) count { return c + by }
 
-// A sum is that of all who add to it, and what has become nothing takes no memory.
+// Sums add up the values of all goroutines, and sums that become zero are deleted.
 func TestSums(t *testing.T) {
 	var board Board[string, count]
 	var adders sync.WaitGroup
@@ -28,6 +28,6 @@ func TestSums(t *testing.T) {
 		t.Errorf("the sums are %d and %d, want 4000 and 0", a, b)
 	}
 	if len(board.sums) != 1 {
-		t.Errorf("%d sums are kept, want 1", len(board.sums))
+		t.Errorf("%d sums are stored, want 1", len(board.sums))
 	}
 }

@@ -2,10 +2,10 @@ package edf
 
 import "math"
 
-// Counts returns how often each of size entries is among the picks from one position to
-// another, of which there are so many. An entry of weight w whose Left was l, and is m
-// after an elapsed time t, was picked m - l + w·t times, and all of them together as often
-// as there were picks, from which t follows:
+// Counts returns how often each of size entries was picked between two positions, where picks
+// is the total number of picks. Let t be the elapsed time. An entry of weight w whose Left has
+// changed from l to m was picked m - l + w·t times. Since these numbers sum to picks, t can be
+// computed:
 //
 //	weights 3 and 1, both Left 1, after 5 picks Left 1 and 2/3
 //	    4 = 0 + 3·t,  1 = -1/3 + 1·t  for  t = (5 + 1/3) / 4

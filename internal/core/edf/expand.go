@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// expand appends the picks that the sorted s.events stand for.
+// expand appends the picks for the sorted events in s.events.
 func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
 	if q.members == nil && (x.shift == 0 || !x.anyClose(s.events)) {
-		for _, e := range s.events { // each is a pick, and those that tie are in order
+		for _, e := range s.events { // each event is a pick, and ties are in order
 			picks = append(picks, x.class(e))
 		}
 		return picks
@@ -29,7 +29,7 @@ func (q *Sequence) expand(picks []uint32, x extent, s *Scratch) []uint32 {
 	return picks
 }
 
-// close returns whether two events are of the same deadline as far as they show.
+// close reports whether two events have the same encoded deadline.
 func (x extent) close(a, b uint64) bool { return a>>x.idBits == b>>x.idBits }
 
 func (x extent) anyClose(sorted []uint64) bool {
@@ -46,18 +46,18 @@ func (q *Sequence) appendMembers(picks []uint32, c uint32) []uint32 {
 		return append(picks, c)
 	}
 	members := q.members[q.bounds[c]:q.bounds[c+1]]
-	if len(members) == 1 { // the heaviest weights, and so most picks, are often so
+	if len(members) == 1 { // common for entries with large weights, which have most picks
 		return append(picks, members[0])
 	}
 	return append(picks, members...)
 }
 
-// appendClose appends the picks of events that are equal as far as they show.
+// appendClose appends the picks for events with the same encoded deadline.
 func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
 	if x.shift == 0 {
 		return q.appendTied(picks, x, s, events)
 	}
-	exact := func(e uint64) uint64 { // since begin; a class has one so close to another
+	exact := func(e uint64) uint64 { // since begin; a class has only one deadline per encoded deadline
 		shown := e >> x.idBits << x.shift
 		return q.first(x.class(e), x.begin+shown-1) - x.begin
 	}
@@ -75,8 +75,8 @@ func (q *Sequence) appendClose(picks []uint32, x extent, s *Scratch, events []ui
 	return picks
 }
 
-// appendTied appends the members of all classes of events at one deadline, in the
-// order of their offsets.
+// appendTied appends the members of the classes of all events, which have the same deadline, in
+// the order of their offsets.
 func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uint64) []uint32 {
 	from := len(picks)
 	for _, e := range events {
@@ -88,9 +88,9 @@ func (q *Sequence) appendTied(picks []uint32, x extent, s *Scratch, events []uin
 	return picks
 }
 
-// sortOffsets sorts distinct offsets below size: few by comparison, many by marking
-// each in a set of bits and reading that in order. With slices.Sort for all, a pick among
-// 10,000 entries of weights 1 to 100 costs twice as much.
+// sortOffsets sorts distinct offsets below size. It sorts a few offsets by comparison, and many
+// offsets by setting their bits in a set and reading the set in order. With slices.Sort for
+// all, a pick among 10,000 entries with weights from 1 to 100 takes twice as long.
 func (s *Scratch) sortOffsets(offsets []uint32, size int) {
 	words := (size + 63) / 64
 	if 16*len(offsets) < words {

@@ -2,41 +2,41 @@ package edf
 
 import "math/bits"
 
-// Left is the part of its interval 1/weight that an entry still waits before it is
-// picked next: (deadline - now) · weight, in (0, 1], as a fixed-point number in which
-// Full is 1. It has no unit, so it means the same at another weight and beside other
-// entries. So a position can go from one scheduler to the next.
+// Left is the fraction of its interval 1/weight that an entry still waits until its next pick:
+// (deadline - now) · weight, in (0, 1], as a fixed-point number in which Full is 1. It has no
+// unit, so it keeps its meaning if the weight or the other entries change. Lefts therefore
+// transfer a position from one scheduler to the next.
 //
-// Of entries whose deadline is that of the last pick, some may have been picked and
-// some not. So that none of these has a Left of 0, the Lefts of a position are counted
-// from one unit of time (2^-62 of a period, see Scheduler) before that deadline, and
-// those of the entries already picked are above Full by that unit, at most by 2^-30.
-// Pass such values on as they are.
+// Of the entries with the same deadline as the last pick, some may have been picked and others
+// not. To avoid a Left of 0 for the others, the Lefts of a position are measured from one unit
+// of time (2^-62 of a period, see Scheduler) before that deadline. The Lefts of the entries
+// that were already picked are then above Full by that unit, which is at most 2^-30. Pass such
+// values on unchanged.
 type Left uint64
 
-// Full is the Left of an entry that waits its whole interval: one that was just
-// picked, and one in a new scheduler as A34 starts it.
+// Full is the Left of an entry that waits its whole interval, such as an entry that was just
+// picked, or one in a new scheduler according to A34.
 const Full Left = 1 << 62
 
-// RandomLeft returns a Left uniformly distributed over (0, 1]; random returns numbers
-// uniformly distributed from 0 to below n.
+// RandomLeft returns a Left that is uniformly distributed over (0, 1]. random must return
+// uniformly distributed numbers in [0, n).
 func RandomLeft(random func(n uint64) uint64) Left { return Left(random(uint64(Full))) + 1 }
 
-// Position is a place in the sequence: all deadlines up to now have passed, and of
-// those one unit later the ones of entries with indexes up to last.
+// Position is a position in the sequence. All deadlines up to now have passed, and so have the
+// deadlines at now + 1 of entries with indexes up to last.
 type Position struct {
 	now  uint64
 	last int
-	skip uint64 // of the start: how many picks of the sequence lie before it
+	skip uint64 // number of picks of the sequence before the start position
 }
 
-// startOf returns the position that the Lefts of entries describe, and whether Lefts
-// above Full are part of it. They are if they belong to the first of the entries whose
-// deadline is the very next unit, as Lefts gives them. If weights or order have changed
-// so that they do not, they count as Full.
+// startOf returns the position that the Lefts of the entries describe, and reports whether
+// Lefts above Full are part of it. They are if they belong to the first of the entries whose
+// deadline is the next unit of time, as in the result of Lefts. If weights or the order have
+// changed so that this does not hold, Lefts above Full count as Full.
 func startOf(entries []Entry, divisor uint64) (p Position, carried bool) {
 	p = Position{last: -1}
-	waiting := false // seen an entry that is next and has not been picked
+	waiting := false // an entry that is next has not been picked
 	for i, e := range entries {
 		left, w := e.left(), Left(e.weight()/divisor)
 		switch {
@@ -52,7 +52,7 @@ func startOf(entries []Entry, divisor uint64) (p Position, carried bool) {
 	return p, true
 }
 
-// Skip returns how many picks of the sequence lie before its start.
+// Skip returns the number of picks of the sequence before its start position.
 func (p Position) Skip() uint64 { return p.skip }
 
 // Lefts returns the Left of each of size entries at position p.
@@ -64,7 +64,7 @@ func (q *Sequence) Lefts(p Position, size int) []Left {
 	return lefts
 }
 
-// leftOf returns the Left of the entry at index i at position p.
+// leftOf returns the Left of entry i at position p.
 func (q *Sequence) leftOf(i int, p Position) Left {
 	c := q.of(i)
 	left := Left(q.leftAt(c, p.now))
@@ -74,8 +74,8 @@ func (q *Sequence) leftOf(i int, p Position) Left {
 	return left
 }
 
-// After returns the position after the given number of picks of a stretch: now is the
-// deadline of the last of them.
+// After returns the position after the given number of picks of a stretch. Its now is one unit
+// before the deadline of the last of these picks.
 func (q *Sequence) After(s Stretch, taken uint64) Position {
 	if taken == 0 {
 		return Position{now: s.Begin, last: -1}
@@ -92,7 +92,7 @@ func (q *Sequence) After(s Stretch, taken uint64) Position {
 		}
 	}
 	c := q.of(int(last))
-	// The deadline is first + (times - 1) intervals, rounded up; now is a unit less.
+	// The deadline is first + (times - 1) intervals, rounded up, and now is one unit before it.
 	hi, lo := bits.Mul64(times-1, uint64(Full))
 	lo, carry := bits.Add64(lo, q.leftAt(c, s.Begin)-1, 0)
 	units, _ := bits.Div64(hi+carry, lo, uint64(q.classes[c].weight))

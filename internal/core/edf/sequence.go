@@ -5,50 +5,51 @@ import (
 	"slices"
 )
 
-// Sequence makes the picks of a set of entries, stretch by stretch. It is a plain value
-// without locks, for one goroutine at a time.
+// Sequence computes the picks of a set of entries, stretch by stretch. It has no locks and must
+// be used by one goroutine at a time.
 //
-// A class is the entries of one weight and one phase; classes are numbered in the
+// A class consists of the entries with the same weight and phase. Classes are numbered in the
 // order of their first members.
 type Sequence struct {
-	// deadlines are, of each class, the next one not yet in a stretch. They are not in
-	// classes because each stretch looks at all of them, and at few of the rest.
+	// deadlines contains the next deadline of each class that is not in a stretch yet. They are
+	// not in the class type, because each stretch reads all deadlines but few of the other
+	// fields.
 	deadlines []uint64
 	classes   []class
 
-	// Where each class has one member, its number is the member's index and these are
-	// nil. Else the members of class c are members[bounds[c]:bounds[c+1]], in order.
+	// If each class has one member, class numbers equal entry indexes and the following fields
+	// are nil. Otherwise the members of class c are members[bounds[c]:bounds[c+1]], in order.
 	members []uint32
 	bounds  []uint32
-	classOf []uint32 // of each entry
+	classOf []uint32 // the class of each entry
 
 	period uint64   // in picks
-	end    uint64   // all deadlines up to here are in stretches
-	cycle  []uint32 // the picks of the period so far, if it is kept
+	end    uint64   // all deadlines up to this time are in stretches
+	cycle  []uint32 // the picks of the current period so far, if it is kept
 }
 
 type class struct {
 	step   uint64 // 2^62 / weight, rounded down
 	weight uint32 // divided by the greatest common divisor
-	slack  uint32 // deadline minus its exact value, times weight; below weight
+	slack  uint32 // (deadline minus its exact value) · weight; less than weight
 }
 
-// phase returns the Left, in (0, Full], of class c at time 0 and every whole period.
+// phase returns the Left, in (0, Full], of class c at time 0 and after each whole period.
 func (q *Sequence) phase(c uint32) uint64 {
 	return q.leftAt(c, 0)
 }
 
-// leftAt returns the Left of class c, in (0, Full], where everything up to now has
-// been picked and nothing after.
+// leftAt returns the Left, in (0, Full], of class c if everything up to now has been picked and
+// nothing after it.
 func (q *Sequence) leftAt(c uint32, now uint64) uint64 {
 	k := q.classes[c]
 	return inPeriod((q.deadlines[c]-now)*uint64(k.weight) - uint64(k.slack))
 }
 
-// inPeriod takes a multiple of Full off a Left so that it is in (0, Full].
+// inPeriod returns left modulo Full, in (0, Full].
 func inPeriod(left uint64) uint64 { return (left-1)&uint64(Full-1) + 1 }
 
-// first returns the first deadline of class c later than now.
+// first returns the first deadline of class c after now.
 func (q *Sequence) first(c uint32, now uint64) uint64 {
 	w := uint64(q.classes[c].weight)
 	return now + (q.leftAt(c, now)+w-1)/w
@@ -63,7 +64,7 @@ func (q *Sequence) earliest() uint64 {
 	return q.end + wait
 }
 
-// of returns the class of the entry at index i.
+// of returns the class of entry i.
 func (q *Sequence) of(i int) uint32 {
 	if q.classOf == nil {
 		return uint32(i)
@@ -71,8 +72,8 @@ func (q *Sequence) of(i int) uint32 {
 	return q.classOf[i]
 }
 
-// New returns the sequence of the entries, which it does not keep, and where picking
-// starts.
+// New returns the sequence of the entries and the position at which picking starts. It does not
+// retain entries.
 func New(entries []Entry, s *Scratch) (Sequence, Position) {
 	divisor := commonDivisor(entries)
 	start, carried := startOf(entries, divisor)
@@ -92,7 +93,7 @@ func New(entries []Entry, s *Scratch) (Sequence, Position) {
 	return q.compact(), start
 }
 
-// add makes a class and returns its number.
+// add adds a class and returns its number.
 func (q *Sequence) add(w uint32, left uint64) uint32 {
 	d := (left + uint64(w) - 1) / uint64(w)
 	q.deadlines = append(q.deadlines, d)
@@ -106,7 +107,7 @@ func (q *Sequence) reset() {
 	*q = Sequence{deadlines: q.deadlines[:0], classes: q.classes[:0], classOf: q.classOf[:0]}
 }
 
-// compact returns a copy of q that takes only the memory it needs.
+// compact returns a copy of q without spare capacity.
 func (q *Sequence) compact() Sequence {
 	c := Sequence{deadlines: slices.Clone(q.deadlines), classes: slices.Clone(q.classes), period: q.period}
 	if len(q.classes) == len(q.classOf) {
@@ -151,10 +152,10 @@ func (e Entry) left() Left {
 	return e.Left
 }
 
-// classTable is a hash table, with open addressing, of the classes of a sequence. With a
-// map in its place, a new scheduler of 10,000 entries costs 1.7 to 2.5 times as much.
+// classTable is a hash table of the classes of a sequence, with open addressing. With a map
+// instead, a new scheduler of 10,000 entries takes 1.7 to 2.5 times as long.
 type classTable struct {
-	slots []uint32 // number + 1
+	slots []uint32 // class number + 1
 	shift int
 }
 

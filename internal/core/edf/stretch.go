@@ -6,38 +6,36 @@ import (
 )
 
 const (
-	// maxCycle is the longest period, in picks, that is kept for use again.
+	// maxCycle is the longest period, in picks, that is kept and reused.
 	maxCycle = 64 << 10
-	// minCycle is the least number of picks of a stretch that is used again. Shorter
-	// periods are written out several times, because each use again costs an
-	// allocation.
+	// minCycle is the minimum number of picks in a stretch that is reused. Shorter periods are
+	// repeated to reach it, because each reuse costs an allocation.
 	minCycle = 512
 	never    = ^uint64(0)
 )
 
-// FirstSize returns the size, in picks, of the first stretch of that many entries. It is
-// part of the cost of a scheduler.
+// FirstSize returns the size, in picks, of the first stretch for the given number of entries.
+// It is part of the cost of a new scheduler.
 func FirstSize(entries int) uint64 { return uint64(min(max(entries, 256), 16<<10)) }
 
-// LaterSize returns the size, in picks, of later stretches. It is large enough that a
-// look at each class once per stretch costs little for each pick, and small enough that
-// making one does not hold up a picker for long.
+// LaterSize returns the size, in picks, of later stretches. It is large enough that visiting
+// each class once per stretch adds little to the cost of a pick, and small enough that
+// computing a stretch does not block a pick for long.
 func (q *Sequence) LaterSize() uint64 { return uint64(min(max(len(q.classes)/2, 4<<10), 32<<10)) }
 
 // Stretch is a part of the sequence. It is never modified.
 type Stretch struct {
 	Picks  []uint32 // indexes of entries
-	Begin  uint64   // the deadlines of its picks are later than this
-	Cyclic bool     // Picks is a whole number of periods, after which it begins again
+	Begin  uint64   // the deadlines of the picks are after this time
+	Cyclic bool     // Picks contains whole periods and is repeated
 }
 
-// Next makes the stretch of about size picks that comes next in the sequence; see
-// FirstSize and LaterSize.
+// Next computes the next stretch of about size picks; see FirstSize and LaterSize.
 func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	next := Stretch{Begin: q.end}
 	if q.period > maxCycle {
 		next.Picks = q.stretch(q.length(size), s)
-		if len(next.Picks) == 0 { // a pause of all entries
+		if len(next.Picks) == 0 { // no entry has a deadline within this time
 			q.end = q.earliest() - 1
 			next.Picks = q.stretch(q.length(size), s)
 		}
@@ -53,14 +51,14 @@ func (q *Sequence) Next(size uint64, s *Scratch) Stretch {
 	return next
 }
 
-// length returns the time in which about size picks are made, at most a period.
+// length returns the time in which about size picks occur, at most a period.
 func (q *Sequence) length(size uint64) uint64 {
 	hi, lo := bits.Mul64(uint64(Full), min(size, q.period))
 	length, _ := bits.Div64(hi, lo, q.period)
 	return length
 }
 
-// keep adds picks to the cycle. Where they are all of it, it costs nothing.
+// keep adds picks to the cycle. It does not copy them if they are the whole cycle.
 func (q *Sequence) keep(picks []uint32) {
 	if q.cycle == nil {
 		q.cycle = picks
@@ -69,10 +67,10 @@ func (q *Sequence) keep(picks []uint32) {
 	q.cycle = append(slices.Grow(q.cycle, int(q.period)-len(q.cycle)), picks...)
 }
 
-// whole returns whether the cycle has all picks of a period.
+// whole reports whether the cycle contains all picks of a period.
 func (q *Sequence) whole() bool { return uint64(len(q.cycle)) == q.period }
 
-// cyclic returns the stretch of the cycle, from the beginning of a period.
+// cyclic returns the cycle as a stretch, from the beginning of a period.
 func (q *Sequence) cyclic() Stretch {
 	next := Stretch{Picks: q.cycle, Cyclic: true}
 	for len(next.Picks) < minCycle {
@@ -82,8 +80,8 @@ func (q *Sequence) cyclic() Stretch {
 	return next
 }
 
-// stretch returns the picks whose deadlines are within length of where the last
-// stretch ended.
+// stretch returns the picks whose deadlines are within length after the end of the last
+// stretch.
 func (q *Sequence) stretch(length uint64, s *Scratch) []uint32 {
 	x := q.collect(s, length)
 	q.end += length

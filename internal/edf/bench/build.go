@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// buildCost is what a scheduler costs until its first pick, for each endpoint.
+// buildCost is the cost per endpoint of creating a scheduler and its first pick.
 type buildCost struct{ ns, bytes float64 }
 
 func measureBuild(entries []edf.Entry, counts int) buildCost {
@@ -38,8 +38,8 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	}
 }
 
-// tail is how long the longest of many picks on all cores take, clock included:
-// medians of some counts.
+// tail contains the latencies of the slowest of many picks on all cores, including the cost of
+// reading the clock. Each is the median of several runs.
 type tail struct{ p9999, longest time.Duration }
 
 func measureTail(entries []edf.Entry, counts int) tail {
@@ -54,7 +54,7 @@ func measureTail(entries []edf.Entry, counts int) tail {
 }
 
 func tailOf(s *edf.Scheduler) tail {
-	const picks = 300_000 // of each core
+	const picks = 300_000 // on each core
 	took := make([][]time.Duration, runtime.GOMAXPROCS(0))
 	for i := range took {
 		took[i] = make([]time.Duration, picks)

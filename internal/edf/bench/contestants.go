@@ -13,15 +13,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// contestant is one way of picking; loop picks n times. Each has a loop of its own,
-// so that calls within it cost what they cost elsewhere.
+// contestant is one way of picking. loop makes n picks. Each contestant has its own loop, so
+// that the compiler can optimize the calls as usual.
 type contestant struct {
 	name  string
 	loop  func(n int)
-	close func() // nil: nothing to close
+	close func() // nil if there is nothing to close
 }
 
-// contestants are the columns of the table, in order. The floor is the first.
+// contestants returns the columns of the table, in order. The floor is the first.
 func contestants(weights []uint32) []contestant {
 	return []contestant{
 		floor(),
@@ -73,8 +73,8 @@ func loopOf(p balancer.Picker) func(int) {
 	}
 }
 
-// textbook is A34's queue as one writes it down first: a lock, a binary heap, and
-// deadlines in floating point.
+// textbook is a straightforward implementation of A34's queue, with a lock, a binary heap and
+// floating-point deadlines.
 type textbook struct {
 	mu      sync.Mutex
 	entries []textbookEntry
@@ -117,7 +117,7 @@ func textbookEDF(weights []uint32) contestant {
 	}}
 }
 
-// randomWRR draws a point of the cumulated weights.
+// randomWRR picks a random point in the cumulative weights.
 func randomWRR(weights []uint32) contestant {
 	cumulated, sum := make([]uint64, len(weights)), uint64(0)
 	for i, w := range weights {

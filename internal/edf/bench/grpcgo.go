@@ -14,9 +14,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// stubChild stands in for pick_first, the child policy of grpc-go's round_robin and
-// weighted_round_robin: it is READY at once. With the real one, bringing up 100,000
-// endpoints over a fake ClientConn takes an hour; its picker does the same.
+// stubChild replaces pick_first, the child policy of grpc-go's round_robin and
+// weighted_round_robin. It is READY immediately. With the real pick_first, making 100,000
+// endpoints READY on a fake ClientConn takes an hour. Their pickers are equivalent.
 type stubChild struct{ cc balancer.ClientConn }
 
 type stubBuilder struct{}
@@ -51,7 +51,7 @@ func (stubChild) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 func (stubChild) ExitIdle()                                                  {}
 func (stubChild) Close()                                                     {}
 
-// policy is one of grpc-go's, with all endpoints READY.
+// policy is one of grpc-go's policies with all endpoints READY.
 type policy struct {
 	balancer.Balancer
 	cc    lbtest.ClientConn
@@ -87,9 +87,9 @@ func roundRobin(weights []uint32) contestant {
 	return newPolicy(roundrobin.Name, "", len(weights)).contestant("grpc-go round_robin")
 }
 
-// weightedRoundRobin returns grpc-go's policy, whose weights are what the endpoints
-// report with their responses: A58's default, but without the 10 s in which reports
-// of a new endpoint are not used yet.
+// weightedRoundRobin returns grpc-go's policy, which takes the weights from load reports in the
+// responses. It uses A58's defaults, but without the blackout period of 10 s in which reports
+// of a new endpoint are not used.
 func weightedRoundRobin(weights []uint32) contestant {
 	p := newPolicy(weightedroundrobin.Name, `{"blackoutPeriod": "0s"}`, len(weights))
 	weightOf := map[string]uint32{}
@@ -97,7 +97,7 @@ func weightedRoundRobin(weights []uint32) contestant {
 		weightOf[e.Addresses[0].Addr] = weights[i]
 	}
 	picker := p.picker()
-	for range weights { // it takes turns as long as nothing was reported
+	for range weights { // the policy uses round robin until there are reports
 		result, err := picker.Pick(balancer.PickInfo{})
 		must(err)
 		address := result.SubConn.(*lbtest.SubConn).Addresses[0].Addr
@@ -105,7 +105,7 @@ func weightedRoundRobin(weights []uint32) contestant {
 			RpsFractional: float64(weightOf[address]), ApplicationUtilization: 1,
 		}})
 	}
-	p.update() // makes a picker that knows the weights
+	p.update() // makes a picker that uses the reported weights
 	return p.contestant("grpc-go weighted_round_robin")
 }
 

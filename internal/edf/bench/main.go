@@ -1,11 +1,11 @@
-// Command bench compares ways of picking by weight, and prints one Markdown table of
-// medians from one run, and a second one of what bring-up and updates cost:
+// Command bench compares weighted pickers. It prints a Markdown table of medians, and a second
+// table with the cost of bring-up and updates:
 //
 //	go run ./internal/edf/bench
 //
-// Times of different machines, or of one machine at different times, say little about
-// each other: read the ratios to the floor, one atomic add on a shared counter, which
-// is measured in turn with everything else. The machine should be otherwise idle.
+// Absolute times of different machines or runs are not comparable. Compare the ratios to the
+// floor, which is one atomic add on a shared counter, measured alternately with everything
+// else. The machine should be otherwise idle.
 package main
 
 import (
@@ -17,16 +17,16 @@ import (
 )
 
 func main() {
-	counts := flag.Int("counts", 6, "how often each cell is measured; the median is printed")
-	span := flag.Duration("span", 40*time.Millisecond, "how long each measurement takes, about")
-	most := flag.Int("most", 100_000, "the largest number of endpoints")
+	counts := flag.Int("counts", 6, "number of measurements per cell, of which the median is printed")
+	span := flag.Duration("span", 40*time.Millisecond, "approximate duration of each measurement")
+	most := flag.Int("most", 100_000, "largest number of endpoints")
 	flag.Parse()
 	if *counts < 1 {
 		fmt.Fprintf(os.Stderr, "bench: -counts is %d, want at least 1\n", *counts)
 		os.Exit(2)
 	}
 
-	fmt.Printf("%s, %s/%s, %d cores; medians of %d counts of about %v.\n\n",
+	fmt.Printf("%s, %s/%s, %d cores; medians of %d measurements of about %v.\n\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), *counts, *span)
 	var t table
 	t.header()

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// cell is what was measured of one contestant, medians but for the allocations.
+// cell contains the measurements of a contestant. All but allocs are medians.
 type cell struct {
 	name             string
-	serial, parallel float64 // ns a pick
+	serial, parallel float64 // ns per pick
 	serialRatio      float64 // to the floor in the same round
 	parallelRatio    float64
-	allocs           float64 // a pick
+	allocs           float64 // per pick
 }
 
-// rowResult is one row of the table.
 type rowResult struct {
 	weights   string
 	endpoints int
@@ -82,8 +81,8 @@ func measure(c contestant, span time.Duration) cell {
 	}
 }
 
-// onAllCores runs n rounds of loop on all cores, in portions that each core takes as
-// it gets to them.
+// onAllCores runs n iterations of loop on all cores. The cores take small portions until none
+// remain.
 func onAllCores(loop func(int), n int) {
 	portion := max(1, n/256)
 	var taken atomic.Int64
@@ -102,9 +101,9 @@ func onAllCores(loop func(int), n int) {
 	wg.Wait()
 }
 
-// fewestAllocs returns the fewest allocations a pick of all counts: grpc-go's
-// weighted_round_robin, in the same process, makes its schedule anew every second, and
-// what it allocates is counted with whatever is measured just then.
+// fewestAllocs returns the minimum number of allocations per pick. The minimum is used because
+// grpc-go's weighted_round_robin, which runs in the same process, computes its schedule every
+// second, and its allocations are counted for the contestant that is being measured.
 func fewestAllocs(samples []cell) float64 {
 	fewest := samples[0].allocs
 	for _, c := range samples {

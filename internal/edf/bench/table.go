@@ -15,13 +15,13 @@ const (
 	robinColumn = 6
 )
 
-// table prints rows as they come and remembers the worst of each target.
+// table prints rows and tracks the worst value for each target.
 type table struct {
 	parallelRatio, serial, allocs, overRobin, buildTime, buildBytes worst
 	overTextbook                                                    worst
 	tail                                                            worst
 
-	rows, busy int // busy: those measured while other work had a core
+	rows, busy int // busy: rows measured while other processes used a core
 }
 
 func (t *table) header() {
@@ -76,7 +76,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1000)
 }
 
-// worst is the largest value so far, and where it was.
+// worst is the largest value so far and where it was measured.
 type worst struct {
 	value float64
 	where string

@@ -18,15 +18,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// tree is the product: the policies of the tree that topology generates for one
-// priority with one locality, on a channel without a network.
+// tree runs the policies that topology generates for one priority with one locality, on a
+// channel without a network.
 type tree struct {
 	cc         lbtest.ClientConn
 	policy     balancer.Balancer
 	translator topology.Translator
-	published  chan struct{} // holds an element if something was published
-	complete   chan int      // with how many endpoints the picker is that was picked from last
-	picking    chan struct{} // closed when nothing picks any more
+	published  chan struct{} // holds an element if a state was published
+	complete   chan int      // the number of endpoints in the picker that was last used
+	picking    chan struct{} // closed when the picking goroutine has ended
 }
 
 func newTree() *tree {
@@ -42,7 +42,7 @@ func newTree() *tree {
 	return t
 }
 
-// pick picks once from what was published, as calls do that wait for it.
+// pick picks once from each published picker, like a waiting call.
 func (t *tree) pick() {
 	defer close(t.picking)
 	for range t.published {
@@ -63,14 +63,14 @@ func (t *tree) close() {
 	<-t.picking
 }
 
-// update gives the tree a state and picks once from what it publishes.
+// update updates the tree and picks once from its picker.
 func (t *tree) update(state balancer.ClientConnState) {
 	must(t.policy.UpdateClientConnState(state))
 	_, err := t.cc.State().Picker.Pick(balancer.PickInfo{})
 	must(err)
 }
 
-// answerOf returns the answer of as many endpoints as there are weights.
+// answerOf returns an answer with one endpoint for each weight.
 func answerOf(weights []uint32) *discovery.Answer {
 	locality := discovery.Locality{Region: "us-east", Weight: 1}
 	for i, weight := range weights {
@@ -82,7 +82,7 @@ func answerOf(weights []uint32) *discovery.Answer {
 	return &discovery.Answer{Service: "bench", Priorities: []discovery.Priority{{Localities: []discovery.Locality{locality}}}}
 }
 
-// stateOf returns the answer as a resolver and gRPC's channel give it to the tree.
+// stateOf returns the state that the tree receives for the answer.
 func (t *tree) stateOf(answer *discovery.Answer) balancer.ClientConnState {
 	generated, err := t.translator.Translate(answer)
 	must(err)
@@ -94,8 +94,8 @@ func (t *tree) stateOf(answer *discovery.Answer) balancer.ClientConnState {
 	return state
 }
 
-// bringUp gives the tree its endpoints, makes all of them READY one after the other, as
-// connections are made, and waits until the picker is picked from that has them all.
+// bringUp updates the tree, makes all endpoints READY one by one, and waits until a picker with
+// all of them is used.
 func (t *tree) bringUp(state balancer.ClientConnState) {
 	must(t.policy.UpdateClientConnState(state))
 	subConns := t.cc.SubConns()
@@ -108,15 +108,15 @@ func (t *tree) bringUp(state balancer.ClientConnState) {
 	}
 }
 
-// generatedTree picks as a channel does that follows one of this project's resolvers.
+// generatedTree picks as a channel with one of this project's resolvers does.
 func generatedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
-// watchedTree is such a channel in a program that imports package debug, with the calls'
-// ends, which are counted as well as their beginnings.
+// watchedTree is like generatedTree in a program that imports package debug, where the ends of
+// calls are also counted.
 func watchedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))

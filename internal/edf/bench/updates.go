@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// work is what something costs once, all goroutines included: medians of some counts.
+// work is the cost of an operation, including all goroutines. Each field is the median of
+// several runs.
 type work struct {
 	took          time.Duration
 	allocs, bytes uint64
 }
 
-// costOf measures f, which is run once for each count, with what prepare returns.
+// costOf measures f once per count. prepare returns its argument.
 func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) work {
 	var samples []work
 	for range counts {
@@ -37,13 +38,13 @@ func (w work) String() string {
 	return fmt.Sprintf("%.1f ms, %d allocs, %.1f MB", float64(w.took.Microseconds())/1000, w.allocs, float64(w.bytes)/1e6)
 }
 
-// updates prints what the generated tree costs apart from picks.
+// updates prints the costs of the generated tree other than picks.
 func updates(counts, most int) {
 	fmt.Print(`
 Bring-up and updates of the generated tree: all endpoints become READY one after the other;
-then an update that changes nothing, and one that changes every weight. Each picker that
-is published is picked from. To translate is to
-make the tree's configuration and endpoints of a cluster, and to parse the configuration.
+then an update that changes nothing, and one that changes every weight. One call is picked
+from each published picker. Translating builds the tree's configuration and endpoints from a
+cluster, and parses the configuration.
 
 | endpoints | bring-up | update, identical | update, all weights | translate |
 | ---: | --- | --- | --- | --- |
