@@ -63,7 +63,7 @@ func (p *policy) remove(s *subConn) {
 	}
 }
 
-// bind assigns all subchannels to the endpoints of a new list. It must be called from an event.
+// bind assigns all subchannels to the endpoints of a new list. It must be called from a shell event.
 func (p *policy) bind(list []*endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +182,7 @@ func (b *subConns) of(e *endpoint) []*subConn {
 	return e.Attached.subConns
 }
 
-// tell shows the child whether the endpoint of s is ejected. It must be called from an event.
+// tell shows the child whether the endpoint of s is ejected. It must be called from a shell event.
 func (p *policy) tell(s *subConn) {
 	e := s.endpoint.Load()
 	s.setEjected(e != nil && e.Told())
@@ -206,7 +206,7 @@ func (p *policy) connection(e *endpoint) core.Connection {
 	return core.Absent
 }
 
-// connectedTo passes the connection of e to the core. It must be called from an event.
+// connectedTo passes the connection of e to the core. It must be called from a shell event.
 func (p *policy) connectedTo(e *endpoint) {
 	if e != nil {
 		p.core.Connection(e, p.connection(e))

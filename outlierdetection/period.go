@@ -27,7 +27,7 @@ type period struct {
 type proof struct {
 	epoch             uint64
 	answers, refusals atomic.Uint64
-	said              atomic.Bool // the core was notified of an answer
+	said              atomic.Bool // the core has been notified of an answer
 	watches           atomic.Bool // a call without a deadline is being timed
 }
 

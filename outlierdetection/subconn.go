@@ -163,7 +163,7 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 }
 
 // setEjected shows the child whether the endpoint is ejected. When an ejection ends, the child
-// receives the last known health. setEjected must be called from an event.
+// receives the last known health. setEjected must be called from a shell event.
 func (s *subConn) setEjected(now bool) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()

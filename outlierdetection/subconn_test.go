@@ -40,8 +40,8 @@ func TestWhatASubchannelPassesOn(t *testing.T) {
 }
 
 // While an endpoint is ejected, the child receives TRANSIENT_FAILURE once for each connection,
-// as soon as the health of the connection is known. This includes ejections from before the
-// connection.
+// as soon as the health of the connection is known. This also holds if the endpoint was ejected
+// before that.
 func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -97,8 +97,7 @@ type user struct{}
 
 func (user) PickerChanged() {}
 
-// A subchannel is no longer in strangers once its user calls Picked or it is shut down, and it
-// is subtracted only once.
+// strangers counts the subchannels that are not shut down and whose user has not called Picked.
 func TestStrangers(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})

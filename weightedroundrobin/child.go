@@ -21,7 +21,7 @@ type endpointChild struct {
 	shell.Instance
 	parent   *policy
 	endpoint resolver.Endpoint
-	record   *shell.Record     // of its calls; nil if they were never recorded
+	record   *shell.Record     // counts its calls; nil if they were never counted
 	outdated bool              // the child's policy has not accepted the current endpoint
 	place    weighted.Position // the position in the sequence of the last picker that contained the child; the current picker has its own
 }

@@ -71,13 +71,13 @@ type meter struct {
 	counts     bool                          // pickers of one endpoint count their picks
 	asked      *asked                        // nil until registered
 	picker     *weighted.Picker              // the current picker
-	taken      uint64                        // picks of picker that were read
+	taken      uint64                        // picks of picker that read has already counted
 	last       weak.Pointer[weighted.Picker] // the previous picker, which calls may still use briefly
 	lastTaken  uint64
 	picks      int64 // picks that were not recorded yet
 }
 
-// at sets the labels of the policy. It must be called from an event.
+// at sets the labels of the policy. It must be called from a shell event.
 func (m *meter) at(place stateattr.Labels) {
 	target := m.policy.Options.Target.String()
 	counted := places.Of(target, tally.Labels{place.Priority, place.Locality, place.Service})
@@ -144,7 +144,7 @@ func (m *meter) close() {
 	}
 }
 
-// use sets the current picker. It must be called from an event.
+// use sets the current picker. It must be called from a shell event.
 func (m *meter) use(picker *weighted.Picker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -83,7 +83,7 @@ type Endpoint[T any] struct {
 	lost       bool      // its connection has been lost since, too
 	multiplier int64     // A50's ejection time multiplier
 	unproven   bool      // see Unproven
-	doubt      int       // index in Core.doubted plus 1; 0 if it is not in there
+	doubt      int       // index in Core.doubted plus 1; 0 if not in it
 	epoch      uint64    // see Epoch
 	told       bool      // the last Change reported it as ejected
 }

@@ -116,19 +116,19 @@ func (o *oracle) advance(d time.Duration) {
 }
 
 func (o *oracle) timer() {
-	start := o.now // 1.
+	start := o.now // step 1
 	o.timerStart = &start
-	for _, e := range o.entries { // 2.
+	for _, e := range o.entries { // step 2
 		e.inactive = bucket{}
 		e.inactive, e.active = e.active, e.inactive
 	}
-	if o.config.SuccessRateEjection != nil { // 3.
+	if o.config.SuccessRateEjection != nil { // step 3
 		o.successRate(start)
 	}
-	if o.config.FailurePercentageEjection != nil { // 4.
+	if o.config.FailurePercentageEjection != nil { // step 4
 		o.failurePercentage(start)
 	}
-	for _, e := range o.entries { // 5.
+	for _, e := range o.entries { // step 5
 		if e.ejection == nil {
 			if e.multiplier > 0 {
 				e.multiplier--
@@ -150,17 +150,17 @@ func (o *oracle) successRate(start time.Time) {
 			rates[address] = float64(e.inactive.successes) / float64(n)
 		}
 	}
-	if len(rates) < int(config.MinimumHosts) { // 1.
+	if len(rates) < int(config.MinimumHosts) { // step 1
 		return
 	}
-	mean, squares := 0.0, 0.0 // 2.
+	mean, squares := 0.0, 0.0 // step 2
 	for _, address := range o.order {
 		mean += rates[address] / float64(len(rates))
 	}
 	for _, rate := range rates {
 		squares += (rate - mean) * (rate - mean) / float64(len(rates))
 	}
-	for _, address := range o.order { // 3.
+	for _, address := range o.order { // step 3
 		if o.tooMany() {
 			return
 		}
@@ -178,10 +178,10 @@ func (o *oracle) successRate(start time.Time) {
 
 func (o *oracle) failurePercentage(start time.Time) {
 	config := o.config.FailurePercentageEjection
-	if len(o.entries) < int(config.MinimumHosts) { // 1.
+	if len(o.entries) < int(config.MinimumHosts) { // step 1
 		return
 	}
-	for _, address := range o.order { // 2.
+	for _, address := range o.order { // step 2
 		e := o.entries[address]
 		if o.tooMany() {
 			return

@@ -24,7 +24,6 @@ import (
 //
 // The phase returns to Usable when endpoints answer; see judge. It does not change when the
 // priority loses its last connection.
-// what it is, however often that happens and for however long.
 type Phase uint8
 
 // The phases of a priority.

@@ -15,7 +15,6 @@ import (
 //
 // An unproven endpoint may be picked, but it counts as failed for Config.ReportEmptied and for
 // the READY share of the priority. Its multiplier does not decrease.
-// part of the tier is READY. Its multiplier does not fall.
 
 // Unproven reports whether the endpoint has yet to answer a call.
 func (e *Endpoint[T]) Unproven() bool { return e.unproven }

@@ -81,8 +81,8 @@ func (c *Core) Rebalance() (actions []Action) {
 	return actions
 }
 
-// left returns the capacity of a child that has not failed. A child that does not exist has not
-// failed.
+// left returns the remaining capacity of a child after failures. A child that does not exist has
+// its whole capacity.
 func (c *Core) left(name string, capacity float64) float64 {
 	switch child := c.children[name]; {
 	case child == nil:
@@ -94,8 +94,8 @@ func (c *Core) left(name string, capacity float64) float64 {
 	}
 }
 
-// capacity returns the capacity of each zone that has not failed, and the function that
-// computes it for a child. If everything has failed, it returns the whole capacity.
+// capacity returns the remaining capacity of each zone after failures, and the function that
+// computes it for a child. If everything has failed, it ignores the failures.
 func (c *Core) capacity() (zones []float64, left func(string, float64) float64) {
 	sum := 0.0
 	for _, left = range []func(string, float64) float64{c.left, func(_ string, all float64) float64 { return all }} {

@@ -64,7 +64,7 @@ type child struct {
 	failed   float64
 }
 
-// out reports whether the child receives no calls, whatever its state is.
+// out reports whether the child receives no calls, regardless of its state.
 func (ch *child) out() bool { return ch.retained || ch.reserve }
 
 // counts returns the state that the child counts as.
