@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// dial returns a channel with a policy that drops all calls, over a stub.
+// dial returns a channel whose policy drops all calls.
 func dial(t *testing.T, stub *lbtest.StubBuilder) *grpc.ClientConn {
 	t.Helper()
 	balancer.Register(stub)
@@ -46,7 +46,7 @@ func await(ctx context.Context, t *testing.T, cc *grpc.ClientConn, want connecti
 	}
 }
 
-// Wait-for-ready calls are not ended by a failing child, but they end if they are dropped.
+// A wait-for-ready call is ended only if it is dropped.
 func TestWaitForReady(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -21,7 +21,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// recorder sums recorded values by metric and labels.
 type recorder struct {
 	estats.UnimplementedMetricsRecorder
 
@@ -35,7 +34,7 @@ func (r *recorder) RecordInt64Count(handle *estats.Int64CountHandle, n int64, la
 	r.counts[handle.Name+" "+strings.Join(labels, " ")] += n
 }
 
-// harness runs a policy with a stub child on a fake channel in a bubble.
+// harness runs a policy with a stub child on a fake channel.
 type harness struct {
 	t        *testing.T
 	cc       *lbtest.ClientConn
@@ -57,7 +56,6 @@ func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
 	})
 }
 
-// update updates the policy with drop categories in JSON.
 func (h *harness) update(categories string) error {
 	h.t.Helper()
 	c, err := parseConfig([]byte(fmt.Sprintf(`{"dropCategories": %s, "childPolicy": [{%q: {"id": "child"}}]}`, categories, h.builder.PolicyName)))
@@ -91,7 +89,6 @@ func TestWithoutCategoriesEverythingPasses(t *testing.T) {
 	})
 }
 
-// Each category drops a share of the calls that earlier categories have not dropped.
 func TestDropsByCategoryInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[{"category": "lb", "requestsPerMillion": 200000}, {"category": "throttle", "requestsPerMillion": 500000}]`)
@@ -114,7 +111,7 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 			`call dropped by configuration, category "throttle"`: 0.4,
 			"passed": 0.4,
 		} {
-			// Five standard deviations; a random failure occurs about once in two million runs.
+			// Five standard deviations: fails at random once in two million runs.
 			if diff := math.Abs(got[what]/n - share); diff > 5*math.Sqrt(share*(1-share)/n) {
 				t.Errorf("%s: %.4f of the calls, want %.2f", what, got[what]/n, share)
 			}
@@ -134,8 +131,7 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 	})
 }
 
-// Calls are dropped only while the child is READY, so that a lower priority can take over
-// otherwise.
+// A lower priority takes over while the child is not READY.
 func TestDropsOnlyWhileReady(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[{"category": "all", "requestsPerMillion": 1000000}]`)
@@ -157,7 +153,6 @@ func TestDropsOnlyWhileReady(t *testing.T) {
 	})
 }
 
-// New drop categories take effect immediately, without new connections.
 func TestCategoriesChange(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
@@ -204,8 +199,6 @@ func TestTheRestIsPassedOn(t *testing.T) {
 	})
 }
 
-// A child may report from within calls, with a lock held, from other goroutines, and during
-// Close.
 func TestAChildThatReportsAtAllTimes(t *testing.T) {
 	for range 20 {
 		inBubble(t, func(t *testing.T, h *harness) {
@@ -240,7 +233,6 @@ func TestAChildThatReportsAtAllTimes(t *testing.T) {
 	}
 }
 
-// parseConfig parses a configuration with the policy's ParseConfig.
 func parseConfig(raw []byte) (*lbconfig.Drop, error) {
 	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {

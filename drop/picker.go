@@ -23,10 +23,9 @@ var dropped = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// counted limits the number of label combinations of dropped.
+// counted limits the number of label combinations.
 var counted tally.Bound
 
-// labelsOf returns the metric labels of each category, in order.
 func labelsOf(target string, place stateattr.Labels, categories []lbconfig.DropCategory) []tally.Labels {
 	var list []tally.Labels
 	for _, c := range categories {
@@ -47,8 +46,8 @@ type picker struct {
 // Tier returns what the child's picker reports; see shell.TierOf.
 func (p *picker) Tier() shell.Tier { return shell.TierOf(p.child) }
 
-// Pick picks with the child's picker, or drops the call. A dropped call fails with a status
-// error, which ends the call even if it waits for ready (gRFC A27, "EDS").
+// Pick drops the call or uses the child's picker. A dropped call fails with a status error,
+// which ends it even if it waits for ready (gRFC A27, "EDS").
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for i, c := range p.categories {
 		if rand.Uint32N(lbconfig.Million) < c.RequestsPerMillion {

@@ -34,8 +34,8 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 	p.Publish()
 }
 
-// Begin passes the configuration and the endpoints to the child. New drop categories take
-// effect when the child next reports, or at the end of the update.
+// Begin updates the child. New drop categories take effect with the child's next report or at
+// the end of the update.
 func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
 	place := stateattr.LabelsOf(state)
 	if !slices.Equal(p.categories, c.DropCategories) || place != p.place {
@@ -52,7 +52,6 @@ func (p *policy) Begin(c *lbconfig.Drop, state resolver.State) {
 
 func (p *policy) End() {}
 
-// State returns the child's state. While the child is READY, the picker drops calls.
 func (p *policy) State() balancer.State {
 	state := p.state
 	if state.ConnectivityState == connectivity.Ready && dropsAny(p.categories) {
@@ -71,7 +70,6 @@ func dropsAny(categories []lbconfig.DropCategory) bool {
 	return slices.ContainsFunc(categories, func(c lbconfig.DropCategory) bool { return c.RequestsPerMillion > 0 })
 }
 
-// Children yields the child, if it exists.
 func (p *policy) Children(yield func(string, shell.Below) bool) {
 	if p.child.Exists() {
 		yield("", p.child)

@@ -27,7 +27,6 @@ func TestAChildThatFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// A child that reports CONNECTING and then rejects its update has failed.
 func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -46,7 +45,6 @@ func TestAChildThatConnectsAndFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// ErrBadResolverState does not replace the error that the child has reported.
 func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -60,7 +58,6 @@ func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 	})
 }
 
-// A configuration of another policy is rejected and changes nothing.
 func TestWrongConfigurationIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)

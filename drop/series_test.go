@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// The number of metric series stays small even if a control plane uses arbitrarily many names
-// of categories. The first names keep their own series.
+// A control plane may use any number of categories, but only the first have their own metric
+// series.
 func TestCategoriesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.Close()

@@ -14,8 +14,6 @@ import (
 
 const some = `[{"category": "some", "requestsPerMillion": 500000}]`
 
-// An update that changes nothing publishes nothing. An update during which the child reports
-// publishes one state.
 func TestWhatAnUpdatePublishes(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(some)
@@ -44,7 +42,6 @@ func TestWhatAnUpdatePublishes(t *testing.T) {
 	})
 }
 
-// The picker is wrapped only if some category drops calls, however few.
 func TestWhenThereIsAPicker(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
@@ -62,8 +59,8 @@ func TestWhenThereIsAPicker(t *testing.T) {
 	})
 }
 
-// Policies that read only a state's addresses, such as those of base.NewBalancerBuilder,
-// receive the addresses of the endpoints, unless the resolver has set the addresses itself.
+// Some policies read only a state's addresses. They receive those of the endpoints, unless the
+// resolver has set them.
 func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)
@@ -81,7 +78,6 @@ func TestAddressesForPoliciesThatKnowNoEndpoints(t *testing.T) {
 	})
 }
 
-// Nothing is published after the child has been closed, even if a state was queued.
 func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update(`[]`)

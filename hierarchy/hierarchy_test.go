@@ -10,7 +10,6 @@ import (
 	internal "github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Policies find the paths that Seal keeps, although a proxy drops the attributes of endpoints.
 func TestPoliciesFindWhatWasSealed(t *testing.T) {
 	endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "192.0.2.1:443"}}}
 	state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{hierarchy.Set(endpoint, "p0", "a")}})

@@ -10,8 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// BenchmarkCount compares picks with and without counting, from one goroutine and from all
-// cores on one endpoint. The results are in docs/a50.md.
+// BenchmarkCount compares picks with and without counting. docs/a50.md lists the results.
 func BenchmarkCount(b *testing.B) {
 	uncounted := benchmarked(nil)
 	c := lbconfig.NewOutlierDetection()
@@ -44,7 +43,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-// benchmarked returns a subchannel, whose calls are counted if c is not nil.
+// benchmarked returns a subchannel whose calls are counted if c is not nil.
 func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	s := &subConn{SubConn: &lbtest.SubConn{}, policy: &policy{}}
 	if c != nil {
@@ -54,8 +53,8 @@ func benchmarked(c *lbconfig.OutlierDetection) *subConn {
 	return s
 }
 
-// Counting does not allocate as long as no series of failures begins or ends, because the calls
-// of an endpoint share one Done function.
+// The calls of an endpoint share one Done function, so counting does not allocate unless a
+// series of failures begins or ends.
 func TestCountingAllocatesNothing(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.FailurePercentageEjection = lbconfig.NewFailurePercentageEjection()

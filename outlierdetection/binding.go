@@ -24,13 +24,12 @@ type subConns struct {
 	byText    map[text][]bound   // only endpoints that share an Addr with another; nil until alike builds it
 }
 
-// text is the text form of an address, used as a map key.
+// text is the text form of an address, as a map key.
 type text struct{ addr, serverName, attributes string }
 
 func textOf(a resolver.Address) text { return text{a.Addr, a.ServerName, a.Attributes.String()} }
 
-// bound is an address and its endpoint. Behind a proxy, several endpoints have the same Addr
-// and differ only in the attributes.
+// bound is an address and its endpoint.
 type bound struct {
 	address  resolver.Address
 	endpoint *endpoint
@@ -63,7 +62,7 @@ func (p *policy) remove(s *subConn) {
 	}
 }
 
-// bind assigns all subchannels to the endpoints of a new list. It must be called from a shell event.
+// bind updates the endpoints of all subchannels. It must be called from a shell event.
 func (p *policy) bind(list []*endpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +88,7 @@ func (p *policy) bind(list []*endpoint) {
 }
 
 // rebind updates the endpoint of a subchannel whose addresses have changed. It must be called
-// from an event.
+// from a shell event.
 func (p *policy) rebind(s *subConn) {
 	before := s.endpoint.Load()
 	p.mu.Lock()
@@ -116,8 +115,8 @@ func (b *subConns) bindLocked(s *subConn) bool {
 	return true
 }
 
-// find returns the endpoint of s, or nil if there is none. If several endpoints match, find
-// prefers the endpoint that s already has, then the first.
+// find returns the endpoint of s, or nil. If several match, it prefers the current endpoint of
+// s.
 func (b *subConns) find(s *subConn) *endpoint {
 	address, ok := s.address()
 	if !ok {
@@ -147,9 +146,9 @@ func (b *subConns) find(s *subConn) *endpoint {
 	return nil
 }
 
-// alike returns the endpoints that share their Addr with others and have the given text. It
-// builds an index on first use, because comparing each subchannel with each endpoint is
-// quadratic behind a proxy.
+// alike returns the endpoints that share their Addr with others and have the given text.
+// Without this index, bind would be quadratic behind a proxy, where all endpoints have the same
+// Addr.
 func (b *subConns) alike(written text) []bound {
 	if b.byText == nil {
 		b.byText = make(map[text][]bound)
@@ -165,8 +164,8 @@ func (b *subConns) alike(written text) []bound {
 	return b.byText[written]
 }
 
-// same reports whether a subchannel to a is also one to b, given that their Addr is the same.
-// Attributes that cannot be compared make Equal panic; such addresses count as different.
+// same reports whether two addresses with the same Addr are equal. Equal panics if attributes
+// cannot be compared; such addresses are different.
 func same(a, b resolver.Address) (same bool) {
 	defer func() {
 		if recover() != nil {
@@ -189,7 +188,7 @@ func (p *policy) tell(s *subConn) {
 }
 
 // connection returns the best connection of the endpoint's subchannels. It is Broken only if
-// every address has failed, because a child may try the addresses one after the other.
+// every address has failed, because a child may try them one by one.
 func (p *policy) connection(e *endpoint) core.Connection {
 	var n [core.Absent + 1]int
 	for _, s := range p.of(e) {
@@ -214,8 +213,8 @@ func (p *policy) connectedTo(e *endpoint) {
 	}
 }
 
-// setRules replaces the rules by which calls are counted; nil stops counting. If counting
-// starts or stops, the users of all subchannels rebuild their pickers.
+// setRules replaces the rules; nil stops counting. If counting starts or stops, the users of
+// all subchannels rebuild their pickers.
 func (p *policy) setRules(now *rules) {
 	before := p.rules.Swap(now)
 	if (before == nil) == (now == nil) {

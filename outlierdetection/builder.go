@@ -83,10 +83,8 @@ func init() { shell.Register(Name, newBuilder) }
 
 func newBuilder(name string) balancer.Builder { return spec(percent).Builder(name) }
 
-// percent returns a random integer in [0, 100).
 func percent() uint32 { return rand.Uint32N(100) }
 
-// spec returns the specification of the policy. Enforcement percentages are drawn from random.
 func spec(random func() uint32) shell.Spec[lbconfig.OutlierDetection] {
 	return shell.Spec[lbconfig.OutlierDetection]{
 		Name: "outlier_detection",

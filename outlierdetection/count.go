@@ -21,10 +21,10 @@ var ejectionsEnforced = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:        true,
 })
 
-// enforcedAt limits the number of label combinations of ejectionsEnforced.
+// enforcedAt limits the label combinations of ejectionsEnforced.
 var enforcedAt tally.Bound
 
-// rules decide whether a call counts as a success or as a failure of its endpoint.
+// rules decide whether a call is a success or a failure of its endpoint.
 type rules struct {
 	failures codeSet
 	row      uint32        // consecutive failures that eject an endpoint; 0 if they never do
@@ -32,7 +32,6 @@ type rules struct {
 	proof    bool          // an endpoint must prove itself after an ejection
 }
 
-// codeSet is a set of status codes.
 type codeSet uint32
 
 func setOf(list ...codes.Code) codeSet {
@@ -46,16 +45,16 @@ func setOf(list ...codes.Code) codeSet {
 func (s codeSet) has(c codes.Code) bool { return c < 32 && s&(1<<c) != 0 }
 
 var (
-	// certain contains the codes that count even if no byte was received, because the server
-	// hangs or the connection was lost.
+	// certain contains the codes that count even if no byte was received: the server hangs or
+	// the connection was lost.
 	certain = setOf(codes.Unavailable, codes.DeadlineExceeded, codes.DataLoss)
-	// defaultFailures contains the codes that count as failures by default. The three that are
-	// not in certain count only if bytes were received. The client also produces them itself,
-	// for example if a message exceeds a size limit or cannot be marshaled.
+	// defaultFailures contains the codes that count by default. The client also produces the
+	// last three itself, for example for a message that exceeds a size limit, so these count
+	// only if bytes were received.
 	defaultFailures = certain | setOf(codes.Internal, codes.Unknown, codes.ResourceExhausted)
 )
 
-// rulesOf returns the rules of a configuration, or nil if no calls are to be counted.
+// rulesOf returns the rules of a configuration, or nil if calls are not counted.
 func rulesOf(c *lbconfig.OutlierDetection) *rules {
 	if !c.Ejects() {
 		return nil

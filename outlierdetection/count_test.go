@@ -18,7 +18,6 @@ func ended(code codes.Code, sent, received bool) balancer.DoneInfo {
 	return balancer.DoneInfo{Err: status.Error(code, ""), BytesSent: sent, BytesReceived: received}
 }
 
-// The status of a call, and whether bytes were sent and received, decide how it counts.
 func TestWhatCounts(t *testing.T) {
 	for _, test := range []struct {
 		what string
@@ -52,8 +51,7 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-// failureCodes replaces the default list. Codes other than UNAVAILABLE, DEADLINE_EXCEEDED and
-// DATA_LOSS count only if bytes were received.
+// failureCodes replaces the default list.
 func TestCodesCanBeChosen(t *testing.T) {
 	c := lbconfig.NewOutlierDetection()
 	c.ConsecutiveFailuresEjection = lbconfig.NewConsecutiveFailuresEjection()
@@ -74,8 +72,6 @@ func TestCodesCanBeChosen(t *testing.T) {
 	}
 }
 
-// A call that does not count as a success or a failure does not interrupt consecutive failures
-// either.
 func TestWhatSaysNothingIsNotCounted(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()
@@ -99,8 +95,7 @@ func TestWhatSaysNothingIsNotCounted(t *testing.T) {
 	})
 }
 
-// swap clears the successes and failures but keeps the consecutive failures; reset clears all
-// of them.
+// swap keeps the consecutive failures; reset clears them.
 func TestCounter(t *testing.T) {
 	var c counter
 	c.successes.Add(3)
@@ -118,8 +113,6 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// An invalid configuration is rejected. The error names the field, its value and the expected
-// values.
 func TestMistakesInConfigurations(t *testing.T) {
 	const child = `"childPolicy": [{"understudy_weighted_round_robin": {}}]`
 	parser := newBuilder(Name).(balancer.ConfigParser)

@@ -18,8 +18,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// A subchannel whose attributes differ from those of the list belongs to the endpoint with its
-// address if there is only one.
+// A subchannel with other attributes than in the list belongs to the only endpoint with its
+// address.
 func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -37,7 +37,6 @@ func TestASubchannelWithAttributesOfItsOwn(t *testing.T) {
 // incomparable is an attribute value that makes Equal panic.
 type incomparable []string
 
-// Addresses differ if their server names or attributes differ.
 func TestSameAddresses(t *testing.T) {
 	plain := resolver.Address{Addr: "proxy"}
 	named := resolver.Address{Addr: "proxy", ServerName: "a"}
@@ -53,7 +52,7 @@ func TestSameAddresses(t *testing.T) {
 	}
 }
 
-// If the policy is nested, calls count for both, whichever of them starts counting later.
+// Calls count for both of two nested policies, whichever starts counting later.
 func TestOneBelowAnother(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		inTree(t, "understudy_weighted_round_robin", func(h *tree) {
@@ -79,8 +78,7 @@ func TestOneBelowAnother(t *testing.T) {
 	}
 }
 
-// If no calls are counted, picks have no Done function, even if the child does not use
-// shell.Counted.
+// Without counting, picks have no Done function, even if the child does not use shell.Counted.
 func TestWithoutConfigurationNobodyListens(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a"})
@@ -91,14 +89,12 @@ func TestWithoutConfigurationNobodyListens(t *testing.T) {
 	})
 }
 
-// part is a picker that reports a READY share and an error.
 type part struct{ balancer.Picker }
 
 func (part) ReadyPart() float64 { return 0.25 }
 func (part) Failure() error     { return fmt.Errorf("down") }
 
-// The wrapped pickers pass on what the child's picker reports, together with the state of the
-// priority.
+// Wrapped pickers pass on what the child's picker reports.
 func TestWhatTravelsBesideThePicker(t *testing.T) {
 	for _, p := range []balancer.Picker{
 		&reporting{part{}, shell.Tier{Condition: shell.HalfOpen, Interval: time.Second}},
@@ -118,7 +114,6 @@ func TestWhatTravelsBesideThePicker(t *testing.T) {
 	}
 }
 
-// recorder records the names and labels of counted metrics.
 type recorder struct {
 	estats.UnimplementedMetricsRecorder
 	counted []string
@@ -128,7 +123,6 @@ func (r *recorder) RecordInt64Count(handle *estats.Int64CountHandle, n int64, la
 	r.counted = append(r.counted, fmt.Sprint(handle.Descriptor().Name, n, labels[2]))
 }
 
-// Each ejection is counted under its detection method.
 func TestEjectionsAreCounted(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		r := &recorder{}

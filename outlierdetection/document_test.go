@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-// docs/a50.md names only existing scenarios and tests, each row of its tables names at least
-// one, and it contains every sentence that a scenario quotes.
+// docs/a50.md names only existing scenarios and tests, and contains every sentence that a
+// scenario quotes.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a50.md",

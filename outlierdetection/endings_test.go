@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// endings maps the endings of scenario calls to their DoneInfo.
 var endings = map[string]balancer.DoneInfo{
 	"ok":        {BytesSent: true, BytesReceived: true},
 	"failed":    ended(codes.Internal, true, true),

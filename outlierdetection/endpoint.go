@@ -11,11 +11,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// endpoint is an entry of A50's map. As in A61, the map has one entry per endpoint rather than
-// per address.
+// endpoint is an entry of A50's map, one per endpoint as in A61.
 type endpoint = core.Endpoint[counted]
 
-// key identifies an endpoint across updates by the set of its addresses.
 type key = identity.Key
 
 // counted is the data that the shell attaches to an endpoint.
@@ -27,14 +25,14 @@ type counted struct {
 	list      uint64             // subConns.lists when the endpoint was last bound; guarded by subConns.mu
 	subConns  []*subConn         // the subchannels to these addresses; guarded by subConns.mu
 
-	// These fields are read by each pick. They follow the fields above so that they do not
-	// share a cache line with the counters, which each call writes.
+	// Each pick reads these fields. They do not share a cache line with the counters, which
+	// each call writes.
 	period   atomic.Pointer[period] // the period in which new calls begin
 	unproven atomic.Bool            // what the endpoint's pickers report
 }
 
-// counter counts the calls of an endpoint as they end. Instead of swapping two buckets as in
-// A50, the policy reads and clears one, so that a call costs a single addition.
+// counter counts the calls of an endpoint as they end. Reading and clearing it replaces A50's
+// swap of two buckets, so that a call costs a single addition.
 type counter struct {
 	successes, failures atomic.Uint64
 	row                 atomic.Uint32 // consecutive failures
@@ -42,7 +40,6 @@ type counter struct {
 	code                atomic.Uint32 // of the last failure; 0 if there was none
 }
 
-// swap returns the counts and clears them.
 func (c *counter) swap() (successes, failures uint64) {
 	return c.successes.Swap(0), c.failures.Swap(0)
 }
@@ -52,8 +49,8 @@ func (c *counter) reset() {
 	c.row.Store(0)
 }
 
-// list returns the entries of the given endpoints, without duplicates. Known endpoints keep
-// their entries.
+// list returns the entries of endpoints, without duplicates. Known endpoints keep their
+// entries.
 func (p *policy) list(endpoints []resolver.Endpoint) []*endpoint {
 	known, list := make(map[key]*endpoint, len(endpoints)), make([]*endpoint, 0, len(endpoints))
 	for _, given := range endpoints {

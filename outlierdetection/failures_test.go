@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// An emptied priority reports the last failure codes of its endpoints: each code once, the most
-// frequent first, and at most three. A later failure replaces an earlier one.
+// An emptied priority reports at most three of its endpoints' last failure codes, the most
+// frequent first.
 func TestAnEmptiedTierSaysWhatItsCallsFailedWith(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()

@@ -13,14 +13,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// emptying returns a configuration that may eject all endpoints and reports it.
 func emptying() core.Config {
 	config := consecutive()
 	config.MaxEjectionPercent, config.ReportEmptied = 100, true
 	return config
 }
 
-// inside returns the policy under test.
 func (h *harness) inside() *policy {
 	for _, conn := range h.builder.built[0].conns {
 		return conn.(*subConn).policy
@@ -36,8 +34,8 @@ func (h *harness) fail(endpoint string) {
 	}
 }
 
-// The policy removes a subchannel that the child shuts down. Its endpoint is then no longer
-// connected; if all other endpoints are ejected, the priority is emptied.
+// If the child shuts down a subchannel, its endpoint is no longer connected. If all other
+// endpoints are ejected, the priority is emptied.
 func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -72,8 +70,7 @@ func TestASubchannelThatIsShutDownIsForgotten(t *testing.T) {
 	})
 }
 
-// If a subchannel moves to another endpoint, its previous endpoint is no longer connected, and
-// the new one is.
+// If a subchannel moves to another endpoint, only the new endpoint is connected.
 func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -93,7 +90,7 @@ func TestConnectionsOfASubchannelThatMoves(t *testing.T) {
 	})
 }
 
-// Connections that were made before counting began are known to the core.
+// The core knows connections that were made before counting began.
 func TestAConfigurationThatComesLater(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(outlierscenario.Default(), []string{"a", "b"})
@@ -107,8 +104,6 @@ func TestAConfigurationThatComesLater(t *testing.T) {
 	})
 }
 
-// An interval without changes publishes no state, because each new picker has a cost in all
-// policies above.
 func TestAQuietIntervalPublishesNothing(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(emptying(), []string{"a", "b"})
@@ -124,7 +119,6 @@ func TestAQuietIntervalPublishesNothing(t *testing.T) {
 	})
 }
 
-// A duplicate endpoint is listed once. An endpoint without addresses is not listed.
 func TestTheListOfEndpoints(t *testing.T) {
 	given := append([]resolver.Endpoint{{}}, endpointsOf("a", "b", "a")...)
 	p := &policy{}
@@ -141,8 +135,7 @@ func TestTheListOfEndpoints(t *testing.T) {
 	})
 }
 
-// The child's update includes resolver.State.Addresses, which old policies read. ExitIdle
-// reaches the child.
+// The child receives resolver.State.Addresses, which old policies read, and ExitIdle.
 func TestWhatTheChildIsTold(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})

@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// recording is a child policy that connects to every endpoint, records the health updates it
-// receives, and picks the endpoint that the call's context names.
+// recording is a child that connects to every endpoint, records health updates, and picks the
+// endpoint that the call's context names.
 type recording struct {
 	cc balancer.ClientConn
 
@@ -105,7 +105,7 @@ func (r *recording) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) 
 func (r *recording) ExitIdle()                                                  { r.hear("ExitIdle") }
 func (r *recording) Close()                                                     {}
 
-// harness runs the policy on a fake channel with a recording child.
+// harness runs the policy with a recording child on a fake channel.
 type harness struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
@@ -131,7 +131,7 @@ func newHarness(t *testing.T, random func() uint32) *harness {
 	return h
 }
 
-// published records changes of the phase that the parent receives.
+// published records changes of the phase.
 func (h *harness) published(state balancer.State) {
 	if tier := shell.TierOf(state.Picker).Condition; tier != h.tier {
 		h.tier = tier
@@ -147,7 +147,6 @@ func endpointsOf(names ...string) []resolver.Endpoint {
 	return all
 }
 
-// given returns the configuration of the policy with the named child.
 func given(config core.Config, child string) *lbconfig.OutlierDetection {
 	c := lbconfig.NewOutlierDetection()
 	c.Interval, c.BaseEjectionTime, c.MaxEjectionTime = lbconfig.Duration(config.Interval), lbconfig.Duration(config.BaseEjectionTime), lbconfig.Duration(config.MaxEjectionTime)
@@ -220,7 +219,7 @@ func (h *harness) Take() []string {
 	return append(heard, proofs...)
 }
 
-// proofs returns the endpoints that have become unproven or proven since the last call.
+// proofs returns the endpoints that became unproven or proven since its last call.
 func (h *harness) proofs(p *policy) (lines []string) {
 	for _, e := range p.core.Endpoints() {
 		if e.Unproven() != h.unproven[e] {
@@ -233,7 +232,7 @@ func (h *harness) proofs(p *policy) (lines []string) {
 	return lines
 }
 
-// wantHeard checks the updates that the child and the parent have received since the last call.
+// wantHeard checks the updates received since its last call.
 func (h *harness) wantHeard(want ...string) {
 	h.t.Helper()
 	if got := strings.Join(h.Take(), ", "); got != strings.Join(want, ", ") {
@@ -241,7 +240,7 @@ func (h *harness) wantHeard(want ...string) {
 	}
 }
 
-// inBubble runs f in a synctest bubble with a policy whose random numbers are all 0.
+// inBubble runs f with random numbers that are all 0.
 func inBubble(t *testing.T, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(newHarness(t, func() uint32 { return 0 })) })

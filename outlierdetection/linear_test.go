@@ -31,9 +31,8 @@ func (c *compared) Equal(other any) bool {
 
 func (c *compared) String() string { return c.to }
 
-// Behind a proxy, all endpoints share one address and differ only in its attributes. The number
-// of comparisons in an update is linear in the number of endpoints, whether the endpoints stay,
-// change, or are counted for the first time.
+// Behind a proxy, all endpoints share one address and differ only in its attributes. An update
+// compares a linear number of them.
 func TestAnUpdateBehindAProxyIsLinear(t *testing.T) {
 	const n = 400
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {

@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// logs collects the warnings of the process.
 type logs struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -44,8 +43,6 @@ func (l *logs) wantLast(t *testing.T, want string) {
 	}
 }
 
-// The log names the priority whose endpoints are all ejected, and describes each change of its
-// phase.
 func TestTheLogNamesThePriorityThatFails(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		config := outlierscenario.Default()

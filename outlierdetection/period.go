@@ -10,11 +10,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// period is a span of time in which calls to an endpoint begin. The effect of a call depends on
-// when it began. A success resets the consecutive failures only if its call began after the
-// first of them. A call proves an endpoint only if it began after the endpoint was last ejected
-// and after its priority was last emptied. Each of these events therefore starts a new period,
-// whose Done function handles the calls that began in it.
+// period is a span of time in which calls to an endpoint begin. A success resets the
+// consecutive failures only if its call began after the first of them. A call proves an
+// endpoint only if it began after the endpoint was last ejected and its priority last emptied.
+// Each of these events therefore starts a new period, whose Done function handles the calls
+// that began in it.
 type period struct {
 	policy   *policy
 	endpoint *endpoint
@@ -39,8 +39,7 @@ func (p *policy) current(e *endpoint) *period {
 	return p.begin(e, func(now *period) {})
 }
 
-// begin starts a new period, which copies the previous one except for the changes that change
-// makes.
+// begin starts a new period, a copy of the previous one with the changes that change makes.
 func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	for {
 		before := e.Attached.period.Load()
@@ -56,7 +55,7 @@ func (p *policy) begin(e *endpoint, change func(*period)) *period {
 	}
 }
 
-// renew starts a new period if the endpoint's epoch has changed. It must be called from an
+// renew starts a new period if the endpoint's epoch has changed. It must be called from a shell
 // event.
 func (p *policy) renew(e *endpoint) {
 	r, b := p.rules.Load(), p.current(e)
@@ -70,7 +69,6 @@ func (p *policy) renew(e *endpoint) {
 	p.begin(e, func(b *period) { b.proof = now })
 }
 
-// count counts a call that has ended.
 func (b *period) count(info balancer.DoneInfo) {
 	r := b.policy.rules.Load()
 	if r == nil {
@@ -80,8 +78,7 @@ func (b *period) count(info balancer.DoneInfo) {
 	switch r.of(info) {
 	case success:
 		counter.successes.Add(1)
-		// Avoid the store if the value is 0 already, because cores would contend for the cache
-		// line.
+		// Skip the store if the value is 0 already, to avoid contention between cores.
 		if counter.row.Load() != 0 && b.number >= counter.since.Load() {
 			counter.row.Store(0)
 		}
@@ -100,8 +97,8 @@ func (b *period) count(info balancer.DoneInfo) {
 }
 
 // fail counts a consecutive failure and ejects the endpoint if there are enough. The count may
-// exceed r.row if an update has just lowered the limit. If several calls end at the same time,
-// only the one whose CompareAndSwap succeeds resets the count.
+// exceed r.row after an update has lowered the limit. If several calls end at the same time,
+// only one of them resets the count.
 func (b *period) fail(r *rules) {
 	if r.row == 0 {
 		return
@@ -120,11 +117,10 @@ func (b *period) fail(r *rules) {
 	}
 }
 
-// unavailable reports whether the last failure was UNAVAILABLE, as it is when a connection is
-// lost.
+// unavailable reports whether the last failure was UNAVAILABLE, as for a lost connection.
 func (c *counter) unavailable() bool { return codes.Code(c.code.Load()) == codes.Unavailable }
 
-// answered counts an answer. It notifies the core of the first answer of an unproven endpoint.
+// answered counts an answer and notifies the core of an unproven endpoint's first one.
 func (b *period) answered() {
 	b.proof.answers.Add(1)
 	if !b.endpoint.Attached.unproven.Load() || !b.proof.said.CompareAndSwap(false, true) {
@@ -140,8 +136,7 @@ func (b *period) answered() {
 }
 
 // watch returns the Done function of a call. A call without a deadline, such as a long stream,
-// counts as an answer after it has been running for one interval. Only one call is timed at
-// once; when it ends, the next call to begin is timed.
+// counts as an answer after one interval. Only one call at a time is timed.
 func (b *period) watch(ctx context.Context) func(balancer.DoneInfo) {
 	r := b.policy.rules.Load()
 	if _, has := ctx.Deadline(); has || r == nil || !b.proof.watches.CompareAndSwap(false, true) {

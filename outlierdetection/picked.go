@@ -36,7 +36,7 @@ func (s *subConn) Picker() balancer.Picker {
 	return &fixed{balancer.PickResult{SubConn: s.SubConn}}
 }
 
-// countIn adds the counting of a call to its pick result.
+// countIn makes a pick result count the call.
 func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
 	if s.policy.rules.Load() != nil {
 		if done := s.done(info); done != nil {
@@ -45,8 +45,7 @@ func (s *subConn) countIn(result *balancer.PickResult, info balancer.PickInfo) {
 	}
 }
 
-// done returns the Done function for a call that begins now, or nil if the subchannel has no
-// endpoint.
+// done returns the Done function for a call that begins now, or nil without an endpoint.
 func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
 	e := s.endpoint.Load()
 	if e == nil {
@@ -62,7 +61,6 @@ func (s *subConn) done(info balancer.PickInfo) func(balancer.DoneInfo) {
 	return b.ended
 }
 
-// pickerChanged makes the child replace its pickers for the subchannel.
 func (s *subConn) pickerChanged() {
 	s.mu.Lock()
 	user := s.user

@@ -7,7 +7,7 @@ import (
 )
 
 // picker wraps the picker of a child that does not use shell.Counted. It replaces our
-// subchannels with those of the parent in pick results, and counts the calls.
+// subchannels in pick results by the parent's, and counts the calls.
 type picker struct {
 	child  balancer.Picker
 	policy *policy
@@ -62,7 +62,7 @@ type fixed struct{ result balancer.PickResult }
 
 func (f *fixed) Pick(balancer.PickInfo) (balancer.PickResult, error) { return f.result, nil }
 
-// reporting wraps the child's picker and reports the state of the priority to the parent.
+// reporting reports the state of the priority together with the child's picker.
 type reporting struct {
 	balancer.Picker
 	tier shell.Tier

@@ -35,7 +35,6 @@ type policy struct {
 	subConns
 }
 
-// sweepTimer is the timer that ends an interval.
 const sweepTimer = 0
 
 func newPolicy(s *shell.Shell, random func() uint32) *policy {
@@ -55,8 +54,8 @@ func (p *policy) reported(_ *shell.Child, state balancer.State) {
 	p.Publish()
 }
 
-// Begin updates the entries of the endpoints before the child receives the list (A50, "Outlier
-// Detection Behavior").
+// Begin updates the entries of the endpoints, then the child (A50, "Outlier Detection
+// Behavior").
 func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 	p.place = stateattr.LabelsOf(state)
 	var list []*endpoint
@@ -87,8 +86,7 @@ func (p *policy) Begin(c *lbconfig.OutlierDetection, state resolver.State) {
 
 func (p *policy) End() {}
 
-// startTimer schedules the next sweep. After an update, the timer runs for the rest of the
-// current interval.
+// startTimer schedules the next sweep. An update does not restart the interval.
 func (p *policy) startTimer() {
 	at, runs := p.core.Next()
 	if !runs {
@@ -115,7 +113,6 @@ func (p *policy) sweep() {
 	p.startTimer()
 }
 
-// settle applies the decisions of the core.
 func (p *policy) settle() {
 	outcome := p.core.Take()
 	for _, e := range outcome.Ejections {
@@ -171,8 +168,8 @@ func (p *policy) said() string {
 	return text
 }
 
-// failures returns the status codes of the last failures of the ejected endpoints: at most
-// three, the most frequent first.
+// failures returns the last status codes of the ejected endpoints: at most three, the most
+// frequent first.
 func (p *policy) failures() string {
 	const most = 3
 	counts := make(map[codes.Code]int)
@@ -191,8 +188,8 @@ func (p *policy) failures() string {
 	return strings.Join(names, ", ")
 }
 
-// State returns the child's state. It wraps the child's picker only if there is something to
-// report to the parent, or if the child does not use shell.Counted.
+// State returns the child's state. It wraps the picker only if there is something to report to
+// the parent, or if the child does not use shell.Counted.
 func (p *policy) State() balancer.State {
 	state := p.state
 	if p.strangers.Load() > 0 {
@@ -210,7 +207,6 @@ func (p *policy) State() balancer.State {
 
 var conditions = [...]shell.Condition{core.Usable: shell.Usable, core.Emptied: shell.Emptied, core.HalfOpen: shell.HalfOpen}
 
-// Children yields the child, if it exists.
 func (p *policy) Children(yield func(string, shell.Below) bool) {
 	if p.child.Exists() {
 		yield("", p.child)

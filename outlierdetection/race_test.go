@@ -13,8 +13,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Calls, connection changes, sweeps and updates run concurrently with Close. The race detector
-// and synctest find data races and leaked goroutines.
+// Calls, connection changes and updates run concurrently with Close.
 func TestEverythingAtOnce(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {

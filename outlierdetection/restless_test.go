@@ -8,9 +8,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// If the last endpoint that is not ejected keeps losing its connection, its pick_first waits
-// before it reconnects, and gRPC reports no state for this wait. The ejected endpoint receives
-// the calls in the meantime, because no other endpoint can answer.
+// The last endpoint that is not ejected keeps losing its connection. While its pick_first waits
+// to reconnect, the ejected endpoint receives the calls.
 func TestTheLastOneDoesNotStayConnected(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		h.update(emptying(), endpointsOf("a", "b")...)

@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// TestScenarios runs the scenarios of the core against the policy.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "../internal/core/outlierdetection/testdata", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// series counts recorded values by their labels.
 type series struct {
 	estats.UnimplementedMetricsRecorder
 	seen map[string]int64
@@ -23,8 +22,7 @@ func (s *series) RecordInt64Count(_ *estats.Int64CountHandle, n int64, labels ..
 	s.seen[fmt.Sprintf("%q", labels[1:])] += n
 }
 
-// The number of metric series stays small even if a control plane uses arbitrarily many names
-// of clusters and localities. The first names keep their own series.
+// A control plane may use any number of names, but only the first have their own metric series.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		s := &series{seen: map[string]int64{}}

@@ -14,8 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// clientConn is the channel that the child sees. It wraps the subchannels that the child
-// creates.
+// clientConn is the channel that the child sees. It wraps the child's subchannels.
 type clientConn struct {
 	balancer.ClientConn
 	policy *policy
@@ -34,21 +33,18 @@ func (c *clientConn) NewSubConn(addresses []resolver.Address, opts balancer.NewS
 	return s, nil
 }
 
-// RemoveSubConn shuts down a subchannel. It is deprecated in gRPC-Go, but some policies still
-// call it.
+// RemoveSubConn implements a deprecated method that some policies still call.
 func (c *clientConn) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
 
-// UpdateAddresses changes the addresses of a subchannel (A50, "Update Addresses"). It is
-// deprecated in gRPC-Go, but some policies still call it.
+// UpdateAddresses implements a deprecated method that some policies still call.
 func (c *clientConn) UpdateAddresses(sc balancer.SubConn, addresses []resolver.Address) {
 	if s, ok := sc.(*subConn); ok {
 		s.UpdateAddresses(addresses)
 	}
 }
 
-// subConn is A50's subchannel wrapper. It passes the connectivity and health of the parent's
-// subchannel to the child, and reports TRANSIENT_FAILURE as its health while the endpoint is
-// ejected.
+// subConn is A50's subchannel wrapper. It passes connectivity and health to the child, and
+// reports TRANSIENT_FAILURE as health while the endpoint is ejected.
 type subConn struct {
 	balancer.SubConn // the parent's
 	policy           *policy
@@ -64,10 +60,10 @@ type subConn struct {
 	user      shell.CountedUser
 	shut      bool
 
-	// delivery is held while a listener of the child runs, so that the child receives states in
-	// order. In particular, it never receives an ejection from an earlier connection after a
-	// new connectivity state. This cannot deadlock, because no method that the child may call
-	// from a listener acquires delivery. delivery guards the following fields.
+	// delivery ensures that the child receives states in order: never an ejection from an
+	// earlier connection after a new connectivity state. It is held while a listener of the
+	// child runs. This cannot deadlock, because no method that a listener may call acquires
+	// delivery. It guards the following fields.
 	delivery  sync.Mutex
 	health    balancer.SubConnState // the last health, reported in healthRun
 	healthRun int                   // 0 before the first report
@@ -75,13 +71,13 @@ type subConn struct {
 	toldRun   int // the run in which the child was notified of the ejection
 }
 
-// ejected is the health state that the child receives for an ejected endpoint.
+// ejected is the health of an ejected endpoint.
 var ejected = balancer.SubConnState{
 	ConnectivityState: connectivity.TransientFailure,
 	ConnectionError:   errors.New("outlier_detection: the endpoint is ejected because calls to it failed"),
 }
 
-// UpdateAddresses changes the addresses of the subchannel and finds its new endpoint.
+// UpdateAddresses updates the addresses and the endpoint (A50, "Update Addresses").
 func (s *subConn) UpdateAddresses(addresses []resolver.Address) {
 	s.mu.Lock()
 	s.addresses = addresses
@@ -104,8 +100,7 @@ func (s *subConn) Shutdown() {
 	s.SubConn.Shutdown()
 }
 
-// stateChanged handles a new connectivity state. It discards the health listener, which is
-// valid for only one READY state.
+// stateChanged discards the health listener, which is valid for only one READY state.
 func (s *subConn) stateChanged(state balancer.SubConnState) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -121,8 +116,8 @@ func (s *subConn) stateChanged(state balancer.SubConnState) {
 	}
 }
 
-// RegisterHealthListener registers the child's health listener. The listener also receives
-// ejections, as if they were changes of the endpoint's health (A61).
+// RegisterHealthListener makes the listener receive ejections as if they were health changes
+// (A61).
 func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	if listener != nil {
 		s.policy.listens.Store(true)
@@ -138,7 +133,6 @@ func (s *subConn) RegisterHealthListener(listener func(balancer.SubConnState)) {
 	s.SubConn.RegisterHealthListener(func(state balancer.SubConnState) { s.healthChanged(run, state) })
 }
 
-// current returns the health listener and the run that it belongs to.
 func (s *subConn) current() (listener func(balancer.SubConnState), run int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +156,8 @@ func (s *subConn) healthChanged(of int, state balancer.SubConnState) {
 	}
 }
 
-// setEjected shows the child whether the endpoint is ejected. When an ejection ends, the child
-// receives the last known health. setEjected must be called from a shell event.
+// setEjected shows the child an ejection or its end. At the end, the child receives the last
+// known health. setEjected must be called from a shell event.
 func (s *subConn) setEjected(now bool) {
 	s.delivery.Lock()
 	defer s.delivery.Unlock()
@@ -184,7 +178,7 @@ func (s *subConn) setEjected(now bool) {
 	}
 }
 
-// setHealthy records the health of the connection and reports whether connection has changed.
+// setHealthy reports whether connection has changed.
 func (s *subConn) setHealthy(healthy connectivity.State) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,9 +194,8 @@ func (s *subConn) noteConnection(changed bool) {
 	}
 }
 
-// connection returns the subchannel's connection. It is Connected if the child would use the
-// subchannel for calls, apart from ejections: it is READY, and healthy if the child listens to
-// health. The caller holds mu.
+// connection is Connected if the child would use the subchannel for calls, apart from
+// ejections: it is READY, and healthy if the child listens to health. The caller holds mu.
 func (s *subConn) connection() core.Connection {
 	switch {
 	case s.shut:
@@ -221,8 +214,8 @@ func (s *subConn) theConnection() core.Connection {
 	return s.connection()
 }
 
-// address returns the address of the subchannel. A subchannel with several addresses belongs to
-// no endpoint (A50), so ok is false.
+// address returns the subchannel's only address. With several addresses, it belongs to no
+// endpoint (A50).
 func (s *subConn) address() (address resolver.Address, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +225,6 @@ func (s *subConn) address() (address resolver.Address, ok bool) {
 	return s.addresses[0], true
 }
 
-// without returns a copy of list that does not contain s.
 func without(list []*subConn, s *subConn) []*subConn {
 	return slices.DeleteFunc(slices.Clone(list), func(other *subConn) bool { return other == s })
 }

@@ -12,8 +12,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// The child receives the health of an endpoint that is not ejected. When an ejection ends, it
-// receives the last health that was reported meanwhile.
+// After an ejection, the child receives the last health that was reported during it.
 func TestWhatASubchannelPassesOn(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -39,9 +38,8 @@ func TestWhatASubchannelPassesOn(t *testing.T) {
 	})
 }
 
-// While an endpoint is ejected, the child receives TRANSIENT_FAILURE once for each connection,
-// as soon as the health of the connection is known. This also holds if the endpoint was ejected
-// before that.
+// While an endpoint is ejected, the child receives TRANSIENT_FAILURE once per connection, when
+// the health of the connection is known.
 func TestAnEjectedEndpointIsHeardOfOnce(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -97,7 +95,7 @@ type user struct{}
 
 func (user) PickerChanged() {}
 
-// strangers counts the subchannels that are not shut down and whose user has not called Picked.
+// strangers counts the open subchannels whose user has not called Picked.
 func TestStrangers(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
@@ -123,7 +121,6 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// A new subchannel to an ejected endpoint is shown as ejected.
 func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -143,8 +140,8 @@ func TestANewSubchannelOfAnEjectedEndpoint(t *testing.T) {
 	})
 }
 
-// A subchannel with several addresses, or with an address that is not in the list, belongs to
-// no endpoint. It works, but its calls are not counted.
+// A subchannel with several addresses, or with an unlisted one, belongs to no endpoint. Its
+// calls are not counted.
 func TestSubchannelsOfNobody(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b"})
@@ -166,8 +163,7 @@ func TestSubchannelsOfNobody(t *testing.T) {
 	})
 }
 
-// A subchannel whose addresses change belongs to another endpoint, or to none if there are
-// several (A50, "Update Addresses").
+// A50, "Update Addresses".
 func TestASubchannelGetsOtherAddresses(t *testing.T) {
 	inBubble(t, func(h *harness) {
 		h.Update(consecutive(), []string{"a", "b", "c"})
@@ -195,7 +191,6 @@ func TestASubchannelGetsOtherAddresses(t *testing.T) {
 	})
 }
 
-// both calls the two functions in order.
 func TestAChildThatListensToItsCalls(t *testing.T) {
 	var heard []string
 	note := func(what string) func(balancer.DoneInfo) {

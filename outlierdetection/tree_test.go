@@ -24,8 +24,8 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// tree runs the policy over a real child on a fake channel. Its connections become READY and
-// healthy at once.
+// tree runs the policy over a real child on a fake channel whose connections become READY at
+// once.
 type tree struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
@@ -64,7 +64,6 @@ func (h *tree) update(config core.Config, endpoints ...resolver.Endpoint) {
 	h.connect()
 }
 
-// connect makes the connections that the child has requested.
 func (h *tree) connect() {
 	synctest.Wait()
 	for range 2 { // for the first address and for the next one
@@ -81,8 +80,8 @@ func (h *tree) connect() {
 	}
 }
 
-// calls picks n calls and ends them. Calls to the endpoint bad fail; all others succeed. It
-// returns the number of calls per endpoint.
+// calls picks n calls, of which those to bad fail, and returns the number of calls per
+// endpoint.
 func (h *tree) calls(n int, bad string) map[string]int {
 	h.t.Helper()
 	had := map[string]int{}
@@ -112,8 +111,7 @@ func (h *tree) want(got map[string]int, want string) {
 	}
 }
 
-// An endpoint whose calls fail receives no further calls, keeps its connection, and is used
-// again later. This holds for our child policy and for gRPC's.
+// An endpoint whose calls fail receives no calls for a while, but keeps its connection.
 func TestABadEndpointAmongOthers(t *testing.T) {
 	for _, child := range []string{"understudy_weighted_round_robin", roundrobin.Name} {
 		t.Run(child, func(t *testing.T) {
@@ -133,8 +131,8 @@ func TestABadEndpointAmongOthers(t *testing.T) {
 	}
 }
 
-// If no ejection algorithm is configured, the policy publishes the child's own picker without a
-// Done function. Turning detection on and off needs no new connections.
+// Without ejection algorithms, the policy publishes the child's own picker. Turning detection
+// on and off needs no new connections.
 func TestWithoutConfigurationThePickerIsHandedThrough(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		untouched := func(counts bool) {
@@ -185,7 +183,7 @@ func TestAnEndpointHasSeveralAddresses(t *testing.T) {
 	})
 }
 
-// Endpoints behind a proxy share one address and differ in its attributes. They are ejected
+// Endpoints behind a proxy differ only in the attributes of their address, but are ejected
 // separately.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {

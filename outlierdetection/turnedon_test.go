@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// An update that turns outlier detection on or off replaces only pickers that are in use.
-// Endpoints that have failed or are connecting keep their state.
+// Turning detection on or off replaces only pickers that are in use. Failed and connecting
+// endpoints keep their state.
 func TestAnUpdateTurnsItOn(t *testing.T) {
 	inTree(t, "understudy_weighted_round_robin", func(h *tree) {
 		nothing, endpoints := outlierscenario.Default(), endpointsOf("a", "b", "c", "d")

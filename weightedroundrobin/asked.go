@@ -8,23 +8,20 @@ import (
 	estats "google.golang.org/grpc/experimental/stats"
 )
 
-// asked records whether metrics of a channel have ever been exported. All policies of a channel
-// share it, so that a policy that is created in a failover counts its picks from the first
-// call.
+// asked records whether metrics of a channel have been exported. All policies of a channel
+// share it, so that a policy created in a failover counts its first picks.
 type asked struct {
 	atomic.Bool
 	users int // number of policies; guarded by channels.mu
 }
 
-// channels maps metrics recorders to the state that their policies share. Each channel has its
-// own recorder.
+// channels contains the shared state of each channel, which has its own recorder.
 var channels struct {
 	mu  sync.Mutex
 	all map[estats.MetricsRecorder]*asked
 }
 
-// join returns the state shared by the policies with recorder r. Each call must be paired with
-// leave.
+// join returns the state for r. Each call must be paired with leave.
 func join(r estats.MetricsRecorder) *asked {
 	if r == nil || !reflect.TypeOf(r).Comparable() {
 		return &asked{}
@@ -43,7 +40,6 @@ func join(r estats.MetricsRecorder) *asked {
 	return a
 }
 
-// leave releases the state that join returned.
 func leave(r estats.MetricsRecorder, a *asked) {
 	channels.mu.Lock()
 	defer channels.mu.Unlock()

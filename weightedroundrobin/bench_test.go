@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// manyEndpoints returns n endpoints with weights from 1 to 100. shift rotates the weights.
+// manyEndpoints returns n endpoints with weights from 1 to 100, rotated by shift.
 func manyEndpoints(n, shift int) balancer.ClientConnState {
 	es := make([]resolver.Endpoint, n)
 	for i := range es {
@@ -28,7 +28,7 @@ func manyEndpoints(n, shift int) balancer.ClientConnState {
 	return balancer.ClientConnState{ResolverState: resolver.State{Endpoints: es}}
 }
 
-// channel is a fake channel. A goroutine picks once from each published picker.
+// channel is a fake channel. A goroutine picks once from each picker.
 type channel struct {
 	lbtest.ClientConn
 	published chan balancer.State
@@ -61,15 +61,13 @@ func (c *channel) pick() {
 	}
 }
 
-// close must be called after the policy is closed.
 func (c *channel) close() {
 	close(c.published)
 	<-c.picking
 }
 
-// bringUp updates the policy, makes all endpoints READY, and returns the time until a picker
-// contains all of them. Other policies publish synchronously when a child reports, so bringUp
-// does not wait for them.
+// bringUp makes all endpoints READY and returns the time until a picker contains them. Other
+// policies publish synchronously, so it does not wait for them.
 func bringUp(c *channel, b balancer.Balancer, ccs balancer.ClientConnState) time.Duration {
 	start := time.Now()
 	if err := b.UpdateClientConnState(ccs); err != nil {
@@ -96,10 +94,9 @@ func bringUpOnce(builder balancer.Builder, n int) time.Duration {
 	return took
 }
 
-// BenchmarkBringUp makes endpoints READY over a fake channel while another goroutine picks,
-// with this policy and with round_robin. It reports the ratio of their times, and the exponent
-// with which the time of this policy grows from 1,000 to 10,000 endpoints. round_robin needs
-// about 20 s for 10,000 endpoints.
+// BenchmarkBringUp makes endpoints READY while another goroutine picks. It reports the ratio to
+// round_robin, which needs about 20 s for 10,000 endpoints, and the exponent with which the
+// time grows from 1,000 to 10,000 endpoints.
 func BenchmarkBringUp(b *testing.B) {
 	ours, stock := newBuilder(Name), balancer.Get(roundrobin.Name)
 	best := map[int]time.Duration{}
@@ -125,7 +122,6 @@ func BenchmarkBringUp(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdate repeats an update with READY endpoints, with equal and with changed weights.
 func BenchmarkUpdate(b *testing.B) {
 	for name, shift := range map[string]int{"identical": 0, "weights": 1} {
 		for _, n := range []int{1000, 10_000} {

@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// backend is a server on loopback whose health can be set.
 type backend struct {
 	address string
 	health  *health.Server
@@ -47,7 +46,6 @@ func newBackend(t *testing.T) *backend {
 	return b
 }
 
-// client is a gRPC channel with a manual resolver.
 type client struct {
 	t        *testing.T
 	resolver *manual.Resolver
@@ -72,7 +70,7 @@ func newClient(t *testing.T, extra string) *client {
 	return c
 }
 
-// stateOf returns a resolver state with the backends, whose weights are 1, 2, 3 and so on.
+// stateOf returns a state with the backends, whose weights are 1, 2, 3 and so on.
 func stateOf(backends ...*backend) resolver.State {
 	var state resolver.State
 	for i, b := range backends {
@@ -94,8 +92,7 @@ func (c *client) call(opts ...grpc.CallOption) (string, error) {
 	return p.Addr.String(), nil
 }
 
-// until repeats calls until a batch goes to the backends in exactly the wanted numbers. It
-// fails the test after 20 seconds.
+// until makes calls until a batch goes to the backends in exactly the wanted numbers.
 func (c *client) until(want map[string]int) {
 	c.t.Helper()
 	n := 0
@@ -132,7 +129,6 @@ func TestCallsFollowTheWeights(t *testing.T) {
 	})
 }
 
-// A connected server that is NOT_SERVING receives no calls.
 func TestHealthChecking(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("channel", func(t *testing.T) {
@@ -153,7 +149,7 @@ func TestHealthChecking(t *testing.T) {
 	})
 }
 
-// Wait-for-ready calls are not ended by failing pickers; other calls fail with UNAVAILABLE.
+// Only calls that do not wait for ready fail with a failing picker.
 func TestWaitForReadyOutlastsFailingPickers(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("channel", func(t *testing.T) {

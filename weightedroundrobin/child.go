@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// child is the child of an endpoint.
 type child = core.Child[endpointChild]
 
 // endpointChild is the data that the shell attaches to a child.
@@ -41,8 +40,8 @@ func (p *policy) build(c *child) {
 	c.Attached.Build(p.Shell, p.leaf, (*owner)(c))
 }
 
-// update passes the endpoint and the attributes of the update to the child. If the child
-// returns an error, the next update passes the endpoint again.
+// update updates the child's policy. If the child returns an error, the next update is passed
+// on again.
 func (p *policy) update(c *child) {
 	err := c.Attached.Update(c.Attached.name(), nil, resolver.State{
 		Endpoints:  []resolver.Endpoint{c.Attached.endpoint},
@@ -51,10 +50,9 @@ func (p *policy) update(c *child) {
 	c.Attached.outdated = err != nil
 }
 
-// owner implements the interface through which a child's Instance calls the policy.
+// owner receives the calls of a child's Instance.
 type owner child
 
-// Reported handles a state that the child has reported.
 func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	c := (*child)(o)
 	var now time.Time // set only if the core uses it
@@ -67,12 +65,10 @@ func (o *owner) Reported(_ *shell.Instance, state balancer.State) {
 	}
 }
 
-// ResolveNow passes a request for re-resolution to the channel.
 func (o *owner) ResolveNow() {
 	o.Attached.parent.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// states maps gRPC's states to those of the core.
 var states = [...]core.State{
 	connectivity.Idle:             core.Idle,
 	connectivity.Connecting:       core.Connecting,

@@ -13,9 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// If many endpoints become READY within one picker interval, the first few are published one by
-// one. The others are published together when the next picker is due. In a synctest bubble, all
-// reports happen at the same time.
+// In a bubble, all reports happen at the same time. The first few are published one by one, the
+// others together when the next picker is due.
 func TestManyReportsCauseFewPickers(t *testing.T) {
 	const n = 2000
 	run(t, func(h *harness) {
@@ -41,8 +40,6 @@ func TestManyReportsCauseFewPickers(t *testing.T) {
 	})
 }
 
-// A single connectivity change is published immediately even with many endpoints, and so is the
-// loss of the last READY endpoint.
 func TestLoneReportIsNotDelayed(t *testing.T) {
 	const n = 1000
 	run(t, func(h *harness) {
@@ -90,8 +87,7 @@ func TestUpdateIsNotDelayed(t *testing.T) {
 	})
 }
 
-// A child is not updated if only weights have changed. It is updated if the attributes of the
-// resolver state or of its endpoint change.
+// Children are updated if attributes have changed, but not if only weights have.
 func TestWeightsAloneReachNoChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_weights_alone")
 	runWith(t, builder, func(h *harness) {

@@ -67,7 +67,6 @@ func FuzzParseConfig(f *testing.F) {
 	})
 }
 
-// parseConfig parses a configuration with the policy's ParseConfig.
 func parseConfig(raw []byte) (*lbconfig.WeightedRoundRobin, error) {
 	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {

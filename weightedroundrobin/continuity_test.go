@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// fleet is a policy with stub children whose endpoints change at random.
 type fleet struct {
 	*harness
 	leaf    *lbtest.StubBuilder
@@ -49,7 +48,6 @@ func (f *fleet) join() {
 
 func (f *fleet) randomWeight() uint32 { return 1 + f.random.Uint32N(100) }
 
-// send updates the policy and makes new endpoints READY.
 func (f *fleet) send() {
 	state := resolver.State{}
 	for _, m := range f.list {
@@ -68,7 +66,6 @@ func (f *fleet) send() {
 	synctest.Wait()
 }
 
-// flap makes a random endpoint lose its connection, or makes it READY again.
 func (f *fleet) flap() {
 	name := f.list[f.random.IntN(len(f.list))].name
 	if f.down[name] {
@@ -81,7 +78,6 @@ func (f *fleet) flap() {
 	synctest.Wait()
 }
 
-// patterns are the changes that may happen between picks.
 var patterns = map[string]func(*fleet){
 	"the same weights": func(f *fleet) { f.send() },
 	"changed weights": func(f *fleet) {
@@ -111,8 +107,8 @@ func init() {
 	patterns["everything"] = func(f *fleet) { patterns[each[f.random.IntN(len(each))]](f) }
 }
 
-// With an update after every 1 to 5 picks, the share of each endpoint differs by at most half a
-// percentage point from its share by weight among the READY endpoints (docs/scenarios.md, W2).
+// With an update after every few picks, each endpoint's share is within half a percentage point
+// of its weight's (docs/scenarios.md, W2).
 func TestFrequentUpdatesKeepTheShares(t *testing.T) {
 	for name, change := range patterns {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +135,6 @@ func TestFrequentUpdatesKeepTheShares(t *testing.T) {
 	}
 }
 
-// expect adds the expected shares of one pick to want.
 func (f *fleet) expect(want map[string]float64) {
 	sum := 0.0
 	for _, m := range f.list {
@@ -154,7 +149,6 @@ func (f *fleet) expect(want map[string]float64) {
 	}
 }
 
-// The first picker agrees with the oracle for both start points.
 func TestFirstPickerAgreesWithTheOracle(t *testing.T) {
 	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
 		for seed := range uint64(20) {
@@ -190,8 +184,7 @@ func TestPlaceOfTheOnlyReadyEndpoint(t *testing.T) {
 	}
 }
 
-// The number of picks of an endpoint never differs by more than one from the oracle, regardless
-// of how many pickers were made.
+// An endpoint's picks differ by at most one from the oracle's, across all pickers.
 func TestChangesKeepToTheOracle(t *testing.T) {
 	for _, config := range []string{`{"startPoint": "spec"}`, `{"startPoint": "random"}`} {
 		for seed := range uint64(10) {
@@ -199,8 +192,7 @@ func TestChangesKeepToTheOracle(t *testing.T) {
 			runWith(t, builder, func(h *harness) {
 				f := newFleet(h, leaf, rand.New(rand.NewPCG(seed, 4)), config, 2+int(seed))
 				o := newOracle()
-				// The policy publishes after it has applied an event, so its children have the
-				// states that are in the picker.
+				// The policy publishes after an event, so its children match the picker.
 				h.cc.OnUpdate(func(s balancer.State) { o.follow(h.parts()) })
 				f.send()
 				off := map[string]int{}
@@ -222,7 +214,6 @@ func TestChangesKeepToTheOracle(t *testing.T) {
 	}
 }
 
-// With startPoint "random", the first picks of many clients follow the weights.
 func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
 	const clients = 2000
 	heavy := 0
@@ -235,7 +226,7 @@ func TestFirstPicksOfAFleetFollowTheWeights(t *testing.T) {
 			}
 		})
 	}
-	// 1,800 ± 5 standard deviations; independent random starts would give 1,889.
+	// 1,800 ± 5 standard deviations; independent random starts give 1,889.
 	if heavy < 1733 || heavy > 1867 {
 		t.Errorf("%d of %d first picks go to 9 of 10 of the weight, want about %d", heavy, clients, clients*9/10)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// keyOf returns the key of an endpoint, or false if it has no address. It uses the addresses
-// that the resolver returned, because behind a proxy all endpoints have the proxy's address.
+// keyOf returns the key of an endpoint, or false without addresses. It uses the resolver's
+// addresses, because behind a proxy all endpoints have the proxy's.
 func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	p.addresses = p.addresses[:0]
 	for _, a := range hierarchy.Addresses(endpoint) {
@@ -24,13 +24,11 @@ func (p *policy) keyOf(endpoint resolver.Endpoint) (core.Key, bool) {
 	return core.KeyOf(p.addresses), true
 }
 
-// weightOf returns the weight of an endpoint, which is 1 by default.
 func weightOf(endpoint resolver.Endpoint) uint32 {
 	return max(1, weight.FromEndpoint(endpoint).Weight)
 }
 
-// sameButWeight reports whether a and b differ at most in their weights, so that the child
-// needs no update.
+// sameButWeight reports whether a and b differ at most in their weights.
 func sameButWeight(a, b resolver.Endpoint) bool {
 	if !sameAddresses(a.Addresses, b.Addresses) {
 		return false
@@ -52,8 +50,8 @@ func sameAttributes(a, b *attributes.Attributes) (same bool) {
 	return a.Equal(b)
 }
 
-// incomparable must be deferred. It sets *same to false if Equal has panicked because a
-// resolver used an attribute value that cannot be compared, such as a slice.
+// incomparable must be deferred. It sets *same to false if Equal has panicked because of an
+// attribute value that cannot be compared.
 func incomparable(same *bool) {
 	if recover() != nil {
 		*same = false

@@ -17,8 +17,7 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// The second server has three times the weight of the first and receives three times as many
-// calls.
+// The second server has three times the weight of the first.
 func Example() {
 	light, heavy := serve(), serve()
 	defer light.Stop()
@@ -72,7 +71,6 @@ func (s server) endpoint(w uint32) resolver.Endpoint {
 	return weight.Set(e, weight.EndpointInfo{Weight: w})
 }
 
-// call makes a call and returns the address of the server that answered it.
 func call(conn *grpc.ClientConn) string {
 	var p peer.Peer
 	_, err := healthpb.NewHealthClient(conn).Check(context.Background(), &healthpb.HealthCheckRequest{},

@@ -16,15 +16,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// harness runs a policy on a fake channel in a synctest bubble. The address of an endpoint is
-// its name, unless a test creates the endpoint itself.
+// harness runs a policy on a fake channel. An endpoint's name is its address.
 type harness struct {
 	t      *testing.T
 	cc     *lbtest.ClientConn
 	policy balancer.Balancer
 }
 
-// run runs f in a bubble with a new policy, which is closed afterwards.
 func run(t *testing.T, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,8 +62,8 @@ func endpoints(list string) []resolver.Endpoint {
 	return es
 }
 
-// update updates the policy with a configuration, or none if config is "", and with a list of
-// endpoints such as "a:1 b:2".
+// update updates the policy with a configuration, or none if it is "", and endpoints such as
+// "a:1 b:2".
 func (h *harness) update(config, list string) {
 	h.t.Helper()
 	if err := h.updateWith(config, resolver.State{Endpoints: endpoints(list)}); err != nil {
@@ -88,8 +86,7 @@ func (h *harness) updateWith(config string, state resolver.State) error {
 	return err
 }
 
-// report makes endpoints report a connectivity state. READY is preceded by CONNECTING and
-// followed by a health report.
+// report makes endpoints report a state. READY follows CONNECTING and includes health.
 func (h *harness) report(state connectivity.State, names ...string) {
 	h.t.Helper()
 	for _, name := range names {
@@ -116,7 +113,6 @@ func (h *harness) ready(names ...string) {
 	h.report(connectivity.Ready, names...)
 }
 
-// picks returns the endpoints of n picks from the current picker.
 func (h *harness) picks(n int) string {
 	var b strings.Builder
 	state := h.cc.State()
@@ -133,7 +129,6 @@ func (h *harness) wantPicks(want string) {
 	}
 }
 
-// wantPick checks the exact result of a pick from the current picker.
 func (h *harness) wantPick(want string) {
 	h.t.Helper()
 	if got := lbtest.Pick(h.cc.State()); got != want {
@@ -141,8 +136,8 @@ func (h *harness) wantPick(want string) {
 	}
 }
 
-// wantState checks the published state and the result of a pick. An expected failure only needs
-// to match the end of the error, because the leaf policy adds its own prefix.
+// wantState checks the published state and a pick. Only the end of an expected error must
+// match, because the leaf policy adds a prefix.
 func (h *harness) wantState(state connectivity.State, pick string) {
 	h.t.Helper()
 	got := h.cc.State()

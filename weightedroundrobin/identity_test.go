@@ -52,7 +52,6 @@ func TestIdentityIsTheSetOfAddressesAndServerNames(t *testing.T) {
 	}
 }
 
-// The key does not depend on the order of addresses that differ only in their server names.
 func TestIdentityOfOneAddressWithSeveralNames(t *testing.T) {
 	p := &policy{}
 	a, _ := p.keyOf(addresses("a", "x", "a", "y", "a", "z"))
@@ -79,8 +78,7 @@ func TestReorderedAddressesKeepTheConnection(t *testing.T) {
 	})
 }
 
-// Behind HTTPS_PROXY, every endpoint has the proxy's address. hierarchy.Seal keeps the weights
-// and keys of the original endpoints.
+// Behind HTTPS_PROXY, every endpoint has the proxy's address. Seal keeps the weights and keys.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	run(t, func(h *harness) {
 		state := hierarchy.Seal(resolver.State{Endpoints: []resolver.Endpoint{
@@ -105,7 +103,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// A duplicate endpoint is one child at the first position with the sum of the weights.
+// A duplicate endpoint is one child with the sum of the weights.
 func TestEndpointGivenTwice(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:1 a:2")

@@ -22,7 +22,6 @@ func stubLeaf(name string) (*lbtest.StubBuilder, balancer.Builder) {
 	return leaf, spec(func() balancer.Builder { return leaf }).Builder("wrr")
 }
 
-// runWith is like run but uses the given builder.
 func runWith(t *testing.T, builder balancer.Builder, f func(h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +52,7 @@ func reportStub(stub *lbtest.Stub, state connectivity.State) {
 	stub.CC.UpdateState(balancer.State{ConnectivityState: state, Picker: base.NewErrPicker(err)})
 }
 
-// wantUpdates checks the number of updates of each leaf, such as "a 1, b 2".
+// wantUpdates checks the number of updates of each leaf: "a 1, b 2".
 func wantUpdates(t *testing.T, leaf *lbtest.StubBuilder, want string) {
 	t.Helper()
 	var got []string
@@ -118,7 +117,6 @@ func TestNothingReachesAClosedChild(t *testing.T) {
 	})
 }
 
-// A removed child is closed only after a picker without it has been published.
 func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_removed")
 	runWith(t, builder, func(h *harness) {
@@ -140,9 +138,8 @@ func TestRemovedChildServesUntilTheNextPicker(t *testing.T) {
 	})
 }
 
-// A child that rejects its update has failed with that error, and receives the endpoint again
-// with the next update. The policy returns the error only if all children have failed, because
-// a parent would otherwise consider the policy failed because of a single endpoint.
+// A child that rejects its update receives it again. The policy returns the error only if all
+// children have failed.
 func TestErrorOfAChild(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_error")
 	bad := errors.New("bad endpoint")
@@ -171,7 +168,6 @@ func TestErrorOfAChild(t *testing.T) {
 	})
 }
 
-// A new picker of a READY child replaces its previous one.
 func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_new_picker")
 	runWith(t, builder, func(h *harness) {
@@ -186,8 +182,7 @@ func TestNewPickerOfAReadyChildIsUsed(t *testing.T) {
 	})
 }
 
-// Channel names and metric labels change with an update. An endpoint that does not change is
-// not updated because of them.
+// Changed channel names and metric labels do not reach the children.
 func TestAnEndpointThatStaysIsNotUpdated(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_stays")
 	runWith(t, builder, func(h *harness) {

@@ -33,7 +33,7 @@ var (
 	})
 )
 
-// labels are the required labels of all metrics of the policy.
+// labels are the required labels of the policy's metrics.
 type labels struct{ target, priority, locality string }
 
 // counts contains the number of endpoints in each of the core's states.
@@ -52,12 +52,10 @@ var places tally.Bound
 // everybodys sums the endpoints of all policies in the process.
 var everybodys tally.Board[labels, counts]
 
-// meter maintains the metrics of a policy. A gRPC metrics recorder does not report which
-// metrics it exports. So the meter registers an asynchronous gauge, and records picks only when
-// the gauge is collected: at each export, and never in a program without an exporter. The
-// number of picks comes from the scheduler, so that counting adds no cost to a pick. A picker
-// with one endpoint has no scheduler; its picks are counted only after the channel's first
-// export.
+// meter maintains the metrics of a policy. A metrics recorder does not reveal which metrics it
+// exports, so the meter registers an asynchronous gauge and records picks only when the gauge
+// is collected. Picks cost nothing more, because the scheduler counts them. A picker of one
+// endpoint has no scheduler; its picks are counted after the channel's first export.
 type meter struct {
 	policy   *policy
 	settled  counts            // as last added to everybodys
@@ -77,7 +75,7 @@ type meter struct {
 	picks      int64 // picks that were not recorded yet
 }
 
-// at sets the labels of the policy. It must be called from a shell event.
+// at sets the labels. It must be called from a shell event.
 func (m *meter) at(place stateattr.Labels) {
 	target := m.policy.Options.Target.String()
 	counted := places.Of(target, tally.Labels{place.Priority, place.Locality, place.Service})
@@ -112,7 +110,7 @@ func (c counts) negative() counts {
 	return c
 }
 
-// settle adds changes since its last call to everybodys. It is called after a batch of events.
+// settle updates everybodys after a batch of events.
 func (m *meter) settle(closed bool) {
 	var now counts
 	if !closed {
@@ -173,8 +171,8 @@ func (m *meter) read() {
 	read(m.picker, &m.taken)
 }
 
-// take returns a function that records the picks so far. The caller holds mu and must release
-// it before it calls the function.
+// take returns a function that records the picks. The caller holds mu, but releases it before
+// it calls the function.
 func (m *meter) take() func() {
 	m.read()
 	if m.asked == nil || !m.asked.Load() || m.picks == 0 {
@@ -210,7 +208,6 @@ func (m *meter) Report(r estats.AsyncMetricsRecorder) error {
 	return nil
 }
 
-// names maps the core's states to the names in metrics.
 var names = [...]string{
 	core.Ready:            connectivity.Ready.String(),
 	core.Connecting:       connectivity.Connecting.String(),

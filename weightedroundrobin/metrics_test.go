@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// metered is a policy whose metrics are exported.
 type metered struct {
 	*harness
 	recorder *lbtest.Recorder
@@ -35,7 +34,7 @@ func (m *metered) move(priority, list string) {
 	}
 }
 
-// want checks the exported metrics. The keys omit the target and the service.
+// want checks the exported metrics by name and varying labels.
 func (m *metered) want(want map[string]int64) {
 	m.t.Helper()
 	full := make(map[string]int64)
@@ -49,7 +48,6 @@ func (m *metered) want(want map[string]int64) {
 	synctest.Wait()
 }
 
-// Endpoints are exported by state until they are removed.
 func TestEndpointsAreExportedByState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
@@ -74,7 +72,6 @@ func TestEndpointsAreExportedByState(t *testing.T) {
 	})
 }
 
-// Each pick is exported once, regardless of which picker made it.
 func TestPicksAreExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
@@ -103,7 +100,7 @@ func TestPicksAreExported(t *testing.T) {
 	})
 }
 
-// The picks of a single endpoint, which has no scheduler, are counted after the first export.
+// The picks of a single endpoint are counted after the first export.
 func TestPicksOfOneEndpointAreExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})
@@ -126,7 +123,6 @@ func TestPicksOfOneEndpointAreExported(t *testing.T) {
 	})
 }
 
-// Without an exporter, the picks of a single endpoint are not counted.
 func TestPicksAreNotCountedForNobody(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a")

@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// expected returns the aggregated state, by the rules of round_robin, of children with the
-// given states.
+// expected aggregates the states of children like round_robin.
 func expected(children map[string]connectivity.State) connectivity.State {
 	for _, state := range []connectivity.State{connectivity.Ready, connectivity.Connecting, connectivity.Idle} {
 		for _, s := range children {
@@ -24,8 +23,6 @@ func expected(children map[string]connectivity.State) connectivity.State {
 	return connectivity.TransientFailure
 }
 
-// For random reports and updates, the published state is the aggregate of the current children,
-// and only READY children are picked.
 func TestAggregateAndPicksKeepToTheModel(t *testing.T) {
 	for seed := range uint64(20) {
 		leaf, builder := stubLeaf("wrr_model")
@@ -47,7 +44,6 @@ func TestAggregateAndPicksKeepToTheModel(t *testing.T) {
 	}
 }
 
-// change updates the policy with random endpoints and returns its new children.
 func change(h *harness, random *rand.Rand, before map[string]connectivity.State) map[string]connectivity.State {
 	list, after := "", map[string]connectivity.State{}
 	for _, i := range random.Perm(6)[:1+random.IntN(6)] {
@@ -71,7 +67,6 @@ func anyOf(random *rand.Rand, children map[string]connectivity.State) string {
 	}
 }
 
-// check compares the published state with the model.
 func check(h *harness, children map[string]connectivity.State) {
 	h.t.Helper()
 	want := expected(children)

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// oracle implements A34's queue with rational numbers as simply as possible. In addition, each
-// endpoint keeps the rest of its interval from picker to picker.
+// oracle implements A34's queue with rational numbers. Each endpoint keeps the rest of its
+// interval from picker to picker.
 type oracle struct {
 	order  []*oracleEntry
 	all    map[string]*oracleEntry
@@ -28,8 +28,8 @@ func newOracle() *oracle {
 	return &oracle{all: map[string]*oracleEntry{}, now: new(big.Rat)}
 }
 
-// follow makes a new picker of the policy's current children. For an endpoint that was in no
-// picker yet, it uses the policy's rest of the interval.
+// follow makes a new picker of the policy's children. It takes the rest of the interval from
+// the policy only for endpoints that no picker has used.
 func (o *oracle) follow(p *policy) {
 	for _, e := range o.order {
 		if e.deadline != nil {
@@ -68,7 +68,7 @@ func (o *oracle) follow(p *policy) {
 	o.all = all
 }
 
-// pick returns the name of the entry with the earliest deadline. Ties go to the first entry.
+// pick returns the entry with the earliest deadline. Ties go to the first entry.
 func (o *oracle) pick() string {
 	var next *oracleEntry
 	for _, e := range o.order {

@@ -40,8 +40,7 @@ func TestMissingAndZeroWeightsCountAsOne(t *testing.T) {
 	})
 }
 
-// With weights 1 and 3, every third pick of the heavier endpoint ties with the lighter one. The
-// sequence stays the same after many picks (docs/scenarios.md, W5).
+// With weights 1 and 3, every third pick of b ties with one of a (docs/scenarios.md, W5).
 func TestTiesDoNotDrift(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:3")
@@ -53,8 +52,7 @@ func TestTiesDoNotDrift(t *testing.T) {
 	})
 }
 
-// The endpoint with the large weight is picked 4,294,967,294 times for each pick of the other
-// (docs/scenarios.md, W3).
+// b is picked 4,294,967,294 times for each pick of a (docs/scenarios.md, W3).
 func TestExtremeWeights(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:4294967294")

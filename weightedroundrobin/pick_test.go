@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// readyPicker returns the picker of a policy with READY endpoints. If exported is set, metrics
-// have been exported already.
+// readyPicker returns the picker of READY endpoints, after an export if exported is set.
 func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 	t.Helper()
 	recorder := &lbtest.Recorder{}
@@ -39,7 +38,6 @@ func readyPicker(t testing.TB, list string, exported bool) balancer.Picker {
 	return cc.State().Picker
 }
 
-// pickCases are the kinds of picker that a call may use.
 var pickCases = []struct {
 	name, endpoints string
 	exported        bool
@@ -50,7 +48,6 @@ var pickCases = []struct {
 	{"one endpoint, exported", "a", true},
 }
 
-// A pick does not allocate, with or without an exporter.
 func TestAPickAllocatesNothing(t *testing.T) {
 	for _, test := range pickCases {
 		picker := readyPicker(t, test.endpoints, test.exported)

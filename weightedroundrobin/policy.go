@@ -37,8 +37,8 @@ type policy struct {
 
 var errNoEndpoints = errors.New("weighted_round_robin: no endpoints: the resolver gave none, or none whose path leads here")
 
-// spec returns the specification of the policy. leaf returns the builder of the endpoint
-// policies, which must shut down their subchannels in Close.
+// spec returns the specification of the policy. The endpoint policies of leaf must shut down
+// their subchannels in Close.
 func spec(leaf func() balancer.Builder) shell.Spec[lbconfig.WeightedRoundRobin] {
 	return shell.Spec[lbconfig.WeightedRoundRobin]{
 		Name:    "weighted_round_robin",
@@ -65,14 +65,14 @@ func coreConfig(c *lbconfig.WeightedRoundRobin) core.Config {
 	return config
 }
 
-// Begin assigns a child to each endpoint. It updates a child if it is new or if its endpoint
-// has changed in more than the weight.
+// Begin assigns a child to each endpoint. A child whose endpoint changed only in its weight is
+// not updated.
 func (p *policy) Begin(c *lbconfig.WeightedRoundRobin, state resolver.State) {
 	p.config = coreConfig(c)
 	place, state := stateattr.TakeLabels(stateattr.WithoutChannel(state))
 	p.meter.at(place)
-	// If health checking is configured, the children must watch the server's health. Otherwise
-	// this policy would pick endpoints that do not serve.
+	// With health checking, the children must watch the server's health, or endpoints that do
+	// not serve would be picked.
 	state = stateattr.EnableHealthListener(state)
 	p.core.Begin(p.config, len(state.Endpoints))
 	p.assign(state.Endpoints)
@@ -112,7 +112,7 @@ func (p *policy) assign(endpoints []resolver.Endpoint) {
 	}
 }
 
-// updateChildren updates the children whose endpoint has changed. If startPoint is "random", it
+// updateChildren updates the children whose endpoint has changed. With startPoint "random", it
 // starts at a random child, so that the clients of a fleet do not all connect to the same
 // endpoint first.
 func (p *policy) updateChildren(attributes *attributes.Attributes) {
@@ -133,7 +133,6 @@ func (p *policy) updateChildren(attributes *attributes.Attributes) {
 // End publishes the state, unless the picker would not change.
 func (p *policy) End() { p.core.End() }
 
-// Due returns the time at which the state must be published.
 func (p *policy) Due() (at time.Time, due bool) { return p.core.Due() }
 
 func (p *policy) State() balancer.State {
@@ -157,8 +156,8 @@ func (p *policy) State() balancer.State {
 	return shell.Connecting()
 }
 
-// failure returns a TRANSIENT_FAILURE state. Calls fail with the error of one child and the
-// number of children, or with errNoEndpoints if there are no children.
+// failure returns a state whose calls fail with the error of one child and the number of
+// children.
 func (p *policy) failure() balancer.State {
 	child := p.core.Failed()
 	if child == nil {
@@ -171,7 +170,7 @@ func (p *policy) failure() balancer.State {
 	return state
 }
 
-// newPicker returns a picker of the READY children. At least one must be READY.
+// newPicker returns a picker of the READY children, of which there must be one.
 func (p *policy) newPicker(now time.Time) *weighted.Picker {
 	children, weights := p.core.Ready(now)
 	pickers := make([]balancer.Picker, len(children))
@@ -207,14 +206,11 @@ func (p *policy) Settled(closed bool) {
 	}
 }
 
-// Watched turns the recording of calls on or off.
 func (p *policy) Watched(on bool) {
 	p.recording = on
 	p.core.Outdated()
 }
 
-// Children yields the children in the order of the endpoints. Their names are their first
-// addresses.
 func (p *policy) Children(yield func(string, shell.Below) bool) {
 	for _, c := range p.core.Order() {
 		if !yield(c.Attached.name(), &c.Attached.Instance) {
@@ -223,7 +219,6 @@ func (p *policy) Children(yield func(string, shell.Below) bool) {
 	}
 }
 
-// Describe lists the weights of the endpoints and the records of their calls.
 func (p *policy) Describe(s *shell.Snapshot) {
 	s.Details = shell.WeightedRoundRobin{Scheduled: p.scheduled.Now(p.core.Order())}
 	for i, c := range p.core.Order() {
@@ -231,7 +226,6 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	}
 }
 
-// ExitIdle makes the IDLE children connect.
 func (p *policy) ExitIdle() {
 	for _, c := range p.core.Order() {
 		if c.State() == core.Idle {

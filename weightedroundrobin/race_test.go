@@ -15,8 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// randomEndpoints returns a random selection of twenty endpoints in random order. It may be
-// empty.
+// randomEndpoints returns some of twenty endpoints in random order, or none.
 func randomEndpoints() string {
 	var list []string
 	for _, i := range rand.Perm(20)[:rand.IntN(20)] {
@@ -25,7 +24,7 @@ func randomEndpoints() string {
 	return strings.Join(list, " ")
 }
 
-// turmoil calls the policy at random like a channel, one call at a time.
+// turmoil calls the policy at random like a channel.
 func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 	for range calls {
 		switch rand.IntN(5) {
@@ -45,7 +44,6 @@ func turmoil(t *testing.T, b balancer.Balancer, calls int) {
 	}
 }
 
-// Subchannel reports and picks run concurrently with updates and Close.
 func TestReportsAndPicksFromEverywhere(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	b := newBuilder("wrr").Build(cc, balancer.BuildOptions{})
@@ -95,8 +93,7 @@ func reportAtRandom(cc *lbtest.ClientConn) {
 	sc.ReportHealth(connectivity.Ready, nil)
 }
 
-// lockingLeaf holds its lock in every call and while it reports, as grpc-go's policies do. It
-// also reports from another goroutine with the lock held.
+// lockingLeaf holds its lock in every call and while it reports, like grpc-go's policies.
 type lockingLeaf struct {
 	cc      balancer.ClientConn
 	mu      sync.Mutex

@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// The number of metric series stays small even if a control plane uses arbitrarily many names
-// of clusters and localities. The first names keep their own series, and every pick is counted.
+// A control plane may use any number of names, but only the first have their own metric series.
+// Every pick is counted.
 func TestPlacesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetered(t, &lbtest.Recorder{})

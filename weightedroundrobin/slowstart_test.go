@@ -12,7 +12,6 @@ import (
 
 const slow = `{"slowStart": {"window": "30s"}}`
 
-// wantShare checks the share of calls that b receives.
 func (h *harness) wantShare(want float64) {
 	h.t.Helper()
 	const n = 10_000
@@ -49,8 +48,7 @@ func TestShareGrowsOverTheWindow(t *testing.T) {
 	}
 }
 
-// The share also grows if the weights, such as those in grpc-go's xDS tree, are too large to be
-// scaled up.
+// The weights of grpc-go's xDS tree are too large to be scaled up.
 func TestShareOfALargeWeightGrows(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a:2147483647 b:2147483648")
@@ -103,8 +101,7 @@ func TestCloseStopsTheSteps(t *testing.T) {
 	})
 }
 
-// An endpoint that is READY alone receives all calls in its window, so no further pickers are
-// made.
+// A single READY endpoint receives all calls, so its window needs no further pickers.
 func TestTheOnlyReadyEndpointNeedsNoSteps(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update(slow, "a b")

@@ -33,8 +33,7 @@ func TestStateIsAggregatedAsInRoundRobin(t *testing.T) {
 	})
 }
 
-// A child that loses its connection is requested to reconnect immediately. The policy does not
-// publish IDLE in between.
+// A child that loses its connection reconnects immediately, so IDLE is not published.
 func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a")
@@ -50,7 +49,6 @@ func TestABrokenConnectionIsConnectingAtOnce(t *testing.T) {
 	})
 }
 
-// The error of a failed policy contains the number of endpoints, not only the error of one.
 func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b c d")
@@ -61,8 +59,7 @@ func TestFailureSaysHowManyEndpointsFailed(t *testing.T) {
 	})
 }
 
-// The error of a failed policy keeps naming the same endpoint while that endpoint fails,
-// although the endpoints fail at different times.
+// The error keeps naming the same endpoint while that endpoint fails.
 func TestFailureStaysThatOfOneChild(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a b")
@@ -157,7 +154,6 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 	})
 }
 
-// A new picker of a READY child does not restart its slow-start window.
 func TestReadyAgainIsNotNew(t *testing.T) {
 	leaf, builder := stubLeaf("wrr_again")
 	runWith(t, builder, func(h *harness) {

@@ -5,9 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// An update that changes nothing for this policy, for example because it is about another
-// locality, makes no picker. An update of a weight, the order, the endpoints or the
-// configuration does.
+// An update about another locality makes no picker.
 func TestOnlyAChangeMakesAPicker(t *testing.T) {
 	run(t, func(h *harness) {
 		h.update("", "a:1 b:2")
@@ -40,7 +38,6 @@ func TestOnlyAChangeMakesAPicker(t *testing.T) {
 	})
 }
 
-// Before the first update, the policy publishes nothing.
 func TestNothingIsPublishedBeforeTheFirstUpdate(t *testing.T) {
 	run(t, func(h *harness) {
 		h.policy.ExitIdle()

@@ -8,9 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// rebalance adapts the shares of the zones to failures. A child may report while an action
-// updates it and call rebalance again; the loop handles such a report after the current
-// actions.
+// rebalance adapts the shares of the zones to failures. If a child reports during an action,
+// the loop handles the report after the current actions.
 func (p *policy) rebalance() {
 	if p.rebalancing {
 		return
@@ -22,9 +21,8 @@ func (p *policy) rebalance() {
 	p.rebalancing = false
 }
 
-// capacity returns the capacity of a target, or 0 if it has no endpoints. A target may have no
-// endpoints although its capacity is configured: a standby uses a subset of the endpoints, and
-// an endpoint that is in two zones belongs to the first.
+// capacity returns the capacity of a target, or 0 without endpoints. A standby has a subset of
+// the endpoints, and an endpoint in two zones belongs to the first.
 func (p *policy) capacity(name string) float64 {
 	if len(p.groups[name]) == 0 {
 		return 0
@@ -32,8 +30,8 @@ func (p *policy) capacity(name string) float64 {
 	return p.config.Targets[name].Capacity // 0 for a retained child
 }
 
-// partsOfZones is like parts, but relates to the capacity of all existing targets if calls are
-// balanced by zones. With shares instead of capacities, a failed zone would not count.
+// partsOfZones is parts for balanced targets. It uses their capacity, because a failed zone has
+// no share.
 func (p *policy) partsOfZones() (ready, unproven float64) {
 	all := 0.0
 	for name, c := range p.children {
@@ -56,7 +54,6 @@ func (p *policy) partsOfZones() (ready, unproven float64) {
 	return ready / all, unproven / all
 }
 
-// balance returns the zones of the configuration, or nil if balance is not configured.
 func (p *policy) balance() *core.Balance {
 	config := p.config
 	if config.Balance == nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// balance updates the policy with targets such as "a=3 b=2", each in a zone of the same name
-// and with the given capacity. All zones have one caller; the first is the client's.
+// balance updates the policy with targets such as "a=3 b=2", each in a zone of its name. The
+// numbers are capacities. The client is in the first zone.
 func (h *harness) balance(t *testing.T, targets string) {
 	t.Helper()
 	var list, zones []string
@@ -42,7 +42,7 @@ func (h *harness) balance(t *testing.T, targets string) {
 	}
 }
 
-// failedPart is the picker of a child of which the given share has failed.
+// failedPart is the picker of a child with a failed share.
 type failedPart struct {
 	balancer.Picker
 	part float64
@@ -51,14 +51,13 @@ type failedPart struct {
 func (f failedPart) FailedPart() float64 { return f.part }
 func (f failedPart) ReadyPart() float64  { return 1 - f.part }
 
-// fail makes a child report READY with a failed share.
 func (h *harness) fail(name string, part float64) {
 	picker := base.NewErrPicker(lbtest.PickedStub{ID: name})
 	h.builder.Get(name).CC.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: failedPart{picker, part}})
 	synctest.Wait()
 }
 
-// goesTo returns the state of the policy and the percentage of calls per child.
+// goesTo returns the state and the percentage of calls per child.
 func (h *harness) goesTo() string {
 	state := h.cc.State()
 	if state.ConnectivityState != connectivity.Ready {
@@ -75,9 +74,8 @@ func (h *harness) goesTo() string {
 	return strings.Join(all, " ")
 }
 
-// The shares follow failures. A zone that loses some of its endpoints sends some of its calls
-// to a zone with spare capacity. The target of that zone is created at this time, and kept for
-// 15 minutes after it is no longer needed.
+// A zone that loses endpoints sends calls to a zone with spare capacity. The target of that
+// zone is created then, and kept for 15 minutes after it is needed.
 func TestBalanceFollowsFailures(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		want := func(what, want string) {
@@ -128,8 +126,7 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	})
 }
 
-// If a target fails within its own update, its share moves to another target. That target is
-// created and kept like one without a share.
+// If a target fails within its own update, another target receives its share.
 func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	for how, fails := range map[string]func(*lbtest.Stub) error{
 		"refuses": func(*lbtest.Stub) error { return errors.New("no good") },
@@ -162,8 +159,7 @@ func TestATargetThatFailsInItsUpdate(t *testing.T) {
 	}
 }
 
-// A target that gains a share and loses it again by a failure in the same report is closed when
-// its time is over.
+// A target that gains and loses its share in the same report is closed after its time.
 func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=3 d=4")
@@ -187,8 +183,7 @@ func TestATargetThatLosesAShareWhileOthersAreMade(t *testing.T) {
 	})
 }
 
-// A target without a share is kept while it receives the calls because no target with a share
-// is READY.
+// A target without a share is kept while it receives calls.
 func TestATargetThatStandsInIsKept(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.balance(t, "a=3 b=2 c=1")

@@ -35,7 +35,6 @@ func TestParseConfigNamesTheField(t *testing.T) {
 	}
 }
 
-// parseConfig parses a configuration with the policy's ParseConfig.
 func parseConfig(raw []byte) (*lbconfig.WeightedTarget, error) {
 	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {

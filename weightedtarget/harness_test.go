@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// harness runs a policy with stub children on a fake channel in a bubble.
+// harness runs a policy with stub children on a fake channel.
 type harness struct {
 	t       *testing.T
 	cc      *lbtest.ClientConn
@@ -33,8 +33,7 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t: t, cc: cc, policy: newBuilder("wt").Build(cc, balancer.BuildOptions{}), builder: builder}
 }
 
-// configure returns a configuration with the given weights by name. more is appended to its
-// JSON.
+// configure returns a configuration with the given weights and more JSON fields.
 func (h *harness) configure(weights map[string]string, more string) *lbconfig.WeightedTarget {
 	h.t.Helper()
 	var targets []string
@@ -48,7 +47,7 @@ func (h *harness) configure(weights map[string]string, more string) *lbconfig.We
 	return c
 }
 
-// update updates the policy with children such as "a=1 b=2", each with one endpoint.
+// update updates the policy with children such as "a=1 b=2".
 func (h *harness) update(children, more string) error {
 	h.t.Helper()
 	h.weights = map[string]string{}
@@ -79,7 +78,7 @@ func (h *harness) report(name string, state connectivity.State) {
 	synctest.Wait()
 }
 
-// describe returns the published state and how picks are divided among the children.
+// describe returns the state and how picks are divided.
 func (h *harness) describe() string {
 	state := h.cc.State()
 	all := state.ConnectivityState.String()

@@ -8,7 +8,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// The calls follow the weights even if a new picker is made for each pick.
 func TestPlacesAreKeptFromPickerToPicker(t *testing.T) {
 	for _, start := range []string{"spec", "random"} {
 		inBubble(t, func(t *testing.T, h *harness) {
@@ -31,8 +30,8 @@ func TestPlacesAreKeptFromPickerToPicker(t *testing.T) {
 	}
 }
 
-// A client's first call goes to the child with the largest weight with startPoint "spec", which
-// is the default, and follows the weights with "random".
+// The first call goes to the heaviest child with startPoint "spec", and follows the weights
+// with "random".
 func TestFirstPicksFollowTheStartPoint(t *testing.T) {
 	const clients = 400
 	first := func(more string) (heavy int) {

@@ -32,7 +32,6 @@ type policy struct {
 	scheduled weighted.Scheduled[string] // set while the policy is watched
 }
 
-// child is the child of a target.
 type child struct {
 	*shell.Child
 	weight  uint32
@@ -42,7 +41,6 @@ type child struct {
 	refused balancer.State    // replaces counts while the child is Refused
 }
 
-// retention is the timer that ends a child's retention.
 const retention = 0
 
 var errNoTargets = errors.New("weighted_target: no targets to pick from")
@@ -112,7 +110,6 @@ func (p *policy) newChild(name string) *child {
 	return c
 }
 
-// wake makes IDLE children connect that receive no calls.
 func (p *policy) wake() {
 	for _, name := range p.core.Wake() {
 		p.children[name].ExitIdle()
@@ -151,11 +148,9 @@ func (p *policy) State() balancer.State {
 	return balancer.State{ConnectivityState: connectivityOf[all], Picker: picker}
 }
 
-// parts returns the shares of the weight that are READY, and READY but unproven. They relate to
-// the weight of all targets that are READY or have failed. A READY target counts with its own
-// shares. As in weighted_round_robin, a connecting target does not count, except for the share
-// of it that was not READY when the target was last READY, because that share has not
-// recovered.
+// parts returns the READY and unproven shares of the weight of all targets that are READY or
+// have failed. A READY target counts with its own shares. A connecting target does not count,
+// except for the share of it that was not READY before, because that share has not recovered.
 func (p *policy) parts(names []string) (ready, unproven float64) {
 	if p.core.Balanced() {
 		return p.partsOfZones()
@@ -177,7 +172,6 @@ func (p *policy) parts(names []string) (ready, unproven float64) {
 	return ready / all, unproven / all
 }
 
-// pickerOf returns a picker of the named children.
 func (p *policy) pickerOf(names []string) *weighted.Picker {
 	var pickers []balancer.Picker
 	var weights []uint32
@@ -195,10 +189,8 @@ func (p *policy) pickerOf(names []string) *weighted.Picker {
 	return weighted.New(pickers, weights, places)
 }
 
-// Children yields the children by name, including the retained ones.
 func (p *policy) Children(yield func(string, shell.Below) bool) { shell.ByName(p.children, yield) }
 
-// ExitIdle makes the configured children connect if they are IDLE.
 func (p *policy) ExitIdle() {
 	for name, c := range p.children {
 		if p.core.Has(name) {
@@ -207,7 +199,6 @@ func (p *policy) ExitIdle() {
 	}
 }
 
-// connectivityOf maps the core's states to gRPC's.
 var connectivityOf = [...]connectivity.State{
 	core.Ready:            connectivity.Ready,
 	core.Connecting:       connectivity.Connecting,
@@ -215,13 +206,11 @@ var connectivityOf = [...]connectivity.State{
 	core.TransientFailure: connectivity.TransientFailure,
 }
 
-// Watched turns the counting of calls on or off, and publishes a new picker.
 func (p *policy) Watched(on bool) {
 	p.watched = on
 	p.Publish()
 }
 
-// Describe lists the states and weights of the children.
 func (p *policy) Describe(s *shell.Snapshot) {
 	var names []string
 	for i := range s.Children {
@@ -238,7 +227,6 @@ func (p *policy) Describe(s *shell.Snapshot) {
 	}
 }
 
-// states maps gRPC's states to those of the core.
 var states = [...]core.State{
 	connectivity.Idle:             core.Idle,
 	connectivity.Connecting:       core.Connecting,

@@ -16,7 +16,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// inBubble runs f in a bubble with a new policy, which is closed afterwards.
 func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +57,6 @@ func TestEndpointsReachTheChildThatTheirPathNames(t *testing.T) {
 	})
 }
 
-// An update publishes one state, even if children report or fail during it.
 func TestOnePublicationForEachUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -83,8 +81,7 @@ func TestOnePublicationForEachUpdate(t *testing.T) {
 	})
 }
 
-// If a child returns an error from its update, it counts as failed with this error, unless it
-// is READY or IDLE.
+// A child that rejects its update has failed, unless it is READY or IDLE.
 func TestAChildThatFailsItsUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		fail := true
@@ -176,7 +173,6 @@ func TestExitIdleReachesTheChildren(t *testing.T) {
 	})
 }
 
-// Removed children are closed immediately, unless removedChildRetention is set.
 func TestRemovedChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
@@ -211,8 +207,8 @@ func TestRemovedChildren(t *testing.T) {
 	})
 }
 
-// A failed child that is CONNECTING counts as failed, even if it reports CONNECTING while it is
-// retained (docs/scenarios.md, T3).
+// CONNECTING after a failure counts as failed, even for a retained child (docs/scenarios.md,
+// T3).
 func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		const keep = `, "removedChildRetention": "60s"`
@@ -227,7 +223,7 @@ func TestARetainedChildThatFailedCountsAsFailed(t *testing.T) {
 	})
 }
 
-// Close also closes retained children (docs/scenarios.md, T5).
+// docs/scenarios.md, T5.
 func TestCloseClosesRetainedChildren(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
@@ -246,7 +242,6 @@ func TestCloseClosesRetainedChildren(t *testing.T) {
 	})
 }
 
-// A report that changes neither the picker nor the READY share is not published.
 func TestNoNeedlessPublications(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")

@@ -19,7 +19,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// Children report from within calls, with a lock held, from other goroutines, and during Close.
 func TestChildrenThatReportAtAllTimes(t *testing.T) {
 	for range 20 {
 		inBubble(t, func(t *testing.T, h *harness) {
@@ -57,7 +56,6 @@ func TestChildrenThatReportAtAllTimes(t *testing.T) {
 	}
 }
 
-// A wait-for-ready call is not ended by a failing picker.
 func TestWaitForReadyOutwaitsEveryFailure(t *testing.T) {
 	stub := &lbtest.StubBuilder{PolicyName: "weighted_target_wait_stub"}
 	balancer.Register(stub)

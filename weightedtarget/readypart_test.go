@@ -10,13 +10,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// half is the picker of a child whose READY share is 0.5.
 type half struct{ balancer.Picker }
 
 func (half) ReadyPart() float64 { return 0.5 }
 
-// The READY share of the policy is the weighted READY share of its targets, among the targets
-// that are READY or have failed. Retained targets do not count.
+// READY targets count with their own READY shares. Retained targets do not count.
 func TestReadyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -50,8 +48,7 @@ func TestReadyPart(t *testing.T) {
 	})
 }
 
-// A target that reconnects does not count, except for the share of it that was not READY
-// before.
+// A target that reconnects does not count, except for its share that was not READY before.
 func TestReadyPartOfOneThatConnectsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -73,12 +70,10 @@ func TestReadyPartOfOneThatConnectsAgain(t *testing.T) {
 	})
 }
 
-// doubtful is the picker of a child whose READY share is 0.5 and whose unproven share is 0.25.
 type doubtful struct{ half }
 
 func (doubtful) UnprovenPart() float64 { return 0.25 }
 
-// The unproven share is the weighted unproven share of the targets.
 func TestUnprovenPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

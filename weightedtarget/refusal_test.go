@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A configuration of another policy is rejected and changes nothing.
 func TestWrongConfigurationIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1", "")
@@ -25,8 +24,8 @@ func TestWrongConfigurationIsRefused(t *testing.T) {
 	})
 }
 
-// The error of a rejected update is returned only once. The next update returns no error if the
-// child accepts it, even if the child still reports TRANSIENT_FAILURE.
+// An update that the child accepts returns no error, even if the child reports
+// TRANSIENT_FAILURE.
 func TestARefusalIsReturnedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		refuse := true
@@ -47,7 +46,6 @@ func TestARefusalIsReturnedOnce(t *testing.T) {
 	})
 }
 
-// An IDLE child that rejects an update stays in use, like a READY one.
 func TestAnIdleChildThatFailsItsUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1", "")
@@ -62,7 +60,6 @@ func TestAnIdleChildThatFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// Reports of retained children are not published.
 func TestReportsOfARetainedChildAreNotPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", keep)

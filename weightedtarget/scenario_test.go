@@ -16,7 +16,6 @@ var statesByName = map[string]connectivity.State{
 	"TRANSIENT_FAILURE": connectivity.TransientFailure,
 }
 
-// TestScenarios runs the scenarios of the core against the policy.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "../internal/core/weightedtarget/testdata", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {

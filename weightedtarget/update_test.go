@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// States that children report during an update are published together with it.
 func TestOnePublicationForEachOfManyUpdates(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -34,8 +33,7 @@ func TestOnePublicationForEachOfManyUpdates(t *testing.T) {
 	})
 }
 
-// A failed child that reports CONNECTING still counts as failed, so nothing is published. A new
-// error is.
+// CONNECTING after a failure still counts as failed, so it is not published. A new error is.
 func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
@@ -53,7 +51,7 @@ func TestAFailedChildThatTriesAgainIsNotPublished(t *testing.T) {
 	})
 }
 
-// If several children fail, the error of the first one by name is returned.
+// If several children fail, the error of the first by name is returned.
 func TestTheFirstErrorIsReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -67,7 +65,6 @@ func TestTheFirstErrorIsReturned(t *testing.T) {
 	})
 }
 
-// An update replaces an earlier error of the resolver.
 func TestAnUpdateEndsAResolversError(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.policy.ResolverError(errors.New("no such host"))
@@ -78,7 +75,6 @@ func TestAnUpdateEndsAResolversError(t *testing.T) {
 	})
 }
 
-// A child that is not retained is closed before the update returns.
 func TestARemovedChildIsClosedWithinTheUpdate(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", "")
@@ -92,7 +88,6 @@ func TestARemovedChildIsClosedWithinTheUpdate(t *testing.T) {
 
 const keep = `, "removedChildRetention": "60s"`
 
-// A child's retention begins with its removal; later updates do not extend it.
 func TestUpdatesDoNotProlongRetention(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1", keep)
@@ -108,7 +103,7 @@ func TestUpdatesDoNotProlongRetention(t *testing.T) {
 	})
 }
 
-// If a child's retention ends during an update that adds the child again, the child stays.
+// If a child's retention ends during an update that adds it again, the child stays.
 func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 z=1", keep)
@@ -131,7 +126,6 @@ func TestATimerThatIsStoppedWhileItFires(t *testing.T) {
 	})
 }
 
-// Nothing is published after a child has been closed, even if a state was queued.
 func TestNothingIsPublishedWhileClosing(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -154,7 +148,7 @@ func TestNothingIsPublishedWhileClosing(t *testing.T) {
 
 var logged = testlog.KeepWarnings()
 
-// Endpoints that belong to no child are logged once, until all endpoints belong to one again.
+// Endpoints that belong to no child are logged once.
 func TestStraysAreLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		logged.Take()
@@ -175,7 +169,6 @@ func TestStraysAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// Behind a proxy, endpoints lose their paths. Seal restores them.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		endpoint := resolver.Endpoint{Addresses: []resolver.Address{{Addr: "1"}}}

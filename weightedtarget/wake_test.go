@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// An IDLE child next to a READY or CONNECTING one receives no calls, so the policy makes it
-// connect. If all other children have failed, calls make it connect.
+// An IDLE child beside a READY or CONNECTING one receives no calls, so the policy makes it
+// connect. Beside failed ones, it receives calls.
 func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *harness) {
 		h.update("a=1 b=1 c=1", "")
@@ -46,8 +46,7 @@ func TestAnIdleChildThatNoCallReachesIsWoken(t *testing.T) {
 	})
 }
 
-// During an update, ExitIdle depends on the states after all children have been updated. A
-// child that was READY may no longer be.
+// ExitIdle depends on the states after the whole update.
 func TestAnUpdateWakesByWhatItLeaves(t *testing.T) {
 	for _, now := range []struct {
 		of   connectivity.State // the state of b and c after the update

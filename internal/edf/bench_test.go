@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// benchmarkSets runs a benchmark with several distributions and numbers of weights.
 // internal/edf/bench prints a table that includes other schedulers.
 
 func benchmarkSets(b *testing.B, run func(b *testing.B, entries []edf.Entry)) {
@@ -70,7 +69,7 @@ func BenchmarkFloorParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkNew measures creating a scheduler and its first pick.
+// BenchmarkNew includes the first pick.
 func BenchmarkNew(b *testing.B) {
 	benchmarkSets(b, func(b *testing.B, entries []edf.Entry) {
 		b.ReportAllocs()

@@ -8,8 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// pickTogether makes n picks from several goroutines and returns how often each entry was
-// picked.
+// pickTogether makes n concurrent picks and returns how often each entry was picked.
 func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	const pickers = 4
 	counts := make([]int, entries)
@@ -32,8 +31,7 @@ func pickTogether(s *edf.Scheduler, entries, n int) []int {
 	return counts
 }
 
-// Concurrent pickers receive exactly the first n picks of the sequence in total, and the Lefts
-// are those after these picks.
+// Concurrent pickers receive exactly the first n picks in total.
 func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	forRandomSets(t, 100*oracleShare, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
@@ -67,8 +65,7 @@ func TestConcurrentPickersShareTheSequence(t *testing.T) {
 	})
 }
 
-// Lefts that are read during concurrent picks match a position of the sequence, and positions
-// never go backward.
+// Lefts read during concurrent picks match a position of the sequence.
 func TestLeftsWhileOthersPick(t *testing.T) {
 	weights := make([]uint32, 50)
 	for i := range weights {

@@ -32,8 +32,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Each pick is the one that A34's queue would make with exact arithmetic (docs/scenarios.md,
-// W5).
+// Each pick is the one of A34's queue with exact arithmetic (docs/scenarios.md, W5).
 func TestFollowsA34(t *testing.T) {
 	forRandomSets(t, 300, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		n := stretch(r, len(weights))
@@ -41,9 +40,7 @@ func TestFollowsA34(t *testing.T) {
 	})
 }
 
-// The picks are also exact near the end of a period. A period has up to 2^32 picks, so the test
-// starts shortly before its end. The Lefts at that time are exact, and the oracle starts at the
-// next multiples of 1/weight.
+// A period has up to 2^32 picks, so the test starts shortly before its end, with exact Lefts.
 func TestFollowsA34FromAnywhere(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		n := stretch(r, len(weights))
@@ -69,8 +66,7 @@ func TestFollowsA34FromAnywhere(t *testing.T) {
 	})
 }
 
-// The picks of each period are the same, also after millions of picks (docs/scenarios.md, W1
-// and W5).
+// The picks of all periods are the same (docs/scenarios.md, W1 and W5).
 func TestNeverDrifts(t *testing.T) {
 	for _, weights := range [][]uint32{{3, 3}, {1, 10}, {1, 3}, {7, 5, 3, 100, 99}} {
 		var period int
@@ -90,8 +86,7 @@ func TestNeverDrifts(t *testing.T) {
 	}
 }
 
-// The entry with weight 1 is picked only at its deadline, at the end of the period. Until then,
-// the huge entry is picked (docs/scenarios.md, W3).
+// The entry with weight 1 is picked at the end of the period (docs/scenarios.md, W3).
 func TestTinyBesideHuge(t *testing.T) {
 	const huge = 1<<32 - 2
 	weights := []uint32{1, huge}

@@ -24,8 +24,7 @@ func countOf(picks []int, entries int) []int {
 	return counts
 }
 
-// While the next block cannot be computed, pickers take the remaining picks of the block and
-// then wait. They continue with the next picks of the sequence.
+// If the next block cannot be computed, pickers use up the current block and wait.
 func TestPickersWaitForABlock(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(1000) })
 	s, alone := New(entries), New(entries)
@@ -62,7 +61,7 @@ func TestPickersWaitForABlock(t *testing.T) {
 	}
 }
 
-// Lefts are also correct if a block was installed but not yet used.
+// Lefts are correct for a block that was not used yet.
 func TestLeftsBetweenBlocks(t *testing.T) {
 	entries := randomEntries(10, func(r *rand.Rand) uint32 { return 1 + r.Uint32N(100_000) })
 	s := New(entries)
@@ -85,8 +84,8 @@ func TestLeftsBetweenBlocks(t *testing.T) {
 	}
 }
 
-// If weights are nearly equal, all entries are picked at about the same time after a pause. The
-// scheduler skips empty blocks, and sorts large buckets correctly.
+// Nearly equal weights are picked at about the same time after a pause. Empty blocks are
+// skipped, and large buckets are sorted.
 func TestCrowdsAndPauses(t *testing.T) {
 	const n = 40_000
 	entries := randomEntries(n, func(r *rand.Rand) uint32 { return 100_000 + r.Uint32N(100) })
@@ -120,7 +119,7 @@ func TestCrowdsAndPauses(t *testing.T) {
 	}
 }
 
-// If a period is one pick longer than several blocks, the next block may contain no pick.
+// If a period is one pick longer than several blocks, the next block may be empty.
 func TestPeriodEndsWithAPause(t *testing.T) {
 	size := int(core.FirstSize(2)) + 4<<10 + 1
 	r := rand.New(rand.NewPCG(1, 0))

@@ -36,8 +36,8 @@ func TestFollowsDecision7(t *testing.T) {
 	})
 }
 
-// A series of schedulers, each created from the Lefts of the previous one, makes the same picks
-// as a single scheduler, including ties (docs/scenarios.md, W2).
+// A series of schedulers, each with the Lefts of the previous one, makes the same picks as one
+// scheduler (docs/scenarios.md, W2).
 func TestGoesOnPickForPick(t *testing.T) {
 	forRandomSets(t, 100, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		var lefts []edf.Left
@@ -72,8 +72,7 @@ func TestGoesOnPickForPick(t *testing.T) {
 	})
 }
 
-// After changes of weights and order, the picks of each entry differ by at most one from the
-// oracle's.
+// After changes, the picks of each entry differ by at most one from the oracle's.
 func TestChangesFollowDecision7(t *testing.T) {
 	forRandomSets(t, 30, func(t *testing.T, r *rand.Rand, weights []uint32) {
 		weights = weights[:min(len(weights), 50)]
@@ -123,8 +122,7 @@ func TestLeftsOfFewEntries(t *testing.T) {
 	}
 }
 
-// Entries 0 and 1 tie, entry 0 has been picked, and then their order is swapped. The entry that
-// was not picked is picked next.
+// Entries 0 and 1 tie, entry 0 is picked, and then they are swapped.
 func TestReorderedWithinATie(t *testing.T) {
 	s := edf.New([]edf.Entry{{Weight: 1}, {Weight: 1}})
 	s.Next()

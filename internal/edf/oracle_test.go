@@ -22,7 +22,7 @@ type oracle struct {
 	now     *big.Rat    // key of the last pick
 }
 
-// newOracle returns an oracle with exact deadlines that starts like A34's first picker.
+// newOracle returns an oracle with exact deadlines.
 func newOracle(weights []uint32) *oracle {
 	o := &oracle{now: new(big.Rat)}
 	for i, w := range weights {
@@ -31,8 +31,7 @@ func newOracle(weights []uint32) *oracle {
 	return o.init()
 }
 
-// newOracleFrom returns an oracle whose entries wait for the given fractions of their
-// intervals. Its deadlines are rounded.
+// newOracleFrom returns an oracle with the given Lefts and rounded deadlines.
 func newOracleFrom(weights []uint32, lefts []*big.Rat) *oracle {
 	gcd := new(big.Int)
 	for _, w := range weights {
@@ -57,7 +56,6 @@ func (o *oracle) init() *oracle {
 	return o
 }
 
-// round returns d rounded up to the unit.
 func (o *oracle) round(d *big.Rat) *big.Rat {
 	if o.unit == nil {
 		return d
@@ -85,7 +83,6 @@ func (o *oracle) picks(n int) []int {
 	return got
 }
 
-// lefts returns (deadline - now) · weight for each entry.
 func (o *oracle) lefts() []*big.Rat {
 	lefts := make([]*big.Rat, len(o.entries))
 	for _, e := range o.entries {

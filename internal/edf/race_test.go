@@ -2,6 +2,5 @@
 
 package edf_test
 
-// With the race detector, rational numbers are very slow, and single-threaded tests gain
-// nothing from it. So fewer sets are tested.
+// Rational numbers are very slow with the race detector.
 func init() { oracleShare = 10 }

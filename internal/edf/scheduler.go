@@ -24,11 +24,10 @@ const Full = core.Full
 // Scheduler returns the indexes of its entries in A34's order. The order offset of an entry is
 // its index. All methods are safe for concurrent use.
 //
-// The first deadline of an entry is Left / Weight, and the following deadlines are 1 / Weight
-// apart. Each is rounded up to the unit of time from its exact value, so that rounding errors
-// do not accumulate. If every Left is Full, or comes from a scheduler with the same weights
-// that began in this way, all orders and ties are exact. With other values, deadlines within
-// one unit (2^-62 of a period) may count as equal.
+// The first deadline of an entry is Left / Weight, and the following ones are 1 / Weight apart.
+// Each is rounded up from its exact value, so that rounding errors do not accumulate. The order
+// is exact if every Left is Full or comes from such a scheduler with the same weights.
+// Otherwise, deadlines within one unit (2^-62 of a period) may count as equal.
 type Scheduler struct {
 	current atomic.Pointer[block] // nil until the first pick, and with a single entry
 	_       [56]byte              // the following fields are written during picks
@@ -42,8 +41,8 @@ type Scheduler struct {
 	ready *block // the block after current; nil until it is computed
 }
 
-// New returns a scheduler of the entries, which it does not retain. The first block is computed
-// with the first pick.
+// New returns a scheduler of the entries, which it does not retain. The first pick computes the
+// first block.
 func New(entries []Entry) *Scheduler {
 	s := &Scheduler{size: len(entries)}
 	scratch := scratches.Get().(*core.Scratch)
@@ -52,8 +51,8 @@ func New(entries []Entry) *Scheduler {
 	return s
 }
 
-// Next returns the index of the next entry, or -1 if there are no entries. It takes a lock only
-// to compute the next block or to wait for it.
+// Next returns the index of the next entry, or -1 without entries. It locks only to compute the
+// next block or to wait for it.
 func (s *Scheduler) Next() int {
 	b := s.current.Load()
 	if b == nil {
@@ -69,8 +68,7 @@ func (s *Scheduler) Next() int {
 // Begun reports whether an entry has been picked.
 func (s *Scheduler) Begun() bool { return s.current.Load() != nil || s.picked.Load() }
 
-// Picked returns the number of picks so far. There must be at least two entries. Picked adds no
-// cost to picks and never waits.
+// Picked returns the number of picks. There must be at least two entries. It never waits.
 func (s *Scheduler) Picked() uint64 {
 	b := s.current.Load()
 	if b == nil {
@@ -130,8 +128,8 @@ func (s *Scheduler) following(b *block) *block {
 	return next
 }
 
-// block is a stretch of the sequence. Blocks are not reused, because a goroutine may still read
-// a block after it was replaced.
+// block is a stretch of the sequence. It is not reused, because a goroutine may still read it
+// after it was replaced.
 type block struct {
 	next atomic.Uint64 // index of the next pick; increases past the end
 	_    [120]byte     // keep next and the adjacent cache line separate from other fields
@@ -140,7 +138,7 @@ type block struct {
 	ahead uint64 // the index of the pick that computes the next block
 
 	// before is the number of picks before this block. For the first block, it is negative,
-	// modulo 2^64, if the sequence does not start at the block's first pick.
+	// modulo 2^64, if the sequence does not start at its first pick.
 	before uint64
 }
 
@@ -154,8 +152,7 @@ func (s *Scheduler) make(size uint64) *block {
 	return &block{Stretch: s.seq.Next(size, scratch)}
 }
 
-// Counts returns how often each entry was picked. There must be at least two entries. Counts
-// waits while a block is computed.
+// Counts returns how often each entry was picked. There must be at least two entries.
 func (s *Scheduler) Counts() []uint64 {
 	b := s.current.Load()
 	if b == nil {
@@ -167,9 +164,8 @@ func (s *Scheduler) Counts() []uint64 {
 	return s.seq.Counts(s.start, s.seq.After(b.Stretch, taken), s.size, b.before+taken)
 }
 
-// Lefts returns the Left of every entry after the last pick so far. Later picks do not affect
-// the result. A new scheduler of the same entries with these Lefts continues the sequence
-// exactly. Lefts waits while a block is computed.
+// Lefts returns the Left of every entry after the last pick. A new scheduler of the same
+// entries with these Lefts continues the sequence exactly.
 func (s *Scheduler) Lefts() []Left {
 	b := s.current.Load()
 	var taken uint64

@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// distribution computes the weight of entry i of n. The n weights sum to less than 2^32.
+// distribution computes the weight of entry i of n. The weights sum to less than 2^32.
 type distribution struct {
 	name   string
 	weight func(r *rand.Rand, i, n int) uint32
@@ -46,12 +46,11 @@ func (d distribution) weights(r *rand.Rand, n int) []uint32 {
 	return weights
 }
 
-// oracleShare divides the number of sets of weights that are tested.
+// oracleShare divides the number of sets.
 var oracleShare = 1
 
-// forRandomSets runs check with random sets of weights. Most sets are small; the largest have
-// 5,000 weights. A failure names the seed of its set. EDF_SETS overrides the number of sets per
-// distribution.
+// forRandomSets runs check with random sets of weights, mostly small. EDF_SETS overrides their
+// number per distribution.
 func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand, weights []uint32)) {
 	sets = max(1, sets/oracleShare)
 	if given, err := strconv.Atoi(os.Getenv("EDF_SETS")); err == nil {
@@ -78,8 +77,7 @@ func forRandomSets(t *testing.T, sets int, check func(t *testing.T, r *rand.Rand
 	}
 }
 
-// stretch returns the number of picks to compare. It often covers more than two blocks, and
-// more than two periods if these are short.
+// stretch returns the number of picks to compare, often more than two blocks.
 func stretch(r *rand.Rand, n int) int {
 	if r.IntN(20) == 0 {
 		return n + 10_000
@@ -106,7 +104,6 @@ func picks(s *edf.Scheduler, n int) []int {
 	return got
 }
 
-// same compares the picks one by one.
 func same(t *testing.T, got, want []int) {
 	t.Helper()
 	for i := range want {

@@ -9,8 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// For adjacent endpoints of a group, Group allocates one attribute per endpoint and allocates
-// the group once.
+// Adjacent endpoints of a group need one allocation each, and one for the group.
 func TestGroupAllocatesAGroupAtOnce(t *testing.T) {
 	const n = 1000
 	var endpoints []resolver.Endpoint

@@ -11,8 +11,7 @@ import (
 // pathKey is the attribute key of an endpoint's path.
 type pathKey struct{}
 
-// path is the value of pathKey. It has an Equal method, because attributes.Equal panics if it
-// compares values with == that are not comparable, such as slices.
+// path has an Equal method, because attributes.Equal panics if == cannot compare the values.
 type path []string
 
 func (p path) Equal(other any) bool {
@@ -20,8 +19,7 @@ func (p path) Equal(other any) bool {
 	return ok && slices.Equal(p, o)
 }
 
-// Set returns endpoint with the given path instead of its previous one. Without elements, the
-// path is empty: the endpoint has reached its leaf.
+// Set implements Set of the public package hierarchy.
 func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
 	p := make(path, len(elements))
 	copy(p, elements)
@@ -29,8 +27,7 @@ func Set(endpoint resolver.Endpoint, elements ...string) resolver.Endpoint {
 	return endpoint
 }
 
-// Path returns a copy of the endpoint's path. It returns nil if no path was set, and an empty
-// slice if the last element was removed.
+// Path implements Path of the public package hierarchy.
 func Path(endpoint resolver.Endpoint) []string {
 	p, ok := endpoint.Attributes.Value(pathKey{}).(path)
 	if !ok {
@@ -39,19 +36,12 @@ func Path(endpoint resolver.Endpoint) []string {
 	return append([]string{}, p...)
 }
 
-// Group groups endpoints by the first element of their paths, and removes that element. It
-// keeps the order of the endpoints within each group:
-//
-//	10.0.0.1 [child0 localityA]      child0: 10.0.0.1 [localityA]
-//	10.0.0.2 [child0 localityB]  ->          10.0.0.2 [localityB]
-//	10.0.0.3 [child1 localityC]      child1: 10.0.0.3 [localityC]
-//
-// Endpoints without a path or with an empty path are omitted.
+// Group implements Group of the public package hierarchy.
 func Group(endpoints []resolver.Endpoint) map[string][]resolver.Endpoint {
 	groups := make(map[string][]resolver.Endpoint)
 	for len(endpoints) > 0 {
-		// The endpoints of a group are usually adjacent. Append them together, so that the
-		// group is allocated once.
+		// Endpoints of a group are usually adjacent. Append them together to allocate the group
+		// once.
 		p := pathOf(endpoints[0])
 		n := 1
 		for n < len(endpoints) && sameGroup(p, pathOf(endpoints[n])) {
@@ -74,7 +64,7 @@ func sameGroup(a, b path) bool {
 	return len(a) == 0 && len(b) == 0 || len(a) > 0 && len(b) > 0 && a[0] == b[0]
 }
 
-// appendBelow appends the endpoints to the group and removes the first element of their paths.
+// appendBelow appends endpoints to the group without the first elements of their paths.
 func appendBelow(group, endpoints []resolver.Endpoint) []resolver.Endpoint {
 	group = slices.Grow(group, len(endpoints))
 	var last path

@@ -10,25 +10,18 @@ type sealed struct {
 	endpoints []resolver.Endpoint
 }
 
-// Seal returns state with a copy of its endpoints in its attributes, for Unseal. A resolver
-// that sets paths must call Seal on every state it sends.
-//
-// If a proxy is configured (HTTPS_PROXY), grpc-go rebuilds each endpoint from its addresses
-// before the load-balancing policy receives it. It drops the endpoint's attributes (path,
-// weight) and the server names of its addresses, but keeps the state's attributes and the
-// number and order of the endpoints.
+// Seal implements Seal of the public package hierarchy.
 func Seal(state resolver.State) resolver.State {
 	endpoints := append([]resolver.Endpoint(nil), state.Endpoints...)
 	state.Attributes = state.Attributes.WithValue(sealKey{}, &sealed{endpoints: endpoints})
 	return state
 }
 
-// Unseal restores the endpoints of a sealed state and removes the sealed copy. Every policy
-// with several children must first call Unseal on each state that it receives.
+// Unseal restores the endpoints of a sealed state. A policy with several children must call it
+// first on each state that it receives.
 //
-// Unseal matches endpoints by index. It restores their attributes and server names only if no
-// endpoint has a path and the number of endpoints is unchanged. It returns a state that was
-// never sealed unchanged.
+// Unseal matches endpoints by index. It restores attributes and server names only if no
+// endpoint has a path and the number of endpoints is unchanged.
 func Unseal(state resolver.State) resolver.State {
 	s, ok := state.Attributes.Value(sealKey{}).(*sealed)
 	if !ok || s == nil {
@@ -55,23 +48,22 @@ func anyPath(endpoints []resolver.Endpoint) bool {
 	return false
 }
 
-// restore returns endpoint with the attributes of original and the server names of its
-// addresses.
+// restore returns endpoint with the attributes and server names of original.
 func restore(endpoint, original resolver.Endpoint) resolver.Endpoint {
 	endpoint.Attributes = original.Attributes.WithValue(originKey{}, origin(original.Addresses))
 	endpoint.Addresses = restoreServerNames(endpoint.Addresses, original.Addresses)
 	return endpoint
 }
 
-// restoreServerNames sets the server name of each address to that of the original it was made
-// from. Behind a proxy, gRPC replaces each original by all addresses of the proxy, except for
-// an original that needs no proxy:
+// restoreServerNames copies the server name of each original to the addresses made from it.
+// Behind a proxy, gRPC replaces an original by all addresses of the proxy, unless it needs no
+// proxy:
 //
 //	originals: 192.0.2.1 (a)  10.0.0.1 (b)     two addresses of the proxy, and
 //	addresses: proxy1 proxy2  10.0.0.1 (b)     10.0.0.1 is in NO_PROXY
 //	result:    proxy1 (a) proxy2 (a)  10.0.0.1 (b)
 //
-// If the addresses do not match the originals in this way, it returns them unchanged.
+// Addresses that do not match in this way stay unchanged.
 func restoreServerNames(addresses, originals []resolver.Address) []resolver.Address {
 	direct := make(map[addressID]bool, len(addresses))
 	for _, address := range addresses {
@@ -128,10 +120,9 @@ func (o origin) Equal(other any) bool {
 	return true
 }
 
-// Addresses returns the addresses of endpoint that the resolver returned. They differ from
-// endpoint.Addresses only behind a proxy, where all endpoints have the proxy's addresses. A
-// policy identifies an endpoint by Addresses, but connects to endpoint.Addresses. The result
-// must not be modified.
+// Addresses returns the resolver's addresses of endpoint. Behind a proxy, endpoint.Addresses
+// are the proxy's for every endpoint, so a policy identifies an endpoint by Addresses, but
+// connects to endpoint.Addresses. The result must not be modified.
 func Addresses(endpoint resolver.Endpoint) []resolver.Address {
 	if o, ok := endpoint.Attributes.Value(originKey{}).(origin); ok {
 		return o

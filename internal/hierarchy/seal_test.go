@@ -7,8 +7,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// If the number of addresses does not match the originals, the addresses stay unchanged: none
-// is lost, and none gets a wrong server name.
+// If the number of addresses does not match, they stay unchanged.
 func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	named := func(addresses ...string) resolver.Endpoint {
 		e := endpoint(addresses...)
@@ -35,8 +34,7 @@ func TestAddressesThatCannotBeMatchedStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// Two endpoints behind a proxy have the same addresses, but their attributes differ, so that an
-// update that replaces one by the other is detected.
+// Endpoints behind a proxy have the same addresses, but different attributes.
 func TestRestoredEndpointsCompareByWhatTheyStandFor(t *testing.T) {
 	restored := func(addresses ...string) resolver.Endpoint {
 		return Unseal(throughProxy(Seal(resolver.State{Endpoints: []resolver.Endpoint{Set(endpoint(addresses...), "p0")}}), []string{"proxy"})).Endpoints[0]

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// successRate is A50's "Success Rate Algorithm". It skips endpoints that are ejected already,
-// because their calls began before the ejection.
+// successRate is A50's "Success Rate Algorithm". It skips ejected endpoints, whose calls began
+// before the ejection.
 func (c *Core[T]) successRate(config *SuccessRateEjection) {
 	// If the number of addresses with request volume of at least request_volume is
 	// less than minimum_hosts, stop.
@@ -66,11 +66,10 @@ func (c *Core[T]) failurePercentage(config *FailurePercentageEjection) {
 	}
 }
 
-// Failed ejects an endpoint whose calls have failed consecutively, as in Envoy's algorithm for
-// consecutive errors. The shell calls it when the number of failures reaches the configured
-// limit. A success counts between them only if its call began after the first failure. The
-// shell then resets its count. It also does so in each Sweep while an endpoint is ejected,
-// because calls that end meanwhile began before the ejection.
+// Failed ejects an endpoint after consecutive failures, like Envoy's algorithm. The shell calls
+// it when the count reaches the limit, and then resets the count. Only a success whose call
+// began after the first failure interrupts the failures. Each Sweep also resets the count of an
+// ejected endpoint, whose calls began before the ejection.
 func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	config := c.config.ConsecutiveFailuresEjection
 	if config == nil || !e.present || e.ejected || c.full() {
@@ -80,19 +79,17 @@ func (c *Core[T]) Failed(e *Endpoint[T], now time.Time) {
 	c.settle()
 }
 
-// enough reports whether an endpoint has had enough calls to be judged. An endpoint without
-// calls has no rate, even if volume is 0.
+// enough reports whether an endpoint had at least volume calls. It needs one in any case,
+// because there is no rate without calls.
 func enough[T any](e *Endpoint[T], volume uint32) bool {
 	return e.calls() >= max(1, uint64(volume))
 }
 
-// rounding is larger than the rounding error of a rate, so that endpoints with equal rates are
-// never outliers.
+// rounding exceeds the rounding error of a rate, so that equal rates are never outliers.
 const rounding = 1e-12
 
 func rate(part, of uint64) float64 { return float64(part) / float64(of) }
 
-// meanAndStdev returns the mean and the population standard deviation of values.
 func meanAndStdev(values []float64) (mean, stdev float64) {
 	for _, v := range values {
 		mean += v

@@ -13,8 +13,8 @@ package outlierdetection
 
 import "time"
 
-// Config is the part of the policy's configuration that the core uses (A50, "LB Policy
-// Config"). Algorithms that are nil are not run.
+// Config is the part of the configuration that the core uses (A50, "LB Policy Config").
+// Algorithms that are nil are not run.
 type Config struct {
 	Interval           time.Duration
 	BaseEjectionTime   time.Duration
@@ -25,13 +25,12 @@ type Config struct {
 	FailurePercentageEjection   *FailurePercentageEjection
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection
 
-	// ReportEmptied makes the policy hide all ejections from its children when no usable
-	// endpoint remains, and report this to the parent instead; see Phase. Only in this mode
-	// must an endpoint prove itself after an ejection; see Unproven.
+	// ReportEmptied makes the policy report that no usable endpoint remains to its parent,
+	// instead of showing ejections to its children; see Phase. An ejected endpoint must then
+	// prove itself; see Unproven.
 	ReportEmptied bool
 }
 
-// SuccessRateEjection ejects endpoints whose success rate is far below the average.
 type SuccessRateEjection struct {
 	StdevFactor           uint32 // in thousandths
 	EnforcementPercentage uint32
@@ -39,7 +38,6 @@ type SuccessRateEjection struct {
 	RequestVolume         uint32
 }
 
-// FailurePercentageEjection ejects endpoints whose percentage of failures exceeds Threshold.
 type FailurePercentageEjection struct {
 	Threshold             uint32
 	EnforcementPercentage uint32
@@ -47,30 +45,27 @@ type FailurePercentageEjection struct {
 	RequestVolume         uint32
 }
 
-// ConsecutiveFailuresEjection ejects endpoints after the given number of consecutive failures.
 type ConsecutiveFailuresEjection struct {
 	Failures              uint32
 	EnforcementPercentage uint32
 }
 
-// NoOp reports whether the configuration has no ejection algorithm, so that no calls need to be
-// counted.
+// NoOp reports whether the configuration never ejects an endpoint.
 func (c *Config) NoOp() bool {
 	return c.SuccessRateEjection == nil && c.FailurePercentageEjection == nil && c.ConsecutiveFailuresEjection == nil
 }
 
-// Endpoint is an entry of A50's map. T is the type of the data that the shell attaches to it.
+// Endpoint is an entry of A50's map. T is the shell's data.
 type Endpoint[T any] struct {
 	// Attached is the shell's data.
 	Attached T
-	// Successes and Failures are A50's inactive bucket: the calls that the shell has counted
-	// since the last Sweep. The shell sets them before the next Sweep.
+	// Successes and Failures are A50's inactive bucket. The shell sets them before each Sweep.
 	Successes, Failures uint64
-	// Answers and Refusals are the successes and failures among the calls that began in the
-	// current Epoch. They are counted only if the endpoint is Doubted.
+	// Answers and Refusals are the successes and failures of calls that began in the current
+	// Epoch. They are set only if the endpoint is Doubted.
 	Answers, Refusals uint64
-	// Unavailable reports whether the last failure was UNAVAILABLE, as it is when a connection
-	// is lost. The shell sets it before Failed and Sweep.
+	// Unavailable reports whether the last failure was UNAVAILABLE, as for a lost connection.
+	// The shell sets it before Failed and Sweep.
 	Unavailable bool
 
 	present    bool // in the list of the policy
@@ -95,8 +90,7 @@ func (e *Endpoint[T]) Ejected() bool { return e.ejected }
 // Told reports whether the children see the endpoint as ejected.
 func (e *Endpoint[T]) Told() bool { return e.told }
 
-// By returns the algorithm that ejected the endpoint. It is valid only while the endpoint is
-// ejected.
+// By returns the algorithm that ejected the endpoint.
 func (e *Endpoint[T]) By() Algorithm { return e.by }
 
 func (e *Endpoint[T]) calls() uint64 { return e.Successes + e.Failures }
@@ -125,20 +119,18 @@ type Outcome[T any] struct {
 	Doubts []*Endpoint[T]
 }
 
-// Change reports that the children see an endpoint differently.
+// Change reports whether the children see an endpoint as ejected.
 type Change[T any] struct {
 	Endpoint *Endpoint[T]
-	// Ejected reports whether the children now see it as ejected.
-	Ejected bool
+	Ejected  bool
 }
 
-// Ejection is the ejection of an endpoint.
 type Ejection[T any] struct {
 	Endpoint *Endpoint[T]
 	By       Algorithm
 }
 
-// Core is the state of one policy. Its methods handle the events.
+// Core is the state of one policy. Its methods handle events.
 type Core[T any] struct {
 	config    Config
 	random    func() uint32
@@ -170,13 +162,12 @@ func New[T any](random func() uint32) *Core[T] { return &Core[T]{random: random}
 // NoOp reports whether the current configuration ejects nothing.
 func (c *Core[T]) NoOp() bool { return c.config.NoOp() }
 
-// Endpoints returns the endpoints in the order of the list. The caller must not modify the
-// slice.
+// Endpoints returns the endpoints in the order of the list. The result must not be modified.
 func (c *Core[T]) Endpoints() []*Endpoint[T] { return c.endpoints }
 
-// Update sets the configuration and the list of endpoints (A50, "Outlier Detection Behavior").
-// Endpoints that stay in the list must keep their pointers. Update reports whether the shell
-// must reset all counters.
+// Update sets the configuration and the endpoints (A50, "Outlier Detection Behavior").
+// Endpoints that stay keep their pointers. Update reports whether the shell must reset all
+// counters.
 func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time) (reset bool) {
 	c.config = config
 	for _, e := range c.endpoints {
@@ -185,7 +176,6 @@ func (c *Core[T]) Update(config Config, endpoints []*Endpoint[T], now time.Time)
 	for i, e := range endpoints {
 		e.present, e.index = true, i
 	}
-	// An entry that is removed is no longer ejected and no longer counts as ejected.
 	for _, e := range c.endpoints {
 		if !e.present {
 			c.forget(e)
@@ -221,7 +211,7 @@ func (c *Core[T]) forget(e *Endpoint[T]) {
 	e.multiplier = 0
 }
 
-// Next returns the time of the next Sweep. runs is false if there is none.
+// Next returns the time of the next Sweep, if there is one.
 func (c *Core[T]) Next() (at time.Time, runs bool) {
 	if c.started.IsZero() {
 		return time.Time{}, false
@@ -229,7 +219,7 @@ func (c *Core[T]) Next() (at time.Time, runs bool) {
 	return c.started.Add(c.config.Interval), true
 }
 
-// Sweep does the work of A50's timer. The shell must set the counters of all endpoints first.
+// Sweep does the work of A50's timer.
 func (c *Core[T]) Sweep(now time.Time) {
 	if c.config.NoOp() {
 		return
@@ -253,7 +243,7 @@ func (c *Core[T]) Sweep(now time.Time) {
 	c.settle()
 }
 
-// count adds by, which is 1 or -1, to the counts that apply to an endpoint.
+// count adds by to the counts that apply to an endpoint.
 func (c *Core[T]) count(e *Endpoint[T], by int) {
 	if !e.present {
 		return

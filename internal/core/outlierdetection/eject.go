@@ -16,14 +16,13 @@ func (c *Core[T]) ejectionTime(e *Endpoint[T]) time.Duration {
 	return min(base*time.Duration(e.multiplier), longest)
 }
 
-// EjectedUntil returns the time at which the ejection of an endpoint may end. The first Sweep
-// after it ends the ejection, unless the priority is emptied.
+// EjectedUntil returns when an ejection may end. The next Sweep ends it, unless the priority is
+// emptied.
 func (c *Core[T]) EjectedUntil(e *Endpoint[T]) time.Time {
 	return e.ejectedAt.Add(c.ejectionTime(e))
 }
 
-// eject ejects an endpoint with the probability that enforcementPercentage gives (A50,
-// "Ejection and Un-ejection").
+// eject ejects an endpoint with the given probability (A50, "Ejection and Un-ejection").
 func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uint32, by Algorithm) {
 	if c.random() >= enforcementPercentage {
 		return
@@ -35,8 +34,8 @@ func (c *Core[T]) eject(e *Endpoint[T], now time.Time, enforcementPercentage uin
 	c.outcome.Ejections = append(c.outcome.Ejections, Ejection[T]{e, by})
 }
 
-// full reports whether no other endpoint may be ejected, because of "the maximum % of an
-// address list that can be ejected". One endpoint may always be ejected.
+// full reports whether "the maximum % of an address list that can be ejected" is reached. One
+// endpoint may always be ejected.
 func (c *Core[T]) full() bool {
 	ejected := c.counts.ejected
 	return ejected > 0 && uint64(ejected+1)*100 > uint64(c.config.MaxEjectionPercent)*uint64(len(c.endpoints))

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// An ejection or a connection change visits one endpoint, not all of them. Only the last
-// possible ejection visits all ejected endpoints, once.
+// An ejection visits one endpoint; only the last possible ejection visits all ejected
+// endpoints.
 func TestAnEjectionIsLinear(t *testing.T) {
 	const n = 1000
 	for _, emptied := range []bool{false, true} {

@@ -10,8 +10,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// oracle implements the text of A50 as simply as possible: a map, two buckets, and one loop for
-// each numbered list. It includes the additions of docs/a50.md except ReportEmptied.
+// oracle implements A50 as simply as possible, with the additions of docs/a50.md except
+// ReportEmptied.
 type oracle struct {
 	config     core.Config
 	entries    map[string]*entry
@@ -168,7 +168,7 @@ func (o *oracle) successRate(start time.Time) {
 		if !ok || o.entries[address].ejection != nil {
 			continue
 		}
-		// The tolerance covers rounding, because the sums are computed in a different order.
+		// The sums are computed in another order and differ by rounding.
 		least := mean - math.Sqrt(squares)*float64(config.StdevFactor)/1000
 		if rate < least-1e-9 && o.random() < config.EnforcementPercentage {
 			o.eject(o.entries[address], start)

@@ -38,8 +38,7 @@ func (p Phase) String() string { return [...]string{"usable", "emptied", "half-o
 // Phase returns the current phase.
 func (c *Core[T]) Phase() Phase { return c.phase }
 
-// Interval returns the sweep interval. The parent sends at least one call per interval to a
-// priority that is HalfOpen.
+// Interval returns the time within which the parent sends a call to a HalfOpen priority.
 func (c *Core[T]) Interval() time.Duration { return c.config.Interval }
 
 // Connection is the condition of an endpoint's connection.
@@ -57,8 +56,8 @@ func (c Connection) String() string {
 	return [...]string{"connecting", "connected", "broken", "absent"}[c]
 }
 
-// Connection handles a change of an endpoint's connection. A Broken connection stays Broken
-// until it is Connected.
+// Connection sets an endpoint's connection. A Broken connection stays Broken until it is
+// Connected.
 func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	before := e.connection
 	if before == now || before == Broken && now == Connecting {
@@ -74,9 +73,8 @@ func (c *Core[T]) Connection(e *Endpoint[T], now Connection) {
 	c.settle()
 }
 
-// NoneConnects handles a report that no endpoint is connected or connecting, apart from those
-// that the children see as ejected. Endpoints that are Connecting become Broken, because they
-// wait for their next attempt.
+// NoneConnects reports that all endpoints have failed or are ejected. Connecting endpoints
+// become Broken, because they wait for their next attempt.
 func (c *Core[T]) NoneConnects() {
 	if !c.tells || !c.config.ReportEmptied || c.counts.connecting == 0 {
 		return
@@ -110,10 +108,9 @@ func (c *Core[T]) settle() {
 	c.tell()
 }
 
-// tell updates which endpoints the children see as ejected. The children see no ejections while
-// no endpoint is sound, even if the priority is not emptied. Otherwise calls would fail: a
-// child receives an ejection together with a new connection, before the core receives the
-// connection and can empty the priority.
+// tell updates which endpoints the children see as ejected: none while no endpoint is sound,
+// even before the priority is emptied. Otherwise calls would fail, because a child receives an
+// ejection before the core receives the connection that empties the priority.
 func (c *Core[T]) tell() {
 	if tells := !c.config.ReportEmptied || c.counts.sound > 0; tells != c.tells {
 		c.tells = tells

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// The end of an ejection time does not prove that an endpoint answers calls. If
-// Config.ReportEmptied is set, an endpoint becomes Unproven when its ejection ends only because
-// its time is over, or when it connects after a failed attempt while its priority is emptied.
-// It stays Unproven until it answers a call:
+// The end of its ejection time does not prove that an endpoint answers. With
+// Config.ReportEmptied, an endpoint is Unproven from the end of its ejection by time, or from a
+// connection after a failed attempt while its priority is emptied, until it answers a call:
 //
 //	Sweep at 50s, its 30s are over    ->  uneject a, which is unproven
 //	Answered(a)                       ->  a is no longer unproven
 //
-// An unproven endpoint may be picked, but it counts as failed for Config.ReportEmptied and for
-// the READY share of the priority. Its multiplier does not decrease.
+// An unproven endpoint may be picked, but counts as failed in Phase and in the READY share. Its
+// multiplier does not decrease.
 
 // Unproven reports whether the endpoint has yet to answer a call.
 func (e *Endpoint[T]) Unproven() bool { return e.unproven }
@@ -22,15 +21,14 @@ func (e *Endpoint[T]) Unproven() bool { return e.unproven }
 // Doubted reports whether the endpoint is ejected or unproven, so that its answers are counted.
 func (e *Endpoint[T]) Doubted() bool { return e.ejected || e.unproven }
 
-// Epoch returns a number that increases when the endpoint is ejected, when its priority is
-// emptied, and when the endpoint is proven. Only a call that began in the current Epoch can
-// prove the endpoint.
+// Epoch increases when the endpoint is ejected, when its priority is emptied, and when the
+// endpoint is proven. Only a call that began in the current Epoch can prove the endpoint.
 func (e *Endpoint[T]) Epoch() uint64 { return e.epoch }
 
 // Unproven returns the number of unproven endpoints.
 func (c *Core[T]) Unproven() int { return c.counts.unproven }
 
-// Answered handles the answer to a call that began in the endpoint's current Epoch.
+// Answered handles an answer to a call of the current Epoch.
 func (c *Core[T]) Answered(e *Endpoint[T]) {
 	if e.unproven && e.present {
 		c.set(e, false, false)
@@ -77,12 +75,11 @@ func (c *Core[T]) list(e *Endpoint[T]) {
 	}
 }
 
-// judge ends the ejection of endpoints of an emptied priority that have answered, regardless of
-// their ejection times. It judges an endpoint by its calls in the last interval; at most one in
-// ten may have failed. judge skips the first interval after the priority was emptied, because
-// too few calls may have begun in it. An ejected endpoint that had calls but does not pass
-// starts a new ejection time. judge reports whether some endpoint is sound, so that the
-// remaining ejections may end by time.
+// judge ends the ejection of endpoints that have answered since the priority was emptied: in
+// the last interval, at most one in ten of their calls failed. It skips the first interval, in
+// which too few calls may have begun. Endpoints that had calls but do not pass start a new
+// ejection time. judge reports whether some endpoint is sound, so that other ejections may end
+// by time.
 func (c *Core[T]) judge(now time.Time) (back bool) {
 	if c.phase == Emptied {
 		c.phase = HalfOpen

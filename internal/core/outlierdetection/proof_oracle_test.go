@@ -9,9 +9,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/outlierdetection"
 )
 
-// proofOracle implements the documentation of ReportEmptied as simply as possible. It records
-// every event and computes the state from all of them. Only consecutive failures eject
-// endpoints.
+// proofOracle implements the documentation of ReportEmptied as simply as possible. Only
+// consecutive failures eject endpoints.
 type proofOracle struct {
 	config core.Config
 	order  []string
@@ -22,7 +21,6 @@ type proofOracle struct {
 	tick   int // the number of the current event
 }
 
-// doubtful is an endpoint and its history.
 type doubtful struct {
 	connection        string // connecting, connected or broken
 	ejected, unproven bool
@@ -49,10 +47,9 @@ func (o *proofOracle) sound(d *doubtful) bool {
 	return !d.ejected && !d.unproven && d.connection != "broken"
 }
 
-// settle computes the phase of the priority. It is "not emptied while an endpoint that is
-// neither ejected nor unproven connects and has not failed", or is connected. If no endpoint is
-// connected, it becomes emptied only while an endpoint reconnects that was "ejected by calls
-// that ended with its connection".
+// settle computes the phase. A priority is "not emptied while an endpoint that is neither
+// ejected nor unproven connects and has not failed". Without connected endpoints, it is emptied
+// only if one reconnects that was "ejected by calls that ended with its connection".
 func (o *proofOracle) settle() {
 	var sound, doubted, connected, lost, returning int
 	for _, d := range o.of {
@@ -135,8 +132,8 @@ func (o *proofOracle) eject(d *doubtful) {
 	o.renew(d)
 }
 
-// answered counts an answer. Only a call that began after the endpoint was last ejected, and
-// after its priority was last emptied, proves the endpoint.
+// answered counts an answer. Only a call that began after the last ejection, and after the
+// priority was last emptied, proves the endpoint.
 func (o *proofOracle) answered(d *doubtful, c *underWay) {
 	if !c.doubted || c.began <= d.epoch || !d.ejected && !d.unproven {
 		return
@@ -215,7 +212,6 @@ func (o *proofOracle) timer() {
 	o.settle()
 }
 
-// String describes each endpoint and the phase.
 func (o *proofOracle) String() string {
 	var all []string
 	told := slices.ContainsFunc(o.order, func(name string) bool { return o.sound(o.of[name]) })

@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// The core agrees with proofOracle for random sequences of calls, connection changes and waits.
 func TestAgainstTheOracleOfProofs(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(1500) {
@@ -44,8 +43,8 @@ func TestAgainstTheOracleOfProofs(t *testing.T) {
 	}
 }
 
-// randomEvent applies a random event to both and describes it. Calls begin half a second apart
-// from sweeps, so that no two events happen at the same time.
+// randomEvent applies a random event to both and describes it. No two events happen at the same
+// time.
 func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
 	name := want.order[r.IntN(len(want.order))]
 	switch what := r.IntN(10); {
@@ -82,7 +81,6 @@ func randomEvent(r *rand.Rand, ours *alone, want *proofOracle) string {
 	return how + " " + name
 }
 
-// String describes each endpoint and the phase.
 func (a *alone) String() string {
 	var all []string
 	for _, e := range a.core.Endpoints() {

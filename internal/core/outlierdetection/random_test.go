@@ -11,7 +11,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// randomConfig returns a configuration with numbers small enough to have an effect.
 func randomConfig(r *rand.Rand) core.Config {
 	config := outlierscenario.Default()
 	config.Interval = time.Duration(1+r.IntN(20)) * time.Second
@@ -41,8 +40,7 @@ func randomList(r *rand.Rand) []string {
 	return all[:r.IntN(len(all)+1)]
 }
 
-// The core agrees with oracle for random events. Both draw the same random numbers, so the test
-// also fails if one of them draws a different number of times.
+// Both sides draw the same random numbers, so that an extra draw on one side is detected.
 func TestAgainstTheOracle(t *testing.T) {
 	ejections := 0
 	for seed := range uint64(600) {

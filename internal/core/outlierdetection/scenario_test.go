@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/outlierscenario"
 )
 
-// alone runs the core with simple counters instead of the shell. Package outlierdetection runs
-// the same scenarios with the policy.
+// alone runs the core without the shell. Package outlierdetection runs the same scenarios with
+// the policy.
 type alone struct {
 	core   *core.Core[counted]
 	config core.Config
@@ -23,8 +23,7 @@ type alone struct {
 	unproven map[*core.Endpoint[counted]]bool
 }
 
-// counted contains an endpoint's counters: A50's active bucket, consecutive failures, and the
-// calls that prove it.
+// counted contains an endpoint's counters.
 type counted struct {
 	name                     string
 	successes, failures, row uint64
@@ -161,7 +160,7 @@ func (a *alone) Advance(d time.Duration) {
 	a.now = end
 }
 
-// longest returns the next call that counts as an answer while it is running, or nil.
+// longest returns the next running call that counts as an answer, or nil.
 func (a *alone) longest() (next *call) {
 	for _, e := range a.core.Endpoints() {
 		for _, c := range e.Attached.calls {
@@ -186,7 +185,6 @@ func (a *alone) sweep() {
 	a.settle()
 }
 
-// settle records the changes that an event has caused.
 func (a *alone) settle() {
 	outcome := a.core.Take()
 	for _, e := range outcome.Doubts {

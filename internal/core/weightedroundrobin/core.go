@@ -19,7 +19,7 @@ import (
 // State is a connectivity state.
 type State uint8
 
-// The states in order of precedence: the aggregated state is the first one that any child has.
+// The states in order of precedence. The aggregated state is the first that any child has.
 const (
 	Ready State = iota
 	Connecting
@@ -28,12 +28,11 @@ const (
 	states
 )
 
-// Config is the part of the policy's configuration that the core uses.
+// Config is the part of the configuration that the core uses.
 type Config struct {
 	// StartRandom makes new children start at a random point of their interval.
 	StartRandom bool
-	// SlowStart controls how the share of an endpoint grows after it becomes READY.
-	SlowStart SlowStart
+	SlowStart   SlowStart
 }
 
 // Child is the child of one endpoint.
@@ -55,8 +54,7 @@ func (c *Child[T]) State() State { return c.state }
 // Weight returns the child's weight. The weights of all children sum to at most math.MaxUint32.
 func (c *Child[T]) Weight() uint32 { return c.weight }
 
-// Core contains the children of one policy. T is the type of the data that the shell attaches
-// to a child.
+// Core contains the children of one policy. T is the shell's data.
 type Core[T any] struct {
 	config   Config
 	children map[Key]*Child[T]
@@ -84,7 +82,7 @@ func (c *Core[T]) Begin(config Config, n int) {
 	c.updates++
 	c.stale = c.stale || config != c.config
 	c.config = config
-	// Allocate a new slice, because the shell may still use the old one.
+	// Do not reuse the old slice, which the shell may still use.
 	c.previous, c.order = c.order, make([]*Child[T], 0, n)
 }
 
@@ -98,8 +96,8 @@ const (
 	Again                 // returned before in this update
 )
 
-// Endpoint returns the child of the next endpoint of the update. If the update contains an
-// endpoint several times, its child keeps the first position and has the sum of the weights.
+// Endpoint returns the child of the next endpoint. A duplicate endpoint keeps its first
+// position and has the sum of the weights.
 func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	child, known := c.children[key]
 	if !known {
@@ -120,9 +118,9 @@ func (c *Core[T]) Endpoint(key Key, weight uint32) (*Child[T], Which) {
 	return child, NewChild
 }
 
-// Endpoints ends the list of endpoints. It returns the children whose endpoints were removed;
-// the shell must ignore their reports. given is the sum of the weights. If it exceeds
-// math.MaxUint32, Endpoints scales the weights down.
+// Endpoints ends the list of endpoints. It returns the children that were removed, whose
+// reports must be ignored, and the sum of the weights. It scales weights down if the sum
+// exceeds math.MaxUint32.
 func (c *Core[T]) Endpoints() (removed []*Child[T], given uint64) {
 	for key, child := range c.children {
 		if child.update != c.updates {
@@ -160,9 +158,9 @@ func (c *Core[T]) fitWeights() (given uint64) {
 	return given
 }
 
-// Reported handles a state that a child has reported. It reports whether the shell must request
-// a connection: the policy keeps its endpoints connected even without calls, so that it can
-// serve as a warm standby. now is used only if the state is READY.
+// Reported handles a child's state. It reports whether the child must connect: endpoints stay
+// connected even without calls, so that the policy can be a warm standby. now is used only if
+// the state is READY.
 func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect bool) {
 	before := child.state
 	child.state = state
@@ -181,16 +179,16 @@ func (c *Core[T]) Reported(child *Child[T], state State, now time.Time) (connect
 		if c.told == nil || c.told.state != TransientFailure {
 			c.told = child
 		}
-		// The first failure changes Parts. While the policy is in TRANSIENT_FAILURE, every
-		// failure may change the error of calls.
+		// The first failure changes Parts. Every failure may change the error of a failed
+		// policy.
 		c.stale = c.stale || c.published == TransientFailure || !child.failed
 		child.failed = true
 	}
 	return state == Idle
 }
 
-// State returns the aggregated state: READY if any child is, else CONNECTING if any is, else
-// IDLE if any is, else TRANSIENT_FAILURE. It is TRANSIENT_FAILURE without children.
+// State returns READY if any child is, else CONNECTING if any is, else IDLE if any is, else
+// TRANSIENT_FAILURE.
 func (c *Core[T]) State() State {
 	for state, n := range c.count {
 		if n > 0 {
@@ -200,21 +198,18 @@ func (c *Core[T]) State() State {
 	return TransientFailure
 }
 
-// Unproven sets whether a child's endpoint must answer a call before it counts as READY in
-// Parts.
+// Unproven sets whether an endpoint must answer a call before it counts as READY in Parts.
 func (c *Core[T]) Unproven(child *Child[T], unproven bool) {
 	c.stale = c.stale || child.unproven != unproven
 	child.unproven = unproven
 }
 
-// Parts returns shares of the weight. ready and unproven are the shares of proven and unproven
-// READY endpoints in the weight of all endpoints that are READY or have failed. failed is the
-// share of failed endpoints in the whole weight. At least one endpoint must be READY.
+// Parts returns the shares of proven and unproven READY endpoints in the weight of all that are
+// READY or have failed, and the share of failed endpoints in all weight. One must be READY.
 //
-// A connecting endpoint does not count until it has connected or failed. Otherwise the READY
-// share would be too small whenever the policy starts, grows or reconnects. An unproven
-// endpoint that is no longer READY counts as failed, because a lost connection does not prove
-// it.
+// A connecting endpoint does not count, so that the READY share is not too small while the
+// policy starts, grows or reconnects. An unproven endpoint that reconnects counts as failed,
+// because a lost connection proves nothing.
 func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	var good, doubtful, bad uint64
 	for _, child := range c.order {
@@ -231,9 +226,8 @@ func (c *Core[T]) Parts() (ready, unproven, failed float64) {
 	return float64(good) / all, float64(doubtful) / all, float64(bad) / float64(c.sum)
 }
 
-// Failed returns the child whose error calls fail with while the policy is in
-// TRANSIENT_FAILURE, or nil if there are no children. It returns the same child while that
-// child fails, so that the error does not keep naming different addresses.
+// Failed returns the child whose error calls fail with, or nil without children. It returns the
+// same child while that child fails, so that the error does not keep changing.
 func (c *Core[T]) Failed() *Child[T] {
 	if c.told != nil && c.told.state == TransientFailure {
 		return c.told

@@ -10,14 +10,13 @@ import (
 // Address is the part of an address that identifies an endpoint.
 type Address struct{ Addr, ServerName string }
 
-// Key identifies an endpoint across updates by the set of its addresses, in any order.
+// Key identifies an endpoint by the set of its addresses.
 type Key struct {
 	smallest Address
 	others   string // sorted; "" if there is only one address
 }
 
-// KeyOf returns the key of an endpoint with these addresses. There must be at least one. KeyOf
-// may sort the slice.
+// KeyOf returns the key of an endpoint with at least one address. It may sort the slice.
 func KeyOf(addresses []Address) Key {
 	if len(addresses) == 1 {
 		return Key{smallest: addresses[0]}

@@ -5,17 +5,14 @@ import (
 	"time"
 )
 
-// PickerInterval is the minimum time between two pickers, per READY child, if there are more
-// than FewChildren. If 10,000 endpoints connect at the same time, this makes one picker every
-// 10 ms instead of 10,000 pickers with up to 10,000 endpoints. In the meantime, the newest
-// endpoints receive no calls, and a call that picks a lost endpoint waits for the next picker.
+// PickerInterval is the minimum time between two pickers, per READY child. If 10,000 endpoints
+// connect together, they need a picker every 10 ms instead of 10,000 pickers. Meanwhile, the
+// newest endpoints receive no calls, and calls that pick a lost endpoint wait.
 const PickerInterval = time.Microsecond
 
-// FewChildren is the largest number of children for which making a picker costs less than a
-// timer.
+// FewChildren is the largest number of children whose picker costs less than a timer.
 const FewChildren = 256
 
-// publication tracks the states that were published.
 type publication struct {
 	published State     // the last published state
 	begun     bool      // something was published
@@ -25,15 +22,13 @@ type publication struct {
 	growing   bool      // a READY child is in its slow-start window
 }
 
-// End ends an update. The state is published immediately, unless the picker would not change,
-// for example because the update is about another locality.
+// End ends an update. The state is published immediately, unless the picker would not change.
 func (c *Core[T]) End() { c.urgent = c.stale || c.published != Ready }
 
 // Outdated makes the core publish the state again with a new picker.
 func (c *Core[T]) Outdated() { c.stale = true }
 
-// Due returns the time at which the policy's state must be published. The zero time means
-// immediately. due is false if the state need not be published.
+// Due returns when the state must be published, if at all. The zero time means immediately.
 func (c *Core[T]) Due() (at time.Time, due bool) {
 	if !c.begun || c.urgent || c.published != c.State() {
 		return time.Time{}, true
@@ -51,16 +46,16 @@ func (c *Core[T]) Due() (at time.Time, due bool) {
 	return time.Time{}, false
 }
 
-// Publish returns the state to publish and records it as published. If it is Ready, the caller
-// makes a picker of the children that the Ready method returns.
+// Publish returns the state to publish. If it is Ready, the picker contains the children that
+// the Ready method returns.
 func (c *Core[T]) Publish(now time.Time) State {
 	c.published, c.begun, c.at = c.State(), true, now
 	c.stale, c.urgent, c.growing = false, false, false
 	return c.published
 }
 
-// Ready returns the READY children in order, and their weights. The weights of children in
-// their slow-start window are reduced.
+// Ready returns the READY children in order, and their weights, which are reduced in the
+// slow-start window.
 func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) {
 	n := c.count[Ready]
 	children = make([]*Child[T], 0, n)
@@ -77,7 +72,6 @@ func (c *Core[T]) Ready(now time.Time) (children []*Child[T], weights []uint32) 
 	return children, weights
 }
 
-// slowStart reduces the weights of the children that are in their slow-start window.
 func (c *Core[T]) slowStart(now time.Time, children []*Child[T], weights []uint32) {
 	s := c.config.SlowStart
 	for _, child := range children {

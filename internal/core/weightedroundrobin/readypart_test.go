@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Connecting endpoints do not count in the READY share. A failed endpoint counts as failed
-// until it is READY.
+// Connecting endpoints do not count. Failed ones count until they are READY.
 func TestReadyPart(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)
@@ -42,8 +41,7 @@ func TestReadyPart(t *testing.T) {
 	}
 }
 
-// The first failure of an endpoint changes the READY share and is published. Later failures are
-// not.
+// Only the first failure of an endpoint changes the READY share.
 func TestAFailureIsPublishedOnce(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 2)
@@ -62,8 +60,7 @@ func TestAFailureIsPublishedOnce(t *testing.T) {
 	}
 }
 
-// An unproven endpoint counts as unproven while it is READY, and as failed otherwise. Each
-// change is published.
+// An unproven endpoint counts as failed while it is not READY.
 func TestUnprovenPart(t *testing.T) {
 	core := New[int]()
 	core.Begin(Config{}, 3)

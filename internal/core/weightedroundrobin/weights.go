@@ -5,7 +5,6 @@ import (
 	"math/bits"
 )
 
-// addSaturating returns a + b, or math.MaxUint32 if the sum overflows.
 func addSaturating(a, b uint32) uint32 {
 	sum, carry := bits.Add32(a, b, 0)
 	if carry != 0 {
@@ -14,9 +13,8 @@ func addSaturating(a, b uint32) uint32 {
 	return sum
 }
 
-// scaleDown scales the weight of one of n endpoints so that the results for all endpoints sum
-// to at most math.MaxUint32. sum is the sum of the original weights and must exceed
-// math.MaxUint32. A result is proportional to the weight and rounded down, but at least 1:
+// scaleDown scales the weight of one of n endpoints so that all results sum to at most
+// math.MaxUint32, which sum exceeds. A result is rounded down, but at least 1:
 //
 //	weights 4294967295 4294967295 1  ->  2147483645 2147483645 1
 func scaleDown(weight uint32, sum uint64, n int) uint32 {

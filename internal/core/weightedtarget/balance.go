@@ -7,45 +7,41 @@ import (
 	"time"
 )
 
-// Balance divides calls among the children by zones, based on the capacity that has not failed
-// (docs/near.md). It replaces the configured weights.
+// Balance divides calls by zones, according to the capacity that has not failed (docs/near.md).
+// It replaces the configured weights.
 type Balance struct {
 	Zones []Zone
 	Own   int // index of the client's zone; -1 if it is not among them
 }
 
-// Zone is a zone that contains children or callers.
 type Zone struct {
 	Callers float64
-	// Capacities contains, for each child in the zone, the weight of its endpoints that can
-	// take calls.
+	// Capacities contains the weight of the usable endpoints of each child.
 	Capacities map[string]float64
 }
 
-// Step is the smallest change of a zone's share of all capacity that changes the shares of
-// calls, unless the share becomes 0 or is no longer 0. The change is measured from the
-// capacities for which the shares were last computed.
+// Step is the change of a zone's share of all capacity, since the shares of calls were last
+// computed, from which they are computed again. They are also computed if it becomes 0 or is no
+// longer 0.
 const Step = 1. / 64
 
-// ReserveRetention is how long a child is kept after it has lost its share. It is the time for
-// which gRFC A56 keeps an unused priority.
+// ReserveRetention is how long a child without a share is kept, like an unused priority in gRFC
+// A56.
 const ReserveRetention = 15 * time.Minute
 
-// allCalls is the weight that corresponds to all calls.
 const allCalls = 1 << 30
 
-// balanced is the state of Balance.
 type balanced struct {
 	*Balance
 	parts   []float64         // each zone's share of all capacity when the shares were computed
 	weights map[string]uint32 // of the children with a share; nil if no zone has capacity
 }
 
-// SetBalance sets the zones of the next update, or nil for none, and computes the shares.
+// SetBalance sets the zones of the next update, or nil for none.
 //
-// A child without a share is a reserve. It is created only when it receives a share, and kept
-// for ReserveRetention after it has lost its share. A reserve receives calls only while no
-// child with a share is READY.
+// A child without a share is a reserve. It is not created until it has a share, is kept for
+// ReserveRetention after it has lost it, and receives calls only while no child with a share is
+// READY.
 func (c *Core) SetBalance(b *Balance) {
 	c.balanced = balanced{Balance: b}
 	if b != nil {
@@ -53,16 +49,14 @@ func (c *Core) SetBalance(b *Balance) {
 	}
 }
 
-// SetFailedPart records the failed share of a child's weight. It is called when the child
-// reports READY.
+// SetFailedPart sets the failed share of a READY child's weight.
 func (c *Core) SetFailedPart(name string, part float64) {
 	if child, ok := c.children[name]; ok {
 		child.failed = part
 	}
 }
 
-// Rebalance adapts the shares to failures of children. It is called after reports and at the
-// end of an update.
+// Rebalance adapts the shares to failures. It is called after reports and updates.
 func (c *Core) Rebalance() (actions []Action) {
 	if c.balanced.Balance == nil || !c.moved() {
 		return nil
@@ -81,8 +75,8 @@ func (c *Core) Rebalance() (actions []Action) {
 	return actions
 }
 
-// left returns the remaining capacity of a child after failures. A child that does not exist has
-// its whole capacity.
+// left returns the remaining capacity of a child after failures. A child that does not exist
+// has not failed.
 func (c *Core) left(name string, capacity float64) float64 {
 	switch child := c.children[name]; {
 	case child == nil:
@@ -94,8 +88,8 @@ func (c *Core) left(name string, capacity float64) float64 {
 	}
 }
 
-// capacity returns the remaining capacity of each zone after failures, and the function that
-// computes it for a child. If everything has failed, it ignores the failures.
+// capacity returns the remaining capacity of each zone, and the function that computes it for a
+// child. If everything has failed, it ignores failures.
 func (c *Core) capacity() (zones []float64, left func(string, float64) float64) {
 	sum := 0.0
 	for _, left = range []func(string, float64) float64{c.left, func(_ string, all float64) float64 { return all }} {
@@ -145,7 +139,6 @@ func (c *Core) share() {
 	}
 }
 
-// weightOf returns the weight that corresponds to a share of all calls.
 func weightOf(part float64) uint32 { return uint32(max(1, math.Round(part*allCalls))) }
 
 // isReserve reports whether a child has no share.
@@ -153,7 +146,6 @@ func (c *Core) isReserve(name string) bool {
 	return c.balanced.weights != nil && c.balanced.weights[name] == 0
 }
 
-// setReserve updates whether a child is a reserve.
 func (c *Core) setReserve(name string) []Action {
 	child := c.children[name]
 	switch reserve := c.isReserve(name); {
@@ -167,10 +159,9 @@ func (c *Core) setReserve(name string) []Action {
 	return []Action{{Kind: Return, Child: name}}
 }
 
-// reserveEnded handles the end of the time for which a reserve is kept. A reserve that has
-// failed at least partly is kept longer, because its failure would otherwise be lost and its
-// zone would receive its share again. A reserve that receives calls because no child with a
-// share is READY is also kept.
+// reserveEnded handles the end of a reserve's retention. A reserve that has failed is kept,
+// because its zone would otherwise receive its share again. So is a reserve that receives calls
+// because no child with a share is READY.
 func (c *Core) reserveEnded(name string) []Action {
 	if child := c.children[name]; child.failed > 0 || child.counts() == TransientFailure || slices.Contains(c.In(Ready), name) {
 		return []Action{{Kind: Retain, Child: name, After: ReserveRetention}}
@@ -182,8 +173,8 @@ func (c *Core) reserveEnded(name string) []Action {
 // Balanced reports whether calls are divided by zones.
 func (c *Core) Balanced() bool { return c.balanced.Balance != nil }
 
-// Weight returns the weight of a configured child, where given is its configured weight. The
-// weight of a reserve corresponds to its share of all capacity.
+// Weight returns the weight of a child, given its configured weight. The weight of a reserve is
+// its share of all capacity.
 func (c *Core) Weight(name string, given uint32) uint32 {
 	if c.balanced.weights == nil {
 		return given
@@ -204,5 +195,4 @@ func (c *Core) Weight(name string, given uint32) uint32 {
 	return 1 // unreachable
 }
 
-// IsReserve reports whether an existing child has no share.
 func (c *Core) IsReserve(name string) bool { return c.children[name].reserve }

@@ -11,16 +11,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// byZone is a core whose calls are divided by zones. It records the actions.
+// byZone is a balanced core that records its actions.
 type byZone struct {
 	Core
 	names []string
 	did   []string
 }
 
-// update updates the core with zones such as "a=3 b=2+1 c=1x4". In this example, the children
-// are a, b, b1 and c, with the capacities 3, 2, 1 and 1. Zone c has 4 callers; the others have
-// 1. The first zone is the client's.
+// update updates the core with zones such as "a=3 b=2+1 c=1x4": children a, b, b1 and c with
+// these capacities, and 4 callers in zone c instead of 1. The client is in the first zone.
 func (c *byZone) update(zones string) {
 	b := &Balance{}
 	c.names = nil
@@ -54,7 +53,7 @@ func (c *byZone) act(actions []Action) {
 	}
 }
 
-// report makes a child report a state and its failed share, such as "a READY 0.5".
+// report makes a child report a state and a failed share: "a READY 0.5".
 func (c *byZone) report(text string) {
 	var name, state string
 	failed := 0.0
@@ -69,8 +68,7 @@ func (c *byZone) report(text string) {
 	}
 }
 
-// state returns the aggregated state, the shares of the children in that state in percent, and
-// the actions since the last call.
+// state returns the state, the shares of the children in percent, and the new actions.
 func (c *byZone) state() string {
 	text := c.State().String()
 	sum := 0.0
@@ -129,7 +127,6 @@ func TestBalanceFollowsFailures(t *testing.T) {
 	}
 }
 
-// The shares change only if U has changed by 1/64 since they were last computed.
 func TestBalanceInSteps(t *testing.T) {
 	c := &byZone{}
 	c.update("a=100 b=100 c=100")
@@ -161,8 +158,8 @@ func TestBalanceInSteps(t *testing.T) {
 	}
 }
 
-// While a child with a share connects, calls go to the READY reserves in proportion to their
-// capacity that has not failed.
+// While a child with a share connects, calls go to the READY reserves by their remaining
+// capacity.
 func TestReservesStandIn(t *testing.T) {
 	c := &byZone{}
 	c.update("a=1 b=1+1 c=4")
@@ -181,8 +178,8 @@ func TestReservesStandIn(t *testing.T) {
 	}
 }
 
-// For random events: calls never wait or fail while a child is READY, the shares are those of a
-// U that differs from the current U by less than a step, and a failed reserve is not destroyed.
+// Calls never wait or fail while a child is READY, shares are at most one step old, and a
+// failed reserve is not destroyed.
 func TestBalanceAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &byZone{}
@@ -226,7 +223,7 @@ func TestBalanceAtRandom(t *testing.T) {
 	})
 }
 
-// check compares the weights with a simple computation from the U that they were computed for.
+// check compares the weights with a simple computation.
 func (c *byZone) check(t *rapid.T) {
 	now, all := make([]float64, 3), make([]float64, 3)
 	callers := make([]float64, 3)

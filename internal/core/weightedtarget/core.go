@@ -14,7 +14,7 @@ import (
 // State is a connectivity state.
 type State int
 
-// The states in order of precedence: the aggregated state is the first one that any child has.
+// The states in order of precedence. The aggregated state is the first that any child has.
 const (
 	Ready State = iota
 	Connecting
@@ -27,7 +27,7 @@ func (s State) String() string {
 	return [...]string{"READY", "CONNECTING", "IDLE", "TRANSIENT_FAILURE"}[s]
 }
 
-// Action is an instruction to the shell. Actions must be carried out in order.
+// Action is an instruction to the shell.
 type Action struct {
 	Kind  Kind
 	Child string
@@ -46,8 +46,7 @@ const (
 	Destroy             // close a child
 )
 
-// Core contains the children of one policy. The zero value has no children. A Core must not be
-// used concurrently.
+// Core contains the children of one policy. The zero value is ready to use.
 type Core struct {
 	children  map[string]*child
 	published State // the last published state
@@ -64,10 +63,9 @@ type child struct {
 	failed   float64
 }
 
-// out reports whether the child receives no calls, regardless of its state.
+// out reports whether the child receives no calls.
 func (ch *child) out() bool { return ch.retained || ch.reserve }
 
-// counts returns the state that the child counts as.
 func (ch *child) counts() State {
 	if ch.refused {
 		return TransientFailure
@@ -75,8 +73,8 @@ func (ch *child) counts() State {
 	return ch.state
 }
 
-// Update sets the names of the configured children. Other children are destroyed, or retained
-// if retention is not 0. The shell must publish the state in any case.
+// Update sets the configured children. Others are destroyed, or retained if retention is not 0.
+// The shell must publish the state.
 func (c *Core) Update(names []string, retention time.Duration) (actions []Action) {
 	if c.children == nil {
 		c.children = make(map[string]*child)
@@ -103,14 +101,13 @@ func (c *Core) Update(names []string, retention time.Duration) (actions []Action
 	return actions
 }
 
-// configure updates a configured child. It creates the child if it is needed.
+// configure updates a configured child and creates it if needed.
 func (c *Core) configure(name string) (actions []Action) {
 	switch ch := c.children[name]; {
 	case ch == nil && c.isReserve(name):
 		return nil
 	case ch == nil:
-		// A new child counts as CONNECTING until it reports, so that calls wait for it if all
-		// others have failed.
+		// A new child is CONNECTING, so that calls wait for it if all others have failed.
 		c.children[name] = &child{state: Connecting}
 		actions = append(actions, Action{Kind: Create, Child: name})
 	case ch.retained:
@@ -121,7 +118,6 @@ func (c *Core) configure(name string) (actions []Action) {
 	return append(actions, c.setReserve(name)...)
 }
 
-// RetentionEnded handles the end of a child's retention.
 func (c *Core) RetentionEnded(name string) []Action {
 	child, ok := c.children[name]
 	switch {
@@ -134,10 +130,8 @@ func (c *Core) RetentionEnded(name string) []Action {
 	return []Action{{Kind: Destroy, Child: name}}
 }
 
-// Report handles a state that a child has reported, and reports whether the child now counts as
-// this state. A child that reports CONNECTING after a failure still counts as failed, because
-// children that never connect would otherwise keep calls waiting. Reports of unknown children
-// are ignored.
+// Report reports whether the child now counts as state. CONNECTING after a failure still counts
+// as failed, because children that never connect would otherwise keep calls waiting.
 func (c *Core) Report(name string, state State) (counts bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -157,8 +151,8 @@ func (c *Core) Report(name string, state State) (counts bool) {
 	return counts
 }
 
-// Refuse records that a child has rejected its update. The child counts as failed until it
-// reports or is updated again.
+// Refuse records that a child has rejected its update. It counts as failed until it reports or
+// is updated again.
 func (c *Core) Refuse(name string) {
 	if child, ok := c.children[name]; ok {
 		before := child.counts()
@@ -180,15 +174,14 @@ func (c *Core) changed(child *child, before State) {
 // Stale reports whether the last publication is outdated.
 func (c *Core) Stale() bool { return c.stale }
 
-// Publish returns the state to publish and records it as published.
+// Publish returns the state to publish.
 func (c *Core) Publish() State {
 	c.published, c.stale = c.State(), false
 	return c.published
 }
 
-// State returns the aggregated state of the configured children: READY if any child is, else
-// CONNECTING if any is, else IDLE if any is, else TRANSIENT_FAILURE. It is TRANSIENT_FAILURE
-// without children. Reserves count only if they are READY.
+// State returns READY if any configured child is, else CONNECTING if any is, else IDLE if any
+// is, else TRANSIENT_FAILURE. Reserves count only if they are READY.
 func (c *Core) State() State {
 	all := TransientFailure
 	for _, child := range c.children {
@@ -199,8 +192,8 @@ func (c *Core) State() State {
 	return all
 }
 
-// In returns the sorted names of the configured children in the given state. If no child with a
-// share is READY, In(Ready) returns the READY reserves.
+// In returns the sorted names of the configured children in the given state. Without a READY
+// child that has a share, In(Ready) returns the READY reserves.
 func (c *Core) In(state State) []string {
 	var names, reserves []string
 	for _, name := range slices.Sorted(maps.Keys(c.children)) {
@@ -218,10 +211,8 @@ func (c *Core) In(state State) []string {
 	return names
 }
 
-// Wake returns the sorted names of the IDLE children that the shell must make connect. It
-// returns names only if a child is READY or CONNECTING: calls then go to READY children or
-// wait, so that no call makes an IDLE child connect. A child is returned once for each of its
-// reports.
+// Wake returns the IDLE children that must connect, sorted. Calls do not reach them while a
+// child is READY or CONNECTING. A child is returned once for each of its reports.
 func (c *Core) Wake() []string {
 	if all := c.State(); all != Ready && all != Connecting {
 		return nil
@@ -233,10 +224,8 @@ func (c *Core) Wake() []string {
 	return idle
 }
 
-// CountsAs returns the state that a child counts as. The child must exist.
 func (c *Core) CountsAs(name string) State { return c.children[name].counts() }
 
-// Has reports whether a child is configured.
 func (c *Core) Has(name string) bool {
 	child, ok := c.children[name]
 	return ok && !child.retained

@@ -12,8 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// runner runs a scenario against the core. Package weightedtarget runs the same scenarios
-// against the policy.
+// runner runs a scenario against the core. Package weightedtarget runs the same scenarios.
 type runner struct {
 	core    Core
 	weights map[string]string
@@ -61,8 +60,7 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// oracle implements A28 as simply as possible: it computes the state from the whole history
-// each time.
+// oracle implements A28 as simply as possible, from the whole history.
 func oracle(history []step) (State, []string) {
 	reported, configured, refused := map[string]State{}, map[string]bool{}, map[string]bool{}
 	forget := func(name string) {
@@ -151,8 +149,6 @@ func TestAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// A child that is removed is retained once. It is in use again if an update adds it, and is
-// destroyed at the end of its retention or by an update without retention.
 func TestRetention(t *testing.T) {
 	var core Core
 	for _, s := range []struct {

@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// load is the capacity and the callers of a zone.
 type load struct{ capacity, callers float64 }
 
 func split(zones []load) (capacity, callers []float64) {

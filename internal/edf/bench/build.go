@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// buildCost is the cost per endpoint of creating a scheduler and its first pick.
+// buildCost is the cost per endpoint of a scheduler and its first pick.
 type buildCost struct{ ns, bytes float64 }
 
 func measureBuild(entries []edf.Entry, counts int) buildCost {
@@ -38,8 +38,7 @@ func measureBuild(entries []edf.Entry, counts int) buildCost {
 	}
 }
 
-// tail contains the latencies of the slowest of many picks on all cores, including the cost of
-// reading the clock. Each is the median of several runs.
+// tail contains the latencies of the slowest picks on all cores, including reading the clock.
 type tail struct{ p9999, longest time.Duration }
 
 func measureTail(entries []edf.Entry, counts int) tail {

@@ -14,14 +14,14 @@ import (
 )
 
 // contestant is one way of picking. loop makes n picks. Each contestant has its own loop, so
-// that the compiler can optimize the calls as usual.
+// that its calls can be optimized as usual.
 type contestant struct {
 	name  string
 	loop  func(n int)
 	close func() // nil if there is nothing to close
 }
 
-// contestants returns the columns of the table, in order. The floor is the first.
+// contestants returns the columns of the table. The floor is the first.
 func contestants(weights []uint32) []contestant {
 	return []contestant{
 		floor(),
@@ -117,7 +117,6 @@ func textbookEDF(weights []uint32) contestant {
 	}}
 }
 
-// randomWRR picks a random point in the cumulative weights.
 func randomWRR(weights []uint32) contestant {
 	cumulated, sum := make([]uint64, len(weights)), uint64(0)
 	for i, w := range weights {

@@ -14,9 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// stubChild replaces pick_first, the child policy of grpc-go's round_robin and
-// weighted_round_robin. It is READY immediately. With the real pick_first, making 100,000
-// endpoints READY on a fake ClientConn takes an hour. Their pickers are equivalent.
+// stubChild replaces pick_first below grpc-go's policies. With the real one, making 100,000
+// endpoints READY takes an hour; its picker does the same.
 type stubChild struct{ cc balancer.ClientConn }
 
 type stubBuilder struct{}
@@ -51,7 +50,6 @@ func (stubChild) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 func (stubChild) ExitIdle()                                                  {}
 func (stubChild) Close()                                                     {}
 
-// policy is one of grpc-go's policies with all endpoints READY.
 type policy struct {
 	balancer.Balancer
 	cc    lbtest.ClientConn
@@ -87,9 +85,8 @@ func roundRobin(weights []uint32) contestant {
 	return newPolicy(roundrobin.Name, "", len(weights)).contestant("grpc-go round_robin")
 }
 
-// weightedRoundRobin returns grpc-go's policy, which takes the weights from load reports in the
-// responses. It uses A58's defaults, but without the blackout period of 10 s in which reports
-// of a new endpoint are not used.
+// weightedRoundRobin returns grpc-go's policy, which learns the weights from load reports,
+// without the initial blackout period.
 func weightedRoundRobin(weights []uint32) contestant {
 	p := newPolicy(weightedroundrobin.Name, `{"blackoutPeriod": "0s"}`, len(weights))
 	weightOf := map[string]uint32{}

@@ -81,8 +81,7 @@ func measure(c contestant, span time.Duration) cell {
 	}
 }
 
-// onAllCores runs n iterations of loop on all cores. The cores take small portions until none
-// remain.
+// onAllCores runs n iterations of loop on all cores, in small portions.
 func onAllCores(loop func(int), n int) {
 	portion := max(1, n/256)
 	var taken atomic.Int64
@@ -101,9 +100,9 @@ func onAllCores(loop func(int), n int) {
 	wg.Wait()
 }
 
-// fewestAllocs returns the minimum number of allocations per pick. The minimum is used because
-// grpc-go's weighted_round_robin, which runs in the same process, computes its schedule every
-// second, and its allocations are counted for the contestant that is being measured.
+// fewestAllocs returns the minimum number of allocations per pick. grpc-go's
+// weighted_round_robin allocates every second in the same process, whichever contestant is
+// being measured.
 func fewestAllocs(samples []cell) float64 {
 	fewest := samples[0].allocs
 	for _, c := range samples {

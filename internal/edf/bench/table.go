@@ -76,7 +76,6 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1000)
 }
 
-// worst is the largest value so far and where it was measured.
 type worst struct {
 	value float64
 	where string

@@ -18,8 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/weighted"
 )
 
-// tree runs the policies that topology generates for one priority with one locality, on a
-// channel without a network.
+// tree runs the policies that topology generates for one locality, without a network.
 type tree struct {
 	cc         lbtest.ClientConn
 	policy     balancer.Balancer
@@ -42,7 +41,6 @@ func newTree() *tree {
 	return t
 }
 
-// pick picks once from each published picker, like a waiting call.
 func (t *tree) pick() {
 	defer close(t.picking)
 	for range t.published {
@@ -63,14 +61,12 @@ func (t *tree) close() {
 	<-t.picking
 }
 
-// update updates the tree and picks once from its picker.
 func (t *tree) update(state balancer.ClientConnState) {
 	must(t.policy.UpdateClientConnState(state))
 	_, err := t.cc.State().Picker.Pick(balancer.PickInfo{})
 	must(err)
 }
 
-// answerOf returns an answer with one endpoint for each weight.
 func answerOf(weights []uint32) *discovery.Answer {
 	locality := discovery.Locality{Region: "us-east", Weight: 1}
 	for i, weight := range weights {
@@ -94,8 +90,8 @@ func (t *tree) stateOf(answer *discovery.Answer) balancer.ClientConnState {
 	return state
 }
 
-// bringUp updates the tree, makes all endpoints READY one by one, and waits until a picker with
-// all of them is used.
+// bringUp makes all endpoints READY one by one, and waits until a picker with all of them is
+// used.
 func (t *tree) bringUp(state balancer.ClientConnState) {
 	must(t.policy.UpdateClientConnState(state))
 	subConns := t.cc.SubConns()
@@ -108,15 +104,14 @@ func (t *tree) bringUp(state balancer.ClientConnState) {
 	}
 }
 
-// generatedTree picks as a channel with one of this project's resolvers does.
+// generatedTree picks like a channel with one of this project's resolvers.
 func generatedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))
 	return contestant{name: "generated tree", loop: loopOf(t.cc.State().Picker), close: t.close}
 }
 
-// watchedTree is like generatedTree in a program that imports package debug, where the ends of
-// calls are also counted.
+// watchedTree is generatedTree with package debug, which also counts the ends of calls.
 func watchedTree(weights []uint32) contestant {
 	t := newTree()
 	t.bringUp(t.stateOf(answerOf(weights)))

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// work is the cost of an operation, including all goroutines. Each field is the median of
-// several runs.
+// work is the cost of an operation, including all goroutines.
 type work struct {
 	took          time.Duration
 	allocs, bytes uint64
 }
 
-// costOf measures f once per count. prepare returns its argument.
+// costOf measures f once per count with the result of prepare.
 func costOf[T any](counts int, prepare func() T, f func(T), done func(T)) work {
 	var samples []work
 	for range counts {
@@ -38,7 +37,6 @@ func (w work) String() string {
 	return fmt.Sprintf("%.1f ms, %d allocs, %.1f MB", float64(w.took.Microseconds())/1000, w.allocs, float64(w.bytes)/1e6)
 }
 
-// updates prints the costs of the generated tree other than picks.
 func updates(counts, most int) {
 	fmt.Print(`
 Bring-up and updates of the generated tree: all endpoints become READY one after the other;

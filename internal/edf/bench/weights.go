@@ -19,7 +19,7 @@ var distributions = []distribution{
 	}},
 }
 
-// weights returns the weights of n endpoints. They are the same in each run.
+// weights returns n weights, the same in each run.
 func (d distribution) weights(n int) []uint32 {
 	r := rand.New(rand.NewPCG(34, uint64(n)))
 	weights := make([]uint32, n)
