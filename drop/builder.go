@@ -23,7 +23,7 @@
 // policy drops nothing and passes on the child's picker unchanged.
 //
 // The first registered policy in childPolicy is used. Unknown fields are ignored and logged
-// once together with the known fields. An error names the field that it is about.
+// once.
 //
 // The policy has its child's connectivity state and passes the paths of endpoints on unchanged.
 // It drops calls only while the child is READY, so that a lower priority can take over

@@ -62,9 +62,8 @@
 // understudy_weighted_round_robin and gRPC's round_robin do. A configuration with one
 // pick_first over several endpoints is an error.
 //
-// Durations are strings, either in seconds such as "0.25s" or in Go's syntax such as "15m". The
-// first registered policy in childPolicy is used. Unknown fields are ignored and logged once
-// together with the known fields. An error names the field that it is about.
+// Durations are strings such as "0.25s" or "15m". The first registered policy in childPolicy is
+// used. Unknown fields are ignored and logged once.
 package outlierdetection
 
 import (

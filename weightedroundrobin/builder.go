@@ -35,9 +35,7 @@
 //
 // It has an effect only if other endpoints are past their window.
 //
-// Durations are strings, either in seconds such as "0.25s" or in Go's syntax such as "15m".
-// Unknown fields are ignored and logged once together with the known fields. An error names the
-// field that it is about.
+// Durations are strings such as "0.25s" or "15m". Unknown fields are ignored and logged once.
 //
 // The cost of a picker is proportional to the number of READY endpoints. If more than 256 are
 // READY, further connectivity changes are therefore batched for up to 1 µs per READY endpoint

@@ -42,9 +42,8 @@
 // of its endpoints have failed. Without a share, it receives calls only while no target with a
 // share is READY.
 //
-// Durations are strings, either in seconds such as "0.25s" or in Go's syntax such as "15m". The
-// first registered policy in childPolicy is used. Unknown fields are ignored and logged once
-// together with the known fields. An error names the field that it is about.
+// Durations are strings such as "0.25s" or "15m". The first registered policy in childPolicy is
+// used. Unknown fields are ignored and logged once.
 //
 // The policy is READY if any child is, else CONNECTING if any is, else IDLE if any is, else
 // TRANSIENT_FAILURE. A child that has failed counts as failed until it is READY or IDLE. Calls

@@ -13,6 +13,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/edf"
 )
 
+// Entry is one endpoint of a scheduler.
 type Entry = core.Entry
 
 // Left is the fraction of its interval that an entry still waits until its next pick.

@@ -37,6 +37,7 @@ func (b *Board[L, V]) Add(labels L, value V) {
 	}
 }
 
+// Sum returns the sum for labels.
 func (b *Board[L, V]) Sum(labels L) V {
 	b.mu.Lock()
 	defer b.mu.Unlock()

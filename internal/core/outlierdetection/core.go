@@ -31,6 +31,7 @@ type Config struct {
 	ReportEmptied bool
 }
 
+// SuccessRateEjection ejects endpoints whose success rate is an outlier.
 type SuccessRateEjection struct {
 	StdevFactor           uint32 // in thousandths
 	EnforcementPercentage uint32
@@ -38,6 +39,7 @@ type SuccessRateEjection struct {
 	RequestVolume         uint32
 }
 
+// FailurePercentageEjection ejects endpoints that fail too often.
 type FailurePercentageEjection struct {
 	Threshold             uint32
 	EnforcementPercentage uint32
@@ -45,6 +47,7 @@ type FailurePercentageEjection struct {
 	RequestVolume         uint32
 }
 
+// ConsecutiveFailuresEjection ejects endpoints after consecutive failures.
 type ConsecutiveFailuresEjection struct {
 	Failures              uint32
 	EnforcementPercentage uint32
@@ -125,6 +128,7 @@ type Change[T any] struct {
 	Ejected  bool
 }
 
+// Ejection is the ejection of an endpoint.
 type Ejection[T any] struct {
 	Endpoint *Endpoint[T]
 	By       Algorithm

@@ -14,6 +14,7 @@ type Balance struct {
 	Own   int // index of the client's zone; -1 if it is not among them
 }
 
+// Zone is a zone with children or callers.
 type Zone struct {
 	Callers float64
 	// Capacities contains the weight of the usable endpoints of each child.
@@ -195,4 +196,5 @@ func (c *Core) Weight(name string, given uint32) uint32 {
 	return 1 // unreachable
 }
 
+// IsReserve reports whether an existing child has no share.
 func (c *Core) IsReserve(name string) bool { return c.children[name].reserve }

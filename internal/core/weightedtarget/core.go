@@ -118,6 +118,7 @@ func (c *Core) configure(name string) (actions []Action) {
 	return append(actions, c.setReserve(name)...)
 }
 
+// RetentionEnded handles the end of a child's retention.
 func (c *Core) RetentionEnded(name string) []Action {
 	child, ok := c.children[name]
 	switch {
@@ -224,8 +225,10 @@ func (c *Core) Wake() []string {
 	return idle
 }
 
+// CountsAs returns the state that an existing child counts as.
 func (c *Core) CountsAs(name string) State { return c.children[name].counts() }
 
+// Has reports whether a child is configured.
 func (c *Core) Has(name string) bool {
 	child, ok := c.children[name]
 	return ok && !child.retained
