@@ -21,8 +21,9 @@ func (p *policy) rebalance() {
 	p.rebalancing = false
 }
 
-// capacity returns the capacity of a target, or 0 without endpoints. A standby has a subset of
-// the endpoints, and an endpoint in two zones belongs to the first.
+// capacity returns the capacity of a target, or 0 if it has no endpoints. That is possible
+// because a standby uses a subset of the endpoints, and because an endpoint in two zones belongs
+// to the first.
 func (p *policy) capacity(name string) float64 {
 	if len(p.groups[name]) == 0 {
 		return 0

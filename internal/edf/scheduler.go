@@ -69,7 +69,8 @@ func (s *Scheduler) Next() int {
 // Begun reports whether an entry has been picked.
 func (s *Scheduler) Begun() bool { return s.current.Load() != nil || s.picked.Load() }
 
-// Picked returns the number of picks. There must be at least two entries. It never waits.
+// Picked returns the number of picks. There must be at least two entries. Picked never
+// waits.
 func (s *Scheduler) Picked() uint64 {
 	b := s.current.Load()
 	if b == nil {

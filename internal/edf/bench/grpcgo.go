@@ -85,7 +85,7 @@ func roundRobin(weights []uint32) contestant {
 	return newPolicy(roundrobin.Name, "", len(weights)).contestant("grpc-go round_robin")
 }
 
-// weightedRoundRobin returns grpc-go's policy, which learns the weights from load reports,
+// weightedRoundRobin returns grpc-go's policy, which takes the weights from load reports,
 // without the initial blackout period.
 func weightedRoundRobin(weights []uint32) contestant {
 	p := newPolicy(weightedroundrobin.Name, `{"blackoutPeriod": "0s"}`, len(weights))
