@@ -48,7 +48,7 @@ count: ## how many lines of code each room has; ROOMS="internal/join discovery" 
 
 .PHONY: bench
 bench: ## picks, bring-up and updates of the generated tree; its scheduler beside textbook EDF and gRPC-Go's policies; five minutes
-	go run ./internal/edf/bench
+	go run ./bench/edf
 
 .PHONY: bench-updates
 bench-updates: ## bring-up and updates of 1,000 to 10,000 endpoints, beside gRPC-Go's round_robin

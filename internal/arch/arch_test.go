@@ -136,8 +136,7 @@ var rank = map[string]int{
 	"internal/testing/sim": 10,
 
 	// Programs.
-	"examples":           10,
-	"internal/edf/bench": 10,
+	"examples": 10,
 }
 
 func rankOf(t *testing.T, room string) int {
@@ -211,8 +210,8 @@ func testOnly(room string) bool { return strings.HasPrefix(room, "internal/testi
 func TestFakesStayInTests(t *testing.T) {
 	for _, p := range list(t, "./...", "./cmd/understudy/...") {
 		from, _ := room(p.ImportPath)
-		if testOnly(from) || from == "internal/edf/bench" {
-			continue // benchmarks use a test channel and a DNS server, and screenshots use a browser
+		if testOnly(from) {
+			continue
 		}
 		for _, dep := range p.Imports {
 			if to, ours := room(dep); ours && testOnly(to) {

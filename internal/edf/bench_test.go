@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// internal/edf/bench prints a table that includes other schedulers.
+// bench/edf prints a table that includes other schedulers.
 
 func benchmarkSets(b *testing.B, run func(b *testing.B, entries []edf.Entry)) {
 	for _, name := range []string{"equal", "1..100", "zipf", "one huge"} {

@@ -1,7 +1,7 @@
 // Command bench compares weighted pickers. It prints a Markdown table of medians, and a second
 // table with the cost of bring-up and updates:
 //
-//	go run ./internal/edf/bench
+//	go run ./bench/edf
 //
 // Absolute times of different machines or runs are not comparable. Compare the ratios to the
 // floor, which is one atomic add on a shared counter, measured alternately with everything
