@@ -1,5 +1,5 @@
 // Command count prints the lines of Go code in each package directory of all modules, without
-// comments, tests and generated files. It counts test support (internal/testing) separately.
+// comments, tests and generated files. It counts benches and test support (internal/testing) separately.
 //
 //	go run ./count [DIRECTORY...]     from the directory tools; counts only the given directories
 package main
@@ -22,19 +22,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, "count:", err)
 		os.Exit(1)
 	}
-	product, tests := 0, 0
+	product, benches, tests := 0, 0, 0
 	for _, room := range slices.Sorted(maps.Keys(rooms)) {
 		if !wanted(room, os.Args[1:]) {
 			continue
 		}
 		fmt.Printf("%6d  %s\n", rooms[room], room)
-		if strings.Contains(room+"/", "internal/testing/") {
+		switch {
+		case strings.Contains(room+"/", "internal/testing/"):
 			tests += rooms[room]
-		} else {
+		case strings.HasPrefix(room, "bench/"):
+			benches += rooms[room]
+		default:
 			product += rooms[room]
 		}
 	}
-	fmt.Printf("%6d  product\n%6d  support of tests\n", product, tests)
+	fmt.Printf("%6d  product\n%6d  benches, outside the release\n%6d  support of tests\n", product, benches, tests)
 }
 
 func wanted(room string, given []string) bool {
