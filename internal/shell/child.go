@@ -72,6 +72,7 @@ func ByName[C Below](children map[string]C, yield func(string, Below) bool) {
 }
 
 // Name returns the child's name.
+// Name returns the child's name.
 func (c *Child) Name() string { return c.name }
 
 func (c *Child) title() string {
@@ -225,7 +226,7 @@ func (c *Child) noteFailure(state balancer.State) {
 }
 
 // ErrUntold stands for the error of a child that is not of this module.
-var ErrUntold = errors.New("TRANSIENT_FAILURE, with an error that only its picker knows")
+var ErrUntold = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
 
 // ResolveNow is called by a policy of the child, on its own stack.
 func (c *Child) ResolveNow() {
@@ -249,6 +250,7 @@ func (c *Child) TimerEnds(timer int) (at time.Time, runs bool) {
 	return c.ends[timer], c.timers[timer].Runs()
 }
 
+// StopTimer stops a timer of the child.
 // StopTimer stops a timer of the child.
 func (c *Child) StopTimer(timer int) { c.timers[timer].Stop() }
 

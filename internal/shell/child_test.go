@@ -108,7 +108,7 @@ func TestUpdateReturnsThePolicysError(t *testing.T) {
 	p := newParent()
 	p.serial.Do(func() {
 		if err := p.child.update(lbconfig.Policy{}, resolver.State{}); err == nil {
-			t.Error("a child without a policy was updated without an error")
+			t.Error("no error from the update of a child without a policy")
 		}
 		p.child.ExitIdle()
 		p.child.ResolverError(want)
@@ -163,7 +163,7 @@ func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 		p.update(oldBuilder, "old")
 		oldBuilder.Get("old").Report(connectivity.Ready, nil)
 		if err := p.update(newBuilder, "new"); err == nil {
-			t.Error("the new policy's error is not returned")
+			t.Error("the update did not return the new policy's error")
 		}
 		p.want(t, "READY old")
 		oldBuilder.Get("old").Report(connectivity.Connecting, nil)
@@ -238,7 +238,7 @@ func TestSubchannelsThatAPolicyLeavesAreShutDown(t *testing.T) {
 	}
 	sc.Report(connectivity.Idle, nil)
 	if heard != 1 {
-		t.Errorf("the policy heard %d reports, want 1: none after Close", heard)
+		t.Errorf("the policy received %d reports, want 1: none after Close", heard)
 	}
 }
 
@@ -288,11 +288,11 @@ func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
 		x.Get("x").Report(connectivity.Ready, nil)
 		p.update(y, "y")
 		if err := p.update(nobody{}, ""); err == nil {
-			t.Error("a policy that was not built is no error")
+			t.Error("no error for a builder that returns no policy")
 		}
 		p.update(y, "again")
 		if x.Get("x") == nil || x.Get("again") != nil || y.Get("again") == nil {
-			t.Errorf("x was given the configuration of y")
+			t.Errorf("x received the configuration of y")
 		}
 		p.want(t, "READY x")
 		p.serial.Do(p.child.Close)

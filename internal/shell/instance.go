@@ -152,7 +152,7 @@ func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 	}
 }
 
-var errClosed = errors.New("a closed policy asked for a subchannel")
+var errClosed = errors.New("a closed policy called NewSubConn")
 
 // NewSubConn makes a subchannel, and remembers it if the policy may not shut it down.
 func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
