@@ -1,8 +1,8 @@
-// Package stateattr has what the attributes of a resolver state carry down the tree of
-// policies besides endpoints: which channel it is for, where in the tree a policy is,
-// whom to ask for re-resolution, and whether leaves listen to the health of servers.
+// Package stateattr defines the attributes that a resolver state and its endpoints carry down the
+// tree of policies: the channel, the policy's labels in metrics, the function for re-resolution,
+// and whether leaf policies use gRPC's health listener.
 //
-// All functions are safe for concurrent use: none of them modifies its input.
+// All functions are safe for concurrent use. None of them modifies its input.
 package stateattr
 
 import (
@@ -11,36 +11,32 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// channelKey is the key of the channel in a resolver state's attributes.
 type channelKey struct{}
 
-// Channel says which channel a state is for, and what people call the priorities in it,
-// for logs, pages and errors. It must not be modified.
+// Channel describes the channel of a resolver state and names its priorities for logs, pages and
+// errors. It must not be modified.
 type Channel struct {
-	// Target is the channel's, as its user wrote it.
+	// Target is the channel's target as the application wrote it.
 	Target string
-	// Names has a name for each child of the priority policy, such as
-	// "us-east/a, us-east/b" or a part of a failover target; "" where there is nothing
-	// to say but its number. They need not differ, and hold what a source said: any
-	// characters, as many as it liked.
+	// Names has a title for each child of the priority policy, such as "us-east/a, us-east/b" or a
+	// mechanism of a failover target. It is "" for a child that has only a number. Titles need not
+	// be unique. They are a source's text, so they may contain any characters and may be long.
 	Names map[string]string
-	// Services has the cluster that a child's endpoints are of, by the child's name, where
-	// there is one.
+	// Services maps a child's name to the cluster of its endpoints, if there is one.
 	Services map[string]string
-	// Failures says why a child has no endpoints, by the child's name, where its source
-	// knows.
+	// Failures maps a child's name to the reason why it has no endpoints, if its source knows it.
 	Failures map[string]string
-	// Empty says why the priority policy has no children, and which source says so; ""
-	// where it has some.
+	// Empty explains why the priority policy has no children, and names the source. It is "" if the
+	// policy has children.
 	Empty string
-	// Logger takes failovers, in addition to gRPC's log; nil for none.
+	// Logger logs failovers in addition to gRPC's log. It may be nil.
 	Logger *slog.Logger
-	// InUse learns which priority is in use; it may be nil.
+	// InUse is notified of the priority in use. It may be nil.
 	InUse *InUseChannel
-	// ResetBackoff says that where nothing is READY, the first endpoint that connects ends
-	// the backoffs of the others.
+	// ResetBackoff makes the first endpoint that connects end the backoff of all others, if no
+	// endpoint is READY.
 	ResetBackoff bool
-	// Live is where the channel is known to package debug, nil for nowhere.
+	// Live is the channel's entry on the debug pages, a *live.Channel, or nil.
 	Live any
 }
 
@@ -50,8 +46,8 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 	return state
 }
 
-// BelowPriority returns state without what its channel says of the children of the priority
-// policy: a policy further below may have children of the same names.
+// BelowPriority returns state without the channel's fields that are about the children of the
+// priority policy, because a policy below may have children with the same names.
 func BelowPriority(state resolver.State) resolver.State {
 	c := ChannelOf(state)
 	if c.Names == nil && c.Services == nil && c.Failures == nil && c.Empty == "" {
@@ -60,8 +56,8 @@ func BelowPriority(state resolver.State) resolver.State {
 	return SetChannel(state, &Channel{Target: c.Target, Logger: c.Logger, Live: c.Live})
 }
 
-// WithoutChannel returns state without what SetChannel put into it: each update has
-// another, of which an endpoint's policy need not hear.
+// WithoutChannel returns state without the channel that SetChannel set. Each update has a different
+// Channel, which would cause needless updates of the endpoints' policies.
 func WithoutChannel(state resolver.State) resolver.State {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		state.Attributes = state.Attributes.WithValue(channelKey{}, (*Channel)(nil))
@@ -69,8 +65,7 @@ func WithoutChannel(state resolver.State) resolver.State {
 	return state
 }
 
-// ChannelOf returns the channel that SetChannel put into state, at any depth of the
-// tree, or an empty Channel.
+// ChannelOf returns the channel that SetChannel set, at any depth of the tree, or an empty Channel.
 func ChannelOf(state resolver.State) *Channel {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		return c

@@ -2,17 +2,16 @@ package stateattr
 
 import "google.golang.org/grpc/resolver"
 
-// healthKey is the key of EnableHealthListener's mark in a resolver state's attributes.
+// healthKey is the attribute key that EnableHealthListener sets.
 type healthKey struct{}
 
-// EnableHealthListener returns state with the mark that makes pick_first listen to
-// the health of the server to which it is connected, through gRPC's generic health
-// listener: client-side health checks, outlier detection. READY then waits for the
-// server to be healthy, and TRANSIENT_FAILURE is published while it is not; the
-// connection stays. It counts from the next connection.
+// EnableHealthListener returns state with an attribute that makes pick_first use gRPC's generic
+// health listener, which serves client-side health checks and outlier detection. pick_first then
+// reports READY only when the server is healthy, and TRANSIENT_FAILURE while it is not. The
+// connection stays open. The attribute takes effect with the next connection.
 //
-// A parent with many pick_first children calls it on what it passes to them. A state
-// marked by gRPC-Go's own pickfirst.EnableHealthListener has the same effect.
+// A parent with many pick_first children calls it on the state that it passes to them. grpc-go's
+// pickfirst.EnableHealthListener has the same effect.
 func EnableHealthListener(state resolver.State) resolver.State {
 	state.Attributes = state.Attributes.WithValue(healthKey{}, true)
 	return state

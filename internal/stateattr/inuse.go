@@ -1,4 +1,3 @@
-// Package inuse tells a program which priority of a channel has its calls.
 package stateattr
 
 import (
@@ -11,30 +10,30 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// PriorityInUse is the priority in use. The root package has a type with the same fields.
+// PriorityInUse describes the priority in use. The root package has a type with the same fields.
 type PriorityInUse struct {
-	Target string             // the channel's
-	Index  int                // 0 is the highest, NoPriority stands for none
+	Target string             // the channel's target
+	Index  int                // 0 is the highest; NoPriority means none
 	Name   string             // as in the log
-	State  connectivity.State // of what calls are given
-	Since  time.Time          // when it came into use
-	Why    string             // it did
+	State  connectivity.State // of the priority's picker
+	Since  time.Time          // when the priority came into use
+	Why    string             // why it came into use
 }
 
-// NoPriority is the Index where no priority can take calls, NoName the Name.
+// NoPriority and NoName are the Index and the Name if no priority can take calls.
 const (
 	NoPriority = -1
 	NoName     = "none"
 )
 
-// InUseReporter calls a function of the program: one call at a time, in order, and on no stack but
-// its own. It is safe for concurrent use.
+// InUseReporter calls a function of the application. The calls are made one at a time, in order,
+// and on a goroutine of the reporter. It is safe for concurrent use.
 type InUseReporter struct {
 	tell   func(PriorityInUse)
 	serial serial.Serializer
 }
 
-// NewInUseReporter returns a teller of tell, nil where that is nil.
+// NewInUseReporter returns a reporter that calls tell. It returns nil if tell is nil.
 func NewInUseReporter(tell func(PriorityInUse)) *InUseReporter {
 	if tell == nil {
 		return nil
@@ -42,17 +41,18 @@ func NewInUseReporter(tell func(PriorityInUse)) *InUseReporter {
 	return &InUseReporter{tell: tell}
 }
 
-// InUseChannel tells of one channel until it is closed. A nil InUseChannel tells nothing.
+// InUseChannel reports the priority in use of one channel until it is closed. A nil InUseChannel
+// reports nothing.
 type InUseChannel struct {
 	teller *InUseReporter
 	target string
 	closed atomic.Bool
 
 	mu   sync.Mutex
-	last *PriorityInUse // nil before the first
+	last *PriorityInUse // nil before the first report
 }
 
-// Channel returns what tells of a channel. A nil InUseReporter returns nil.
+// Channel returns the InUseChannel for target. It returns nil if t is nil.
 func (t *InUseReporter) Channel(target string) *InUseChannel {
 	if t == nil {
 		return nil
@@ -60,8 +60,8 @@ func (t *InUseReporter) Channel(target string) *InUseChannel {
 	return &InUseChannel{teller: t, target: target}
 }
 
-// Tell tells of a priority, unless it was told last, and returns at once. That there is still
-// none is not told again, whatever the reason is by now.
+// Tell reports p, unless p equals the last report. It returns immediately. Two reports of
+// NoPriority count as equal even if their reasons differ.
 func (c *InUseChannel) Tell(p PriorityInUse) {
 	if c == nil {
 		return
@@ -80,7 +80,8 @@ func (c *InUseChannel) Tell(p PriorityInUse) {
 	})
 }
 
-// Close ends it: no call of the function begins afterwards. One that is under way may go on.
+// Close stops the reports. No call of the function begins after Close, but one may still be
+// running.
 func (c *InUseChannel) Close() {
 	if c != nil {
 		c.closed.Store(true)

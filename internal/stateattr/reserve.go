@@ -2,10 +2,10 @@ package stateattr
 
 import "google.golang.org/grpc/resolver"
 
-// reserveKey is the key of SetReserve's mark in an endpoint's attributes.
+// reserveKey is the attribute key that SetReserve sets.
 type reserveKey struct{}
 
-// SetReserve returns the endpoint with the mark that nobody connects to it before its zone has a share of
+// SetReserve marks an endpoint as a reserve: no policy connects to it until its zone has a share of
 // the calls.
 func SetReserve(e resolver.Endpoint) resolver.Endpoint {
 	e.Attributes = e.Attributes.WithValue(reserveKey{}, true)

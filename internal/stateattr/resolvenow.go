@@ -2,29 +2,28 @@ package stateattr
 
 import "google.golang.org/grpc/resolver"
 
-// reresolverKey is the key of the re-resolution function in a resolver state's
-// attributes.
+// reresolverKey is the attribute key of the re-resolution function.
 type reresolverKey struct{}
 
-// reresolver is kept behind a pointer, because == cannot compare functions.
+// reresolver is stored as a pointer, because functions cannot be compared with ==.
 type reresolver struct {
 	resolveNow func(child string, ignored bool)
 }
 
-// SetResolveNow returns state with resolveNow in its attributes. A resolver sets it if
-// the children of its priority policy come from different sources. The policy then
-// calls it, in place of its ClientConn's ResolveNow, with the name of the child that
-// asked for re-resolution, and whether its configuration has such requests ignored. They then
-// only say that endpoints fail.
+// SetResolveNow returns state with resolveNow in its attributes. A resolver sets it if the children
+// of its priority policy come from different sources. The policy then calls resolveNow instead of
+// its ClientConn's ResolveNow. child is the child that requests re-resolution. ignored reports
+// whether the child's configuration ignores such requests, so that the request only shows that
+// endpoints fail.
 //
-// resolveNow must not block, may be called from several goroutines, and may still
-// be called after the resolver was closed, when it must do nothing.
+// resolveNow must not block and may be called from several goroutines. It may still be called after
+// the resolver has been closed, and must do nothing then.
 func SetResolveNow(state resolver.State, resolveNow func(child string, ignored bool)) resolver.State {
 	state.Attributes = state.Attributes.WithValue(reresolverKey{}, &reresolver{resolveNow})
 	return state
 }
 
-// ResolveNow returns the function that SetResolveNow put into state, or nil.
+// ResolveNow returns the function that SetResolveNow set, or nil.
 func ResolveNow(state resolver.State) func(child string, ignored bool) {
 	r, ok := state.Attributes.Value(reresolverKey{}).(*reresolver)
 	if !ok || r == nil {
@@ -33,9 +32,8 @@ func ResolveNow(state resolver.State) func(child string, ignored bool) {
 	return r.resolveNow
 }
 
-// TakeResolveNow returns the function that SetResolveNow put into state, or nil, and
-// state without it. A policy takes it out because the function knows the names of one
-// level of the tree only.
+// TakeResolveNow returns the function that SetResolveNow set, or nil, and state without it. A
+// policy removes the function because it accepts the child names of only one level of the tree.
 func TakeResolveNow(state resolver.State) (func(child string, ignored bool), resolver.State) {
 	resolveNow := ResolveNow(state)
 	if resolveNow != nil {

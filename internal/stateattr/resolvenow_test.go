@@ -14,12 +14,12 @@ func TestTakeResolveNow(t *testing.T) {
 	resolveNow, rest := TakeResolveNow(state)
 	resolveNow("p1", true)
 	if !slices.Equal(asked, []string{"p1true"}) {
-		t.Errorf("asked %q, want p1, ignored", asked)
+		t.Errorf("resolveNow was called with %q, want p1true", asked)
 	}
 	if ResolveNow(rest) != nil || ResolveNow(resolver.State{}) != nil {
-		t.Error("a state without the function returns one")
+		t.Error("ResolveNow returns a function for a state without one")
 	}
 	if !state.Attributes.Equal(state.Attributes) || state.Attributes.Equal(rest.Attributes) {
-		t.Error("attributes with the function do not compare by identity")
+		t.Error("attributes with the function are not compared by identity")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Leaves looks through pickers of pickers, as there are in a generated tree.
+// Leaves counts through nested pickers, as in a tree from a generated configuration.
 func TestLeaves(t *testing.T) {
 	pickerOf := func(children ...balancer.Picker) *Picker {
 		weights, places := make([]uint32, len(children)), make([]*Position, len(children))

@@ -1,4 +1,5 @@
-// Package weighted is the picker of policies whose children get calls by weight.
+// Package weighted implements the picker of policies that distribute calls to their children by
+// weight.
 package weighted
 
 import (
@@ -9,38 +10,38 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Picker picks children in the order of their deadlines (gRFC A34), and knows how far
-// each has come. It is safe for concurrent use.
+// Picker picks children in the order of their deadlines (gRFC A34) and keeps their positions. It is
+// safe for concurrent use.
 type Picker struct {
 	scheduler *edf.Scheduler // nil for one child
 	pickers   []balancer.Picker
 	places    []*Position
-	before    uint64      // with one child: PicksOf it when this picker was made
+	before    uint64      // with one child: PicksOf the child when this picker was created
 	picked    atomic.Bool // with one child: whether it was picked
-	readyPart float64     // the part of the weight that is there
-	unproven  float64     // and the part that is unproven
-	failed    float64     // the part of all weight that has failed
+	readyPart float64     // see ReadyPart
+	unproven  float64     // see UnprovenPart
+	failed    float64     // see FailedPart
 }
 
-// ReadyPart returns the part of the weight that is there to be picked, of what is
-// READY or has failed; see shell.TierOf.
+// ReadyPart returns the READY share of the weight that is READY or has failed. See shell.TierOf.
 func (p *Picker) ReadyPart() float64 { return p.readyPart }
 
-// UnprovenPart returns the part of that weight that is unproven; see shell.TierOf.
+// UnprovenPart returns the unproven share of that weight. See shell.TierOf.
 func (p *Picker) UnprovenPart() float64 { return p.unproven }
 
-// FailedPart returns the part of all weight that has failed; see shell.TierOf.
+// FailedPart returns the failed share of all weight. See shell.TierOf.
 func (p *Picker) FailedPart() float64 { return p.failed }
 
-// SetFailedPart sets what FailedPart returns, which is 0 otherwise, before the first pick.
+// SetFailedPart sets the result of FailedPart, which is 0 by default. It must be called before the
+// first pick.
 func (p *Picker) SetFailedPart(part float64) { p.failed = part }
 
-// SetParts sets what ReadyPart and UnprovenPart return, which are 1 and 0 otherwise, before
-// the first pick.
+// SetParts sets the results of ReadyPart and UnprovenPart, which are 1 and 0 by default. It must be
+// called before the first pick.
 func (p *Picker) SetParts(ready, unproven float64) { p.readyPart, p.unproven = ready, unproven }
 
-// New returns a picker of the children with these pickers, weights and places, at least
-// one. It keeps pickers and places. One child needs no scheduler.
+// New returns a picker of at least one child with the given pickers, weights and positions. It
+// keeps pickers and places. A single child needs no scheduler.
 func New(pickers []balancer.Picker, weights []uint32, places []*Position) *Picker {
 	p := &Picker{pickers: pickers, places: places, readyPart: 1}
 	if len(pickers) > 1 {
@@ -51,21 +52,20 @@ func New(pickers []balancer.Picker, weights []uint32, places []*Position) *Picke
 	return p
 }
 
-// Pick lets the picker of the next child pick.
+// Pick delegates to the picker of the next child.
 func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if p.scheduler != nil {
 		return p.pickers[p.scheduler.Next()].Pick(info)
 	}
-	// Not stored each time: all cores would wait for one another.
+	// Storing on each pick would make all cores compete for the cache line.
 	if !p.picked.Load() {
 		p.picked.Store(true)
 	}
 	return p.pickers[0].Pick(info)
 }
 
-// Picks returns how many picks there were, as far as that is known: of one child it is
-// what the child's picker says that it was picked, or nothing. It costs a pick nothing,
-// and never waits.
+// Picks returns the number of picks. With one child, it returns the count of the child's picker, or
+// 0 if that picker does not count. Picks never blocks, and counting adds no work to Pick.
 func (p *Picker) Picks() uint64 {
 	if p.scheduler != nil {
 		return p.scheduler.Picked()
@@ -73,8 +73,7 @@ func (p *Picker) Picks() uint64 {
 	return PicksOf(p.pickers[0]) - p.before
 }
 
-// Counts returns how many picks each child had, as Picks knows it. It may wait while the
-// scheduler makes picks, and for nothing else.
+// Counts returns the number of picks of each child. It may wait while the scheduler computes picks.
 func (p *Picker) Counts() []uint64 {
 	if p.scheduler != nil {
 		return p.scheduler.Counts()
@@ -82,7 +81,7 @@ func (p *Picker) Counts() []uint64 {
 	return []uint64{p.Picks()}
 }
 
-// PicksOf returns how often a picker was picked, where it counts that.
+// PicksOf returns the number of picks of a picker, or 0 if the picker does not count them.
 func PicksOf(picker balancer.Picker) uint64 {
 	if p, ok := picker.(interface{ Picks() uint64 }); ok {
 		return p.Picks()
@@ -96,16 +95,16 @@ type Counting struct {
 	picks atomic.Uint64
 }
 
-// Pick picks, and counts.
+// Pick counts and delegates.
 func (c *Counting) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	c.picks.Add(1)
 	return c.Picker.Pick(info)
 }
 
-// Picks returns how many picks there were.
+// Picks returns the number of picks.
 func (c *Counting) Picks() uint64 { return c.picks.Load() }
 
-// Failure returns the error of a child whose picker tells it, nil where none does; see
+// Failure returns the error of the first child whose picker reports one, or nil. See
 // shell.FailureOf.
 func (p *Picker) Failure() error {
 	for _, picker := range p.pickers {
@@ -119,8 +118,7 @@ func (p *Picker) Failure() error {
 // Len returns the number of children.
 func (p *Picker) Len() int { return len(p.pickers) }
 
-// Leaves returns the number of children, where a child that is a Picker itself counts
-// as its own leaves.
+// Leaves returns the number of children. A child that is itself a Picker counts as its own leaves.
 func (p *Picker) Leaves() int {
 	n := 0
 	for _, child := range p.pickers {
@@ -133,7 +131,7 @@ func (p *Picker) Leaves() int {
 	return n
 }
 
-// Lefts returns the Left of each child, nil for one child.
+// Lefts returns the Left of each child, or nil for one child.
 func (p *Picker) Lefts() []edf.Left {
 	if p.scheduler == nil {
 		return nil
@@ -141,14 +139,14 @@ func (p *Picker) Lefts() []edf.Left {
 	return p.scheduler.Lefts()
 }
 
-// Save stores the children's places for their next picker. Later picks do not count.
+// Save stores the children's positions for their next picker. Later picks have no effect on them.
 func (p *Picker) Save() {
 	switch {
 	case p.scheduler == nil:
 		if p.picked.Load() {
 			*p.places[0] = Position{left: edf.Full}
 		}
-	case p.scheduler.Begun(): // otherwise no place has changed
+	case p.scheduler.Begun(): // otherwise the positions have not changed
 		for i, left := range p.scheduler.Lefts() {
 			*p.places[i] = Position{left: left}
 		}

@@ -7,15 +7,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// Position is a child's place in the sequence: what is left of its interval between two
-// picks. It goes from one picker to the next.
+// Position is a child's position in the sequence of picks: the remaining share of the interval
+// until its next pick. Each picker passes it to the next one.
 type Position struct {
 	left  edf.Left
-	drawn bool // drawn at random, and no picker with the child has picked since
+	drawn bool // drawn at random and not used by any picker since
 }
 
-// NewPosition returns the place of a new child: at the beginning of its interval, as in
-// gRFC A34, or at a random point of it.
+// NewPosition returns the position of a new child: at the start of its interval, as in gRFC A34, or
+// at a random point of it.
 func NewPosition(random bool) Position {
 	if random {
 		return Position{left: core.RandomLeft(rand.Uint64N), drawn: true}
@@ -23,14 +23,14 @@ func NewPosition(random bool) Position {
 	return Position{left: edf.Full}
 }
 
-// schedule returns the scheduler's entries for children with these weights and places.
+// schedule returns the scheduler's entries for children with the given weights and positions.
 //
-// If all places were drawn and nothing was picked since, the sequence starts at a
-// random pick instead of a random moment: one child, drawn by weight, counts as just
-// picked. The difference shows with few children. With weights 1 and 9, the next pick
-// from a random moment is the heavier child in 94.4 % of the cases, but only 90 % of
-// the picks are its own. The places stay as they are, so that a picker that is replaced
-// unused leaves no trace.
+// If all positions were drawn at random and are unused, the sequence starts at a random pick
+// instead of a random time: one child, drawn by weight, counts as just picked. The difference
+// matters with few children. With weights 1 and 9, the next pick after a random time is the heavier
+// child in 94.4 % of the cases, although that child has only 90 % of the picks.
+//
+// schedule does not modify the positions, so that a picker that is replaced unused has no effect.
 func schedule(weights []uint32, places []*Position) []edf.Entry {
 	entries := make([]edf.Entry, len(places))
 	drawn, sum := true, uint64(0)
@@ -45,8 +45,8 @@ func schedule(weights []uint32, places []*Position) []edf.Entry {
 	return entries
 }
 
-// draw returns a random index of weights, which sum to sum. Its probability is in
-// proportion to its weight.
+// draw returns a random index of weights, whose sum is sum. The probability of an index is
+// proportional to its weight.
 func draw(weights []uint32, sum uint64) int {
 	below := rand.Uint64N(sum)
 	for i, w := range weights {

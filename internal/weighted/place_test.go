@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// named is a picker whose picks say which one it is.
+// named is a picker whose subchannels carry its index.
 type named struct{ index int }
 
 type indexed struct {
@@ -22,7 +22,7 @@ func (n named) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: indexed{index: n.index}}, nil
 }
 
-// children are those of a policy, which makes pickers of some of them.
+// children are the children of a policy, which creates pickers of some of them.
 type children struct {
 	weights []uint32
 	places  []Position
@@ -53,8 +53,8 @@ func pick(p *Picker) int {
 	return result.SubConn.(indexed).index
 }
 
-// With random places each of a client's first picks, over many clients, follows the
-// weights, also if the client made pickers before that it did not use.
+// With random positions, each of the first picks follows the weights over many clients, even if the
+// client created and replaced unused pickers before.
 func TestFirstPicksFollowTheWeights(t *testing.T) {
 	const clients, picks = 20_000, 8
 	for name, first := range map[string]func(*children) *Picker{
@@ -79,7 +79,7 @@ func TestFirstPicksFollowTheWeights(t *testing.T) {
 				for i, w := range weights {
 					want := clients * float64(w) / sum
 					if tolerance := 5 * math.Sqrt(want*(1-float64(w)/sum)); math.Abs(got[k][i]-want) > tolerance {
-						t.Errorf("%s, weights %v: child %d has %.0f of the picks number %d, want %.0f ± %.0f",
+						t.Errorf("%s, weights %v: child %d has %.0f picks at position %d, want %.0f ± %.0f",
 							name, weights, i, got[k][i], k+1, want, tolerance)
 					}
 				}
@@ -88,8 +88,8 @@ func TestFirstPicksFollowTheWeights(t *testing.T) {
 	}
 }
 
-// What is left to a child that was in a picker that picked is never drawn anew, nor is
-// it where A34's start is asked for.
+// Only new children start at a random position. A child of an earlier picker keeps its position,
+// and without random positions all children start as in A34.
 func TestOnlyUnknownChildrenStartAtRandom(t *testing.T) {
 	c := newChildren(true, 1, 9, 3)
 	used := c.picker(0, 1)
@@ -104,7 +104,7 @@ func TestOnlyUnknownChildrenStartAtRandom(t *testing.T) {
 	for range 100 {
 		for i, left := range newChildren(false, 1, 9, 3).picker(0, 1, 2).Lefts() {
 			if left != edf.Full {
-				t.Fatalf("child %d starts with %d left, want all of it", i, left)
+				t.Fatalf("child %d starts with %d left, want Full", i, left)
 			}
 		}
 	}
@@ -113,13 +113,12 @@ func TestOnlyUnknownChildrenStartAtRandom(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
-	panic("a picker was asked for a pick")
+	panic("Pick was called")
 }
 
 func (f failing) Failure() error { return f.err }
 
-// The failure is that of the first child whose picker tells, and no picker is asked for
-// a pick.
+// Failure returns the error of the first child whose picker reports one. It calls no Pick.
 func TestFailure(t *testing.T) {
 	refused := errors.New("refused")
 	places := []*Position{{}, {}, {}}

@@ -1,17 +1,17 @@
 package weighted
 
-// Scheduled is how many picks the children of a policy have had, over all of its pickers.
-// They are read from the schedulers, so that a pick costs nothing more. It is used in
-// events; what Now returns may be called at any time.
+// Scheduled counts the picks of a policy's children over all of its pickers. It reads the counts
+// from the schedulers, so that it adds no work to a pick. It is used in events, but the function
+// that Now returns may be called at any time.
 type Scheduled[C comparable] struct {
-	over   map[C]uint64 // by pickers that are not in use any more
-	picker *Picker      // in use
+	over   map[C]uint64 // by pickers that are no longer in use
+	picker *Picker      // in use; may be nil
 	of     []C          // its children
-	gone   map[C]bool   // those that were forgotten since
+	gone   map[C]bool   // its children that were removed since Use
 }
 
-// Use notes the picker in use, nil for none, and its children. Picks with the one before
-// that come later do not count.
+// Use sets the picker in use, which may be nil, and its children. Later picks of the previous
+// picker are not counted.
 func (s *Scheduled[C]) Use(picker *Picker, children []C) {
 	if s.picker != nil {
 		for i, n := range s.picker.Counts() {
@@ -27,7 +27,7 @@ func (s *Scheduled[C]) Use(picker *Picker, children []C) {
 	s.picker, s.of, s.gone = picker, children, nil
 }
 
-// Forget forgets a child that is gone.
+// Forget discards the picks of a removed child.
 func (s *Scheduled[C]) Forget(child C) {
 	delete(s.over, child)
 	if s.picker != nil {
@@ -38,7 +38,7 @@ func (s *Scheduled[C]) Forget(child C) {
 	}
 }
 
-// Now returns a function that says how many picks each of the children has had.
+// Now returns a function that returns how many picks each of the children has had so far.
 func (s *Scheduled[C]) Now(children []C) func() []uint64 {
 	over := make([]uint64, len(children))
 	at := make(map[C]int, len(children))

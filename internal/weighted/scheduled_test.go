@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/balancer/base"
 )
 
-// counting returns a picker of the children, and what it was used for.
+// counting returns a picker of the children, one per letter, and their names.
 func counting(children string, weights ...uint32) (*Picker, []string) {
 	var pickers []balancer.Picker
 	var places []*Position
@@ -21,8 +21,7 @@ func counting(children string, weights ...uint32) (*Picker, []string) {
 	return New(pickers, weights, places), names
 }
 
-// The picks of a child are those of all pickers, however often these change, with several
-// children and with one.
+// The picks of a child are summed over all pickers, with one child and with several.
 func TestScheduledPicksOfAllPickers(t *testing.T) {
 	var s Scheduled[string]
 	pick := func(p *Picker, n int) {
@@ -42,9 +41,9 @@ func TestScheduledPicksOfAllPickers(t *testing.T) {
 	now := s.Now(names)
 	pick(p, 400)
 	want("ab", 300, 100)
-	want("xb", 0, 100) // an endpoint is there before the next picker is
+	want("xb", 0, 100) // x is an endpoint that is not in the current picker yet
 	if got := fmt.Sprint(now()); got != "[300 100]" {
-		t.Errorf("the picks of a look from before are %s, want those up to now", got)
+		t.Errorf("the function that Now returned before the picks returns %s, want the current picks", got)
 	}
 	p, names = counting("b", 1)
 	s.Use(p, names)
@@ -60,7 +59,7 @@ func TestScheduledPicksOfAllPickers(t *testing.T) {
 	s.Forget("b")
 	want("abc", 302, 0, 0)
 	if len(s.over) != 1 || s.gone != nil {
-		t.Errorf("kept are %v and %v, want a alone", s.over, s.gone)
+		t.Errorf("the counts are %v and the removed children %v, want only a", s.over, s.gone)
 	}
 }
 
