@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// Action is something that the shell is to do. The actions of one event are to be
-// done in order, before the next event.
+// Action is an instruction to the shell. The actions of an event are executed in order, before the
+// next event.
 type Action struct {
 	Kind Kind
-	// Child is the name of the child that it is about, "" for PublishEmpty.
+	// Child is the name of the child, "" for PublishEmpty and MakeStandby.
 	Child string
-	// After is how long a timer that is to be started runs, and for PublishTimeout
-	// how long the child was given to connect.
+	// After is the duration of the timer to start. For PublishTimeout it is how long the child had
+	// to connect.
 	After time.Duration
-	// Jitter is the window, for StartFailback: a part of it that is drawn at random is
-	// added to After.
+	// Jitter is used by StartFailback: a random share of it is added to After.
 	Jitter time.Duration
 }
 
-// Kind is what an Action asks for.
+// Kind is the kind of an Action.
 type Kind int
 
-// The kinds.
+// These are the kinds of actions.
 const (
-	// Create asks to build a child. An Update follows.
+	// Create builds a child. An Update follows.
 	Create Kind = iota
-	// Update asks to give a child its configuration and endpoints. Then what it said
-	// from inside that is due (Reported, Refused), and Updated.
+	// Update gives a child its configuration and endpoints. It is followed by the events for the
+	// child's reports during the update (Reported, Refused), and then by Updated.
 	Update
-	// Destroy asks to close a child. Its timers have been stopped.
+	// Destroy closes a child. Its timers have been stopped.
 	Destroy
-	// ExitIdle asks to tell a child to connect.
+	// ExitIdle makes a child connect.
 	ExitIdle
 
-	// MakeStandby asks for the event StandbyDue, once what is to be published has been:
-	// no call is to wait until a standby has been made.
+	// MakeStandby requests the event StandbyDue. The event comes after the pending state has been
+	// published, so that no call waits for the creation of a standby.
 	MakeStandby
 
-	// StartFailover and its like ask to start a timer of a child that does not
-	// run, or to stop one that does. When it fires, the event of its name is due.
+	// StartFailover starts a timer of a child that is not running. StopFailover stops a running
+	// timer. When a timer fires, the event with its name is due. The same holds for the other
+	// timers.
 	StartFailover
 	StopFailover
 	StartDeactivation
@@ -52,33 +52,31 @@ const (
 	StartHeadStart
 	StopHeadStart
 
-	// Publish asks to publish the state and picker that the child last reported,
-	// or CONNECTING and a picker that queues if it has not reported yet.
+	// Publish publishes the last reported state and picker of the child. If it has not reported
+	// yet, this is CONNECTING and a picker that queues.
 	Publish
-	// PublishRefused asks to publish TRANSIENT_FAILURE with the error that the child
-	// returned from its last update.
+	// PublishRefused publishes TRANSIENT_FAILURE with the error of the child's last update.
 	PublishRefused
-	// PublishTimeout asks to publish TRANSIENT_FAILURE with a TimeoutError.
+	// PublishTimeout publishes TRANSIENT_FAILURE with a TimeoutError.
 	PublishTimeout
-	// PublishEmpty asks to publish TRANSIENT_FAILURE with ErrEmpty.
+	// PublishEmpty publishes TRANSIENT_FAILURE with ErrEmpty.
 	PublishEmpty
 )
 
-// ErrEmpty is what calls fail with where the configuration has no priorities.
+// ErrEmpty is the error of calls if the configuration has no priorities.
 var ErrEmpty = errors.New("priority policy has empty priority list")
 
-// TimeoutError is what calls fail with while the child in use is one whose failover
-// timer expired. It is not a status error, so that calls that wait for ready wait.
+// TimeoutError is the error of calls if the failover timer of the child in use has fired. It is not
+// a status error, so that wait-for-ready calls wait.
 type TimeoutError struct {
 	// Child is the name of the child.
 	Child string
-	// After is how long it was given to connect.
+	// After is how long the child had to connect.
 	After time.Duration
-	// Last is the child's last error, nil where none is known.
+	// Last is the child's last error, or nil if unknown.
 	Last error
 }
 
-// Error says which child did not connect, how long it was given, and its last error.
 func (e *TimeoutError) Error() string {
 	s := fmt.Sprintf("priority: child %q did not connect within %v", e.Child, e.After)
 	if e.Last == nil {

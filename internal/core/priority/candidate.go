@@ -2,10 +2,12 @@ package priority
 
 import "slices"
 
-// reorder finds what an update of the priorities means for the one in use. Where it is still a
-// priority, and those above it are the same, nothing is forgotten. Where others are put above it,
-// each of them is a candidate until it is READY: with Config.FastFailover or a failback delay no
-// call waits for it while the one in use is READY. One that is good already waits for no delay.
+// reorder adapts the state of the choice to an update of the priorities.
+//
+// If the child in use is still a priority and the priorities above it are the same, all state is
+// kept. Otherwise each child that the update puts above the child in use is a candidate until it is
+// READY: with Config.FastFailover or a failback delay, no call waits for it while the child in use
+// is READY. A candidate that is already good takes over without a failback delay.
 func (c *Core) reorder(before []string) {
 	was, is := none, none
 	if c.published != nil && c.children[c.published.name] == c.published {
@@ -33,8 +35,8 @@ func (c *Core) reorder(before []string) {
 	}
 }
 
-// standsAside returns whether a priority is a candidate that takes no calls yet: it is not READY,
-// and the one in use, a lower one, is or is reconnecting.
+// standsAside reports whether a priority is a candidate that takes no calls yet, because the
+// priority in use is lower and is READY or reconnecting.
 func (c *Core) standsAside(priority int) bool {
 	child := c.tier(priority)
 	candidate := c.asides() && c.candidates[c.config.Priorities[priority]] || child != nil && child.late
@@ -45,9 +47,9 @@ func (c *Core) standsAside(priority int) bool {
 	return inUse.connectivityState() == Ready || inUse.seenReady && inUse.hasTime()
 }
 
-// comesLate returns whether calls would leave the priority in use, which answers, to wait for one above
-// it that connects, and for which no update is the reason. In A56 that cannot be. Here it can: the one
-// above may have been behind a poor one that had time left.
+// comesLate reports whether calls would leave the good or small priority in use and wait for a
+// higher one that is connecting, without an update. This cannot happen in A56. Here it can, if the
+// higher priority is below a poor one that had time left to connect.
 func (c *Core) comesLate(priority int) bool {
 	if c.ofUpdate || c.currentPriority <= priority || c.stateOf(priority) != Connecting {
 		return false
@@ -56,20 +58,20 @@ func (c *Core) comesLate(priority int) bool {
 	return !child.late && !child.poor() && (inUse.good() || inUse.small())
 }
 
-// asides returns whether candidates stand aside, whenever they were made.
+// asides reports whether candidates stand aside.
 func (c *Core) asides() bool {
 	return c.config.FastFailover || c.config.FailbackDelay+c.config.FailbackJitter > 0
 }
 
-// noCandidate notes that a child is READY, or in use.
+// noCandidate records that a child is READY or in use.
 func (c *Core) noCandidate(child *child) {
 	delete(c.candidates, child.name)
 	child.late = false
 }
 
-// asideOf returns the choice where candidates stand aside: for the priority in use and for one
-// that is READY; the rows see to what is poor. Where calls would wait for another one, they wait for
-// the first of those.
+// asideOf returns the choice if candidates stand aside. A choice that is in use, READY or poor
+// stays (the order of last resorts handles poor children). Calls would wait for any other choice,
+// so they wait for the first of the candidates instead.
 func (c *Core) asideOf(aside, chosen int) int {
 	if aside == none || chosen == c.currentPriority || c.tier(chosen).connectivityState() == Ready || c.tier(chosen).poor() {
 		return chosen
@@ -77,8 +79,9 @@ func (c *Core) asideOf(aside, chosen int) int {
 	return aside
 }
 
-// heldBack returns whether a child that does not exist is not made yet, since the failback delay
-// protects a lower one, and one above may take the calls over before: A56 is lazy.
+// heldBack reports whether a missing child is not created yet, because the failback delay protects
+// a lower priority and a higher one may take over first. A56 creates children only when they are
+// needed.
 func (c *Core) heldBack(priority int) bool {
 	return c.protected(priority) && above(c.highest(func(ch *child) bool { return ch.good() || ch.hasTime() }), priority)
 }

@@ -5,56 +5,55 @@ import (
 	"time"
 )
 
-// child is what the core knows of a child that exists.
+// child is the core's state of an existing child.
 type child struct {
 	name string
 
-	// reported is the state last reported, CONNECTING before the first report.
+	// reported is the last reported state, CONNECTING before the first report.
 	reported State
-	tier     Tier // what it said of its endpoints with that
-	below    bool // too little of it is READY
-	atMark   bool // enough of it would be, if what is unproven counted
-	lost     bool // it was poor at its last READY report, or emptied since, and is IDLE or connecting
-	// wellUntil is when it was last good or small, in reports of all children.
+	tier     Tier // reported with the state
+	below    bool // less than the required share is READY
+	atMark   bool // the share would suffice if unproven weight counted
+	lost     bool // it is IDLE or CONNECTING, and was poor when last READY or emptied since
+	// wellUntil is the value of Core.reports when the child was last good or small.
 	wellUntil int
-	// seenReady: reported READY more recently than TRANSIENT_FAILURE.
+	// seenReady means that the last READY report is newer than the last failure.
 	seenReady bool
-	// seenReadyOrIdle: reported READY or IDLE more recently than TRANSIENT_FAILURE,
-	// which an expired failover timer counts as.
+	// seenReadyOrIdle means that the last READY or IDLE report is newer than the last failure. A
+	// failover timer that fires counts as a failure.
 	seenReadyOrIdle bool
-	// standby: it was made while another one was READY that could take the calls.
+	// standby means that the child was created while another child could take the calls.
 	standby bool
-	late    bool // it is a candidate although calls would wait for it; see comesLate
-	single  bool // it can hold one connection only
+	late    bool // a candidate because calls would wait for it; see comesLate
+	single  bool // can hold only one connection
 
-	// refused: it returned an error from its last update, and has reported nothing
-	// since, neither READY nor IDLE before. So long its state is TRANSIENT_FAILURE. What
-	// it reported, and its timers, are what they would be without the error.
+	// refused means that the child's last update returned an error, and the child has not reported
+	// since and was not READY or IDLE. Its state is then TRANSIENT_FAILURE. The error has no effect
+	// on reported and on the timers.
 	refused bool
 
-	// failover is fired from the timer's expiry until the child reports READY, IDLE
-	// or TRANSIENT_FAILURE: so long its state is TRANSIENT_FAILURE, whatever
-	// CONNECTING it reports.
+	// failover is fired from the timer's expiry until the child reports READY, IDLE or
+	// TRANSIENT_FAILURE. Its state is then TRANSIENT_FAILURE, even if it reports CONNECTING.
 	failover timer
-	given    time.Duration // how long the failover timer last ran or runs
+	given    time.Duration // duration of the last failover timer
 
 	deactivation timer // running while the child is deactivated
 	removed      bool  // deactivated because it is no longer configured
 
-	// failback is running from READY on while the child waits to take over from a
-	// lower priority, and fired once it has waited long enough.
+	// failback runs from READY on while the child waits to take over from a lower priority. It is
+	// fired when the child has waited long enough.
 	failback timer
-	atOnce   bool // it need not wait: it was good when an update put it above the one in use
-	woken    bool // told to leave IDLE since its last report
+	atOnce   bool // no failback delay: it was good when an update put it above the child in use
+	woken    bool // ExitIdle was requested since its last report
 
 	served bool  // it has been good since it came into use
-	flaps  int   // how often it has failed since it was last steady
-	steady timer // running while it is in use after such a failure
+	flaps  int   // failures since it was last steady
+	steady timer // runs while it is in use after a failure
 
-	headStart timer // of the first of several near groups, running while it is waited for
+	headStart timer // of the first near group; runs while it is not READY or IDLE
 }
 
-// connectivityState is the pseudo-code's connectivity_state().
+// connectivityState is connectivity_state() in A56's pseudo-code.
 func (ch *child) connectivityState() State {
 	if ch.refused || ch.failover == fired {
 		return TransientFailure
@@ -62,11 +61,11 @@ func (ch *child) connectivityState() State {
 	return ch.reported
 }
 
-// failoverTimerPending is the pseudo-code's FailoverTimerPending().
+// failoverTimerPending is FailoverTimerPending() in A56's pseudo-code.
 func (ch *child) failoverTimerPending() bool { return ch.failover == running && !ch.refused }
 
-// track keeps the state that a child reported, with its timers (A56, "Child
-// Connectivity State Tracking").
+// track records a child's report and updates the child's timers (A56, "Child Connectivity State
+// Tracking").
 func (c *Core) track(child *child, state State, tier Tier) {
 	before, refused, lost := child.reported, child.refused, child.small() || child.failing() || child.lost
 	if c.reports++; child.good() || child.small() {
@@ -80,7 +79,7 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	if !child.good() {
 		c.failWhileWaiting(child)
 	}
-	emptied := state == Connecting && child.seenReady && tier.Condition != Usable // which may be heard of late
+	emptied := state == Connecting && child.seenReady && tier.Condition != Usable // this condition may be reported late
 	child.lost = (lost || emptied) && (state == Connecting || state == Idle)
 	switch state {
 	case Ready, Idle:
@@ -103,8 +102,7 @@ func (c *Core) track(child *child, state State, tier Tier) {
 	}
 }
 
-// refuse treats the child as if it had reported TRANSIENT_FAILURE, until it reports or
-// is updated again.
+// refuse makes the child count as TRANSIENT_FAILURE until its next report or update.
 func (c *Core) refuse(child *child) {
 	child.refused = true
 	if child == c.published {
@@ -112,7 +110,7 @@ func (c *Core) refuse(child *child) {
 	}
 }
 
-// expire treats the child as if it had reported TRANSIENT_FAILURE.
+// expire makes the child count as TRANSIENT_FAILURE because its failover timer fired.
 func (c *Core) expire(child *child) {
 	child.failover = fired
 	child.seenReadyOrIdle, child.seenReady, child.lost = false, false, false
@@ -121,7 +119,7 @@ func (c *Core) expire(child *child) {
 	}
 }
 
-// createChild creates a child, whose failover timer runs from the start.
+// createChild creates a child and starts its failover timer.
 func (c *Core) createChild(name string) *child {
 	child := &child{name: name, reported: Connecting, single: slices.Contains(c.config.Single, name)}
 	c.do(Create, name)
@@ -130,8 +128,7 @@ func (c *Core) createChild(name string) *child {
 	return child
 }
 
-// update updates a child. An error from an update before this one is not held against
-// it any more.
+// update updates a child. The error of an earlier update no longer counts.
 func (c *Core) update(child *child) {
 	child.refused = false
 	c.do(Update, child.name)
@@ -160,9 +157,9 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// deactivate starts the timer after which the child is destroyed; one that runs
-// already runs on (A56, "Child Lifetime Management"), unless the child is now
-// removed and removed children are kept for a shorter time, or not at all.
+// deactivate starts the timer that destroys the child. A running timer is not restarted (A56,
+// "Child Lifetime Management"), unless the child is now removed and removed children are kept for a
+// shorter time.
 func (c *Core) deactivate(child *child, removed bool) {
 	retention := c.config.ChildRetention
 	if removed {
@@ -184,7 +181,7 @@ func (c *Core) deactivate(child *child, removed bool) {
 	c.start(StartDeactivation, child, retention)
 }
 
-// maybeReactivate stops the timer after which the child would be destroyed.
+// maybeReactivate stops the deactivation timer if it is running.
 func (c *Core) maybeReactivate(child *child) {
 	if child.deactivation == running {
 		c.do(StopDeactivation, child.name)

@@ -2,11 +2,14 @@ package priority
 
 import "slices"
 
-// choosePriority chooses a priority by the order of last resorts, whose first row is A56's
-// choice. Run again on the same state of the children and their timers it does nothing.
+// choosePriority chooses the priority in use by the order of last resorts, whose first row is A56's
+// choice. After it returns, one of these holds:
 //
-// What child.Update() makes a child report counts in the choice. So the choice stops where it
-// has made a child, and begins again once the child has been updated; see Updated.
+//   - The choice is complete: its priority is in use and published.
+//   - The choice has created a child, and waitingFor is set. The child's reports during its update
+//     count in the choice, so that Updated starts the choice again.
+//
+// With the same state of all children and timers, another call does nothing.
 func (c *Core) choosePriority() {
 	// If priority list is empty, report TRANSIENT_FAILURE.
 	if len(c.config.Priorities) == 0 {
@@ -30,11 +33,11 @@ func (c *Core) choosePriority() {
 	c.setCurrentPriority(priority, row == rowA56 && (state == Ready || state == Idle) || row == rowGood)
 }
 
-// choiceOfA56 is ChoosePriority of A56's pseudo-code ("Algorithm for Choosing a Priority"), in
-// its order and with its names, and with the failback delay and Config.FastFailover. It stops
-// where it has made a child.
+// choiceOfA56 is ChoosePriority in A56's pseudo-code ("Algorithm for Choosing a Priority"), in the
+// same order and with the same names. The failback delay and Config.FastFailover are additions. It
+// returns made if it has created a child, and must then be called again.
 func (c *Core) choiceOfA56() (chosen int, made bool) {
-	aside, lazy := none, false // the first that stands aside; whether one of them, or one that is passed, has time to connect
+	aside, lazy := none, false // the first candidate that stands aside; whether a skipped priority may still connect
 	// Look for a priority that is READY or IDLE, creating children as needed.
 	for priority, childName := range c.config.Priorities {
 		child, ok := c.children[childName]
@@ -81,7 +84,7 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 	return len(c.config.Priorities) - 1, false
 }
 
-// makeChild creates a child, and gives it its first update, for which the choice waits.
+// makeChild creates a child and updates it. The choice waits for the end of the update.
 func (c *Core) makeChild(name string) *child {
 	child := c.createChild(name)
 	c.children[name] = child
@@ -90,7 +93,7 @@ func (c *Core) makeChild(name string) *child {
 	return child
 }
 
-// setCurrentPriority is SetCurrentPriority of A56's pseudo-code, with the standbys.
+// setCurrentPriority is SetCurrentPriority in A56's pseudo-code, with standbys added.
 func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) {
 	c.noteFlaps(priority)
 	c.currentPriority = priority
@@ -110,8 +113,8 @@ func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) 
 	c.askForStandbys(priority)
 }
 
-// publish publishes what child has, or that there are no priorities where it is nil,
-// unless that is what is published already.
+// publish publishes the state of child, or the lack of priorities if child is nil. It does nothing
+// if the same state is already published.
 func (c *Core) publish(child *child) {
 	tried := c.onTrial(child)
 	if child == c.published && !c.stale && slices.Equal(tried, c.tried) {

@@ -1,60 +1,59 @@
 package priority
 
-// Condition is what a child says of the endpoints below it, beside its state: its
-// outlier detection sees the results of calls, and knows of no other child.
+// Condition is a child's report on the results of its calls, which its outlier detection observes.
 //
-// Nothing that could answer is refused for it: the order of last resorts says when the calls
-// go elsewhere; see orderOfLastResorts.
+// The child does not know other children, so it rejects no call because of its Condition. The core
+// decides when calls go elsewhere; see orderOfLastResorts.
 type Condition uint8
 
-// The conditions.
 const (
-	// Usable is a child like any other: all children are in A56.
+	// Usable means that nothing is wrong. All children in A56 are Usable.
 	Usable Condition = iota
-	// Emptied is a child of whose endpoints none answers well.
+	// Emptied means that none of the child's endpoints responds well.
 	Emptied
-	// HalfOpen is a child that was Emptied and is to show, by a few of the calls, whether
-	// it answers well again.
+	// HalfOpen means that the child was Emptied and must show with a few calls whether it responds
+	// well again.
 	HalfOpen
 )
 
-// Tier is all that a child says beside its state.
+// Tier is a child's report beyond its state.
 type Tier struct {
 	Condition Condition
-	// ReadyPart is the part of its weight that is READY, UnprovenPart a further part that has
-	// to show by a few of the calls whether it answers.
+	// ReadyPart is the READY share of the child's weight. UnprovenPart is a further share that must
+	// show with a few calls whether it responds.
 	ReadyPart, UnprovenPart float64
 }
 
-// The words of the order of last resorts.
+// The following methods define the terms of the order of last resorts.
 
-// good says that the child is READY, and that nothing is wrong with it.
+// good reports whether the child is READY and nothing is wrong with it.
 func (ch *child) good() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && !ch.below
 }
 
-// small says that the child is READY, and only too little of it is.
+// small reports whether the only problem of a READY child is that too small a share of it is READY.
 func (ch *child) small() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition == Usable && ch.below
 }
 
-// failing says that the child is READY, and none of its endpoints answers well.
+// failing reports whether the child is READY and none of its endpoints responds well.
 func (ch *child) failing() bool {
 	return ch.connectivityState() == Ready && ch.tier.Condition != Usable
 }
 
-// poor says that the child is small or failing, or was when it lost its last connection, or has
-// been emptied while it connects again, and has not failed since.
+// poor reports whether the child is small or failing, or is reconnecting after it was. A child that
+// was emptied while it reconnects is also poor. A child that has failed since is not.
 func (ch *child) poor() bool {
 	return ch.small() || ch.failing() || ch.lost && ch.hasTime()
 }
 
-// hasTime says that the child may yet become READY: it is IDLE, or has time left to connect.
+// hasTime reports whether the child may still become READY: it is IDLE, or it is connecting and its
+// failover timer is pending.
 func (ch *child) hasTime() bool {
 	return ch.connectivityState() == Idle || ch.connectivityState() == Connecting && ch.failoverTimerPending()
 }
 
-// Poor returns whether the child is READY and poor, and what it said that makes it so.
+// Poor reports whether the child is small or failing, and returns its Tier.
 func (c *Core) Poor(name string) (tier Tier, poor bool) {
 	if child, ok := c.children[name]; ok && (child.small() || child.failing()) {
 		return child.tier, true
@@ -62,8 +61,8 @@ func (c *Core) Poor(name string) (tier Tier, poor bool) {
 	return Tier{}, false
 }
 
-// weigh finds whether too little of a child is READY. Whether one that was below the mark
-// is above it again depends on the recovery mark, so that it does not go to and fro.
+// weigh records whether the READY share of a child is too small. A child below MinReady must reach
+// MinReadyRecovery, so that it does not alternate between the two.
 func (c *Core) weigh(child *child) {
 	mark := c.config.MinReady
 	if child.below {
@@ -73,20 +72,19 @@ func (c *Core) weigh(child *child) {
 	child.atMark = child.tier.ReadyPart+child.tier.UnprovenPart >= max(c.config.MinReady, c.config.MinReadyRecovery)-rounding
 }
 
-// rounding is more than what floating-point numbers round a part by, and less than what
-// one endpoint is of as many as there may be: a child that has just as much as it should
-// is not poor.
+// rounding is larger than the rounding error of a share, and smaller than the share of a single
+// endpoint. With it, a child whose share is exactly MinReady is not poor.
 const rounding = 1e-12
 
-// triable says that a few calls may show that the child is well again: it is half-open, or
-// would be at its mark if all of it that has to show that it answers did.
+// triable reports whether a few calls may show that the child has recovered: it is half-open, or
+// its share would suffice if unproven weight counted.
 func (ch *child) triable() bool {
 	return ch.failing() && ch.tier.Condition == HalfOpen || ch.small() && ch.atMark
 }
 
-// onTrial returns the children that get a few of the calls while another one is in use: those
-// above it that may be well again and, where it is not good, those below it, unless they are
-// about to be destroyed. Without calls they could never come back.
+// onTrial returns the children that receive a few calls while another child is in use. Without
+// calls they could never recover. These are the triable children above the child in use and, if
+// that child is not good, those below it that are not deactivated.
 func (c *Core) onTrial(inUse *child) []string {
 	var names []string
 	for priority, name := range c.config.Priorities {

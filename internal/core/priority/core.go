@@ -1,14 +1,13 @@
-// Package priority decides which priority is in use, as gRFC A56 has it. It is a
-// state machine: no goroutines, no locks, no clock, no gRPC types. Events go in,
-// and the actions that they call for come out:
+// Package priority chooses the priority in use, as in gRFC A56. It is a state machine without
+// goroutines, locks, a clock or gRPC types. Each event returns the actions to execute:
 //
 //	report p0 TRANSIENT_FAILURE  ->  stop p0's failover timer, create p1,
 //	                                 start p1's failover timer, update p1
 //	p1 was updated               ->  publish p1
 //
-// Beyond A56 there are the failback delay, see Config.FailbackDelay, children that are
-// READY and should not have the calls all the same, see Condition, and those that are
-// connected before they are needed, see Config.WarmStandby.
+// The core adds to A56 the failback delay (Config.FailbackDelay), READY children that should not
+// take calls (Condition), and children that are connected before they are needed
+// (Config.WarmStandby).
 package priority
 
 import (
@@ -17,69 +16,68 @@ import (
 	"time"
 )
 
-// Config is what the core needs to know of the policy's configuration.
+// Config is the part of the policy's configuration that the core uses.
 type Config struct {
-	// Children are the names of all children that are configured, in any order.
+	// Children are the names of all configured children, in any order.
 	Children []string
-	// Priorities are the names of children, each at most once, the highest priority
-	// first (A56, "LB Policy Configuration").
+	// Priorities are names of children, each at most once, the highest priority first (A56, "LB
+	// Policy Configuration").
 	Priorities []string
-	// Of says for each of Priorities to which priority of its source it belongs, by a number that
-	// does not fall. Those of one number are near groups of it: see groups.go. nil is A56, where
-	// each is its own.
+	// Of has for each of Priorities the number of its priority at the source. The numbers do not
+	// decrease. Priorities with the same number are near groups, see groups.go. A nil Of gives each
+	// priority its own number, as in A56.
 	Of []int
-	// FailoverTimeout is how long a child is waited for while it connects.
+	// FailoverTimeout is how long the choice waits for a child that is connecting.
 	FailoverTimeout time.Duration
-	// ChildRetention is how long a child that was deactivated in favour of a higher
-	// priority is kept, and RemovedChildRetention one that is no longer configured.
-	// 0 destroys it at once.
+	// ChildRetention is how long a child is kept after it was deactivated for a higher priority.
+	// RemovedChildRetention is how long a child is kept that is no longer configured. 0 destroys
+	// the child immediately.
 	ChildRetention        time.Duration
 	RemovedChildRetention time.Duration
-	// FailbackDelay is how long a child must have been READY before it takes over
-	// from one of a lower priority that is in use and READY. 0 is A56's behaviour.
+	// FailbackDelay is how long a child must have been READY before it takes over from a lower
+	// priority that is in use and READY. 0 is A56's behaviour.
 	FailbackDelay time.Duration
-	// MinReady is the part of a child's weight that is to be READY. One that has less is
-	// poor, until it has MinReadyRecovery or, where that is less, MinReady again. 0 is
-	// A56's behaviour.
+	// MinReady is the share of a child's weight that must be READY. A child with a smaller share is
+	// poor until its share reaches the larger of MinReady and MinReadyRecovery. 0 is A56's
+	// behaviour.
 	MinReady, MinReadyRecovery float64
-	// WarmStandby is how many of the priorities below the one in use are connected before
-	// they are needed. 0 is A56's behaviour.
+	// WarmStandby is how many priorities below the one in use are connected before they are needed.
+	// 0 is A56's behaviour.
 	WarmStandby int
-	// FastFailover says that a child that has lost its connections is not waited for
-	// while a lower one is READY. false is A56's behaviour. Single are the children that
-	// can hold one connection only, which are waited for all the same.
+	// FastFailover makes the choice skip a child that has lost its connections while a lower
+	// priority is READY. Single are the children that can hold only one connection, for which the
+	// choice waits nevertheless. false is A56's behaviour.
 	FastFailover bool
 	Single       []string
-	// FailbackJitter is the window over which clients spread the end of their failback
-	// delays.
+	// FailbackJitter is the window over which clients spread the ends of their failback delays.
 	FailbackJitter time.Duration
-	// MaxFailbackDelay is what the failback delay of a child that flaps grows to. 0 or
-	// less than FailbackDelay lets it stay as it is.
+	// MaxFailbackDelay is the maximum to which the failback delay of a flapping child grows. If it
+	// is less than FailbackDelay, the delay does not grow.
 	MaxFailbackDelay time.Duration
 }
 
-// Core is the state of one policy. Its methods are the events; they return the
-// actions to be done. Events about a child that does not exist call for nothing.
+// Core is the state of one policy. Its methods are the events, and return the actions to execute.
+// Events of a child that does not exist return no actions.
 type Core struct {
 	config     Config
-	configured map[string]bool // config.Children
+	configured map[string]bool // the set of config.Children
 	children   map[string]*child
-	actions    []Action // of the event being handled
+	actions    []Action // of the current event
 
-	// currentPriority is the index of the priority in use, or none. During a choice it
-	// is still the one before: the failback delay asks for it. After an update it is that of
-	// the child that was in use, if it stays.
+	// currentPriority is the index of the priority in use, or none. During a choice it is still the
+	// previous one, because the failback delay depends on it. After an update it is the new index
+	// of the child in use, if that child is still a priority.
 	currentPriority int
 	candidates      map[string]bool // see reorder
-	waitingFor      *child          // which a choice made, and goes on once it has been updated
-	standbyAsked    bool            // StandbyDue is to come
+	waitingFor      *child          // created by a choice, which continues after the child's update
+	standbyAsked    bool            // a StandbyDue event is pending
 
-	published *child   // the child in use, nil before the first and for PublishEmpty
-	tried     []string // the children that get a few of the calls beside it
-	reports   int      // how many there were, of all children
-	stale     bool     // what is published is not what published now has
+	published *child   // the child in use; nil before the first publication and after PublishEmpty
+	tried     []string // the children that receive trial calls
+	reports   int      // number of reports of all children
+	stale     bool     // the published child has a newer state
 	updating  bool     // between BeginUpdate and EndUpdate
-	ofUpdate  bool     // the choice being made is that of an update
+	ofUpdate  bool     // an update caused the current choice
 }
 
 const none = -1
@@ -89,7 +87,7 @@ func New() *Core {
 	return &Core{children: make(map[string]*child), currentPriority: none}
 }
 
-// InUse returns the name of the child whose picker is published, "" for none.
+// InUse returns the name of the child whose picker is published, or "".
 func (c *Core) InUse() string {
 	if c.published == nil {
 		return ""
@@ -97,13 +95,13 @@ func (c *Core) InUse() string {
 	return c.published.name
 }
 
-// OnTrial returns the children that get a few of the calls beside the one in use, in the
-// order of the priorities. It is not to be modified.
+// OnTrial returns the children that receive a few calls in addition to the child in use, in
+// priority order. The result must not be modified.
 func (c *Core) OnTrial() []string { return c.tried }
 
-// State returns the state that a child is taken to be in: the one it last reported,
-// CONNECTING before its first report, TRANSIENT_FAILURE after its failover timer
-// expired; and whether the child exists.
+// State returns the state that a child counts as, and whether the child exists. This is the last
+// reported state, CONNECTING before the first report, and TRANSIENT_FAILURE after the failover
+// timer fired or the child refused its update.
 func (c *Core) State(name string) (State, bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -112,7 +110,7 @@ func (c *Core) State(name string) (State, bool) {
 	return child.connectivityState(), true
 }
 
-// Given returns how long the child was last given to connect.
+// Given returns the duration of the child's last failover timer.
 func (c *Core) Given(name string) time.Duration {
 	if child, ok := c.children[name]; ok {
 		return child.given
@@ -120,9 +118,9 @@ func (c *Core) Given(name string) time.Duration {
 	return 0
 }
 
-// BeginUpdate begins an update: children that are no longer configured are
-// deactivated, all others updated (A56, "Configuration Updates"). Until EndUpdate,
-// events change the state of children, but no priority is chosen.
+// BeginUpdate begins an update. It deactivates the children that are no longer configured and
+// updates all others (A56, "Configuration Updates"). Until EndUpdate, events change the state of
+// children, but no priority is chosen.
 func (c *Core) BeginUpdate(config Config) []Action {
 	c.updating = true
 	before := c.config.Priorities
@@ -151,17 +149,17 @@ func (c *Core) BeginUpdate(config Config) []Action {
 	return c.take()
 }
 
-// EndUpdate ends an update with the choice of a priority, which is published even
-// if it is the same as before.
+// EndUpdate ends an update by choosing a priority. It publishes the chosen priority even if it is
+// the same as before.
 func (c *Core) EndUpdate() []Action {
 	c.updating, c.ofUpdate = false, true
 	c.stale = true
 	return c.choose()
 }
 
-// Updated handles the end of an Update, after what the child said from inside it
-// (Reported, Refused): A56 updates a child, and reads its state afterwards. If it was
-// a choice that made the child, the choice goes on.
+// Updated handles the end of an Update action. The child's reports during the update (Reported,
+// Refused) have been handled before, because A56 updates a child and then reads its state. If a
+// choice created the child, the choice continues.
 func (c *Core) Updated(name string) []Action {
 	if c.waitingFor == nil || c.waitingFor.name != name {
 		return nil
@@ -170,8 +168,7 @@ func (c *Core) Updated(name string) []Action {
 	return c.choose()
 }
 
-// Reported handles a child's report of its state and picker, and what it says beside
-// them.
+// Reported handles a child's report of its state and its Tier.
 func (c *Core) Reported(name string, state State, tier Tier) []Action {
 	child, ok := c.children[name]
 	if !ok {
@@ -181,9 +178,9 @@ func (c *Core) Reported(name string, state State, tier Tier) []Action {
 	return c.choose()
 }
 
-// Refused handles an error that a child returned from its update. It counts as a
-// report of TRANSIENT_FAILURE, until the child reports or is updated again, unless its
-// last report was READY or IDLE, which then stays in use. counts says which it was.
+// Refused handles an error from the update of a child. The error counts like a report of
+// TRANSIENT_FAILURE until the child's next report or update. A child whose last report is READY or
+// IDLE stays in use, and counts is false.
 func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	child, ok := c.children[name]
 	if !ok || child.reported == Ready || child.reported == Idle {
@@ -193,7 +190,7 @@ func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	return true, c.choose()
 }
 
-// FailoverTimerFired handles the end of StartFailover's time.
+// FailoverTimerFired is the event of the timer that StartFailover started.
 func (c *Core) FailoverTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.failover != running {
@@ -203,7 +200,7 @@ func (c *Core) FailoverTimerFired(name string) []Action {
 	return c.choose()
 }
 
-// DeactivationTimerFired handles the end of StartDeactivation's time.
+// DeactivationTimerFired is the event of the timer that StartDeactivation started.
 func (c *Core) DeactivationTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.deactivation != running {
@@ -214,7 +211,7 @@ func (c *Core) DeactivationTimerFired(name string) []Action {
 	return c.take()
 }
 
-// FailbackTimerFired handles the end of StartFailback's time.
+// FailbackTimerFired is the event of the timer that StartFailback started.
 func (c *Core) FailbackTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.failback != running {
@@ -224,7 +221,7 @@ func (c *Core) FailbackTimerFired(name string) []Action {
 	return c.choose()
 }
 
-// SteadyTimerFired handles the end of StartSteady's time.
+// SteadyTimerFired is the event of the timer that StartSteady started.
 func (c *Core) SteadyTimerFired(name string) []Action {
 	if child, ok := c.children[name]; ok && child.steady == running {
 		child.steady, child.flaps = stopped, 0
@@ -232,12 +229,12 @@ func (c *Core) SteadyTimerFired(name string) []Action {
 	return c.take()
 }
 
-// choose chooses a priority unless an update is being applied, be it the policy's or
-// that of a child which a choice made.
+// choose chooses a priority, except during an update of the policy or of a child that a choice
+// created.
 func (c *Core) choose() []Action {
 	if !c.updating && c.waitingFor == nil {
 		c.choosePriority()
-		c.ofUpdate = c.ofUpdate && c.waitingFor != nil // which goes on in Updated
+		c.ofUpdate = c.ofUpdate && c.waitingFor != nil // an unfinished choice continues in Updated
 	}
 	return c.take()
 }
@@ -256,6 +253,6 @@ func (c *Core) take() []Action {
 	return actions
 }
 
-// names returns the names of the children that exist, sorted, so that the same
-// events always give the same actions.
+// names returns the names of the existing children. They are sorted to make the actions
+// deterministic.
 func (c *Core) names() []string { return slices.Sorted(maps.Keys(c.children)) }

@@ -1,10 +1,10 @@
 package priority
 
-// ChooseAgain runs the choice again, with nothing new.
+// ChooseAgain repeats the choice without a new event.
 func (c *Core) ChooseAgain() []Action { return c.choose() }
 
-// Higher returns whether a child of a higher priority than the given one is good, or has time
-// left to connect, and is not passed where A56's choice goes on.
+// Higher reports whether a child above the given one is good, or may still become READY and is not
+// skipped.
 func (c *Core) Higher(name string) bool {
 	for i, p := range c.config.Priorities {
 		if p == name {
@@ -24,7 +24,7 @@ func (c *Core) Higher(name string) bool {
 	return false
 }
 
-// Waits returns whether the child is good, and of a higher priority than the one in use.
+// Waits reports whether the child is good and above the child in use.
 func (c *Core) Waits(name string) bool {
 	for _, p := range c.config.Priorities[:max(c.currentPriority, 0)] {
 		if p == name {

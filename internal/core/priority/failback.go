@@ -1,14 +1,14 @@
 package priority
 
-// failbackDelayed tells whether a child may not be used yet although the policy in
-// A56 would look no further: the priority in use before this choice is a lower one
-// that is good, and the child has not been good for as long as Config.FailbackDelay and
-// its part of Config.FailbackJitter. A child that is CONNECTING is no exception: one that
-// flaps does not take the calls over from one that is READY. One that is IDLE is told to
-// connect, since otherwise no call would ever make it.
+// failbackDelayed reports whether the failback delay keeps a child from being used: the priority in
+// use is lower and good, and the child has not been good for Config.FailbackDelay and its share of
+// Config.FailbackJitter.
 //
-// There is no delay in the first choice, and after an update by which the child in use
-// is no priority any more: none was in use before.
+// A CONNECTING child is delayed too, so that a flapping child does not take the calls from a READY
+// one. An IDLE child is made to connect, because no call would do so.
+//
+// There is no delay in the first choice or after an update that removes the child in use, because
+// no priority is in use then.
 func (c *Core) failbackDelayed(priority int, child *child) bool {
 	if !c.protected(priority) || child.failback == fired || child.atOnce {
 		return false
@@ -21,8 +21,7 @@ func (c *Core) failbackDelayed(priority int, child *child) bool {
 	return true
 }
 
-// protected returns whether the priority in use is a good one, lower than the given one, which
-// the failback delay protects.
+// protected reports whether the failback delay protects the priority in use from the given one.
 func (c *Core) protected(priority int) bool {
 	return c.config.FailbackDelay+c.config.FailbackJitter > 0 && c.currentPriority > priority && c.tier(c.currentPriority).good()
 }
@@ -34,9 +33,8 @@ func (c *Core) stopFailback(child *child) {
 	child.failback, child.atOnce = stopped, false
 }
 
-// endFailback stops the failback timers of the priority that is now in use and of
-// all lower ones: they have nothing to wait for. How often the lower ones have failed
-// is forgotten.
+// endFailback stops the failback timers of the priority in use and of all lower ones, which have
+// nothing to wait for. It resets the flaps of the lower ones.
 func (c *Core) endFailback(priority int) {
 	for p, childName := range c.config.Priorities {
 		child, ok := c.children[childName]

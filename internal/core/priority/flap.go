@@ -2,12 +2,11 @@ package priority
 
 import "time"
 
-// A child flaps that fails soon after it came back. Each time its calls have to leave it,
-// and each time it fails while it waits to have them back, doubles its failback delay, up
-// to Config.MaxFailbackDelay. Once it has been in use for as long as that it is steady.
+// A child flaps if it fails soon after it has recovered. Its failback delay doubles each time calls
+// have to leave it and each time it fails during its failback delay, up to Config.MaxFailbackDelay.
+// It is steady again after it has been in use for Config.MaxFailbackDelay.
 
-// failbackDelay returns how long a child must have been READY before it takes over, but
-// for the jitter.
+// failbackDelay returns how long a child must be READY before it takes over, without the jitter.
 func (c *Core) failbackDelay(child *child) time.Duration {
 	delay := c.config.FailbackDelay
 	for i := 1; i < child.flaps && delay > 0 && delay < c.config.MaxFailbackDelay; i++ {
@@ -16,9 +15,9 @@ func (c *Core) failbackDelay(child *child) time.Duration {
 	return delay
 }
 
-// noteFlaps notes whether the choice of a priority leaves one that had the calls, and
-// starts the time after which the one that is chosen is steady. What it notes of one that
-// is left for a higher one, endFailback forgets.
+// noteFlaps counts a flap of the priority in use if the choice of another one leaves it after it
+// was good. It starts the steady timer of the chosen priority. If the choice is a higher priority,
+// endFailback resets the count.
 func (c *Core) noteFlaps(priority int) {
 	if previous := c.currentPriority; previous != none && previous != priority {
 		if left, ok := c.children[c.config.Priorities[previous]]; ok {
@@ -36,8 +35,8 @@ func (c *Core) noteFlaps(priority int) {
 	}
 }
 
-// failWhileWaiting stops the failback timer of a child that is not good any more. That it
-// has failed once more is noted, if it was waiting.
+// failWhileWaiting stops the failback timer of a child that is no longer good. If the child was
+// waiting for failback, this counts as a flap.
 func (c *Core) failWhileWaiting(child *child) {
 	if child.failback != stopped {
 		c.flap(child)

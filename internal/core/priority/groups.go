@@ -5,20 +5,22 @@ import (
 	"time"
 )
 
-// Near groups are priorities of one number (Config.Of): a priority of the source that was split by
-// how near its endpoints are. Config.WarmStandby counts numbers. And they do not wait for each
-// other's failover timers in a row: where the first of a number is not READY for headStart, the
-// others are started as standbys are, so that they have failed, or are READY, when its timer fires.
+// Near groups are priorities with the same number (Config.Of). They are made from one priority of
+// the source, split by the distance of its endpoints. Config.WarmStandby counts numbers.
+//
+// Near groups do not wait for their failover timers one after the other. If the first group is not
+// READY within headStart, the others are started as standbys, so that each is READY or has failed
+// when the first group's timer fires:
 //
 //	a and b of one number; headStart fired for a  ->  create b, start b's failover timer
 //
-// The time runs from when the first group begins to be waited for: it is made, or READY or IDLE no
-// longer, or the first no sooner than now.
+// The head start begins when the first group is created, when it leaves READY or IDLE, or when it
+// becomes the first group.
 
-// headStart is how long the first group of a number has the time for itself.
+// headStart is how long only the first group of a number is connected.
 const headStart = time.Second
 
-// number returns the number of a priority: its own where nothing is split.
+// number returns the number of a priority. Without near groups, that is its index.
 func (c *Core) number(priority int) int {
 	if c.config.Of == nil {
 		return priority
@@ -26,7 +28,7 @@ func (c *Core) number(priority int) int {
 	return c.config.Of[priority]
 }
 
-// leads returns whether a child is the first group of a number that has others.
+// leads reports whether a child is the first of several groups of a number.
 func (c *Core) leads(name string) bool {
 	priority := slices.Index(c.config.Priorities, name)
 	return priority >= 0 && priority+1 < len(c.config.Priorities) && c.number(priority) == c.number(priority+1) && c.leader(priority) == priority
@@ -40,19 +42,19 @@ func (c *Core) leader(priority int) int {
 	return priority
 }
 
-// late returns whether the first group of a priority's number has had its head start.
+// late reports whether the head start of a priority's first group is over.
 func (c *Core) late(priority int) bool {
 	first := c.tier(c.leader(priority))
 	return first != nil && first.headStart == fired
 }
 
-// hastens returns whether a standby is to be there although the priority in use is not READY: its
-// number is late, and calls wait.
+// hastens reports whether a standby is needed although the priority in use is not READY: both have
+// the same number, the head start is over, and calls wait.
 func (c *Core) hastens(inUse, standby int) bool {
 	return c.number(standby) == c.number(inUse) && c.late(inUse) && c.stateOf(inUse) != Idle
 }
 
-// race starts and stops the head start of a child, by what it reported last.
+// race starts or stops the head start of a child, depending on its last report.
 func (c *Core) race(child *child) {
 	switch runs := child.reported != Ready && child.reported != Idle && c.leads(child.name); {
 	case runs && child.headStart == stopped:
@@ -70,7 +72,7 @@ func (c *Core) stopHeadStart(child *child) {
 	child.headStart = stopped
 }
 
-// HeadStartTimerFired handles the end of StartHeadStart's time.
+// HeadStartTimerFired is the event of the timer that StartHeadStart started.
 func (c *Core) HeadStartTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.headStart != running {

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// The core imports nothing but the standard library, and of that nothing that
-// would give it a goroutine's lock or gRPC's types.
+// The core imports only the standard library, and not sync.
 func TestCoreStandsAlone(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {

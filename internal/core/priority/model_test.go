@@ -13,13 +13,13 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// The number of schedules, of about 50 steps each; -rapid.checks says otherwise.
+// TestMain runs 1,000 schedules of about 50 steps each, unless -rapid.checks is set.
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "1000")
 	os.Exit(m.Run())
 }
 
-// The core does what the pseudo-code does, whatever happens.
+// The core behaves like the pseudo-code in random schedules.
 func TestModel(t *testing.T) {
 	total := 0
 	defer func() { t.Logf("%d steps", total) }()
@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// watch checks what must hold at every step, without an oracle.
+// watch checks the invariants that must hold at every step. It needs no model.
 type watch struct {
 	target   *target
 	exist    map[string]bool
@@ -91,11 +91,11 @@ func (w *watch) observe(a core.Action) {
 	}
 }
 
-// check checks that to choose again chooses the same.
+// check checks that repeating the choice changes nothing.
 func (w *watch) check(scenario.Step) {
 	before := w.target.core.InUse()
 	if actions := w.target.core.ChooseAgain(); len(actions) > 0 {
-		w.fail("choosing again calls for %v", actions)
+		w.fail("choosing again returns %v", actions)
 	}
 	if after := w.target.core.InUse(); after != before {
 		w.fail("choosing again uses %q instead of %q", after, before)
@@ -105,21 +105,20 @@ func (w *watch) check(scenario.Step) {
 	}
 	for _, timer := range w.target.timers {
 		if !w.exist[timer.child] {
-			w.fail("a timer runs of %q, which is gone", timer.child)
+			w.fail("a timer of %q runs after it was destroyed", timer.child)
 		}
 		if timer.kind == core.StartFailback && !w.target.core.Waits(timer.child) {
-			w.fail("%q has a failback timer, which it does not wait for", timer.child)
+			w.fail("%q has a failback timer but does not wait for failback", timer.child)
 		}
 	}
 	for name := range w.exist {
 		if _, ok := w.target.core.State(name); !ok {
-			w.fail("%q is gone without a Destroy", name)
+			w.fail("%q was removed without a Destroy", name)
 		}
 	}
 }
 
-// A timer that fires after it was stopped, which a shell cannot always prevent, calls
-// for nothing.
+// A timer that fires after it was stopped has no effect. A shell cannot always prevent this.
 func TestLateTimers(t *testing.T) {
 	c := core.New()
 	c.BeginUpdate(scenario.DefaultConfig("a", "b"))
@@ -130,7 +129,7 @@ func TestLateTimers(t *testing.T) {
 		"failover": c.FailoverTimerFired, "deactivation": c.DeactivationTimerFired, "failback": c.FailbackTimerFired,
 	} {
 		if actions := fired("a"); len(actions) > 0 {
-			t.Errorf("the late %s timer called for %v", name, actions)
+			t.Errorf("the late %s timer returned %v", name, actions)
 		}
 		if state, _ := c.State("a"); state != core.Ready {
 			t.Errorf("after the late %s timer a is %v, want READY", name, state)
@@ -138,11 +137,11 @@ func TestLateTimers(t *testing.T) {
 	}
 }
 
-// A child that has just as much READY as it should is not poor. With several localities
-// the part is a sum of fractions, which floating-point numbers round: here one of weight
-// 1 is READY, and seven tenths of one of weight 2.
+// A child whose READY share is exactly MinReady is not poor. With several localities the share is a
+// sum of fractions with rounding errors. Here a locality of weight 1 is READY, and seven tenths of
+// a locality of weight 2.
 func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
-	for _, reported := range []core.State{core.Connecting, core.Ready} { // below the mark before, and not
+	for _, reported := range []core.State{core.Connecting, core.Ready} { // whether it was below the mark before or not
 		config := scenario.DefaultConfig("a", "b")
 		config.MinReady, config.MinReadyRecovery = 0.8, 0.8
 		c := core.New()
@@ -153,11 +152,11 @@ func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
 		sevenTenths, whole := 0.7, 1.0
 		c.Reported("a", core.Ready, core.Tier{ReadyPart: (1*whole + 2*sevenTenths) / 3})
 		if tier, poor := c.Poor("a"); poor {
-			t.Errorf("%v of a is READY, which is poor, although 0.8 are wanted", tier.ReadyPart)
+			t.Errorf("a is poor with a READY share of %v, want not poor with MinReady 0.8", tier.ReadyPart)
 		}
 		c.Reported("a", core.Ready, core.Tier{ReadyPart: 0.799999})
 		if _, poor := c.Poor("a"); !poor {
-			t.Error("less than 0.8 of a is READY, which is not poor")
+			t.Error("a is not poor with a READY share below 0.8")
 		}
 	}
 }

@@ -6,40 +6,45 @@ import "slices"
 type row int
 
 const (
-	rowA56     row = 1 + iota // what A56 chooses, where nothing is poor
-	rowWaits                  // the reconnecting tier, which was good
-	rowGood                   // the highest good tier
-	rowSmall                  // the highest small tier
-	rowWaitsOn                // the reconnecting tier, whatever it was
-	rowFailing                // the failing tier that was good or small last
-	rowNothing                // what A56 chooses, poor as it is
+	rowA56     row = 1 + iota // A56's choice, if it is not poor
+	rowWaits                  // the reconnecting priority, if it was good
+	rowGood                   // the highest good priority
+	rowSmall                  // the highest small priority
+	rowWaitsOn                // the reconnecting priority, even if it was poor
+	rowFailing                // the failing priority that was good or small last
+	rowNothing                // A56's choice, although it is poor
 )
 
-// orderOfLastResorts returns the priority that has the calls, and the row that says so: the
-// first that fits. chosen is what A56 chooses. It is the first poor tier where there is one
-// that A56 comes to.
+// orderOfLastResorts returns the priority that takes the calls and the first row that selects it.
+//
+// If A56's choice is poor, calls wait or fail only in three cases: a good priority in use is
+// reconnecting (rowWaits), no priority is good or small, or the selected priority is small and its
+// remaining endpoints fail.
+//
+// chosen is A56's choice. If the search for it reaches a poor priority, chosen is the first such
+// priority.
 func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 	goods, smalls := c.highest((*child).good), c.highest((*child).small)
 	reconnecting, failed := c.reconnecting(), c.lastWell()
 	switch {
 	case !c.tier(chosen).poor():
-		// What lies below a choice cannot change it.
+		// Lower priorities cannot change the choice.
 		return rowA56, chosen
 	case reconnecting != none && !c.tier(reconnecting).lost && !above(goods, reconnecting) && !above(smalls, reconnecting) &&
 		!c.passes(reconnecting):
-		// A56 waits; beside one above that answers nobody need.
+		// A56 waits, too. Calls need not wait if a higher priority responds.
 		return rowWaits, reconnecting
 	case goods != none:
-		// It answers.
+		// Its endpoints respond.
 		return rowGood, goods
 	case smalls != none:
-		// Part of it answers: better than waiting or errors.
+		// Some endpoints respond, which is better than waiting or errors.
 		return rowSmall, smalls
 	case reconnecting != none:
-		// Nobody answers, reconnecting takes milliseconds, and its timer bounds it.
+		// No priority responds, reconnecting takes milliseconds, and a timer bounds it.
 		return rowWaitsOn, reconnecting
 	case failed != none:
-		// This changes only when a tier recovers: no to and fro.
+		// This choice changes only when a priority recovers, so that calls do not alternate.
 		return rowFailing, failed
 	default:
 		// Nothing is READY.
@@ -47,13 +52,13 @@ func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 	}
 }
 
-// above returns whether there is such a tier, of a higher priority than another one.
+// above reports whether priority tier exists and is higher than other.
 func above(tier, other int) bool { return tier != none && tier < other }
 
-// tier returns the child of a priority, nil for one that does not exist.
+// tier returns the child of a priority, or nil if it does not exist.
 func (c *Core) tier(priority int) *child { return c.children[c.config.Priorities[priority]] }
 
-// highest returns the highest priority of a kind, none where there is none.
+// highest returns the highest priority whose child satisfies is, or none.
 func (c *Core) highest(is func(*child) bool) int {
 	return slices.IndexFunc(c.config.Priorities, func(name string) bool {
 		child, ok := c.children[name]
@@ -61,16 +66,16 @@ func (c *Core) highest(is func(*child) bool) int {
 	})
 }
 
-// reconnecting returns the tier in use, if it has been READY more recently than it has failed,
-// and is IDLE or has time left to connect.
+// reconnecting returns the priority in use if it has been READY since it last failed and may still
+// become READY, or none.
 func (c *Core) reconnecting() int {
 	return c.highest(func(child *child) bool {
 		return child == c.published && child.seenReady && child.hasTime()
 	})
 }
 
-// lastWell returns of the failing tiers the one that was good or small last, the highest where
-// none ever was.
+// lastWell returns the failing priority that was good or small last. If none ever was, it returns
+// the highest failing priority.
 func (c *Core) lastWell() int {
 	last := c.highest((*child).failing)
 	for priority, name := range c.config.Priorities {
@@ -81,10 +86,10 @@ func (c *Core) lastWell() int {
 	return last
 }
 
-// lookBelow tells the first poor tier and those below it to connect where they are IDLE, and
-// makes one that does not exist, unless one above it has time left to connect: A56 is lazy. It
-// returns whether it made one. It goes no further than to a tier that has the calls because it
-// is good, or was.
+// lookBelow makes the IDLE priorities from first on connect, and creates the next missing one
+// unless a higher priority may still become READY, because A56 creates children only when they are
+// needed. It reports whether it created one. It does not look below the chosen priority in rowWaits
+// and rowGood.
 func (c *Core) lookBelow(first int, row row, chosen int) (made bool) {
 	last := len(c.config.Priorities) - 1
 	if row == rowWaits || row == rowGood {

@@ -10,7 +10,7 @@ import (
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.txt")
 	if err != nil || len(files) < 6 {
-		t.Fatalf("found %d files of scenarios, %v", len(files), err)
+		t.Fatalf("found %d scenario files, want at least 6; error: %v", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {

@@ -2,10 +2,10 @@ package priority
 
 import "slices"
 
-// lastStandby returns the lowest priority that is a standby while the given one is in
-// use, or the given one where there is none.
+// lastStandby returns the lowest priority that is a standby while inUse is in use, or inUse if
+// there is none.
 func (c *Core) lastStandby(inUse int) int {
-	last, numbers := inUse, 0 // below that of the one in use
+	last, numbers := inUse, 0 // distinct numbers below inUse
 	for p := inUse + 1; p < len(c.config.Priorities); p++ {
 		if c.number(p) != c.number(p-1) {
 			numbers++
@@ -18,12 +18,12 @@ func (c *Core) lastStandby(inUse int) int {
 	return last
 }
 
-// keepStandbys keeps the next Config.WarmStandby priorities from being destroyed once the
-// one in use is READY, and near groups while their first is late. An IDLE one is asked to connect, but not for a priority in use
-// that is IDLE itself: there are no calls.
+// keepStandbys keeps the standbys of the priority in use from being destroyed, if that priority is
+// READY or its number is late. It makes IDLE standbys connect, unless the priority in use is IDLE
+// too, because then there are no calls.
 //
-// A standby's failover timer runs from when it was made, and means what it means in A56:
-// when the standby is needed, and its timer has fired, it has failed.
+// A standby's failover timer starts when the standby is created and works as in A56: a standby
+// whose timer has fired when it is needed has failed.
 func (c *Core) keepStandbys(inUse int) {
 	state := c.stateOf(inUse)
 	for i, childName := range c.standbys(inUse) {
@@ -40,7 +40,7 @@ func (c *Core) keepStandbys(inUse int) {
 	}
 }
 
-// askForStandbys asks for the event in which standbys are made that do not exist.
+// askForStandbys requests the event that creates missing standbys.
 func (c *Core) askForStandbys(inUse int) {
 	if c.missingStandby(inUse) != "" && !c.standbyAsked {
 		c.standbyAsked = true
@@ -48,8 +48,8 @@ func (c *Core) askForStandbys(inUse int) {
 	}
 }
 
-// StandbyDue handles what MakeStandby asked for: it makes one standby, if one is still
-// wanted. The choice after its update asks for the next.
+// StandbyDue is the event that MakeStandby requests. It creates one standby if one is still
+// missing. The choice after its update requests the next event.
 func (c *Core) StandbyDue() []Action {
 	c.standbyAsked = false
 	if c.updating || c.waitingFor != nil || c.currentPriority == none {
@@ -61,8 +61,8 @@ func (c *Core) StandbyDue() []Action {
 	return c.take()
 }
 
-// missingStandby returns the name of the highest standby that does not exist and is to
-// be made, "" for none: the priority in use is READY, or its number is late.
+// missingStandby returns the name of the highest standby to create, or "". Standbys are created if
+// the priority in use is READY or its number is late.
 func (c *Core) missingStandby(inUse int) string {
 	for i, childName := range c.standbys(inUse) {
 		if _, ok := c.children[childName]; !ok && (c.stateOf(inUse) == Ready || c.hastens(inUse, inUse+1+i)) {
@@ -76,7 +76,7 @@ func (c *Core) stateOf(priority int) State {
 	return c.children[c.config.Priorities[priority]].connectivityState()
 }
 
-// Standby returns whether the child is connected although it is not needed yet.
+// Standby reports whether the child is connected although it is not needed yet.
 func (c *Core) Standby(name string) bool {
 	if c.updating || c.currentPriority == none {
 		return false
@@ -85,13 +85,12 @@ func (c *Core) Standby(name string) bool {
 	return i >= 0 && (c.stateOf(c.currentPriority) == Ready || c.hastens(c.currentPriority, c.currentPriority+1+i))
 }
 
-// standbys returns the names of the priorities that are standbys while the given one is
-// in use.
+// standbys returns the names of the priorities that are standbys while inUse is in use.
 func (c *Core) standbys(inUse int) []string {
 	return c.config.Priorities[inUse+1 : c.lastStandby(inUse)+1]
 }
 
-// wake tells a child that is IDLE to connect, once for each report.
+// wake makes an IDLE child connect. It does so once per report.
 func (c *Core) wake(child *child) {
 	if child.connectivityState() == Idle && !child.woken {
 		child.woken = true
@@ -99,25 +98,24 @@ func (c *Core) wake(child *child) {
 	}
 }
 
-// passes returns whether a child that connects is not waited for, since a lower one is
-// READY and its calls do not fail (Config.FastFailover). It has lost its connections, or
-// was made while another one had or could take the calls. Below one that is passed, one
-// that is IDLE is told to connect, and passed as well. One that an
-// update has put above the one in use is another matter; see standsAside.
+// passes reports whether the choice skips a child that is connecting (Config.FastFailover): a lower
+// priority is good or small, and the child has lost its connections or is an unconnected standby.
+// An IDLE child below a skipped one is also skipped. Candidates are handled by standsAside.
 func (c *Core) passes(priority int) bool {
 	child := c.tier(priority)
 	return c.config.FastFailover && c.readyBelow(priority) &&
 		(child.hasLost() || child.connectivityState() == Idle && c.passed(priority))
 }
 
-// passed returns whether a child above is passed.
+// passed reports whether a higher priority is skipped.
 func (c *Core) passed(priority int) bool {
 	return c.config.FastFailover && c.readyBelow(priority) && above(c.highest((*child).hasLost), priority)
 }
 
-// hasLost returns whether the child connects, and has lost its connections, or is a standby that
-// never had any. One that can hold only one loses it whenever the server ends it on purpose,
-// and has another a handshake later.
+// hasLost reports whether the child is connecting after it lost its connections, or is a standby
+// that was never connected. A child that can hold only one connection does not count as lost: it
+// loses its connection whenever the server closes it gracefully, and usually reconnects within one
+// handshake.
 func (ch *child) hasLost() bool {
 	return ch.failoverTimerPending() && (ch.seenReadyOrIdle && !ch.single || ch.standby && !ch.seenReadyOrIdle)
 }

@@ -8,8 +8,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// A standby is asked for, and before it is due an update takes all priorities away: nothing is
-// made.
+// An update removes all priorities while a standby is due. No standby is created.
 func TestNoStandbyOfPrioritiesThatAreGone(t *testing.T) {
 	config := scenario.DefaultConfig("a", "b")
 	config.WarmStandby = 1
@@ -19,11 +18,11 @@ func TestNoStandbyOfPrioritiesThatAreGone(t *testing.T) {
 	c.Updated("a")
 	actions := c.Reported("a", core.Ready, core.Tier{ReadyPart: 1})
 	if !slices.ContainsFunc(actions, func(a core.Action) bool { return a.Kind == core.MakeStandby }) {
-		t.Fatalf("a is READY: got %v, want a standby asked for", actions)
+		t.Fatalf("a is READY: got %v, want a MakeStandby action", actions)
 	}
 	c.BeginUpdate(scenario.DefaultConfig())
 	c.EndUpdate()
 	if actions := c.StandbyDue(); len(actions) > 0 {
-		t.Errorf("the standby was due: got %v, want nothing", actions)
+		t.Errorf("StandbyDue returned %v, want no actions", actions)
 	}
 }

@@ -3,7 +3,7 @@ package priority
 // State is a connectivity state.
 type State int
 
-// The states.
+// These are the connectivity states. The core has no SHUTDOWN.
 const (
 	Idle State = iota
 	Connecting
@@ -11,7 +11,7 @@ const (
 	TransientFailure
 )
 
-// String returns the name that gRPC gives the state.
+// String returns gRPC's name of the state.
 func (s State) String() string {
 	switch s {
 	case Idle:

@@ -12,37 +12,36 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// target is a core with a clock that stands still and children that do as they are
-// told: as little as can be of a shell.
+// target is a minimal shell around a core, with a fake clock and scripted children.
 type target struct {
 	core     *core.Core
 	children map[string]*fakeChild
 	script   map[string][]scenario.Reaction
 	update   scenario.Update
 	errors   []string
-	standby  bool // StandbyDue is to come
-	inside   bool // the update of a child
+	standby  bool // a StandbyDue event is pending
+	inside   bool // a child is being updated
 
 	now    time.Duration
-	timers []*fakeTimer // in the order in which they were started
+	timers []*fakeTimer // in start order
 
 	log    []string
-	failed bool // TRANSIENT_FAILURE was published last
+	failed bool // the last published state was TRANSIENT_FAILURE
 	closed bool
 
 	inUpdate bool              // between BeginUpdate and EndUpdate
-	observe  func(core.Action) // with each action, where set
+	observe  func(core.Action) // called with each action; may be nil
 }
 
 type fakeChild struct {
 	updated  bool
 	reported *scenario.Report // nil before the first report
-	last     error            // the last error
-	refused  bool             // it counts as failed for its last update
+	last     error
+	refused  bool // counts as failed because of its last update
 }
 
 type fakeTimer struct {
-	kind  core.Kind // of the action that started it
+	kind  core.Kind // kind of the action that started it
 	child string
 	at    time.Duration
 }
@@ -92,7 +91,7 @@ func (t *target) Report(child string, r scenario.Report) {
 	}
 }
 
-// settle makes the standbys that are due, after the event that asked for them.
+// settle creates the standbys that are due after an event.
 func (t *target) settle() {
 	for t.standby {
 		t.standby = false
@@ -109,7 +108,7 @@ func (t *target) refuse(child string, err error) {
 	t.act(actions)
 }
 
-// updateChild does what the shell does, and what the child does from inside.
+// updateChild updates a child as the shell does, and makes the scripted reports.
 func (t *target) updateChild(name string) {
 	c, verb := t.children[name], "update"
 	if !c.updated {
@@ -164,7 +163,7 @@ func (t *target) act(actions []core.Action) {
 			t.timers = append(t.timers, &fakeTimer{a.Kind, a.Child, t.now + after})
 		case core.StopFailover, core.StopDeactivation, core.StopFailback, core.StopSteady, core.StopHeadStart:
 			i := slices.IndexFunc(t.timers, func(tm *fakeTimer) bool {
-				return tm.child == a.Child && tm.kind == a.Kind-1 // each Stop follows its Start
+				return tm.child == a.Child && tm.kind == a.Kind-1 // each Stop kind follows its Start kind
 			})
 			t.timers = slices.Delete(t.timers, i, i+1)
 		case core.Publish:
@@ -230,7 +229,7 @@ func (t *target) ExitIdle() {
 
 func (t *target) names() []string { return slices.Sorted(maps.Keys(t.children)) }
 
-// ResolverError, Resolve and Close are the shell's business: this is what is expected.
+// ResolverError, Resolve and Close write what the shell is expected to do, without the core.
 func (t *target) ResolverError(err error) {
 	for _, name := range t.names() {
 		t.write("resolver-error %s %v", name, err)

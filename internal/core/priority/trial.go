@@ -2,15 +2,15 @@ package priority
 
 import "time"
 
-// A child on trial gets one call once FewestCalls have gone elsewhere, or wait, since its last
-// call or trial, and either manyCalls have or an interval has passed. So a broken one costs at
-// most one call in ten of a slow client, and one in a hundred of a fast one.
+// A child on trial receives one call after FewestCalls calls have gone elsewhere, or wait, since
+// its last call or trial, and either manyCalls have or an interval has passed. So a broken child
+// costs at most 1 of 10 calls of a slow client, and 1 of 100 calls of a fast one.
 const (
 	FewestCalls = 10
 	manyCalls   = 100
 )
 
-// TrialIsDue returns whether a trial is due after so many calls elsewhere, and so much time.
+// TrialIsDue reports whether a trial is due after a number of calls elsewhere and a time.
 func TrialIsDue(elsewhere int64, since, interval time.Duration) bool {
 	return elsewhere >= manyCalls || elsewhere >= FewestCalls && since >= interval
 }
