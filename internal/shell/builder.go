@@ -15,15 +15,14 @@ import (
 type Spec[C any] struct {
 	// Name is the policy's name in errors and logs.
 	Name string
-	// Default returns the configuration of an update that has none. Where Default is
-	// nil, such an update is refused.
+	// Default returns the configuration of an update that has none. If Default is nil, such an
+	// update is rejected.
 	Default func() *C
 	// New returns a policy without children.
 	New func(*Shell) Policy[C]
 }
 
-// Builder returns a builder that is registered under the given name. It is safe for
-// concurrent use. The policies it builds follow the contract of balancer.Balancer.
+// Builder returns a builder with the given name. It is safe for concurrent use.
 func (spec Spec[C]) Builder(name string) balancer.Builder { return &builder[C]{name, spec} }
 
 type builder[C any] struct {
@@ -31,13 +30,12 @@ type builder[C any] struct {
 	spec Spec[C]
 }
 
-// Name returns the name that the policy is registered under.
 func (b *builder[C]) Name() string { return b.name }
 
-// OwnsSubConns says that no subchannel is left after Close.
+// OwnsSubConns marks that Close leaves no subchannel open.
 func (b *builder[C]) OwnsSubConns() {}
 
-// ParseConfig parses the policy's configuration; its errors name the field.
+// ParseConfig parses the policy's configuration. Errors name the invalid field.
 func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	config := new(C)
 	if err := lbconfig.Parse(b.spec.Name, raw, config); err != nil {
@@ -49,7 +47,7 @@ func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalanci
 // Build builds a policy without children.
 func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	p := &lb[C]{fallback: b.spec.Default}
-	opts.Target.URL = printable.HideTarget(opts.Target.URL) // it is for logs and metrics only
+	opts.Target.URL = printable.HideTarget(opts.Target.URL) // used only in logs and metrics
 	p.ClientConn, p.Options, p.name = cc, opts, b.spec.Name
 	p.above, _ = cc.(*Instance)
 	p.policy = b.spec.New(&p.Shell)
@@ -60,7 +58,7 @@ func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) b
 	return p
 }
 
-// PartsOf returns what a policy adds to its Shell, nil for a policy without one. It is
+// PartsOf returns the policy inside a balancer that a Spec built, or nil for other balancers. It is
 // for tests.
 func PartsOf(b balancer.Balancer) PolicyMethods {
 	s, ok := b.(interface{ added() PolicyMethods })

@@ -15,54 +15,55 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Child is a child whose policy may change its type from update to update. During a
-// change it has two policies. The current one's state and picker are used. The pending
-// one takes over once it reports a state other than CONNECTING, or once the current one
-// is not READY.
+// Child is a child whose policy may change its type from update to update.
 //
-// It is used in events, and not after Close.
+// During a change the child has two policies. The state and the picker of the current policy are
+// used until the pending policy reports a state other than CONNECTING, or the current policy leaves
+// READY. Then the pending policy takes over.
+//
+// A Child is used in events, and never after Close.
 type Child struct {
 	shell    *Shell
 	name     string
 	handlers Handlers
 
 	current, pending *Instance
-	latestName       string // the name of the policy updated last
+	latestName       string // name of the policy that was updated last
 	first            Instance
 
-	state   balancer.State // what the current policy reported last
-	since   int64          // when that changed, in Unix nanoseconds; 0 where it was not noted
-	refused bool           // it returned an error from its last update, which counts
-	failed  error          // its last known error, nil for none
-	past    *past          // its last failure, nil where it was not noted
+	state   balancer.State // last state of the current policy
+	since   int64          // last change of the connectivity state, in Unix nanoseconds; 0 if not recorded
+	refused bool           // the last update returned an error that counts
+	failed  error          // the last known error, or nil
+	past    *past          // the last failure; nil if not recorded
 	timers  [timersEach]serial.Timer
-	ends    [timersEach]time.Time // of those that run
+	ends    [timersEach]time.Time // when the running timers end
 }
 
-// timersEach is the number of timers of a child.
 const timersEach = 6
 
-// Handlers are a policy's answers to what a child does.
+// Handlers are the callbacks of a policy for its children.
 type Handlers struct {
-	// Reported handles, in an event, the state that the child counts as from now on.
+	// Reported is called in an event with each new state of the child.
 	Reported func(c *Child, state balancer.State)
-	// Refused handles a child that refused its update. The child counts as failed until
-	// it reports or is updated again. Where Refused is nil, Reported is called instead,
-	// and again when an update succeeds.
+	// Refused is called with the failed state of a child that refused its update. The child counts
+	// as failed until its next report or accepted update. If Refused is nil, Reported is called
+	// instead, and called again with the child's own state when an update succeeds.
 	Refused func(c *Child, failed balancer.State)
-	// Title returns what people call the child, "" or nil to go by its name.
+	// Title returns the child's title in errors and logs. If Title is nil or returns "", the
+	// child's name is used.
 	Title func(name string) string
-	// ResolveNow handles a request for re-resolution, on the child's own stack. Where
-	// it is nil, the request goes to the ClientConn.
+	// ResolveNow is called synchronously when the child requests re-resolution. If it is nil, the
+	// request is passed to the ClientConn.
 	ResolveNow func(name string)
 }
 
-// NewChild returns a child without a policy; the first Update builds it.
+// NewChild returns a child without a policy. The first Update builds the policy.
 func (s *Shell) NewChild(name string, handlers Handlers) *Child {
 	return &Child{shell: s, name: name, handlers: handlers, state: Connecting()}
 }
 
-// ByName yields children by name.
+// ByName yields the children in the order of their names.
 func ByName[C Below](children map[string]C, yield func(string, Below) bool) {
 	for _, name := range slices.Sorted(maps.Keys(children)) {
 		if !yield(name, children[name]) {
@@ -71,8 +72,6 @@ func ByName[C Below](children map[string]C, yield func(string, Below) bool) {
 	}
 }
 
-// Name returns the child's name.
-// Name returns the child's name.
 func (c *Child) Name() string { return c.name }
 
 func (c *Child) title() string {
@@ -87,30 +86,29 @@ func (c *Child) title() string {
 	return fmt.Sprintf("child %q", c.name)
 }
 
-// Exists reports whether the child has a policy: whether it was ever updated.
+// Exists reports whether the child has a policy, that is, whether it was ever updated.
 func (c *Child) Exists() bool { return c.current != nil }
 
-// State returns what the child reported last, CONNECTING before that.
+// State returns the last reported state, or CONNECTING before the first report.
 func (c *Child) State() balancer.State { return c.state }
 
-// Refused returns whether the child counts as failed because it refused its last
-// update, and has reported nothing since.
+// Refused reports whether the child counts as failed because it refused its last update and has not
+// reported since.
 func (c *Child) Refused() bool { return c.refused }
 
-// LastError returns the child's last known error, nil for none.
+// LastError returns the child's last known error, or nil.
 func (c *Child) LastError() error { return c.failed }
 
-// Update gives the child its policy, configuration and endpoints. If the type of the
-// policy changes, a new policy is built and takes over gracefully. Before Update
-// returns, it handles what the child reports from inside the update, and then the error
-// of the update.
+// Update gives the child its policy, configuration and endpoints. If the type of the policy
+// changes, Update builds a new policy, which takes over gracefully. Update first handles the
+// reports that the child makes during the update, and then the error of the update.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	before := c.refused
 	c.refused = false
 	err := c.update(policy, state)
 	if err == nil {
 		if before {
-			c.noteFailure(c.state) // the refusal is over: it counts again as what it reported
+			c.noteFailure(c.state) // the refusal is over: the child's own report counts again
 		}
 		if before && c.handlers.Refused == nil {
 			c.handlers.Reported(c, c.state)
@@ -143,12 +141,12 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		}
 	}
 	err := latest.update(policy.Config, state)
-	if latest != c.pending { // or not any more
+	if latest != c.pending { // the policy took over during the update
 		return err
 	}
-	// The parent takes an error for the current policy's as long as that one serves. The
-	// pending one, which is CONNECTING, may never report; if it takes over, it counts as
-	// failed, unless it has taken another update since.
+	// The caller attributes the error to the current policy, and ignores it while that policy
+	// serves. The pending policy may never report a state. So the error is recorded as its state:
+	// if it takes over, it counts as failed, unless it has accepted a later update.
 	switch {
 	case err != nil:
 		latest.state = Failed(err)
@@ -167,7 +165,7 @@ func (c *Child) latest() *Instance {
 
 func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	c.pending.Close()
-	c.pending, c.latestName = nil, "" // which is not the current one's type
+	c.pending, c.latestName = nil, "" // it was the name of the pending policy
 	i := &c.first
 	if c.current != nil {
 		i = new(Instance)
@@ -184,7 +182,7 @@ func (c *Child) switchTo(policy lbconfig.Policy) *Instance {
 	return i
 }
 
-// Reported handles a state that a policy of the child reported, in an event.
+// Reported implements Owner for both policies of the child.
 func (c *Child) Reported(i *Instance, state balancer.State) {
 	switch i {
 	case c.current:
@@ -215,7 +213,7 @@ func (c *Child) report(state balancer.State) {
 	c.handlers.Reported(c, state)
 }
 
-// noteFailure notes the error of a state that is TRANSIENT_FAILURE.
+// noteFailure records the error of a TRANSIENT_FAILURE state.
 func (c *Child) noteFailure(state balancer.State) {
 	if state.ConnectivityState != connectivity.TransientFailure {
 		return
@@ -225,10 +223,10 @@ func (c *Child) noteFailure(state balancer.State) {
 	}
 }
 
-// ErrUntold stands for the error of a child that is not of this module.
+// ErrUntold replaces the error of a child whose picker does not report its error.
 var ErrUntold = errors.New("TRANSIENT_FAILURE with an unknown error: its picker does not report it")
 
-// ResolveNow is called by a policy of the child, on its own stack.
+// ResolveNow implements Owner.
 func (c *Child) ResolveNow() {
 	if c.handlers.ResolveNow != nil {
 		c.handlers.ResolveNow(c.name)
@@ -237,45 +235,43 @@ func (c *Child) ResolveNow() {
 	c.shell.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// StartTimer starts a timer of the child, less than timersEach, and ends an earlier run of it. When
-// the time is over, fired runs in an event, unless the timer was stopped or the child
-// closed.
+// StartTimer starts a timer of the child, or restarts it if it runs. timer is less than timersEach.
+// After the given time fired runs in an event, unless the timer is stopped or the child is closed
+// before.
 func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
 	c.ends[timer] = time.Now().Add(after)
 	c.timers[timer].Start(&c.shell.serial, after, fired)
 }
 
-// TimerEnds returns when a timer of the child ends, and whether it runs.
+// TimerEnds returns when a timer of the child ends, and whether it is running.
 func (c *Child) TimerEnds(timer int) (at time.Time, runs bool) {
 	return c.ends[timer], c.timers[timer].Runs()
 }
 
-// StopTimer stops a timer of the child.
-// StopTimer stops a timer of the child.
 func (c *Child) StopTimer(timer int) { c.timers[timer].Stop() }
 
-// ResolverError passes an error of the resolver on to the policy.
+// ResolverError passes an error of the resolver to the latest policy.
 func (c *Child) ResolverError(err error) {
 	if latest := c.latest(); latest != nil {
 		latest.ResolverError(err)
 	}
 }
 
-// ExitIdle asks the policy to connect.
+// ExitIdle makes the latest policy connect.
 func (c *Child) ExitIdle() {
 	if latest := c.latest(); latest != nil {
 		latest.ExitIdle()
 	}
 }
 
-// ResetBackoff is described at BackoffResetter.
+// ResetBackoff implements BackoffResetter.
 func (c *Child) ResetBackoff() {
 	if latest := c.latest(); latest != nil {
 		latest.ResetBackoff()
 	}
 }
 
-// Close closes the policy and stops the timers.
+// Close closes the policies and stops the timers.
 func (c *Child) Close() {
 	for i := range c.timers {
 		c.timers[i].Stop()

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// parent is a policy with one child, that writes down what it reports.
+// parent is a policy with one child that records the child's reports.
 type parent struct {
 	Shell
 	cc    *lbtest.ClientConn
@@ -52,7 +52,7 @@ func (p *parent) update(builder balancer.Builder, id string) (err error) {
 	return err
 }
 
-// want checks what was reported since the last call.
+// want checks the reports since its last call.
 func (p *parent) want(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -85,7 +85,7 @@ func TestReportsReachTheParentUntilClose(t *testing.T) {
 	})
 }
 
-// A report that was queued before Close, behind it or before it, is not passed on.
+// A report that is queued before Close but not yet handled is dropped.
 func TestAReportThatRacesWithCloseIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &lbtest.StubBuilder{PolicyName: "x"}
@@ -116,13 +116,13 @@ func TestUpdateReturnsThePolicysError(t *testing.T) {
 	})
 }
 
-// Row P16: the old policy serves until the new one is READY or no longer
-// CONNECTING, or until the old one is not READY any more.
+// Row P16: the old policy serves until the new one leaves CONNECTING, or until the old one leaves
+// READY.
 func TestGracefulSwitch(t *testing.T) {
 	for name, test := range map[string]struct {
 		act  func(oldStub, newStub *lbtest.Stub)
 		want []string
-		kept bool // the old policy
+		kept bool // whether the old policy stays
 	}{
 		"new one still connecting": {func(_, n *lbtest.Stub) { n.Report(connectivity.Connecting, nil) }, nil, true},
 		"old one reports READY":    {func(o, _ *lbtest.Stub) { o.Report(connectivity.Ready, nil) }, []string{"READY old"}, true},
@@ -153,8 +153,8 @@ func TestGracefulSwitch(t *testing.T) {
 	}
 }
 
-// The new policy fails its first update and says nothing: once the old one is lost,
-// calls fail with that error, instead of waiting for a policy that has nothing to try.
+// The new policy fails its first update and reports no state. When the old policy leaves READY,
+// calls fail with the new policy's error instead of waiting.
 func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(*lbtest.Stub, balancer.ClientConnState) error { return errors.New("no good") }
@@ -174,7 +174,7 @@ func TestSwitchToAPolicyThatFailedItsUpdate(t *testing.T) {
 	})
 }
 
-// One that says CONNECTING before it fails the update has failed, too.
+// A new policy that reports CONNECTING and then fails its update also counts as failed.
 func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -193,7 +193,7 @@ func TestSwitchToAPolicyThatConnectsAndFailsItsUpdate(t *testing.T) {
 	})
 }
 
-// A third type replaces the pending policy; the one in use goes on.
+// A third type replaces the pending policy. The current policy stays in use.
 func TestSwitchAgainWhileSwitching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y, z := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}, &lbtest.StubBuilder{PolicyName: "z"}
@@ -211,7 +211,7 @@ func TestSwitchAgainWhileSwitching(t *testing.T) {
 	})
 }
 
-// leaver makes a subchannel and never shuts it down, as gRPC still permits.
+// leaver creates a subchannel and never shuts it down, which gRPC permits.
 type leaver struct{ balancer.Balancer }
 
 type leaverBuilder struct{ listener func(balancer.SubConnState) }
@@ -242,8 +242,7 @@ func TestSubchannelsThatAPolicyLeavesAreShutDown(t *testing.T) {
 	}
 }
 
-// gRPC ends a call that waits for ready where the picker's error is, or wraps, a
-// status error.
+// gRPC fails even wait-for-ready calls if the picker's error is or wraps a status error.
 func TestFailedIsNeverAStatusError(t *testing.T) {
 	state := Failed(fmt.Errorf("the resolver failed: %w", status.Error(codes.NotFound, "no such thing")))
 	_, err := state.Picker.Pick(balancer.PickInfo{})
@@ -252,7 +251,7 @@ func TestFailedIsNeverAStatusError(t *testing.T) {
 	}
 }
 
-// What the new policy made of an update is not held against it after one that it took.
+// A pending policy that fails one update and accepts the next one does not count as failed.
 func TestSwitchToAPolicyThatFailedAnUpdateBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := errors.New("no good")
@@ -271,15 +270,15 @@ func TestSwitchToAPolicyThatFailedAnUpdateBefore(t *testing.T) {
 	})
 }
 
-// nobody builds nothing.
+// nobody is a builder that returns no policy.
 type nobody struct{}
 
 func (nobody) Name() string { return "nobody" }
 
 func (nobody) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
 
-// A policy that is not built takes the place of the pending one. So one of the pending
-// one's type is a change again, and not an update of the one in use.
+// A builder that returns no policy discards the pending one. The next update with the pending
+// policy's type is a change of type again, not an update of the current policy.
 func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}

@@ -1,5 +1,3 @@
-// Package details has what each policy adds to its snapshots: the values of Details in
-// Snapshot and ChildSnapshot.
 package shell
 
 import (
@@ -12,67 +10,67 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 )
 
-// Priority is what a snapshot says of package priority's policy beyond its children.
+// Priority is the part of a snapshot that package priority's policy adds.
 type Priority struct {
-	// InUse is the name of the child in use, "" for none.
+	// InUse is the name of the child in use, or "".
 	InUse string
-	Since time.Time // when it became so
-	// Unused are what people call the priorities, in order, that were not needed yet.
+	Since time.Time // when InUse last changed
+	// Unused are the titles of the priorities that were not needed so far, in order.
 	Unused []string
 }
 
-// PriorityChild is what a snapshot says of a child of that policy beyond its state.
+// PriorityChild is the part of a ChildSnapshot that package priority's policy adds.
 type PriorityChild struct {
 	CountsAs priority.State
-	Since    time.Time // when it began to count as that
-	// Priority is its number, -1 for one that is only kept.
+	Since    time.Time // last change of CountsAs
+	// Priority is the child's priority, or -1 if the child is deactivated.
 	Priority  int
-	Endpoints int // that it was given
-	// Why says why it is TRANSIENT_FAILURE or was since it was READY, or what is wrong with
-	// it where it is READY.
+	Endpoints int // number of endpoints in the last update
+	// Why explains why the child has failed since it was last READY, or what is wrong with a READY
+	// child.
 	Why string
-	// Failover is when it will be taken for failed unless it connects, Failback when it
-	// will take over from the priority in use, and Deactivation when it will be closed;
-	// zero where that timer does not run.
+	// Failover is when the child will count as failed unless it connects. Failback is when it will
+	// take over from the priority in use. Deactivation is when it will be closed. Each is zero if
+	// its timer is not running.
 	Failover, Failback, Deactivation time.Time
 	Standby                          bool // connected although it is not needed yet
 }
 
-// OutlierDetection is what a snapshot shows of package outlierdetection's policy.
+// OutlierDetection is the part of a snapshot that package outlierdetection's policy adds.
 type OutlierDetection struct {
 	Tier    Condition
 	Ejected []Ejected
 }
 
-// Ejected is an endpoint that is ejected.
+// Ejected is an ejected endpoint.
 type Ejected struct {
-	Name  string                     // its first address
-	By    outlierdetection.Algorithm // what ejected it
-	Until time.Time                  // comes back with the first interval that ends after this
+	Name  string                     // the endpoint's first address
+	By    outlierdetection.Algorithm // the algorithm that ejected it
+	Until time.Time                  // the first interval that ends after this time ends the ejection
 }
 
-// WeightedTarget is what a snapshot says of package weightedtarget's policy.
+// WeightedTarget is the part of a snapshot that package weightedtarget's policy adds.
 type WeightedTarget struct {
-	// Scheduled returns how many calls each child was given by the schedule since
-	// somebody watches. It may be called at any time, and does not wait for the policy.
+	// Scheduled returns how many calls the schedule has given to each child since watching began.
+	// It may be called at any time and does not wait for the policy.
 	Scheduled func() []uint64
 }
 
-// Target is what a snapshot says of a child of that policy beyond its state.
+// Target is the part of a ChildSnapshot that package weightedtarget's policy adds.
 type Target struct {
-	Weight   uint32               // 0 for one that is only kept
-	CountsAs weightedtarget.State // which is not always what the child reported
+	Weight   uint32               // 0 if the child is deactivated
+	CountsAs weightedtarget.State // may differ from the reported state
 }
 
-// WeightedRoundRobin is what a snapshot says of package weightedroundrobin's policy.
+// WeightedRoundRobin is the part of a snapshot that package weightedroundrobin's policy adds.
 type WeightedRoundRobin struct {
-	// Scheduled is like that of WeightedTarget.
+	// Scheduled is like WeightedTarget.Scheduled.
 	Scheduled func() []uint64
 }
 
-// Endpoint is what a snapshot says of a child of that policy beyond its state.
+// Endpoint is the part of a ChildSnapshot that package weightedroundrobin's policy adds.
 type Endpoint struct {
-	Addresses []resolver.Address // that it stands for; must not be modified
+	Addresses []resolver.Address // the endpoint's addresses; must not be modified
 	Weight    uint32             // without slow start
-	Record    *Record            // of the calls while somebody watched; it goes on counting
+	Record    *Record            // of calls while the policy was watched; still being updated
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Split splits endpoints by the first element of their paths, which names a child, and
-// takes that element off. It logs when endpoints begin to belong to no known child.
+// Split groups endpoints by the first element of their paths, which names a child, and removes that
+// element. It logs a warning when endpoints begin to belong to no known child.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
 	groups := hierarchy.Group(endpoints)
 	strays := len(endpoints)
@@ -25,8 +25,8 @@ func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bo
 	return groups
 }
 
-// firstStray describes the first endpoint that belongs to no child; there must be one.
-// A look at a path copies it, so this is done for the log alone.
+// firstStray describes the first endpoint that belongs to no child. There must be at least one. It
+// is called only for the log, because it copies every path that it checks.
 func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) string {
 	for _, endpoint := range endpoints {
 		if path := hierarchy.Path(endpoint); len(path) == 0 || !known(path[0]) {
@@ -36,7 +36,7 @@ func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) st
 	return ""
 }
 
-// LogOnce logs a warning unless said is set, and sets it.
+// LogOnce logs a warning unless *said is set, and sets it.
 func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	if !*said {
 		*said = true
@@ -44,8 +44,8 @@ func (s *Shell) LogOnce(said *bool, format string, args ...any) {
 	}
 }
 
-// WithEndpoints returns the state with these endpoints and their addresses alone.
-// Policies made with base.NewBalancerBuilder look only at the addresses.
+// WithEndpoints returns state with only these endpoints and their addresses. It sets Addresses
+// because policies built with base.NewBalancerBuilder ignore Endpoints.
 func WithEndpoints(state resolver.State, endpoints []resolver.Endpoint) resolver.State {
 	n := 0
 	for _, endpoint := range endpoints {

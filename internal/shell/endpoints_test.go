@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// An update of 10,000 endpoints passes two policies that hand them on with their addresses.
+// An update of 10,000 endpoints passes through two policies that call WithEndpoints.
 func TestWithEndpointsAllocatesOnce(t *testing.T) {
 	endpoints := make([]resolver.Endpoint, 1000)
 	for i := range endpoints {

@@ -11,37 +11,37 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OwnsSubConns marks builders of policies that shut down, in Close, every subchannel
-// that they made. gRPC only recommends that, so the subchannels of all other policies
-// are remembered and shut down for them.
+// OwnsSubConns marks the builders of policies whose Close shuts down every subchannel that the
+// policy created. gRPC only recommends this, so an Instance tracks the subchannels of all other
+// policies and shuts them down.
 type OwnsSubConns interface{ OwnsSubConns() }
 
-// Owner is told what an Instance does.
+// Owner handles the reports and requests of an Instance.
 type Owner interface {
-	// Reported is called in an event, with each state that the policy reported.
+	// Reported is called in an event with each state that the policy reports.
 	Reported(i *Instance, state balancer.State)
-	// ResolveNow is called on the policy's own stack when it asks for re-resolution.
+	// ResolveNow is called synchronously when the policy requests re-resolution.
 	ResolveNow()
 }
 
-// Instance is one child policy that was built, and the ClientConn that it sees. There
-// may be tens of thousands of them, so it is small, and a field of its owner. A child
-// whose policy may change its type is a Child. Exported methods are called in events,
-// except those of balancer.ClientConn.
+// Instance is one child policy and the ClientConn that it is built with. It is small, and a field
+// of its owner, because there may be tens of thousands of instances. A child whose policy may
+// change its type is a Child. Exported methods are called in events, except those of
+// balancer.ClientConn.
 type Instance struct {
 	balancer.ClientConn // the parent's
 
 	shell *Shell
 	owner Owner
-	lb    balancer.Balancer // nil once it is closed
-	state balancer.State    // last reported
-	since int64             // when that changed, in Unix nanoseconds; 0 where it was not noted
-	past  *past             // its last failure, nil where it was not noted
+	lb    balancer.Balancer // nil after Close
+	state balancer.State    // the last reported state
+	since int64             // last change of the connectivity state, in Unix nanoseconds; 0 if not recorded
+	past  *past             // the last failure; nil if not recorded
 
 	mu       sync.Mutex
-	remember bool    // remember subchannels: the policy may leave some when it closes
-	closed   bool    // or about to be closed: what it does is ignored
-	said     *report // reports that no event has taken in yet, the oldest first
+	remember bool    // track subchannels: the policy may leave some open when it closes
+	closed   bool    // closed or about to be closed: its reports are ignored
+	said     *report // reports that no event has handled yet, oldest first
 	last     *report
 	subConns map[balancer.SubConn]struct{}
 }
@@ -51,10 +51,10 @@ type report struct {
 	next  *report
 }
 
-// reports are free reports, for use again: 10,000 endpoints that come up make 30,000.
+// reports reuses reports: 10,000 endpoints that connect send 30,000.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
-// Build builds the policy, and returns false if the builder returned none.
+// Build builds the policy. It returns false if the builder returns nil.
 func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 	_, owns := builder.(OwnsSubConns)
 	i.ClientConn, i.shell, i.owner = s.ClientConn, s, owner
@@ -63,11 +63,11 @@ func (i *Instance) Build(s *Shell, builder balancer.Builder, owner Owner) bool {
 	return i.lb != nil
 }
 
-// State returns what the policy reported last, CONNECTING before that.
+// State returns the last reported state, or CONNECTING before the first report.
 func (i *Instance) State() balancer.State { return i.state }
 
-// Update updates the policy, which is called child name in errors and logs, and returns its
-// error. Where that counts, it is a report of the policy's; see Shell.Refused.
+// Update updates the policy and returns its error. An error that counts (see Shell.Refused) is
+// handled like a report of TRANSIENT_FAILURE. name is the child's name in errors and logs.
 func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	err := i.update(config, state)
 	if err == nil {
@@ -80,9 +80,9 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 	return err
 }
 
-// update updates the policy and returns its error, made Plain. It first passes on what
-// the policy reported before, and before it returns what the policy reported from
-// inside the update: gRFC A56 runs child.Update() and then reads the child's state.
+// update updates the policy and returns its error, made Plain. It handles the reports that are
+// already queued first, and before it returns those that the policy makes during the update: gRFC
+// A56 runs child.Update() and then reads the child's state.
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.takeAll()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
@@ -90,14 +90,14 @@ func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolv
 	return Plain(err)
 }
 
-// UpdateState is called by the policy, on its own stack and maybe with its own locks
-// held: it only queues.
+// UpdateState queues a report of the policy. It does not handle the report, because the policy may
+// hold its locks during this call.
 func (i *Instance) UpdateState(state balancer.State) {
 	i.say(state)
 	i.shell.serial.Queue((*taking)(i))
 }
 
-// say notes a report of the policy, for a taking to take in.
+// say appends a report of the policy to the list that taking events handle.
 func (i *Instance) say(state balancer.State) {
 	r := reports.Get().(*report)
 	r.state = state
@@ -111,12 +111,12 @@ func (i *Instance) say(state balancer.State) {
 	i.mu.Unlock()
 }
 
-// taking is the event that takes in one report, unless that has been done.
+// taking is the event that handles one report, unless the report has already been handled.
 type taking Instance
 
 func (t *taking) Run() { (*Instance)(t).take() }
 
-// take takes in the oldest report, and returns whether there was one.
+// take handles the oldest queued report. It returns false if there is none or the policy is closed.
 func (i *Instance) take() bool {
 	i.mu.Lock()
 	r, closed := i.said, i.closed
@@ -145,7 +145,7 @@ func (i *Instance) takeAll() {
 	}
 }
 
-// ResolveNow is called by the policy, on its own stack.
+// ResolveNow passes a request for re-resolution to the owner.
 func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 	if !i.isClosed() {
 		i.owner.ResolveNow()
@@ -154,7 +154,7 @@ func (i *Instance) ResolveNow(resolver.ResolveNowOptions) {
 
 var errClosed = errors.New("a closed policy called NewSubConn")
 
-// NewSubConn makes a subchannel, and remembers it if the policy may not shut it down.
+// NewSubConn creates a subchannel and tracks it if the policy may leave it open.
 func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	if i.isClosed() {
 		return nil, errClosed
@@ -182,7 +182,7 @@ func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSub
 	return sc, nil
 }
 
-// subConnReported passes a subchannel's state on to the policy that made it.
+// subConnReported passes a subchannel's state to the policy that created it.
 func (i *Instance) subConnReported(sc balancer.SubConn, state balancer.SubConnState, listener func(balancer.SubConnState)) {
 	i.mu.Lock()
 	_, known := i.subConns[sc]
@@ -205,28 +205,28 @@ func (i *Instance) isClosed() bool {
 	return i.closed
 }
 
-// ResolverError passes an error of the resolver on to the policy.
+// ResolverError passes an error of the resolver to the policy.
 func (i *Instance) ResolverError(err error) { i.lb.ResolverError(err) }
 
-// ExitIdle asks the policy to connect.
+// ExitIdle makes the policy connect.
 func (i *Instance) ExitIdle() { i.lb.ExitIdle() }
 
-// ResetBackoff is described at BackoffResetter. A policy of others cannot do it.
+// ResetBackoff implements BackoffResetter. Policies of other modules do not support it.
 func (i *Instance) ResetBackoff() {
 	if r, ok := i.lb.(BackoffResetter); ok {
 		r.ResetBackoff()
 	}
 }
 
-// Connect asks the policy to connect, and takes in what it reports from inside that.
-// Where it is CONNECTING then, nobody above has to hear that it was IDLE before.
+// Connect makes the policy connect and handles the reports that the policy makes during ExitIdle.
+// If it is CONNECTING after that, its parent does not publish the earlier IDLE.
 func (i *Instance) Connect() {
 	i.lb.ExitIdle()
 	i.takeAll()
 }
 
-// Remove closes the policy once the parent has published its next state: until then the
-// policy's subchannels serve calls. What the policy reports is ignored at once.
+// Remove closes the policy after its parent has published the next state, because the policy's
+// subchannels serve calls until then. Reports of the policy are ignored from now on.
 func (i *Instance) Remove() {
 	i.mu.Lock()
 	i.closed = true
@@ -234,8 +234,8 @@ func (i *Instance) Remove() {
 	i.shell.removed = append(i.shell.removed, i)
 }
 
-// Close closes the policy and shuts down the subchannels that it left. On a nil
-// Instance it does nothing.
+// Close closes the policy and shuts down the subchannels that it left open. It does nothing on a
+// nil Instance.
 func (i *Instance) Close() {
 	if i == nil {
 		return

@@ -6,14 +6,14 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Publish makes the shell publish the policy's state once, after the events that are
-// queued now or, during an update, at its end.
+// Publish makes the shell publish the policy's state once: after the events that are queued now or,
+// during an update, at the end of the update.
 func (s *Shell) Publish() { s.stale = true }
 
-// Updating returns whether an update is under way: between Begin and the end of End.
+// Updating reports whether an update is in progress, from the start of Begin until the end of End.
 func (s *Shell) Updating() bool { return s.updating }
 
-// endBatch follows each batch of events.
+// endBatch runs after each batch of events.
 func (s *Shell) endBatch() {
 	s.ending = s.above != nil && len(s.removed) == 0
 	s.flush()
@@ -26,8 +26,8 @@ func (s *Shell) endBatch() {
 	s.began.Store(0)
 }
 
-// flush publishes the policy's state after a batch of events if it is due, or starts a
-// timer for it.
+// flush publishes the policy's state if it is due, or starts a timer for it. It runs after each
+// batch of events.
 func (s *Shell) flush() {
 	switch {
 	case s.closed || s.updating || !s.configured:
@@ -64,7 +64,7 @@ func (s *Shell) wake(at time.Time) {
 		return
 	}
 	s.wakeAt = at
-	s.timer.Start(&s.serial, time.Until(at), func() {}) // flush follows
+	s.timer.Start(&s.serial, time.Until(at), func() {}) // flush runs after this event
 }
 
 func (s *Shell) publish(state balancer.State) {

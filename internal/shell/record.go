@@ -10,46 +10,46 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Record counts the calls that were given to one endpoint. All who want to know share
-// one record. It has one Done for all calls, so counting a call allocates nothing. It is
-// safe for concurrent use.
+// Record counts the calls to one endpoint. All users of the endpoint share its record. The record
+// has one Done function for all calls, so that counting a call does not allocate. It is safe for
+// concurrent use.
 type Record struct {
 	started, ended, failed atomic.Uint64
 	recent                 [slots]slot
 	done                   func(balancer.DoneInfo)
 }
 
-// A slot holds what ended in two seconds. Where those before it are replaced, a call that
-// ends in that moment may be missed.
+// A slot counts the calls that end within two seconds. A call that ends while a slot is reused for
+// the next two seconds may not be counted.
 const (
 	slotSeconds = 2
-	slots       = RecentSeconds/slotSeconds + 1 // one is being filled
+	slots       = RecentSeconds/slotSeconds + 1 // one more slot is being filled
 )
 
 type slot struct {
-	number        atomic.Int64 // of the two seconds, since the epoch
+	number        atomic.Int64 // which two seconds since the epoch
 	ended, failed atomic.Uint32
-	codes         atomic.Uint32 // that they failed with, a bit each
+	codes         atomic.Uint32 // status codes of the failed calls, one bit each
 }
 
-// RecentSeconds is how far back Recent looks.
+// RecentSeconds is the longest time that Recent covers.
 const RecentSeconds = 10
 
-// Recent is what became of the calls that ended in the last RecentSeconds.
+// Recent counts the calls that ended in the last few seconds.
 type Recent struct {
 	Ended  uint64
-	Failed uint64 // those that say that a backend is in trouble
+	Failed uint64 // calls with a code in trouble
 	codes  uint32
 }
 
-// Add adds what became of other calls.
+// Add adds the counts and codes of other.
 func (r *Recent) Add(other Recent) {
 	r.Ended += other.Ended
 	r.Failed += other.Failed
 	r.codes |= other.codes
 }
 
-// Codes returns the status codes of the failures, in the order of their numbers.
+// Codes returns the status codes of the failures in numerical order.
 func (r Recent) Codes() (all []codes.Code) {
 	for rest := r.codes; rest != 0; rest &= rest - 1 {
 		all = append(all, codes.Code(bits.TrailingZeros32(rest))) //nolint:gosec // at most 31
@@ -57,12 +57,12 @@ func (r Recent) Codes() (all []codes.Code) {
 	return all
 }
 
-// trouble are the codes that say that a backend is in trouble. Others, such as NOT_FOUND,
-// are answers.
+// trouble are the status codes that indicate a failing backend. Other codes, such as NOT_FOUND, are
+// normal answers.
 const trouble = 1<<codes.Unavailable | 1<<codes.DeadlineExceeded | 1<<codes.DataLoss |
 	1<<codes.Internal | 1<<codes.Unknown | 1<<codes.ResourceExhausted
 
-// NewRecord returns a record of no calls.
+// NewRecord returns a record without calls.
 func NewRecord() *Record {
 	r := &Record{}
 	r.done = func(info balancer.DoneInfo) {
@@ -75,7 +75,7 @@ func NewRecord() *Record {
 	return r
 }
 
-// note notes a call that has just ended.
+// note records that a call has just ended.
 func (r *Record) note(err error) {
 	number := time.Now().Unix() / slotSeconds
 	s := &r.recent[number%slots]
@@ -94,8 +94,8 @@ func (r *Record) note(err error) {
 	}
 }
 
-// Recent returns what became of the calls that ended in so many seconds before now, to
-// within two seconds. At most RecentSeconds are known.
+// Recent returns the counts of the calls that ended within the given number of seconds before now,
+// with a precision of two seconds. It covers at most RecentSeconds.
 func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 	number := now.Unix() / slotSeconds
 	for i := range r.recent {
@@ -106,8 +106,8 @@ func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 	return recent
 }
 
-// Calls returns how many calls have started, how many of them have ended, and how many of
-// those with an error.
+// Calls returns how many calls have started, how many have ended, and how many have ended with an
+// error.
 func (r *Record) Calls() (started, ended, failed uint64) {
 	failed, ended = r.failed.Load(), r.ended.Load() // in this order, so that failed ≤ ended ≤ started
 	return r.started.Load(), ended, failed
@@ -119,10 +119,10 @@ type Recorded struct {
 	Record *Record
 }
 
-// Picks returns how many calls were given to the endpoint, also by other pickers.
+// Picks returns how many calls the endpoint was given, including those of other pickers.
 func (p *Recorded) Picks() uint64 { return p.Record.started.Load() }
 
-// Pick picks, and records the call.
+// Pick picks and records the call.
 func (p *Recorded) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := p.Picker.Pick(info)
 	if err != nil {

@@ -8,44 +8,43 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// Refusal is the error of calls while the child in use is one that refused its update.
-// It wraps no status, so that calls that wait for ready wait.
+// Refusal is the error of calls if the child in use has refused its update. It wraps no status
+// error, so that wait-for-ready calls wait.
 type Refusal struct {
-	who string // which child of which policy
+	who string // names the policy and its child
 	err error
 }
 
-// Error says which child of which policy refused its update, and why.
 func (r *Refusal) Error() string { return fmt.Sprintf("%s refused its update: %v", r.who, r.err) }
 
 // Unwrap returns the child's error.
 func (r *Refusal) Unwrap() error { return r.err }
 
-// AllFailed is what calls fail with where each of several endpoints has failed.
+// AllFailed is the error of calls if each of several endpoints has failed.
 type AllFailed struct {
 	Endpoints int
-	One       error // that of one of them
+	One       error // the error of one of them
 }
 
-// Error says how many failed, and with what one of them did.
 func (a *AllFailed) Error() string {
 	return fmt.Sprintf("all %d endpoints failed, one of them with: %v", a.Endpoints, a.One)
 }
 
-// Unwrap returns that error.
+// Unwrap returns the error of one endpoint.
 func (a *AllFailed) Unwrap() error { return a.One }
 
-// Refused handles err, with which a child refused its update; reported is the child's
-// last report. It returns the error that calls to the child fail with from now on, if
-// that counts. It does not count if the child is READY or IDLE, which then stays in use.
-// Nor does it if the child has reported TRANSIENT_FAILURE and err is only
-// balancer.ErrBadResolverState, because the report says more: then refusal is nil.
+// Refused handles the error with which a child refused its update. It returns the error that calls
+// to the child fail with, and reports whether the child counts as failed because of it.
 //
-// child is what people call it, such as "the child".
+// A child whose last report is READY or IDLE does not count as failed: it stays in use. A child
+// that has reported TRANSIENT_FAILURE keeps its own error if err is only
+// balancer.ErrBadResolverState, because that error is less specific; refusal is nil then.
+//
+// child is the child's title, such as "the child".
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
 	who := s.name + ": " + child
 	refusal = &Refusal{who, Plain(err)}
-	if s.updating { // otherwise nobody is there to return it to
+	if s.updating { // outside an update there is no caller to return it to
 		s.Refuse(refusal)
 	}
 	says := !errors.Is(err, balancer.ErrBadResolverState)
@@ -61,15 +60,16 @@ func (s *Shell) Refused(child string, reported connectivity.State, err error) (r
 	return refusal, true
 }
 
-// Refuse adds err to the errors of the update under way, which returns one of them if
-// the policy has failed.
+// Refuse adds err to the errors of the current update, which returns one of them if the policy has
+// failed.
 func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
 // refusals are the errors of one update.
 type refusals []error
 
-// join returns one error: the first that is not balancer.ErrBadResolverState, with the
-// number of the others; or else that one itself, because gRPC compares with ==.
+// join returns the first error that is not balancer.ErrBadResolverState, with the number of the
+// others. If there is no such error, it returns balancer.ErrBadResolverState unwrapped, because
+// gRPC compares it with ==.
 func (r refusals) join() error {
 	for _, err := range r {
 		if errors.Is(err, balancer.ErrBadResolverState) {

@@ -2,15 +2,15 @@ package shell
 
 import "google.golang.org/grpc/balancer"
 
-// builders makes the builders of the policies, by the policies' own names.
+// builders holds a constructor for each registered policy, by the policy's own name.
 var builders = make(map[string]func(name string) balancer.Builder)
 
-// Register registers a policy under its own name. It is for init functions.
+// Register registers a policy under its own name. It must be called from an init function.
 func Register(policy string, newBuilder func(name string) balancer.Builder) {
 	builders[policy] = newBuilder
 	balancer.Register(newBuilder(policy))
 }
 
-// NewBuilder returns the builder of a policy that Register was called for, under another
-// name. It is safe for concurrent use.
+// NewBuilder returns a builder of a registered policy under another name. It is safe for concurrent
+// use.
 func NewBuilder(policy, name string) balancer.Builder { return builders[policy](name) }

@@ -1,21 +1,21 @@
-// Package shell does what all policies with children do. It implements
-// balancer.Balancer, runs one event at a time, owns the children and the timers,
-// publishes, and makes snapshots. A policy adds a configuration, a core that decides,
-// and the translation of the core's decisions.
+// Package shell implements the parts that all policies with children have in common. It implements
+// balancer.Balancer, runs one event at a time, owns the children and the timers, publishes the
+// policy's state and takes snapshots. A policy adds a configuration, a core that makes the
+// decisions, and the code that applies these decisions.
 //
-// The rules that hold for all of them:
+// The shell guarantees:
 //
-//   - An update is two events, Begin and End. What children report from inside the
-//     first is known to the second, and nothing is published in between.
-//   - A state is published once after a batch of events, where it is a new one.
-//   - A configuration of another type is refused; where there was none before, calls
-//     fail with the reason.
-//   - A child that refuses an update counts as failed with its error, unless it is READY
-//     or IDLE. UpdateClientConnState returns what children refused only if the policy
-//     itself has failed, because a parent takes an error for the failure of the whole.
-//   - UpdateClientConnState and Close return when they have been applied. ResolverError
-//     and ExitIdle never wait: a parent may call them from inside its UpdateState. After
-//     Close, nothing is published and no child hears anything.
+//   - An update is two events, Begin and End. All that children report during Begin has been
+//     handled before End runs, and nothing is published between the two.
+//   - After a batch of events, a state that has changed is published once.
+//   - A configuration of the wrong type is rejected. If the policy has no earlier configuration,
+//     calls fail with the reason.
+//   - A child that refuses an update counts as failed with its error, unless it is READY or IDLE.
+//     UpdateClientConnState returns the errors of children only if the policy itself has failed,
+//     because a parent treats an error as the failure of the whole policy.
+//   - UpdateClientConnState and Close return after they have been applied. ResolverError and
+//     ExitIdle never block, because a parent may call them from inside its UpdateState.
+//   - After Close, the policy publishes no state and calls no child.
 package shell
 
 import (
@@ -33,38 +33,37 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Logger is the log of all policies.
+// Logger is the logger of all policies.
 var Logger = grpclog.Component("understudy")
 
-// Policy is what a policy adds to its shell. Its methods are called in events, and not
-// after Close. C is its configuration, a type of package lbconfig.
+// Policy is the interface that a policy implements. The shell calls its methods in events, and
+// never after Close. C is the policy's configuration, a type of package lbconfig.
 type Policy[C any] interface {
-	// Begin applies a configuration and a resolver's state: it updates the children.
+	// Begin applies a configuration and a resolver state by updating the children.
 	Begin(config *C, state resolver.State)
-	// End ends the update, when all is known that children reported meanwhile.
+	// End completes the update. All reports of children during Begin have been handled before.
 	End()
 	PolicyMethods
 }
 
 // PolicyMethods are the methods of a Policy that do not depend on its configuration.
 type PolicyMethods interface {
-	// State returns what is to be published.
+	// State returns the state to publish.
 	State() balancer.State
-	// Children yields all children that exist, with their names.
+	// Children yields all existing children with their names.
 	Children(yield func(name string, child Below) bool)
-	// ExitIdle asks those children to connect that the policy wants connected.
+	// ExitIdle makes those children connect that the policy wants connected.
 	ExitIdle()
 }
 
-// Scheduled is a policy that decides itself when to publish. All others call
+// Scheduled is implemented by a policy that decides when to publish. All other policies call
 // Shell.Publish.
 type Scheduled interface {
-	// Due returns whether State is to be published, and when; the zero time means at
-	// once.
+	// Due reports whether State is to be published, and when. The zero time means immediately.
 	Due() (at time.Time, due bool)
 }
 
-// Settler is a policy that looks at itself after each batch of events, and once after
+// Settler is implemented by a policy that has work to do after each batch of events, and once after
 // Close.
 type Settler interface {
 	Settled(closed bool)
@@ -79,53 +78,51 @@ type Below interface {
 	look() ChildSnapshot
 }
 
-// Shell is the shell of one policy. Its fields and methods are for the policy, in
-// events.
+// Shell is the shell of one policy. The policy uses its fields and methods in events.
 type Shell struct {
-	// ClientConn is the parent's; subchannels are made there.
+	// ClientConn is the parent's ClientConn, which creates the subchannels.
 	ClientConn balancer.ClientConn
-	// Options are the options that the policy was built with; its children get them,
-	// too.
+	// Options are the policy's build options. The children are built with the same options.
 	Options balancer.BuildOptions
 
-	name      string // in errors and logs
+	name      string // for errors and logs
 	parts     PolicyMethods
-	scheduled Scheduled // nil where the policy is not
-	settler   Settler   // likewise
+	scheduled Scheduled // nil if the policy does not implement it
+	settler   Settler   // nil if the policy does not implement it
 
 	serial                    serial.Serializer
 	resolverErrors, exitIdles serial.Slot
 
-	configured bool // there was a configuration of the right type
-	updating   bool // between Begin and the end of End
+	configured bool // the policy has received a valid configuration
+	updating   bool // from the start of Begin until the end of End
 	closed     bool
-	settled    bool // the policy has heard of Close
+	settled    bool // the policy has been notified of Close
 	stale      bool // Publish was called
-	strays     bool // the last update had endpoints of no child
+	strays     bool // the last update had endpoints that belong to no child
 	refusals   refusals
-	removed    []*Instance // to be closed once they get no more calls
+	removed    []*Instance // closed after the next flush, when they receive no more calls
 
-	published balancer.State // last
-	since     time.Time      // when its connectivity state became so
+	published balancer.State // the last published state
+	since     time.Time      // the last change of the published connectivity state
 	timer     serial.Timer   // runs until wakeAt
 	wakeAt    time.Time
 
 	channel *stateattr.Channel
-	above   *Instance     // what it is in another policy of this kind, nil where none is above
-	ending  bool          // the batch: nothing is done in it after what is published now
-	live    *live.Channel // nil where nobody shows channels
-	unwatch func()        // where it is the top of a channel that is shown
+	above   *Instance     // this policy as a child of another policy of this module, or nil
+	ending  bool          // the current batch ends with the next publication
+	live    *live.Channel // nil if the debug pages are disabled
+	unwatch func()        // set on the topmost policy of a channel on the debug pages
 	watch
 }
 
-// lb is a balancer.Balancer.
+// lb is the balancer.Balancer that wraps a Policy.
 type lb[C any] struct {
 	Shell
 	policy   Policy[C]
 	fallback func() *C
 }
 
-// UpdateClientConnState applies a configuration and a resolver's state.
+// UpdateClientConnState applies a configuration and a resolver state.
 func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	config, ok := any(ccs.BalancerConfig).(*C)
 	if !ok && ccs.BalancerConfig == nil && b.fallback != nil {
@@ -144,8 +141,7 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 		b.channel = stateattr.ChannelOf(ccs.ResolverState)
 		b.policy.Begin(config, hierarchy.Unseal(ccs.ResolverState))
 	})
-	// What children report meanwhile on other stacks, say on that of another child's
-	// update, is queued between the two events.
+	// Reports that arrive meanwhile on other goroutines are queued between the two events.
 	var err error
 	b.serial.Do(func() {
 		if !b.closed {
@@ -156,10 +152,10 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	return err
 }
 
-// Do runs f in an event, and returns when that is over. An event must not call it.
+// Do runs f in an event and returns after f has returned. It must not be called from an event.
 func (s *Shell) Do(f func()) { s.serial.Do(f) }
 
-// end ends an update, and returns its error.
+// end completes an update and returns its error.
 func (s *Shell) end() error {
 	s.updating = false
 	s.flush()
@@ -171,8 +167,8 @@ func (s *Shell) end() error {
 	return err
 }
 
-// refuse makes calls fail if there has been no usable configuration; otherwise they
-// would wait for ever.
+// refuse makes calls fail with err if no valid configuration has been received. Without it, these
+// calls would wait forever.
 func (s *Shell) refuse(err error) error {
 	s.serial.Do(func() {
 		if !s.closed && !s.configured {
@@ -182,7 +178,7 @@ func (s *Shell) refuse(err error) error {
 	return err
 }
 
-// ResolverError passes the error to all children. Without children, calls fail with it.
+// ResolverError passes the error to all children. If there are none, calls fail with it.
 func (s *Shell) ResolverError(err error) {
 	s.resolverErrors.Enqueue(&s.serial, func() {
 		if s.closed {
@@ -199,10 +195,10 @@ func (s *Shell) ResolverError(err error) {
 	})
 }
 
-// UpdateSubConnState does nothing: subchannels report to the child that made them.
+// UpdateSubConnState does nothing: subchannels report to the child that created them.
 func (s *Shell) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle asks the children to connect that the policy wants connected.
+// ExitIdle makes those children connect that the policy wants connected.
 func (s *Shell) ExitIdle() {
 	s.exitIdles.Enqueue(&s.serial, func() {
 		if !s.closed {
@@ -211,16 +207,17 @@ func (s *Shell) ExitIdle() {
 	})
 }
 
-// BackoffResetter is a policy that can try at once what waits for a backoff.
+// BackoffResetter is implemented by policies that can end the backoff of their subchannels.
 type BackoffResetter interface {
-	// ResetBackoff is called as ExitIdle is, and waits as little.
+	// ResetBackoff must not block, like ExitIdle.
 	ResetBackoff()
 }
 
-// ResetBackoff has all below tried at once that waits for gRPC's backoff, in an event.
+// ResetBackoff makes all subchannels below the policy retry now instead of after gRPC's backoff. It
+// returns immediately and takes effect in an event.
 //
-// grpc.ClientConn.ResetConnectBackoff would do the same. It reads a map without a lock while
-// subchannels are made and removed (grpc-go 1.85), and Go ends the process for that.
+// It does not call grpc.ClientConn.ResetConnectBackoff, which reads a map without a lock while
+// subchannels are created and removed (grpc-go 1.85), so that the process may crash.
 func (s *Shell) ResetBackoff() {
 	s.Event(func() {
 		for _, c := range s.parts.Children {

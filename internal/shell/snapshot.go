@@ -13,85 +13,84 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Snapshot is what a policy looked like at one moment. It is never modified.
+// Snapshot is the state of a policy at one point in time. It is immutable.
 type Snapshot struct {
-	Policy   string             // its name in errors and logs
-	Channel  *stateattr.Channel // its channel, as the last update has it
-	State    connectivity.State // as last published
-	Since    time.Time          // when State became so; zero if nothing was published
-	Error    error              // why calls fail, where that is known
+	Policy   string             // name in errors and logs
+	Channel  *stateattr.Channel // from the last update
+	State    connectivity.State // last published
+	Since    time.Time          // last change of State; zero if nothing was published
+	Error    error              // the error of calls, if known
 	Children []ChildSnapshot
-	Details  any // what the policy's core adds
+	Details  any // added by the policy, see Describer
 }
 
-// ChildSnapshot is what a policy knew of a child.
+// ChildSnapshot is the state of one child of a policy.
 type ChildSnapshot struct {
 	Name      string
-	Title     string             // what people call it, if known
-	State     connectivity.State // as last reported
-	Since     time.Time          // when State became so; zero where that was not noted
-	LastError error              // the last known, even if it is over
-	FailedAt  time.Time          // when it was reported last; zero where that was not noted
-	Details   any                // what the policy's core adds
-	// Below is the child's policy, if it can be watched, too.
+	Title     string             // for people; "" if unknown
+	State     connectivity.State // last reported
+	Since     time.Time          // last change of State; zero if not recorded
+	LastError error              // last known error, even if the child has recovered
+	FailedAt  time.Time          // time of the last failure; zero if not recorded
+	Details   any                // added by the policy, see Describer
+	// Below is the child's policy if it is Watchable, or nil.
 	Below Watchable
 }
 
-// Watchable is a policy that makes snapshots, as do all that are built on a Shell.
+// Watchable is a policy that takes snapshots. All policies that are built on a Shell are Watchable.
 type Watchable interface {
-	// Watch makes the policy, and all below it, keep a snapshot until stop is called. It
-	// does not wait for the first one.
+	// Watch makes the policy and all policies below it keep a snapshot until stop is called. It
+	// does not wait for the first snapshot.
 	Watch() (stop func())
-	// Snapshot returns the last snapshot. It is nil before the first one and while
-	// nobody watches. It never waits, whatever the policy is doing.
+	// Snapshot returns the last snapshot. It returns nil before the first snapshot and while nobody
+	// watches. It never blocks, even while the policy handles an event.
 	Snapshot() *Snapshot
-	// Busy returns since when the policy handles one batch of events, the zero time where
-	// it handles none or nobody watches. It never waits.
+	// Busy returns when the policy began to handle the current batch of events. It returns the zero
+	// time if there is none or nobody watches. It never blocks.
 	Busy() time.Time
 }
 
-// Describer is a policy whose core adds something to its snapshots.
+// Describer is implemented by policies that add details to their snapshots.
 type Describer interface {
 	// Describe sets the Details of a snapshot and of its children.
 	Describe(*Snapshot)
 }
 
-// Watcher is a policy that does more while somebody watches.
+// Watcher is implemented by policies that do extra work while they are watched.
 type Watcher interface {
-	// Watched is called when somebody begins to watch, and when nobody does any more.
+	// Watched is called when the first watcher arrives and when the last one leaves.
 	Watched(on bool)
 }
 
-// snapshotInterval, times the number of children, is the least time between two
-// snapshots.
+// snapshotInterval times the number of children is the minimum time between two snapshots.
 const snapshotInterval = 10 * time.Microsecond
 
-// watch is what a shell needs in order to be watched.
+// watch is the part of a Shell that implements Watchable.
 type watch struct {
 	watchers atomic.Int64
 	snapshot atomic.Pointer[Snapshot]
-	began    atomic.Int64 // when the batch of events under way did, 0 for none
+	began    atomic.Int64 // start of the current batch of events in Unix nanoseconds, or 0
 
-	// What follows is used in events.
-	below map[Watchable]func() // how to stop watching them
+	// The remaining fields are used in events.
+	below map[Watchable]func() // functions that stop watching the children
 	made  time.Time
 	again serial.Timer
 }
 
-// Watch is described at Watchable.
+// Watch implements Watchable.
 func (s *Shell) Watch() (stop func()) {
 	s.watchers.Add(1)
-	s.serial.Enqueue(func() {}) // lookAround follows
+	s.serial.Enqueue(func() {}) // lookAround runs after this event
 	return sync.OnceFunc(func() {
 		s.watchers.Add(-1)
 		s.serial.Enqueue(func() {})
 	})
 }
 
-// Snapshot is described at Watchable.
+// Snapshot implements Watchable.
 func (s *Shell) Snapshot() *Snapshot { return s.snapshot.Load() }
 
-// lookAround makes a snapshot after a batch of events, while somebody watches.
+// lookAround takes a snapshot after a batch of events if the policy is watched.
 func (s *Shell) lookAround() {
 	last := s.snapshot.Load()
 	if s.closed || s.watchers.Load() == 0 {
@@ -120,11 +119,12 @@ func (s *Shell) lookAround() {
 	s.snapshot.Store(next)
 }
 
-// tell tells the policy whether it is watched, and publishes what changes thereby.
+// tell notifies the policy that it is watched or no longer watched, and publishes the resulting
+// changes.
 func (s *Shell) tell(watched bool) {
 	if w, ok := s.parts.(Watcher); ok && !s.closed {
 		w.Watched(watched)
-		s.serial.Enqueue(func() {}) // flush follows
+		s.serial.Enqueue(func() {}) // flush runs after this event
 	}
 }
 
@@ -144,7 +144,7 @@ func (s *Shell) look() *Snapshot {
 	return now
 }
 
-// watchBelow watches the policies of the children, and no others.
+// watchBelow starts to watch the policies of the children, and stops watching all others.
 func (s *Shell) watchBelow(children []ChildSnapshot) {
 	watched := make(map[Watchable]func())
 	for _, c := range children {
@@ -164,20 +164,20 @@ func (s *Shell) watchBelow(children []ChildSnapshot) {
 	s.below = watched
 }
 
-// noteSince notes when a state changed, while channels are shown.
+// noteSince records when a state changed, if the debug pages are enabled.
 func noteSince(since *int64, before, now connectivity.State) {
 	if live.On() && (before != now || *since == 0) {
 		*since = time.Now().UnixNano()
 	}
 }
 
-// past is a failure that may be over.
+// past is a failure from which the child may have recovered.
 type past struct {
 	err error
 	at  time.Time
 }
 
-// notePast notes a failure, while channels are shown.
+// notePast records a failure, if the debug pages are enabled.
 func notePast(last **past, state balancer.State) {
 	if live.On() && state.ConnectivityState == connectivity.TransientFailure {
 		*last = &past{FailureOf(state.Picker), time.Now()}

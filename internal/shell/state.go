@@ -9,27 +9,26 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Queue makes calls wait.
+// Queue is a picker that makes calls wait.
 var Queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
-// Connecting is the state of a child that has not reported yet.
+// Connecting returns the state of a child that has not reported yet.
 func Connecting() balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Connecting, Picker: Queue}
 }
 
-// Failed is the state of a child that cannot serve because of err: calls fail with
-// UNAVAILABLE and err's text, and those that wait for ready wait.
+// Failed returns the state of a child that cannot serve because of err. Calls fail with UNAVAILABLE
+// and the text of err. Wait-for-ready calls wait.
 func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
 }
 
-// Failing returns a picker that fails calls with err. Calls that wait for ready wait.
-// err must not be or wrap a status, which would end those, too.
+// Failing returns a picker that fails calls with err. Wait-for-ready calls wait. err must not be or
+// wrap a status error, which would fail these calls, too.
 func Failing(err error) balancer.Picker { return &failing{err} }
 
 type failing struct{ err error }
 
-// Pick fails.
 func (f *failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, f.err
 }
@@ -37,9 +36,8 @@ func (f *failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 // Failure returns the error that calls fail with.
 func (f *failing) Failure() error { return f.err }
 
-// FailureOf returns the error with which a picker fails calls, nil where the picker
-// does not tell. It does not pick, because a foreign picker may connect or count when
-// it does.
+// FailureOf returns the error that a picker fails calls with, or nil if the picker does not report
+// it. It does not call Pick, because another module's picker may connect or count a call.
 func FailureOf(picker balancer.Picker) error {
 	if f, ok := picker.(interface{ Failure() error }); ok {
 		return f.Failure()
@@ -47,9 +45,9 @@ func FailureOf(picker balancer.Picker) error {
 	return nil
 }
 
-// Plain returns err, or an error of the same text if err is or wraps a status. gRPC
-// lets a status end every call, also those that wait for ready, and parents make
-// pickers of the errors of updates. errors.Is answers as for err.
+// Plain returns err, or an error with the same text if err is or wraps a status error. Parents fail
+// calls with the errors of updates, and gRPC fails even wait-for-ready calls if the picker returns
+// a status error. errors.Is on the result works as on err.
 func Plain(err error) error {
 	if err == nil {
 		return nil
@@ -60,7 +58,7 @@ func Plain(err error) error {
 	return plain{err}
 }
 
-// plain does not embed the error, whose methods would reveal the status.
+// plain does not embed the error, because the error's methods would reveal the status.
 type plain struct{ err error }
 
 func (p plain) Error() string { return p.err.Error() }

@@ -6,48 +6,46 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Tier is what a policy says of all the endpoints below it, beside its connectivity
-// state. It travels with the policy's picker, so a parent that does not know it loses
-// nothing.
+// Tier describes all endpoints below a policy beyond their connectivity state. The policy's picker
+// carries it, so that a parent that does not know it can ignore it.
 type Tier struct {
-	// Condition says whether the calls should go elsewhere, if they can.
+	// Condition reports whether calls should go to another priority if possible.
 	Condition Condition
-	// Interval is how often a tier that is HalfOpen wants a call, at least.
+	// Interval is the maximum time between two calls that a HalfOpen tier needs.
 	Interval time.Duration
-	// Failures names the status codes that the calls of a tier which is not Usable ended
-	// with, such as "INTERNAL", "" where that is not known.
+	// Failures lists the status codes of failed calls, such as "INTERNAL", if the tier is not
+	// Usable. It is "" if they are unknown.
 	Failures string
-	// ReadyPart is the part of the weight that is READY, of that which is READY or has
-	// failed. What is connecting, for the first time or again, counts neither way.
+	// ReadyPart is the READY share of the weight that is READY or has failed. Weight that is
+	// CONNECTING is left out, even if it was READY before.
 	ReadyPart float64
-	// UnprovenPart is the part that is READY, too, but has not answered since it was ejected.
-	// ReadyPart does not hold it.
+	// UnprovenPart is the share that is READY but has answered no call since it was ejected.
+	// ReadyPart does not include it.
 	UnprovenPart float64
-	// FailedPart is the part of all weight that has failed: unlike ReadyPart it knows how much is
-	// still connecting. Only package weightedroundrobin's policy says it.
+	// FailedPart is the failed share of all weight, including the weight that is still CONNECTING.
+	// Only package weightedroundrobin's policy sets it.
 	FailedPart float64
 }
 
-// Condition says whether calls should go to a tier.
+// Condition reports whether calls should go to a tier.
 type Condition uint8
 
-// The conditions.
 const (
-	// Usable is a tier like any other.
+	// Usable means that the tier takes calls normally.
 	Usable Condition = iota
-	// Emptied is a tier none of whose endpoints answers well. It takes the calls if
-	// nothing else does.
+	// Emptied means that no endpoint of the tier responds well. The tier takes calls only if there
+	// is no better one.
 	Emptied
-	// HalfOpen is a tier that was Emptied, and gets a few calls to show whether it
-	// answers well again.
+	// HalfOpen means that a tier that was Emptied receives a few calls to test whether it responds
+	// well again.
 	HalfOpen
 )
 
 // String returns the condition in lower case.
 func (c Condition) String() string { return [...]string{"usable", "emptied", "half-open"}[c] }
 
-// TierOf returns what a policy says with its picker. One that says nothing is Usable, and
-// all of it is READY.
+// TierOf returns the Tier that a policy's picker carries. If it carries none, the tier is Usable
+// and all of its weight is READY.
 func TierOf(picker balancer.Picker) Tier {
 	switch p := picker.(type) {
 	case interface{ Tier() Tier }:

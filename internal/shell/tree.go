@@ -7,15 +7,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// Tree is what a policy and all below it looked like, each at a moment of its own.
+// Tree holds the snapshots of a policy and of all policies below it. Each snapshot has its own
+// time.
 type Tree struct {
-	*Snapshot           // nil where none was made yet
-	Busy      time.Time // since when it handles one batch of events, zero if it does not
-	Below     []*Tree   // of each child of the Snapshot, nil where it cannot be asked
+	*Snapshot           // nil before the first snapshot
+	Busy      time.Time // start of the current batch of events; zero if there is none
+	Below     []*Tree   // one entry per child of Snapshot; nil if the child's policy is not Watchable
 }
 
-// TreeOf returns what a policy and all below it look like. It never waits, whatever
-// they are doing.
+// TreeOf returns the tree of a policy. It never blocks, even while the policies handle events.
 func TreeOf(w Watchable) *Tree {
 	t := &Tree{Snapshot: w.Snapshot(), Busy: w.Busy()}
 	if t.Snapshot == nil {
@@ -30,7 +30,7 @@ func TreeOf(w Watchable) *Tree {
 	return t
 }
 
-// Busy is described at Watchable.
+// Busy implements Watchable.
 func (s *Shell) Busy() time.Time {
 	if began := s.began.Load(); began != 0 {
 		return time.Unix(0, began)
@@ -38,14 +38,14 @@ func (s *Shell) Busy() time.Time {
 	return time.Time{}
 }
 
-// begin notes, while somebody watches, when a batch of events began.
+// begin records when a batch of events began, if the policy is watched.
 func (s *Shell) begin() {
 	if s.watchers.Load() > 0 {
 		s.began.Store(time.Now().UnixNano())
 	}
 }
 
-// attach makes the policy known to whoever shows channels, if it is the top of one.
+// attach registers the policy with the debug pages if it is the topmost policy of a channel.
 func (s *Shell) attach(channel *stateattr.Channel) {
 	if !live.On() || s.live != nil {
 		return
@@ -60,7 +60,7 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 	}
 	s.live = known
 	s.unwatch = s.Watch()
-	s.begin() // this batch counts, too
+	s.begin() // the batch began before Watch
 	var owner any
 	if s.Options.ChannelzParent != nil {
 		owner = s.Options.ChannelzParent
@@ -68,15 +68,15 @@ func (s *Shell) attach(channel *stateattr.Channel) {
 	known.Attach(Watchable(s), owner)
 }
 
-// detach notes what the policy looked like last.
+// detach stores the last tree of the policy for the debug pages.
 func (s *Shell) detach() {
 	if s.unwatch != nil {
 		last := TreeOf(s)
-		last.Busy = time.Time{} // with its own end
+		last.Busy = time.Time{} // the current batch is Close itself
 		s.live.Retire(last)
 		s.unwatch()
 	}
 }
 
-// Note notes an event for whoever shows channels, if there is somebody.
+// Note adds an event to the channel's history on the debug pages, if they are enabled.
 func (s *Shell) Note(text string) { s.live.Note(text) }
