@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// The timers of a child.
+// These are the timers of a child.
 const (
 	failover = iota
 	deactivation
@@ -23,7 +23,7 @@ const (
 	headStart
 )
 
-// event notes what an event made of a child, and does what the core asks for.
+// event records the effect of an event on a child and executes the core's actions.
 func (p *policy) event(child string, actions []core.Action) {
 	p.note(child)
 	p.noteOutage()
@@ -34,7 +34,7 @@ func (p *policy) event(child string, actions []core.Action) {
 	}
 }
 
-// apply does what the core asks for.
+// apply executes the core's actions.
 func (p *policy) apply(actions []core.Action) {
 	for _, a := range actions {
 		c := p.children[a.Child]
@@ -47,7 +47,7 @@ func (p *policy) apply(actions []core.Action) {
 			p.updateChild(a.Child)
 			p.event(a.Child, p.core.Updated(a.Child))
 		case core.MakeStandby:
-			p.Event(func() { p.apply(p.core.StandbyDue()) }) // which is after the flush
+			p.Event(func() { p.apply(p.core.StandbyDue()) }) // runs after the flush
 		case core.Destroy:
 			delete(p.children, a.Child)
 			delete(p.trials, a.Child)
@@ -69,8 +69,8 @@ func (p *policy) apply(actions []core.Action) {
 	}
 }
 
-// explained returns state with the reason why the child has no endpoints as its error,
-// where whoever sent the update said so: the child itself can only say that it has none.
+// explained returns state with the source's reason why the child has no endpoints as its error, if
+// the source gave one. The child itself reports only that it has no endpoints.
 func (p *policy) explained(child string, state balancer.State) balancer.State {
 	if why := stateattr.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(why))
@@ -106,13 +106,13 @@ func (p *policy) applyTimer(c *shell.Child, a core.Action) {
 	}
 }
 
-// use has the state of the child published, which is the one in use from now on.
+// use publishes the state of a child, which is in use from now on.
 func (p *policy) use(name string, state balancer.State) {
 	if state.ConnectivityState == connectivity.TransientFailure && name != "" {
 		state = p.exhausted(name, state)
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
-		p.trials[p.chosen] = newTrials() // it has had its last call
+		p.trials[p.chosen] = newTrials() // its trials start now
 		p.letGoLater(p.chosen)
 	}
 	p.needAll(name)
@@ -120,8 +120,8 @@ func (p *policy) use(name string, state balancer.State) {
 	p.Publish()
 }
 
-// emptyError returns what calls fail with where there are no priorities, and why there
-// are none, if whoever sent the update said so.
+// emptyError returns the error of calls if there are no priorities. It includes the source's reason
+// if the source gave one.
 func (p *policy) emptyError() error {
 	if why := stateattr.ChannelOf(p.state).Empty; why != "" {
 		return fmt.Errorf("%w: %s", core.ErrEmpty, why)

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// longOutage is how long nothing has been READY at least where the end of that resets
-	// backoffs. Before, they have not grown past 6 s (gRPC's go from 1 s up by a factor of 1.6),
-	// and a server that ends a connection on purpose is no outage.
+	// longOutage is the minimum time without a READY child after which a recovery resets backoffs.
+	// In a shorter outage, backoffs have not grown beyond 6 s (gRPC's grow from 1 s by a factor of
+	// 1.6). A server that closes a connection on purpose causes no long outage.
 	longOutage = 10 * time.Second
-	// betweenResets is how long after a reset there is no other. An endpoint that comes and goes
-	// then costs each of the others eight attempts a minute at most: its backoff begins at 1 s
-	// again. A longest backoff of 10 s costs six.
+	// betweenResets is the minimum time between two resets. A flapping endpoint then causes at most
+	// eight connection attempts a minute at each other endpoint, because their backoff starts again
+	// at 1 s. Without resets, a maximum backoff of 10 s causes six.
 	betweenResets = time.Minute
 )
 
-// outage is what the policy knows of times when nothing is READY.
+// outage records when no child is READY.
 type outage struct {
-	began time.Time // zero while something is READY
-	reset time.Time // when backoffs were reset last
+	began time.Time // zero while a child is READY
+	reset time.Time // when backoffs were last reset
 }
 
-// noteOutage notes, after an event, whether anything is READY. Where an endpoint connects after
-// an outage, the others may be up as well, and are not waited for: gRPC's backoff may be at
-// 120 s by then.
+// noteOutage records after an event whether any child is READY. When the first endpoint connects
+// after a long outage, the others may be available too, so their backoffs are reset: gRPC's backoff
+// may have reached 120 s by then.
 func (p *policy) noteOutage() {
 	now := time.Now()
 	switch o := &p.outage; {

@@ -1,6 +1,6 @@
-// Package priority is the policy understudy_priority. Its children are in priority
-// order, and calls go to the highest one that is READY (gRFC A56). Importing the
-// package registers the policy.
+// Package priority implements the policy understudy_priority. Its children are in priority order,
+// and calls go to the highest one that is READY (gRFC A56). Importing the package registers the
+// policy.
 //
 // Its configuration in JSON:
 //
@@ -40,33 +40,33 @@
 //	failbackJitter                             duration          "0s"      "0s" to "24h"                 our own
 //	maxFailbackDelay                           duration          "0s"      "0s", or failbackDelay to "24h"  our own
 //
-// priorities has the names of children, the highest first. A child that it leaves out is
-// not created; one that exists already is updated and kept. Without priorities, calls
-// fail with an error that says so. ignoreReresolutionRequests keeps what the child asks
-// for from the resolver. failoverTimeout is how long a child may try to connect before
-// the next priority has its turn; childRetention is how long a child is kept once a
-// higher one is in use; removedChildRetention is how long one is kept that is not
-// configured any more; failbackDelay is how long a child must have been READY before it
-// takes over from a lower one that is READY.
+// priorities are the names of children, the highest priority first. A child that is not in
+// priorities is not created, but an existing one is kept and updated. Without priorities, calls fail
+// with an error. ignoreReresolutionRequests drops the child's requests for re-resolution.
+// failoverTimeout is how long a child may try to connect before the next priority is used.
+// childRetention is how long a child is kept while a higher one is in use. removedChildRetention is
+// how long a child is kept that is no longer configured. failbackDelay is how long a child must have
+// been READY before it takes over from a lower one that is READY.
 //
-// warmStandby is how many of the priorities below the one in use are connected before they
-// are needed; fastFailover says that a child that has lost its connections, of which it
-// can hold two at least, is not waited for while a lower one is READY. failbackJitter is a
-// window, of which a random part is added to each failback delay. maxFailbackDelay is what
-// the delay of a child that keeps failing again grows to, doubling each time; "0s" lets it
-// stay as it is.
+// minReady is the share of a child's weight that must be READY. A child with a smaller share is used
+// only if no lower one is better, until its share reaches minReadyRecovery. warmStandby is how many
+// priorities below the one in use are connected before they are needed. With fastFailover, calls do
+// not wait for a child that has lost its connections while a lower one is READY. This does not apply
+// to children that can hold only one connection. failbackJitter is the window from which a random
+// time is added to each failback delay. The failback delay of a child that fails repeatedly doubles
+// each time, up to maxFailbackDelay; "0s" disables this.
 //
-// sourcePriorities says for each of priorities to which priority of its source it belongs.
-// Those of one number are near groups of it: warmStandby counts numbers, and where the first
-// of a number is not READY for a second, the others are started, so that they do not wait
-// for each other's failoverTimeout in a row.
+// sourcePriorities has for each of priorities the number of its priority at the source. Priorities
+// with the same number are near groups: warmStandby counts numbers, and if the first group is not
+// READY within a second, the others are started, so that they do not wait for each other's
+// failoverTimeout.
 //
-// Durations are strings in seconds such as "0.25s", or in Go's forms such as "15m". Of a
-// list of policies the first that is registered is taken. A field that is not known is
-// ignored, and logged once with a list of those that are; an error names its field.
+// Durations are strings in seconds such as "0.25s", or in Go's format such as "15m". The first
+// registered policy of a list is used. Unknown fields are ignored, and logged once with a list of the
+// known ones. Errors name the invalid field.
 //
-// The decisions are in internal/core/priority; this package speaks gRPC's balancer API
-// and keeps the timers.
+// The decisions are made in internal/core/priority. This package implements gRPC's balancer API and
+// runs the timers.
 package priority
 
 import (
@@ -76,8 +76,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// Name is the name that the policy is registered under when this package is
-// imported.
+// Name is the name that the policy is registered under when this package is imported.
 const Name = "understudy_priority"
 
 func init() { shell.Register(Name, newBuilder) }

@@ -26,12 +26,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// network has servers in memory, which can be switched off. A synctest bubble holds
-// it, with the channel that uses it.
+// network has in-memory servers that can be switched off. It is used in a synctest bubble together
+// with the channel.
 type network struct {
 	t        *testing.T
 	mu       sync.Mutex
-	backends map[string]*backend // by address; others do not answer
+	backends map[string]*backend // by address; other addresses never connect
 }
 
 type backend struct {
@@ -53,7 +53,8 @@ func newNetwork(t *testing.T, addresses ...string) *network {
 	return n
 }
 
-// dial connects to a backend: at once, or it is refused at once, or never.
+// dial connects to a backend, fails immediately if the backend is down, or blocks if it does not
+// exist.
 func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
 	n.mu.Lock()
 	b := n.backends[address]
@@ -75,7 +76,6 @@ func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, err
 }
 
-// breakAll breaks the connections to a backend.
 func (n *network) breakAll(address string) {
 	n.mu.Lock()
 	conns := n.backends[address].open
@@ -92,7 +92,7 @@ func (n *network) setDown(address string, down bool) {
 	n.backends[address].down = down
 }
 
-// channel is a real channel.
+// channel is a real channel with a manual resolver.
 type channel struct {
 	t        *testing.T
 	conn     *grpc.ClientConn
@@ -116,7 +116,7 @@ func (n *network) newChannel() *channel {
 	return c
 }
 
-// update sends a configuration and endpoints: "p0/10.0.0.1:80" is one of p0.
+// update sends a configuration and endpoints. "p0/10.0.0.1:80" is an endpoint of p0.
 func (c *channel) update(config string, endpoints ...string) {
 	var state resolver.State
 	for _, text := range endpoints {
@@ -132,7 +132,7 @@ func (c *channel) update(config string, endpoints ...string) {
 	synctest.Wait()
 }
 
-// call returns the address that answered.
+// call makes a call and returns the address of the server.
 func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -146,12 +146,12 @@ func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 
 const pickFirst = `{"config": [{"pick_first": {}}]}`
 
-// Decision 8: calls that wait for ready outwait every failing picker, and others
-// fail with UNAVAILABLE and an error that says why.
+// Decision 8: wait-for-ready calls wait while the picker fails. Other calls fail with UNAVAILABLE
+// and the reason.
 func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail  func(*channel)
-		after time.Duration // what is wrong takes this long to show
+		after time.Duration // until the failure is published
 		want  string
 	}{
 		"no priorities": {
@@ -205,21 +205,21 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 				synctest.Wait()
 				select {
 				case err := <-waited:
-					t.Errorf("the call that waits for ready ended with %v", err)
+					t.Errorf("the wait-for-ready call ended with %v", err)
 					return
 				default:
 				}
 				c.update(`{"children": {"good": `+pickFirst+`}, "priorities": ["good"]}`, "good/up")
 				if err := <-waited; err != nil {
-					t.Errorf("the call that waited for ready failed: %v", err)
+					t.Errorf("the wait-for-ready call failed: %v", err)
 				}
 			})
 		})
 	}
 }
 
-// Row P18: stock policies hold locks while they report. Updates, failures, failover
-// timers and calls go on at once for minutes, and in the end calls get through.
+// Row P18: policies of grpc-go hold locks while they report. Updates, failures, failover timers and
+// calls run concurrently for minutes. Calls succeed after that.
 func TestStockChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, "a", "b", "c", "d")

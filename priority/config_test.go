@@ -30,7 +30,7 @@ func TestParseConfigDefaults(t *testing.T) {
 	}
 }
 
-// A child that no priority names, and unknown fields, are accepted.
+// Unknown fields and children without a priority are accepted.
 func TestParseConfig(t *testing.T) {
 	c := parse(`{"children": {"a": ` + stub + `, "b": {"config": [{"priority_test_stub": {"id": "y"}}], "ignoreReresolutionRequests": true, "new": 1}, "spare": ` + stub + `},
 		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "childRetention": "0s", "removedChildRetention": "60s", "failbackDelay": "30s", "new": {}}`)
@@ -38,18 +38,18 @@ func TestParseConfig(t *testing.T) {
 		t.Errorf("child a has %s with %+v", got.Name(), got.Config)
 	}
 	if c.Children["a"].IgnoreReresolutionRequests || !c.Children["b"].IgnoreReresolutionRequests {
-		t.Error("ignoreReresolutionRequests is not that of the child")
+		t.Error("ignoreReresolutionRequests has the wrong value")
 	}
 	if !reflect.DeepEqual(c.Priorities, []string{"b", "a"}) {
 		t.Errorf("priorities = %q", c.Priorities)
 	}
 	core := coreConfig(c)
 	if core.FailoverTimeout != 2500*time.Millisecond || core.ChildRetention != 0 || core.RemovedChildRetention != time.Minute || core.FailbackDelay != 30*time.Second || len(core.Children) != 3 {
-		t.Errorf("the core gets %+v", core)
+		t.Errorf("the core's configuration is %+v", core)
 	}
 }
 
-// grpc-go's cds policy marshals and parses configurations again, several times.
+// grpc-go's cds policy marshals and parses configurations repeatedly.
 func TestConfigSurvivesRoundTrips(t *testing.T) {
 	want := parse(`{"children": {"a": {"config": [{"priority_test_stub": {"id": "x"}}], "ignoreReresolutionRequests": true}, "b": {"config": [{"round_robin": {}}]}},
 		"priorities": ["b", "a"], "failoverTimeout": "2.5s", "failbackDelay": "30s"}`)
@@ -113,15 +113,15 @@ func TestParseConfigNamesTheField(t *testing.T) {
 			continue
 		}
 		if got := err.Error(); !strings.HasPrefix(got, "priority: "+want) || strings.Contains(got, "\n") {
-			t.Errorf("%s:\n  error %q\n  want  %q at its beginning", raw, got, "priority: "+want)
+			t.Errorf("%s:\n  error %q\n  want prefix %q", raw, got, "priority: "+want)
 		}
 		if c != nil {
-			t.Errorf("%s: a configuration of %v beside the error", raw, c)
+			t.Errorf("%s: got the configuration %v with an error", raw, c)
 		}
 	}
 }
 
-// What is accepted survives a round trip, whatever is given.
+// An accepted configuration survives a round trip.
 func FuzzParseConfig(f *testing.F) {
 	f.Add(`{"children": {"a": ` + stub + `}, "priorities": ["a"], "failbackDelay": "0.000000001s"}`)
 	f.Add(`{"priorities": [], "children": null, "childRetention": "292y"}`)
@@ -144,7 +144,6 @@ func FuzzParseConfig(f *testing.F) {
 	})
 }
 
-// parseConfig parses a configuration as ParseConfig does.
 func parseConfig(raw []byte) (*lbconfig.Priority, error) {
 	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {
@@ -155,9 +154,9 @@ func parseConfig(raw []byte) (*lbconfig.Priority, error) {
 
 func TestNewBuilderKeepsTheName(t *testing.T) {
 	if got := newBuilder("priority_experimental").Name(); got != "priority_experimental" {
-		t.Errorf("name = %q", got)
+		t.Errorf("name = %q, want priority_experimental", got)
 	}
 	if balancer.Get(Name) == nil {
-		t.Error("not registered")
+		t.Error("the policy is not registered")
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// single returns the children that can hold one connection at most. Such a one has lost its last
-// connection whenever a server ends one on purpose.
+// single returns the children that can hold at most one connection. Such a child has no connection
+// whenever a server closes one on purpose.
 func (p *policy) single() []string {
-	if !p.config.FastFailover { // which is what asks for it
+	if !p.config.FastFailover { // only FastFailover needs it
 		return nil
 	}
 	var names []string
@@ -23,9 +23,9 @@ func (p *policy) single() []string {
 	return names
 }
 
-// connections returns how many connections a policy can hold with these endpoints: with a
-// pick_first it is one, with all others one for each endpoint. Where there are more than most,
-// it may return any number from there on.
+// connections returns how many connections a policy can hold with these endpoints: one for a
+// pick_first, otherwise one per endpoint. If there are more than most, the result may be any number
+// above most.
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int {
 	switch c := policy.Config.(type) {
 	case *lbconfig.Drop:

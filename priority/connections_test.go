@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// How many connections a child can hold, none, one or more, whatever tree is below it.
+// connections counts through the policies below a child.
 func TestConnectionsOfAChild(t *testing.T) {
 	endpoint := func(locality string, addresses ...string) resolver.Endpoint {
 		var e resolver.Endpoint

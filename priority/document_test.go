@@ -6,8 +6,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-// Every scenario and test that docs/a56.md names exists, no row of its tables is
-// without one, and each sentence that a scenario quotes is in the table.
+// Each test and scenario in docs/a56.md exists, each row of its tables has one, and the tables have
+// each sentence that a scenario quotes.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a56.md",

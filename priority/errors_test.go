@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A child that is created, and refuses its update, when no update from above is
-// under way has nobody to return its error to: such errors must not pile up.
+// Errors of children outside an update are not collected. A child that is created then has no
+// caller to return its error to.
 func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	stubs := &lbtest.StubBuilder{PolicyName: "stub_errors"}
 	stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -40,19 +40,19 @@ func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	config = parse(`{"priorities": ["b"], "children": {"b": {"config": [{"stub_errors": {"id": "b"}}]}}}`)
 	err := p.UpdateClientConnState(balancer.ClientConnState{BalancerConfig: config})
 	if want := `priority: child "b" refused its update: no endpoints`; err == nil || err.Error() != want {
-		t.Errorf("error = %v, want that of the one child, %s", err, want)
+		t.Errorf("error = %v, want %s", err, want)
 	}
 }
 
-// balancer.ErrBadResolverState asks for another look-up and says nothing to callers:
-// they get what the child said.
+// balancer.ErrBadResolverState only requests re-resolution, so calls fail with the child's own
+// error.
 func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 	for name, test := range map[string]struct {
 		reports bool
 		want    string
 	}{
-		"child says why":     {true, "fail: no priority can take calls: p0 a: no such host: the name may not exist"},
-		"child says nothing": {false, `fail: no priority can take calls: p0 a: refused its update: bad resolver state`},
+		"child reports an error": {true, "fail: no priority can take calls: p0 a: no such host: the name may not exist"},
+		"child reports nothing":  {false, `fail: no priority can take calls: p0 a: refused its update: bad resolver state`},
 	} {
 		stubs := &lbtest.StubBuilder{PolicyName: "stub_bad_state"}
 		stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
@@ -77,8 +77,7 @@ func TestAChildsOwnReasonOutlivesBadResolverState(t *testing.T) {
 	}
 }
 
-// An update that is accepted ends the refusal of the one before: what the child reported
-// last counts again, and is what calls are told.
+// An accepted update ends an earlier refusal. The child's last report and its error count again.
 func TestARefusalThatIsOverIsNoReason(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	var refusal error

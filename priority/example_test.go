@@ -18,8 +18,7 @@ import (
 	_ "github.com/understudy-lb/understudy/priority"
 )
 
-// A channel with two priorities. Nobody listens in the first, so calls go to the
-// second.
+// A channel with two priorities. No server listens in the first, so calls go to the second.
 func Example() {
 	near, far := listen(), listen()
 	if err := near.Close(); err != nil {
@@ -30,7 +29,7 @@ func Example() {
 	go func() { _ = server.Serve(far) }()
 	defer server.Stop()
 
-	// A resolver says which child an endpoint is for.
+	// The resolver assigns each endpoint to a child.
 	endpoint := func(l net.Listener, child string) resolver.Endpoint {
 		return hierarchy.Set(resolver.Endpoint{Addresses: []resolver.Address{{Addr: l.Addr().String()}}}, child)
 	}

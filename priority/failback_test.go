@@ -8,8 +8,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// An update may put priorities above the one in use: calls have left the highest one
-// since then, not since the beginning of time.
+// A failback reports the time since the highest priority was left. If an update put a priority on
+// top, this is the time since that update.
 func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
@@ -34,8 +34,8 @@ func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	})
 }
 
-// The way back up says what became of the priority above: that it can take calls again, and
-// how long that was waited for; the one below is as well as it was.
+// The reason for a failback is the recovery of the higher priority and the end of its failback
+// delay.
 func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
@@ -52,7 +52,7 @@ func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 		logged.take()
 		r.Report("p0", ready)
 		r.Advance(20 * time.Second)
-		r.Report("p0", failed) // so the delay begins anew
+		r.Report("p0", failed) // the delay starts again
 		r.Report("p0", ready)
 		wantLog(t)
 		r.Advance(30 * time.Second)
@@ -61,7 +61,7 @@ func TestAFailbackSaysWhatBecameOfThePriorityAbove(t *testing.T) {
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: p0: refused`)
 		r.Report("p0", ready)
 		synctest.Wait()
-		r.Report("p1", failed) // which the delay does not wait for
+		r.Report("p1", failed) // the failback does not wait for the delay
 		wantLog(t, `WARNING lbtest:///target: failback from p1 to p0, which is READY, after 0 ms: p1: refused`)
 		r.Report("p1", ready)
 		u.Config.FailbackDelay = 0

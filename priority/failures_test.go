@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// For how long a connection has been failing says nothing of the source that fails now.
+// An error that comes from the source does not show how long the connection has been failing.
 func TestWhatASourceSaysHasNoTimeOfTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: "failures_stub"}
@@ -39,11 +39,11 @@ func TestWhatASourceSaysHasNoTimeOfTheConnection(t *testing.T) {
 		synctest.Wait()
 		update(nil)
 		if got := lbtest.Pick(cc.State()); !strings.Contains(got, "refused (failing for 45 s)") {
-			t.Errorf("calls get %q, want how long the connection has failed", got)
+			t.Errorf("calls get %q, want the time since the connection failed", got)
 		}
 		update(map[string]string{"a": "cluster \"a\" is gone"})
 		if got := lbtest.Pick(cc.State()); !strings.HasSuffix(got, `cluster "a" is gone`) {
-			t.Errorf("calls get %q, want what the source says alone", got)
+			t.Errorf("calls get %q, want only the source's error", got)
 		}
 	})
 }

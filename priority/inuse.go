@@ -11,15 +11,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// told is what the program was told last.
+// told is the last report to the application.
 type told struct {
-	child string // "" for none
+	child string // "" if no priority can take calls
 	since time.Time
 	why   string
 }
 
-// tellInUse tells the program which priority is in use. why says why it is another, where the
-// log says that, too.
+// tellInUse reports the priority in use to the application. why is the reason of a change of the
+// child in use, as in the log.
 func (p *policy) tellInUse(why string) {
 	to := stateattr.ChannelOf(p.state).InUse
 	if to == nil {
@@ -40,7 +40,7 @@ func (p *policy) tellInUse(why string) {
 	to.Tell(now)
 }
 
-// whyInUse says why a child is in use now, or none is.
+// whyInUse returns the reason why a child is in use, or why none is.
 func (p *policy) whyInUse(child, why string, before told) string {
 	switch {
 	case child == "":
@@ -52,5 +52,5 @@ func (p *policy) whyInUse(child, why string, before told) string {
 	case child != p.config.Priorities[0]:
 		return p.why(p.config.Priorities[0])
 	}
-	return "" // the highest, from the beginning
+	return "" // the highest from the beginning
 }

@@ -26,25 +26,24 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// failovers bounds the priorities that are counted.
+// failovers bounds the number of priorities in the metric.
 var failovers tally.Bound
 
-// journal is what the policy needs in order to tell people of failovers.
+// journal is the state for logging failovers.
 type journal struct {
-	changed time.Time // when the child in use became so
+	changed time.Time // when the child in use last changed
 	told    told
 
-	left time.Time // when the highest priority was left, zero while it is in use
-	none time.Time // when no priority was left, zero while there is one
+	left time.Time // when the highest priority was left; zero while it is in use
+	none time.Time // since when no priority can take calls; zero if one can
 
-	// records go to the user's logger on a goroutine of their own: a handler that calls
-	// on this very channel would else wait for what waits for it.
+	// records passes log records to the application's logger on a separate goroutine. A handler may
+	// make a call on this channel, which would deadlock in an event of the policy.
 	records serial.Serializer
 }
 
-// recordFailover counts a change of the child in use, and logs it on one line. The
-// first choice is none, nor is a change from or to a configuration without
-// priorities. It returns the reason.
+// recordFailover counts and logs a change of the child in use, and returns the reason. The first
+// choice does not count, and neither does a change from or to a configuration without priorities.
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
 	if from == "" || to == "" {
 		return ""
@@ -61,10 +60,10 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	case was < 0, is < was && why == "" && !p.good(to, state):
 		what, took = "move", 0
 	case is < was && !p.good(to, state):
-		what = "move" // a higher priority is the last resort
+		what = "move" // the higher priority is a last resort
 	case is < was:
 		what, took = "failback", 0
-		if left := p.journal.left; !left.IsZero() { // else only this update put it below
+		if left := p.journal.left; !left.IsZero() { // otherwise this update put it below
 			took = now.Sub(left)
 		}
 	}
@@ -80,13 +79,13 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	return why
 }
 
-// good reports whether a child whose state is to be published works as it should.
+// good reports whether a child with the given state is READY and not poor.
 func (p *policy) good(child string, state connectivity.State) bool {
 	return state == connectivity.Ready && p.poor(child) == ""
 }
 
-// noteLeft notes since when the highest priority is not in use: a failover leaves it, and
-// so does an update that puts others above.
+// noteLeft records when the highest priority was left, either by a failover or by an update that
+// puts others above it.
 func (p *policy) noteLeft() {
 	switch left := slices.Index(p.config.Priorities, p.inUse) > 0; {
 	case !left:
@@ -96,8 +95,8 @@ func (p *policy) noteLeft() {
 	}
 }
 
-// kindOf says in a word, of which there are few, why a change of the child in use came
-// about.
+// kindOf returns the reason of a change of the child in use, as one of a few words for a metric
+// label.
 func (p *policy) kindOf(from, to string) string {
 	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	state, _ := p.core.State(from)
@@ -116,8 +115,7 @@ func (p *policy) kindOf(from, to string) string {
 	return "failed"
 }
 
-// recordNone logs, once, that no priority is left that can take calls, and that there is
-// one again.
+// recordNone logs once that no priority can take calls, and once that one can again.
 func (p *policy) recordNone() {
 	none := &p.journal.none
 	failed := p.published.ConnectivityState == connectivity.TransientFailure && p.chosen != ""
@@ -134,11 +132,11 @@ func (p *policy) recordNone() {
 	}
 }
 
-// tell writes a line into gRPC's log and, as a record, into the user's.
+// tell writes a line to gRPC's log and a record to the application's logger.
 func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	target := printable.Line(p.Options.Target.String(), longestReason)
 	which := target
-	if id := p.Options.ChannelzParent; id != nil { // it tells two channels to one target apart
+	if id := p.Options.ChannelzParent; id != nil { // distinguishes channels to the same target
 		which = fmt.Sprintf("%s [%v]", target, id)
 		attrs = append(attrs, slog.String("channel", fmt.Sprint(id)))
 	}
@@ -153,12 +151,12 @@ func (p *policy) tell(what, line string, attrs ...slog.Attr) {
 	record.AddAttrs(attrs...)
 	p.journal.records.Enqueue(func() {
 		if handler, ctx := logger.Handler(), context.Background(); handler.Enabled(ctx, record.Level) {
-			_ = handler.Handle(ctx, record) // there is nowhere else to say so
+			_ = handler.Handle(ctx, record) // there is nowhere to report the error
 		}
 	})
 }
 
-// why says what has become of the child that was in use, "" for nothing.
+// why returns the problem of the child that was in use, or "".
 func (p *policy) why(child string) string {
 	state, exists := p.core.State(child)
 	switch {
@@ -177,8 +175,7 @@ func (p *policy) why(child string) string {
 	return ""
 }
 
-// whyBack says what has become of a child that takes over from a lower one, which is as well
-// as it was.
+// whyBack returns why a child takes over from a lower one that has no problem.
 func (p *policy) whyBack(child string) string {
 	text := p.title(child) + " can take calls"
 	n := p.noted[child]

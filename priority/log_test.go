@@ -21,7 +21,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// logs collects what the process logs.
+// logs collects the process's log.
 type logs struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -37,7 +37,7 @@ func (l *logs) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// take returns the lines of this policy since the last call, each with its severity.
+// take returns the policy's log lines since the last call, with their severity.
 func (l *logs) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +84,7 @@ var (
 	failed     = scenario.Report{State: core.TransientFailure, Tag: "refused"}
 )
 
-// A priority that is not waited for has not failed yet: it has lost its connections.
+// The reason for a fast failover is lost connections, because the child has not failed yet.
 func TestAFastFailoverSaysWhatWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()
@@ -99,7 +99,7 @@ func TestAFastFailoverSaysWhatWasLost(t *testing.T) {
 		wantLog(t, `WARNING lbtest:///target: failover from p0 to p1, which is READY, after 0 ms: p0 has lost its connections`)
 		r.Close()
 		if n := m.count["understudy.priority.failovers lbtest:///target p0 p1 lost"]; n != 1 {
-			t.Errorf("counted %v, want one failover because p0 was lost", m.count)
+			t.Errorf("counted %v, want one failover with the reason lost", m.count)
 		}
 	})
 }
@@ -140,7 +140,6 @@ func TestFailoversAreLoggedAndCounted(t *testing.T) {
 	})
 }
 
-// Row P13.
 func TestRefusedUpdatesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -158,7 +157,6 @@ func TestRefusedUpdatesAreLogged(t *testing.T) {
 	})
 }
 
-// Row P15.
 func TestEndpointsOfNoChildAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -180,7 +178,7 @@ func TestEndpointsOfNoChildAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// What children return comes back as one error, in one line, if the policy has failed.
+// The errors of children are returned as one error on one line if the policy has failed.
 func TestUpdateReturnsChildrensErrors(t *testing.T) {
 	bad := errors.New("no good")
 	for name, test := range map[string]struct {
@@ -205,14 +203,14 @@ func TestUpdateReturnsChildrensErrors(t *testing.T) {
 				t.Errorf("%s: error = %v, want %s", name, err, test.want)
 			}
 			if (err == balancer.ErrBadResolverState) != (test.is == balancer.ErrBadResolverState) {
-				t.Errorf("%s: error = %v itself, which gRPC compares", name, err)
+				t.Errorf("%s: error = %v; it must equal ErrBadResolverState only if that is wanted", name, err)
 			}
 		})
 	}
 }
 
-// A configuration of another type changes nothing, but calls are not left waiting
-// for a first one.
+// A configuration of the wrong type is rejected and changes nothing. Before the first valid
+// configuration, calls fail instead of waiting.
 func TestUpdateWithoutAConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -234,7 +232,7 @@ func TestUpdateWithoutAConfiguration(t *testing.T) {
 			t.Error("no error")
 		}
 		if got := r.Take(); len(got) > 0 {
-			t.Errorf("policy did %q after a good update, want nothing", got)
+			t.Errorf("policy did %q after a valid update, want nothing", got)
 		}
 	})
 }

@@ -21,29 +21,28 @@ var inUseMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// labels are those of a priority.
+// labels are the metric labels of a priority.
 type labels struct{ target, priority string }
 
 type channels int64
 
-// Plus returns the sum.
 func (c channels) Plus(by channels) channels { return c + by }
 
-// uses are how many channels of the process use each priority.
+// uses counts the channels of the process by the priority in use.
 var uses tally.Board[labels, channels]
 
-// meter is what the policy keeps for metrics.
+// meter is the policy's state for metrics.
 type meter struct {
 	config   *lbconfig.Priority
 	counted  labels            // as last added to uses
-	register serial.Serializer // a recorder may wait for an export that is under way
+	register serial.Serializer // registering may wait for a running export
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the following fields
 	titles     []string   // of all priorities
 	unregister func()
 }
 
-// Settled is described at shell.Settler.
+// Settled implements shell.Settler.
 func (p *policy) Settled(closed bool) {
 	m := &p.meter
 	if closed {
@@ -79,7 +78,7 @@ func (p *policy) Settled(closed bool) {
 	p.count(now)
 }
 
-// count counts the channel in under another priority, or under none any more.
+// count changes the labels under which uses counts the channel. Empty labels remove it.
 func (p *policy) count(now labels) {
 	before := p.meter.counted
 	if before == now {
@@ -106,7 +105,7 @@ func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
 	return nil
 }
 
-// place returns where in the tree a child is, in the words of metrics.
+// place returns the metric labels of a child.
 func (p *policy) place(child string) stateattr.Labels {
 	return stateattr.Labels{Priority: p.title(child), Service: stateattr.ChannelOf(p.state).Services[child]}
 }

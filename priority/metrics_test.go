@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// The priority in use is exported, each channel once, and none where none takes calls.
+// The gauge counts each channel once under its priority in use, or under none if no priority can
+// take calls.
 func TestThePriorityInUseIsExported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}
@@ -23,7 +24,7 @@ func TestThePriorityInUseIsExported(t *testing.T) {
 				full["understudy.priority.in_use lbtest:///target "+priority] = n
 			}
 			if !maps.Equal(got, full) {
-				t.Errorf("exported are %v, want %v", got, full)
+				t.Errorf("exported %v, want %v", got, full)
 			}
 		}
 		one, two := newRecorder(), newRecorder()

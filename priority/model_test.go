@@ -16,9 +16,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// The real policy does what the pseudo-code does, whatever happens. The schedule is
-// drawn first and fails outside of the bubble, where rapid's failures would kill the
-// process.
+// The policy behaves like the pseudo-code in random schedules. A schedule is drawn and checked
+// outside the synctest bubble, because a rapid failure inside it would end the process.
 func TestModel(t *testing.T) {
 	total := 0
 	defer func() { t.Logf("%d steps", total) }()

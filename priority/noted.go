@@ -8,21 +8,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/live"
 )
 
-// noted is what the policy keeps of a child for people.
+// noted is the state of a child for logs and pages.
 type noted struct {
-	state core.State // that it is taken to be in
-	since time.Time  // when state became so
-	well  bool       // whether it can be given calls, and is not poor
-	lost  time.Time  // when it was last well; when it was made, where it never was
-	again bool       // it was well, and then was not
-	why   string     // why it failed, until it is READY and not poor; kept for a page alone
+	state core.State // the state that the child counts as
+	since time.Time  // when state last changed
+	well  bool       // it can take calls and is not poor
+	lost  time.Time  // when well ended; when the child was created if it was never well
+	again bool       // it was well before and then was not
+	why   string     // reason of the last failure, until it is READY and not poor; only for the debug pages
 
-	delayed time.Duration // that it waited to take over from a lower one, 0 for not at all
+	delayed time.Duration // duration of its failback delay; 0 if it had none
 }
 
-// note notes in what state a child is, after an event of it. It is not called between
-// the core's word of an update and the end of that, when an error from the last update
-// is forgotten and that from this one is not known yet.
+// note records the state of a child after an event. It must not be called between BeginUpdate and
+// the end of the child's update, when the error of the previous update is cleared and the new error
+// is not known yet.
 func (p *policy) note(child string) {
 	state, exists := p.core.State(child)
 	n := p.noted[child]
@@ -57,7 +57,7 @@ func (p *policy) note(child string) {
 	}
 }
 
-// whyNot returns why a child does not work as it should, was where nothing is new.
+// whyNot returns the problem of a child. It returns was if the child is recovering.
 func (p *policy) whyNot(child string, state core.State, was string) string {
 	poor := p.poor(child)
 	switch {
@@ -71,17 +71,17 @@ func (p *policy) whyNot(child string, state core.State, was string) string {
 	return was
 }
 
-// delay notes how long a child waits to take over from a lower one.
+// delay records the failback delay of a child.
 func (p *policy) delay(child string, d time.Duration) {
 	if n := p.noted[child]; n != nil {
 		n.delayed = d
 	}
 }
 
-// usable returns whether a child in the state is given calls.
+// usable reports whether a child in this state can take calls.
 func usable(s core.State) bool { return s == core.Ready || s == core.Idle }
 
-// since returns when the child's state became what it is, and when it was lost.
+// since returns when the child's state last changed, and when it was lost.
 func (p *policy) since(child string) (since, lost time.Time) {
 	if n := p.noted[child]; n != nil {
 		return n.since, n.lost

@@ -17,28 +17,28 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// policy is the core in its shell.
+// policy runs the core on a shell.
 type policy struct {
 	*shell.Shell
 
-	// reresolution is the one thing that children read on their own stacks.
+	// reresolution is the only state that children read outside events.
 	reresolution atomic.Pointer[reresolution]
 
 	core     *core.Core
-	random   func() float64 // a random number in [0, 1)
+	random   func() float64 // returns a random number in [0, 1)
 	holds    func(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int
 	children map[string]*shell.Child
-	noted    map[string]*noted // of those
+	noted    map[string]*noted // by the names in children
 	titles   map[string]string
 	config   *lbconfig.Priority
 	state    resolver.State
-	below    resolver.State // for the children
+	below    resolver.State // the state for children
 	groups   map[string][]resolver.Endpoint
 
-	chosen    string             // the child to be published, "" for none
-	published balancer.State     // and its state
-	inUse     string             // the child whose picker was published
-	trials    map[string]*trials // of children that have been on trial, or in use
+	chosen    string             // the child whose state is to be published, or ""
+	published balancer.State     // the state to publish
+	inUse     string             // the child whose state was published last
+	trials    map[string]*trials // of children that have been in use or on trial
 	journal   journal
 	outage    outage
 	spare     spare
@@ -49,7 +49,7 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
 	return &policy{Shell: s, core: core.New(), random: rand.Float64, holds: connections, children: make(map[string]*shell.Child), noted: make(map[string]*noted), trials: make(map[string]*trials), spare: newSpare()}
 }
 
-// coreConfig returns the part of the configuration that the core needs to know.
+// coreConfig returns the part of the configuration that the core uses.
 func coreConfig(c *lbconfig.Priority) core.Config {
 	return core.Config{
 		Children:              slices.Collect(maps.Keys(c.Children)),
@@ -68,7 +68,7 @@ func coreConfig(c *lbconfig.Priority) core.Config {
 	}
 }
 
-// Begin updates the children that exist (A56, "Configuration Updates").
+// Begin updates the existing children (A56, "Configuration Updates").
 func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 	resolveNow, state := stateattr.TakeResolveNow(state)
 	p.config, p.state, p.below = config, state, stateattr.BelowPriority(state)
@@ -86,8 +86,8 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 // End chooses a priority.
 func (p *policy) End() { p.apply(p.core.EndUpdate()) }
 
-// State returns the state of the child that was chosen, and says so if it is another
-// than the one in use.
+// State returns the state of the chosen child. If that child is not in use yet, State logs the
+// change.
 func (p *policy) State() balancer.State {
 	why := ""
 	if p.inUse != p.chosen {
@@ -101,7 +101,7 @@ func (p *policy) State() balancer.State {
 	return p.published
 }
 
-// newChild returns a child, which has no policy before its first update.
+// newChild returns a child without a policy.
 func (p *policy) newChild(name string) *shell.Child {
 	return p.NewChild(name, shell.Handlers{
 		Reported: func(_ *shell.Child, state balancer.State) {
@@ -116,17 +116,17 @@ func (p *policy) newChild(name string) *shell.Child {
 	})
 }
 
-// Children yields the children by name, those too that are deactivated.
+// Children yields the children in the order of their names, including deactivated ones.
 func (p *policy) Children(yield func(string, shell.Below) bool) { shell.ByName(p.children, yield) }
 
-// ExitIdle asks the child in use to connect.
+// ExitIdle makes the child in use connect.
 func (p *policy) ExitIdle() {
 	if c, ok := p.children[p.core.InUse()]; ok {
 		c.ExitIdle()
 	}
 }
 
-// Describe says which child is in use, and what people call each and what it counts as.
+// Describe adds the child in use, and the title and details of each child.
 func (p *policy) Describe(s *shell.Snapshot) {
 	d := shell.Priority{InUse: p.inUse, Since: p.journal.changed}
 	for _, name := range p.config.Priorities {
@@ -161,16 +161,15 @@ func (p *policy) describe(name string) shell.PriorityChild {
 	return child
 }
 
-// reresolution is what becomes of the children's requests for re-resolution. It is
-// never modified.
+// reresolution holds the settings for the children's requests for re-resolution. It is immutable.
 type reresolution struct {
 	children   map[string]lbconfig.PriorityChild
-	resolveNow func(child string, ignored bool) // nil for the ClientConn's
+	resolveNow func(child string, ignored bool) // nil to use the ClientConn's ResolveNow
 }
 
-// resolveNow passes a request of a child on. It is called on the child's own stack,
-// at any time. Requests of children that are not configured are ignored: an answer
-// would have nothing for them.
+// resolveNow handles a child's request for re-resolution. It may be called at any time and on any
+// goroutine. Requests of children that are not configured are ignored, because the answer would
+// have no endpoints for them.
 func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]
@@ -183,16 +182,16 @@ func (p *policy) resolveNow(name string) {
 	}
 }
 
-// tierOf returns what a child says with its picker.
+// tierOf returns the Tier that a child's picker carries.
 func tierOf(picker balancer.Picker) core.Tier {
 	tier := shell.TierOf(picker)
 	return core.Tier{Condition: conditions[tier.Condition], ReadyPart: tier.ReadyPart, UnprovenPart: tier.UnprovenPart}
 }
 
-// conditions has the core's names of what children say beside their states.
+// conditions maps the shell's conditions to the core's.
 var conditions = [...]core.Condition{shell.Usable: core.Usable, shell.Emptied: core.Emptied, shell.HalfOpen: core.HalfOpen}
 
-// states has the core's names of gRPC's states.
+// states maps gRPC's states to the core's.
 var states = [...]core.State{
 	connectivity.Idle:             core.Idle,
 	connectivity.Connecting:       core.Connecting,

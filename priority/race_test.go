@@ -21,10 +21,9 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// noisy builds children that report from inside every call into them, from a
-// goroutine of their own while they live, and from inside Close and after it. They
-// hold a lock while they report, which every call into them wants, as grpc-go's
-// pick_first does: what runs on the stack of a report and calls back deadlocks.
+// noisy builds children that report during every call into them, on their own goroutine, and during
+// and after Close. As in grpc-go's pick_first, a child's lock is held during its reports and
+// required by all calls into it. A policy that calls a child during its report deadlocks.
 type noisy struct {
 	ended sync.WaitGroup
 	open  atomic.Int64
@@ -88,7 +87,7 @@ func (c *noisyChild) Close() {
 	c.b.open.Add(-1)
 }
 
-// Row P11: Close races with everything, and nothing is published after it.
+// Row P11: Close races with all other calls. Nothing is published after Close.
 func TestConcurrency(t *testing.T) {
 	for range 20 {
 		cc := &lbtest.ClientConn{}
@@ -133,8 +132,8 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// noisyState returns an update with other children every few times, and timers that
-// fire at once.
+// noisyState returns an update. The children change every few updates, and the timers fire
+// immediately.
 func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
 	c := &lbconfig.Priority{
 		Children:              map[string]lbconfig.PriorityChild{},
@@ -151,7 +150,7 @@ func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
 	return balancer.ClientConnState{BalancerConfig: c}
 }
 
-// Close while a timer fires, at the very same time.
+// Close races with timers that fire at the same time.
 func TestCloseRacesWithTimers(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
@@ -182,8 +181,8 @@ func TestCloseRacesWithTimers(t *testing.T) {
 	}
 }
 
-// A policy has no goroutine of its own, with children and timers running: the bubble
-// ends although the policy was never closed, once its timers have ended.
+// A policy with children and running timers owns no goroutine. Otherwise the bubble would not end,
+// because the policy is never closed.
 func TestNoGoroutineOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -192,7 +191,7 @@ func TestNoGoroutineOfItsOwn(t *testing.T) {
 	})
 }
 
-// A report of a child that is not in use costs no publish.
+// Reports of a child that is not in use are not published.
 func TestReportsOfOthersAreNotPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -235,8 +234,8 @@ func TestGracefulSwitch(t *testing.T) {
 	})
 }
 
-// A timer that fired while an event was under way, and was stopped and started again
-// by events before its own, does not count for the new one.
+// A timer that fires during an event, and is stopped and restarted by events that were queued
+// before, has no effect.
 func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -248,14 +247,14 @@ func TestATimerThatWasStoppedWhileItFired(t *testing.T) {
 		synctest.Wait()
 		r.Report("p0", ready)
 		r.Report("p0", connecting)
-		r.Advance(10 * time.Second) // the first timer fires, and waits
+		r.Advance(10 * time.Second) // the first timer fires and its event is queued
 		close(release)
 		if got := fmt.Sprint(r.Take()); got != "[publish p0 CONNECTING]" {
 			t.Errorf("policy did %s, want no failover", got)
 		}
 		r.Advance(10*time.Second - 1)
 		if got := r.Take(); len(got) > 0 {
-			t.Errorf("policy did %q before the second timer's time", got)
+			t.Errorf("policy did %q before the second timer fired", got)
 		}
 		r.Advance(1)
 		if got := fmt.Sprint(r.Take()); got != "[create p1 publish CONNECTING]" {

@@ -18,22 +18,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// How much of a call's error is worth reading.
+// These limit the length of a call's error.
 const (
 	longestReason = 250
 	mostReasons   = 8
 )
 
-// reason says why a child takes no calls.
+// reason explains why a child takes no calls.
 type reason struct {
 	title     string
 	text      string
-	told      bool      // text is the child's own, and not just its state
-	endpoints int       // that it was given
-	since     time.Time // when it failed, zero where that is not known
+	told      bool      // text is the child's own error, not only its state
+	endpoints int       // number of endpoints that it was given
+	since     time.Time // when it failed; zero if unknown
 }
 
-// reasonOf returns why a child takes no calls that is taken to be TRANSIENT_FAILURE.
+// reasonOf returns why a child that counts as TRANSIENT_FAILURE takes no calls.
 func (p *policy) reasonOf(child string) reason {
 	r := reason{title: p.title(child), endpoints: len(p.groups[child]), told: true}
 	r.since, _ = p.since(child)
@@ -44,7 +44,8 @@ func (p *policy) reasonOf(child string) reason {
 	why := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case why != "":
-		// The child itself can only say that it has no endpoints. Its time is not the source's.
+		// The source's reason replaces the child's, which is only that it has no endpoints. The
+		// time of the child's failure does not apply to it.
 		r.text, r.since = brief(errors.New(why)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
@@ -59,7 +60,7 @@ func (p *policy) reasonOf(child string) reason {
 	return r
 }
 
-// poor says what is wrong with a child that is READY, "" for nothing.
+// poor returns the problem of a READY child, or "".
 func (p *policy) poor(child string) string {
 	tier, poor := p.core.Poor(child)
 	switch {
@@ -75,7 +76,7 @@ func (p *policy) poor(child string) string {
 	return fmt.Sprintf("%.3g %% of its weight is READY, want %.3g %%", 100*tier.ReadyPart, 100*p.config.MinReady)
 }
 
-// failures says what the calls of a child ended with, as far as that is known.
+// failures returns the status codes of the child's failed calls, if they are known.
 func (p *policy) failures(child string) string {
 	if c := p.children[child]; c != nil {
 		if codes := shell.TierOf(c.State().Picker).Failures; codes != "" {
@@ -85,14 +86,13 @@ func (p *policy) failures(child string) string {
 	return ""
 }
 
-// timedOut returns whether the child counts as failed because its failover timer fired.
+// timedOut reports whether the child counts as failed because its failover timer fired.
 func (p *policy) timedOut(child string) bool {
 	c := p.children[child]
 	return c != nil && !c.Refused() && c.State().ConnectivityState == connectivity.Connecting
 }
 
-// passed returns whether the child is still given time to connect, and is not waited for
-// all the same.
+// passed reports whether the child still has time to connect but a lower priority is in use.
 func (p *policy) passed(child string) bool {
 	if state, exists := p.core.State(child); !exists || state != core.Connecting {
 		return false
@@ -101,7 +101,7 @@ func (p *policy) passed(child string) bool {
 	return waits && slices.Index(p.config.Priorities, p.chosen) > slices.Index(p.config.Priorities, child)
 }
 
-// String returns the reason with its title.
+// String returns the reason with the child's title.
 func (r reason) String() string {
 	text := r.title + ": " + r.text
 	var more []string
@@ -120,21 +120,21 @@ func (r reason) String() string {
 	return text
 }
 
-// brief returns an error as it is shown beside others.
+// brief returns a short form of an error.
 func brief(err error) string { return printable.Line(shell.Brief(err), longestReason) }
 
-// exhausted is the picker where no priority can take calls. It leaves to the child in
-// use what that does with a call, and tells of all priorities when it is a failure.
+// exhausted is the picker that is published if no priority can take calls. It delegates picks to
+// the child in use, and replaces errors with one that lists all priorities.
 type exhausted struct {
-	child balancer.Picker // of the child in use
-	inUse string          // its title
-	// reasons are in priority order. They are replaced while the picker is in use: those of
-	// children that are not in use are published by nobody.
+	child balancer.Picker // the picker of the child in use
+	inUse string          // the child's title
+	// reasons are in priority order. They change while the picker is in use, because failures of
+	// the other children are not published.
 	reasons atomic.Pointer[[]reason]
 }
 
-// exhausted returns state, which is TRANSIENT_FAILURE and the child's, with a picker
-// whose errors tell of all priorities.
+// exhausted returns a child's TRANSIENT_FAILURE state with a picker whose errors list all
+// priorities.
 func (p *policy) exhausted(child string, state balancer.State) balancer.State {
 	e := &exhausted{child: state.Picker, inUse: p.title(child)}
 	p.explain(e)
@@ -142,7 +142,7 @@ func (p *policy) exhausted(child string, state balancer.State) balancer.State {
 	return state
 }
 
-// explain gives a picker the reasons of now.
+// explain updates the reasons of a picker.
 func (p *policy) explain(e *exhausted) {
 	var reasons []reason
 	for _, name := range p.config.Priorities {
@@ -153,8 +153,8 @@ func (p *policy) explain(e *exhausted) {
 	e.reasons.Store(&reasons)
 }
 
-// Pick lets the child's picker pick. Where that fails with a status, it means to end the
-// call, and has its way.
+// Pick delegates to the child's picker. A status error of that picker is returned unchanged,
+// because it is meant to end the call.
 func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := e.child.Pick(info)
 	if err == nil || errors.Is(err, balancer.ErrNoSubConnAvailable) {
@@ -166,11 +166,11 @@ func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, e.failure(err)
 }
 
-// Failure returns what a call fails with.
+// Failure returns the error of calls.
 func (e *exhausted) Failure() error { return e.failure(shell.FailureOf(e.child)) }
 
-// failure returns an error that names every priority with its reason. own is the error
-// of the child in use, nil where it is not known.
+// failure returns an error that names each priority with its reason. own is the error of the child
+// in use, or nil if unknown.
 func (e *exhausted) failure(own error) error {
 	known := *e.reasons.Load()
 	var reasons []string
@@ -187,5 +187,5 @@ func (e *exhausted) failure(own error) error {
 	return errors.New(nothingLeft + ": " + strings.Join(reasons, "; "))
 }
 
-// nothingLeft is what calls fail with, and what the log says.
+// nothingLeft is the start of the error of calls and of the log line.
 const nothingLeft = "no priority can take calls"

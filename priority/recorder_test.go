@@ -22,14 +22,13 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// recorder is a channel with a priority policy whose children do as they are told.
-// It writes down what the policy does, in the words of package scenario, and is a
-// scenario.Target in a synctest bubble.
+// recorder is a fake channel with a priority policy and scripted children. It records the policy's
+// actions in the format of package scenario. It implements scenario.Target in a synctest bubble.
 type recorder struct {
 	lbtest.ClientConn
 
 	policy balancer.Balancer
-	single []string // children of the update under way that hold one connection
+	single []string // children of the current update that hold one connection
 
 	mu       sync.Mutex
 	children map[string]*scriptedChild
@@ -51,7 +50,7 @@ func newRecorderTo(path string) *recorder {
 	return r
 }
 
-// holds returns how many connections a child holds, as the scenario says.
+// holds returns a child's number of connections in the scenario.
 func (r *recorder) holds(c lbconfig.Policy, _ []resolver.Endpoint, _ int) int {
 	if slices.Contains(r.single, c.Config.(*lbtest.StubConfig).ID) {
 		return 1
@@ -65,7 +64,7 @@ func (r *recorder) write(format string, args ...any) {
 	r.log = append(r.log, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// Name and Build make the recorder the builder of its policy's children.
+// Name and Build make the recorder the builder of the policy's children.
 func (r *recorder) Name() string { return "scripted" }
 
 func (r *recorder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
@@ -119,7 +118,7 @@ func (c *scriptedChild) Close() {
 	delete(c.r.children, c.name)
 }
 
-// picker is what a scriptedChild reports: it tells what the policy publishes apart.
+// picker is the picker of a scriptedChild. It identifies the child and its report.
 type picker struct {
 	child  string
 	report scenario.Report
@@ -135,12 +134,12 @@ func (p picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 }
 
-// Tier tells what outlier detection would.
+// Tier returns the Tier that outlier detection would report.
 func (p picker) Tier() shell.Tier {
 	return shell.Tier{Condition: shell.Condition(p.report.Condition), ReadyPart: p.report.ReadyPart, UnprovenPart: p.report.Unproven}
 }
 
-// Failure tells what the pickers of this module's policies tell.
+// Failure returns the error, as the pickers of this module's policies do.
 func (p picker) Failure() error { return p.report.Err() }
 
 var grpcStates = map[core.State]connectivity.State{
@@ -150,10 +149,10 @@ var grpcStates = map[core.State]connectivity.State{
 	core.TransientFailure: connectivity.TransientFailure,
 }
 
-// UpdateState writes down what the policy publishes.
+// UpdateState records the state that the policy publishes.
 func (r *recorder) UpdateState(s balancer.State) {
 	if e, ok := s.Picker.(*exhausted); ok {
-		s.Picker = e.child // what it makes of that is tested elsewhere
+		s.Picker = e.child // other tests cover the errors of exhausted
 	}
 	inner, tried := s.Picker, []string(nil)
 	if p, ok := inner.(*trying); ok {
@@ -189,13 +188,13 @@ func (r *recorder) Script(s map[string][]scenario.Reaction) {
 func (r *recorder) Update(u scenario.Update) {
 	r.single = u.Config.Single
 	err := r.policy.UpdateClientConnState(r.state(u))
-	synctest.Wait() // for what children reported from inside the updates that created them
+	synctest.Wait() // until the reports of the children during their updates have been handled
 	if err != nil {
 		r.write("error: %v", err)
 	}
 }
 
-// state returns the update as gRPC would pass it.
+// state returns the update in gRPC's form.
 func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 	c := &lbconfig.Priority{
 		Children:              map[string]lbconfig.PriorityChild{},
@@ -229,7 +228,7 @@ func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 	return balancer.ClientConnState{ResolverState: state, BalancerConfig: c}
 }
 
-// child returns the child of the name, nil where there is none.
+// child returns a child by its name, or nil.
 func (r *recorder) child(name string) *scriptedChild {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -253,7 +252,7 @@ func (r *recorder) ExitIdle()               { r.policy.ExitIdle() }
 func (r *recorder) ResolverError(err error) { r.policy.ResolverError(err) }
 func (r *recorder) Close()                  { r.policy.Close() }
 
-// Take returns what was written since it was last called.
+// Take returns the lines that were recorded since the last call.
 func (r *recorder) Take() []string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -263,7 +262,7 @@ func (r *recorder) Take() []string {
 	return log
 }
 
-// parse parses a configuration that must be good.
+// parse parses a valid configuration.
 func parse(raw string) *lbconfig.Priority {
 	c, err := parseConfig([]byte(raw))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// A resolver that put a function into the state is asked by the name of the child,
-// and the ClientConn is not asked at all. The function knows what is to be ignored.
+// If the resolver put a function into the state, requests for re-resolution go to it with the
+// child's name, and not to the ClientConn. The function receives ignored requests too.
 func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -41,9 +41,9 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 		r.Resolve("p0")
 		r.Resolve("p1")
 		if got := r.Take(); len(got) > 0 || !slices.Equal(asked, []string{"p0", "p1, ignored"}) {
-			t.Errorf("policy did %q, and asked for %q, want p0, and p1 that is to be ignored", got, asked)
+			t.Errorf("policy did %q and called the function with %q, want p0 and p1, ignored", got, asked)
 		}
-		// The next state has none.
+		// The next state has no function.
 		r.Update(u)
 		r.Take()
 		r.Resolve("p0")
@@ -54,7 +54,7 @@ func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	})
 }
 
-// The function knows the names of one level only, so children do not see it.
+// Children do not receive the function, because it accepts the names of one level only.
 func TestChildrenDoNotSeeTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -65,13 +65,13 @@ func TestChildrenDoNotSeeTheFunction(t *testing.T) {
 			t.Fatal(err)
 		}
 		if stateattr.ResolveNow(r.child("p0").last.ResolverState) != nil {
-			t.Error("the child sees the function")
+			t.Error("the child received the function")
 		}
 	})
 }
 
-// Paths that a proxy's address took the place of are restored (decision 10), and
-// children of either generation find their addresses.
+// Paths are restored from endpoints whose addresses a proxy replaced (decision 10). Children
+// receive both endpoints and addresses.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -88,7 +88,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 		}
 		got := r.child("p0").last.ResolverState
 		if len(got.Endpoints) != 1 || hierarchy.Addresses(got.Endpoints[0])[0].Addr != "10.0.0.1:80" {
-			t.Errorf("the child got %v, want the proxy for 10.0.0.1:80 alone", got.Endpoints)
+			t.Errorf("the child got %v, want only the proxy for 10.0.0.1:80", got.Endpoints)
 		}
 		if len(got.Addresses) != 1 || got.Addresses[0].Addr != "proxy" {
 			t.Errorf("the child got the addresses %v", got.Addresses)
@@ -96,7 +96,7 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// An error of the resolver goes to all children, those deactivated too.
+// A resolver error reaches all children, including deactivated ones.
 func TestResolverErrorReachesAllChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -114,7 +114,7 @@ func TestResolverErrorReachesAllChildren(t *testing.T) {
 		got := r.Take()
 		scenario.SortSimultaneous(got)
 		if !slices.Equal(got, []string{"resolver-error p0 no such host", "resolver-error p1 no such host"}) {
-			t.Errorf("policy did %q, want p0 and p1 told", got)
+			t.Errorf("policy did %q, want a resolver error for p0 and p1", got)
 		}
 	})
 }

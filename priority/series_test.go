@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// A control plane that names priorities as it likes does not fill the memory with series; the
-// first names are all counted, and so is each failover.
+// The number of series is bounded even if a control plane changes the names of priorities all the
+// time. All failovers are counted, the first ones under their own names.
 func TestNamesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}

@@ -16,22 +16,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// mostSpare is how many connections a standby holds at most at each client, or one for each of
-// its localities where those are more. A connection costs 70 KiB, both ends together, a health
-// stream, and a ping each 10 s. The calls go to these when the standby comes into use, and its
-// other endpoints join as they connect.
+// mostSpare is the maximum number of a standby's connections, or one per locality if that is more.
+// A connection costs 70 KiB on both ends together, a health stream, and a ping every 10 s. When the
+// standby comes into use, it starts with these connections, and adds its other endpoints as they
+// connect.
 const mostSpare = 20
 
-// spare chooses the endpoints of standbys.
+// spare selects the endpoints of standbys.
 type spare struct {
-	seed  maphash.Seed    // clients choose other endpoints
-	parts map[string]bool // children that were given a part of their endpoints
+	seed  maphash.Seed    // each client selects different endpoints
+	parts map[string]bool // children that received only a subset of their endpoints
 }
 
 func newSpare() spare { return spare{maphash.MakeSeed(), make(map[string]bool)} }
 
-// updateChild gives a child its configuration and its endpoints: a part of them, where it is a
-// standby with many.
+// updateChild gives a child its configuration and endpoints, or a subset of them if it is a large
+// standby.
 func (p *policy) updateChild(name string) {
 	endpoints := p.groups[name]
 	if p.spare.parts[name] {
@@ -40,7 +40,7 @@ func (p *policy) updateChild(name string) {
 	p.children[name].Update(p.config.Children[name].Config, stateattr.SetLabels(shell.WithEndpoints(p.below, endpoints), p.place(name)))
 }
 
-// isLarge reports whether a child holds more connections than a standby should.
+// isLarge reports whether a child has more connections than a standby should hold.
 func (p *policy) isLarge(name string) bool {
 	if len(p.groups[name]) <= mostSpare {
 		return false
@@ -49,8 +49,8 @@ func (p *policy) isLarge(name string) bool {
 	return len(endpoints) > mostSpare && p.holds(p.config.Children[name].Config, endpoints, mostSpare+1) > mostSpare
 }
 
-// withoutReserve returns the endpoints that are connected at first: not those of zones without a share
-// of the calls.
+// withoutReserve returns the endpoints that are connected first. It leaves out those of zones
+// without a share of the calls.
 func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	if !slices.ContainsFunc(endpoints, stateattr.IsReserve) {
 		return endpoints
@@ -58,8 +58,8 @@ func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return slices.DeleteFunc(slices.Clone(endpoints), stateattr.IsReserve)
 }
 
-// part returns some of the endpoints, in their order: the same ones from update to update, and
-// at least one of each locality that has a share of the calls.
+// part returns a subset of the endpoints in the same order. It is stable from update to update and
+// has at least one endpoint of each locality that has a share of the calls.
 func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	endpoints = withoutReserve(endpoints)
 	draws := make(map[int]uint64, len(endpoints))
@@ -92,7 +92,8 @@ func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return part
 }
 
-// beginSpare is called when a child is made: a standby begins with a part of its endpoints.
+// beginSpare gives a large standby only a subset of its endpoints. It is called when a child is
+// created.
 func (p *policy) beginSpare(name string) {
 	if p.core.Standby(name) && p.isLarge(name) {
 		p.spare.parts[name] = true
@@ -101,8 +102,8 @@ func (p *policy) beginSpare(name string) {
 	}
 }
 
-// needAll has a child connect all of its endpoints, after what is published now. Later, when it is
-// a standby, it may let go of most.
+// needAll makes a child connect all of its endpoints, after the current state is published. If the
+// child becomes a standby later, it may return to a subset.
 func (p *policy) needAll(name string) {
 	if !p.spare.parts[name] {
 		return
@@ -116,8 +117,8 @@ func (p *policy) needAll(name string) {
 	})
 }
 
-// letGoLater has a child go back to a part of its endpoints, after as long as A56 keeps one that
-// nobody needs. While it is in use, or not READY, that waits.
+// letGoLater makes a child return to a subset of its endpoints after ChildRetention, the time for
+// which A56 keeps an unused child. It waits while the child is in use or not READY.
 func (p *policy) letGoLater(name string) {
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.spare.parts[name] {
@@ -134,8 +135,8 @@ func (p *policy) letGoLater(name string) {
 	})
 }
 
-// noteSpare looks, after an event of a child, whether the part of its endpoints that it was given
-// has failed.
+// noteSpare makes a standby connect all of its endpoints if its subset has failed. It is called
+// after each event of the child.
 func (p *policy) noteSpare(name string) {
 	if state, ok := p.core.State(name); !ok {
 		delete(p.spare.parts, name)

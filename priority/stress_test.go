@@ -22,8 +22,8 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// threeChildren is the n-th update: children a, b and c with the policy, in
-// priorities that change from update to update.
+// threeChildren returns the n-th update, with children a, b and c. Their priorities change from
+// update to update.
 func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState {
 	raw := fmt.Sprintf(`{"children":{"a":{"config":[{%q:{}}]},"b":{"config":[{%q:{}}]},"c":{"config":[{%q:{}}]}},"priorities":%s}`,
 		policy, policy, policy, [...]string{`["a","b","c"]`, `["b","a"]`, `["c"]`, `[]`}[n%4])
@@ -41,9 +41,8 @@ func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState 
 	return balancer.ClientConnState{ResolverState: state, BalancerConfig: parsed}
 }
 
-// P18 and P11 with stock children, which hold their own locks while they report:
-// updates, requests to connect and resolver's errors race with their reports, and
-// Close with all of them.
+// Rows P18 and P11 with children of grpc-go, which hold their locks while they report. Updates,
+// ExitIdle and resolver errors race with reports, and Close races with all of them.
 func TestStockChildrenReportDuringUpdates(t *testing.T) {
 	for _, policy := range []string{"pick_first", "round_robin"} {
 		for round := range uint64(5) {
@@ -93,10 +92,9 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 	}
 }
 
-// reportAtRandom reports states of every second subchannel, so that, as on a
-// channel, no two reports of one subchannel overlap, and none precedes Connect. Nobody
-// waits for a report, so left bounds how many there are: else they may come faster than
-// a busy machine takes them in, and an update waits behind all of them.
+// reportAtRandom reports states of every second subchannel. As on a channel, reports of one
+// subchannel do not overlap and follow Connect. left limits the number of reports, because
+// reporting does not wait for the policy, so a slow machine could never catch up with the queue.
 func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.Int64, stop *atomic.Bool) {
 	states := []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Idle, connectivity.TransientFailure}
 	for ; !stop.Load(); runtime.Gosched() {
@@ -108,8 +106,8 @@ func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.
 	}
 }
 
-// wildBuilder builds children that report from every call into them, from their own
-// goroutines, and during and after Close.
+// wildBuilder builds children that report during every call, on their own goroutines, and during
+// and after Close.
 type wildBuilder struct{ live atomic.Int64 }
 
 func (*wildBuilder) Name() string { return "wild" }
@@ -157,7 +155,7 @@ func (c *wild) ExitIdle()                                                  { c.a
 
 func (c *wild) Close() { c.act(); c.wg.Wait(); c.say(); c.w.live.Add(-1) }
 
-// P11: a thousand policies are built, used and closed with such children.
+// Row P11: a thousand policies with such children are built, used and closed.
 func TestWildChildren(t *testing.T) {
 	w := &wildBuilder{}
 	balancer.Register(w)
@@ -178,7 +176,7 @@ func TestWildChildren(t *testing.T) {
 			t.Fatalf("%d states published after Close", late-after)
 		}
 		if live := w.live.Load(); live != 0 {
-			t.Fatalf("%d children live after Close", live)
+			t.Fatalf("%d children are open after Close", live)
 		}
 	}
 	goleak.VerifyNone(t)

@@ -7,12 +7,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// longestName is about how many bytes of a name are shown.
+// longestName is the approximate maximum length of a name in bytes.
 const longestName = 80
 
-// nameChildren notes what people call each child: its number and what the source says
-// of it, such as "p0 us-east/a, us-east/b", or the name in the configuration where
-// nobody says anything. One that is no priority any more keeps what it was called.
+// nameChildren sets the title of each child: its number and the source's name for it, such as "p0
+// us-east/a, us-east/b", or the name in the configuration if the source has none. A child that is
+// no longer a priority keeps its last title.
 func (p *policy) nameChildren() {
 	names := stateattr.ChannelOf(p.state).Names
 	titles := make(map[string]string, len(p.config.Priorities))
@@ -33,7 +33,7 @@ func (p *policy) nameChildren() {
 	p.titles = titles
 }
 
-// titleFrom returns what people call a child of which a source says that, else "".
+// titleFrom returns the title of a child that the source has a name for, or "".
 func (p *policy) titleFrom(child string) string {
 	if _, known := stateattr.ChannelOf(p.state).Names[child]; !known {
 		return ""
@@ -41,7 +41,7 @@ func (p *policy) titleFrom(child string) string {
 	return p.title(child)
 }
 
-// title returns what people call a child.
+// title returns the title of a child.
 func (p *policy) title(child string) string {
 	if title, ok := p.titles[child]; ok {
 		return title

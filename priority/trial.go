@@ -11,21 +11,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// trials counts the calls of one child's trials. It belongs to the child and not to its picker:
-// a new picker is no reason for a trial.
+// trials counts the calls for the trials of one child. It belongs to the child rather than its
+// picker, because a new picker must not start a trial.
 type trials struct {
 	elsewhere atomic.Int64 // calls since its last call or trial, while it was on trial
-	last      atomic.Int64 // when that was, in nanoseconds since epoch
+	last      atomic.Int64 // time of that call, in nanoseconds since epoch
 	epoch     time.Time
 }
 
-// newTrials returns the trials of a child that has had its last call now.
+// newTrials returns the trials of a child whose last call was now.
 func newTrials() *trials { return &trials{epoch: time.Now()} }
 
-// take returns whether a trial is due, and has begun.
+// take reports whether a trial is due. If it is, the trial has begun.
 func (t *trials) take(interval time.Duration) bool {
 	elsewhere := t.elsewhere.Load()
-	if elsewhere < core.FewestCalls { // before the clock is read, which costs more than all else here
+	if elsewhere < core.FewestCalls { // checked first, because reading the clock is expensive
 		return false
 	}
 	now := time.Since(t.epoch)
@@ -36,22 +36,22 @@ func (t *trials) take(interval time.Duration) bool {
 	return true
 }
 
-// onTrial is a child that gets a few of the calls.
+// onTrial is a child that receives trial calls.
 type onTrial struct {
 	*trials
 	picker   balancer.Picker
 	interval time.Duration
-	waits    atomic.Int64 // calls counted that the picker lets wait
+	waits    atomic.Int64 // counted calls that wait in the current picker
 }
 
-// trying is a picker that gives a call now and then to each of the children on trial.
+// trying is a picker that gives some calls to the children on trial.
 type trying struct {
 	balancer.Picker
 	tried []*onTrial
 }
 
-// trying returns state with a picker that gives a call now and then to the children that the core
-// wants tried.
+// trying returns state with a picker that gives some calls to the core's children on trial, if
+// there are any.
 func (p *policy) trying(state balancer.State) balancer.State {
 	var tried []*onTrial
 	if last, ok := p.published.Picker.(*trying); ok {
@@ -70,8 +70,8 @@ func (p *policy) trying(state balancer.State) balancer.State {
 	return state
 }
 
-// Pick lets the picker of the child in use pick, or one that is tried. Where that has nothing to
-// pick, the call is not to suffer from it.
+// Pick picks from a child on trial if a trial is due, else from the child in use. If the child on
+// trial cannot pick, the child in use takes the call.
 func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for _, c := range t.tried {
 		if !c.take(c.interval) {
@@ -88,7 +88,8 @@ func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return result, err
 }
 
-// elsewhere counts a call that goes to no child on trial but one, or waits.
+// elsewhere counts a call for all children on trial except but. waits reports whether the call
+// waits.
 func (t *trying) elsewhere(but *onTrial, waits bool) {
 	for _, c := range t.tried {
 		if c == but {
@@ -101,16 +102,16 @@ func (t *trying) elsewhere(but *onTrial, waits bool) {
 	}
 }
 
-// forgetWaits is for when another picker takes the place of this one: it is asked again for the
-// calls that wait.
+// forgetWaits subtracts the waiting calls. It is called when another picker replaces this one,
+// because gRPC picks again for these calls.
 func (t *trying) forgetWaits() {
 	for _, c := range t.tried {
 		c.elsewhere.Add(-c.waits.Swap(0))
 	}
 }
 
-// Failure returns what the picker of the child in use fails with; see shell.FailureOf.
+// Failure returns the error of the child in use. See shell.FailureOf.
 func (t *trying) Failure() error { return shell.FailureOf(t.Picker) }
 
-// Tier returns what the child in use says of its endpoints; see shell.TierOf.
+// Tier returns the Tier of the child in use. See shell.TierOf.
 func (t *trying) Tier() shell.Tier { return shell.TierOf(t.Picker) }

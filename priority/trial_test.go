@@ -26,7 +26,7 @@ func (c *tallied) Failure() error { return errors.New("no") }
 
 func (c *tallied) Tier() shell.Tier { return shell.Tier{Condition: shell.Emptied} }
 
-// makeCalls makes n calls, one each so often.
+// makeCalls makes n calls with the given interval.
 func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration) {
 	t.Helper()
 	for range n {
@@ -37,7 +37,7 @@ func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration)
 	}
 }
 
-// tried returns a picker beside which others are on trial, with an interval of ten seconds.
+// tried returns a picker with other pickers on trial. The trial interval is ten seconds.
 func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	p := &trying{Picker: inUse}
 	for _, other := range others {
@@ -46,8 +46,8 @@ func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	return p
 }
 
-// A fast client tries one call in a hundred, and one an interval at most beside that; so it
-// does with each of several. A slow one tries one call in eleven, whatever its interval is.
+// A fast client makes one of 101 calls a trial, or one per interval if that is more, for each child
+// on trial. A slow client makes at most one of eleven calls a trial.
 func TestAFewCallsAreTrials(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls, least, most int
@@ -57,7 +57,7 @@ func TestAFewCallsAreTrials(t *testing.T) {
 		"2 calls a second":      {2 * 600, 55, 60, 500 * time.Millisecond},
 		"a call each 11 s":      {330, 29, 30, 11 * time.Second},
 		"a call in a minute":    {330, 29, 30, time.Minute},
-		"ten calls and no more": {10, 0, 0, time.Hour},
+		"only ten calls": {10, 0, 0, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -73,14 +73,14 @@ func TestAFewCallsAreTrials(t *testing.T) {
 					t.Errorf("%d of %d calls went to the child in use", inUse.picks, test.calls)
 				}
 				if shell.FailureOf(p) == nil || shell.TierOf(p).Condition != shell.Emptied {
-					t.Error("what the picker in use says is lost")
+					t.Error("the picker does not return the Failure and Tier of the child in use")
 				}
 			})
 		})
 	}
 }
 
-// Calls that wait count as well as those that go elsewhere.
+// Waiting calls count like calls that go elsewhere.
 func TestCallsThatWaitAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := &tallied{}
@@ -93,12 +93,12 @@ func TestCallsThatWaitAreCounted(t *testing.T) {
 		}
 		makeCalls(t, p, 1, 0)
 		if other.picks != 1 {
-			t.Error("the eleventh call was no trial")
+			t.Error("the eleventh call was not a trial")
 		}
 	})
 }
 
-// A call that waits is picked for again with each new picker, and is counted once.
+// A waiting call is picked again with each new picker but counted once.
 func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -128,12 +128,12 @@ func TestACallThatWaitsIsCountedOnce(t *testing.T) {
 			t.Error("one of the first ten calls was a trial")
 		}
 		if makeCalls(t, cc.State().Picker, 1, 0); broken.picks != 1 {
-			t.Error("the eleventh call was no trial")
+			t.Error("the eleventh call was not a trial")
 		}
 	})
 }
 
-// No call suffers from a trial that has nothing to pick.
+// A trial that cannot pick does not fail the call.
 func TestATrialThatCannotPick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inUse := &tallied{}
@@ -145,9 +145,8 @@ func TestATrialThatCannotPick(t *testing.T) {
 	})
 }
 
-// A tier of fifty endpoints whose connections end has a new picker every second, and so may the one
-// in use. None of them is a reason for a trial. A tier that was in use has its first after ten
-// calls and an interval.
+// A new picker does not start a trial. Flapping endpoints may cause one every second. The first
+// trial of a child that was in use comes after ten calls and an interval.
 func TestTrialsOutliveThePicker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -167,11 +166,11 @@ func TestTrialsOutliveThePicker(t *testing.T) {
 			synctest.Wait()
 			makeCalls(t, cc.State().Picker, 1, time.Second)
 			if i == 9 && broken.picks > 0 {
-				t.Error("a trial was one of the first ten calls")
+				t.Error("one of the first ten calls was a trial")
 			}
 		}
 		if broken.picks != 10 {
-			t.Errorf("%d of 110 calls were trials, want one of eleven", broken.picks)
+			t.Errorf("%d of 110 calls were trials, want 10", broken.picks)
 		}
 	})
 }
@@ -180,28 +179,27 @@ func readyWith(picker balancer.Picker) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Ready, Picker: picker}
 }
 
-// halfOpen is the picker of a tier that is half-open.
+// halfOpen is the picker of a half-open child.
 type halfOpen struct{ *tallied }
 
 func (halfOpen) Tier() shell.Tier {
 	return shell.Tier{Condition: shell.HalfOpen, Interval: 10 * time.Second, ReadyPart: 1}
 }
 
-// again is another picker of the same tier.
+// again is a picker that differs only by its number.
 type again struct {
 	balancer.Picker
 	number int
 }
 
-// A pick beside a child on trial makes no garbage.
 func TestTrialsDoNotAllocate(t *testing.T) {
 	p := tried(&tallied{}, &tallied{})
 	if n := testing.AllocsPerRun(1000, func() { _, _ = p.Pick(balancer.PickInfo{}) }); n > 0 {
-		t.Errorf("a pick allocates %v times", n)
+		t.Errorf("%v allocations per pick, want 0", n)
 	}
 }
 
-// BenchmarkPickBesideATrial is what a pick costs while a child is on trial.
+// BenchmarkPickBesideATrial measures a pick while a child is on trial.
 func BenchmarkPickBesideATrial(b *testing.B) {
 	p := tried(&still{}, &still{})
 	b.RunParallel(func(pb *testing.PB) {

@@ -17,8 +17,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// stubs returns a policy whose children are stubs, and the update of them in the given
-// order, the highest priority first.
+// stubs returns a policy with stub children and a function that updates it. Its arguments are the
+// children in priority order.
 func stubs(cc *lbtest.ClientConn, onUpdate func(*lbtest.Stub, balancer.ClientConnState) error) (*lbtest.StubBuilder, balancer.Balancer, func(names ...string) error) {
 	b := &lbtest.StubBuilder{PolicyName: "stub_update", OnUpdate: onUpdate}
 	balancer.Register(b)
@@ -28,7 +28,7 @@ func stubs(cc *lbtest.ClientConn, onUpdate func(*lbtest.Stub, balancer.ClientCon
 	}
 }
 
-// children returns a configuration with these children, in this order.
+// children returns a configuration with the given children in priority order.
 func children(policy string, names ...string) string {
 	configs, priorities := "", ""
 	for i, name := range names {
@@ -42,8 +42,7 @@ func children(policy string, names ...string) string {
 	return fmt.Sprintf(`{"children": {%s}, "priorities": [%s]}`, configs, priorities)
 }
 
-// A child that is put above the one in use, and fails in its first update, is no
-// failover: the pseudo-code never leaves the one in use.
+// A child that is put above the one in use and fails in its first update causes no failover.
 func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -65,9 +64,8 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	})
 }
 
-// Decision 14: the timer of a creates b, which refuses its update while the next update
-// waits for its turn. It takes that one, and connects: it has its time to do so, and no
-// more than that.
+// Decision 14: a's failover timer creates b, which refuses its first update while the next update
+// is queued. b accepts that one and is connecting, so it has the full failover timeout.
 func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
@@ -98,11 +96,11 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 		synctest.Wait()
 		close(refuse)
 		if err := <-updated; err != nil {
-			t.Errorf("error = %v of an update that every child takes", err)
+			t.Errorf("error = %v, want nil: every child accepts the update", err)
 		}
 		synctest.Wait()
 		if state := cc.State().ConnectivityState; state != connectivity.Connecting {
-			t.Errorf("state is %v while b has time to connect, want CONNECTING", state)
+			t.Errorf("state is %v, want CONNECTING while b has time to connect", state)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -113,9 +111,8 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	})
 }
 
-// Where no priority is left, the error of calls says what each of them failed with last,
-// also of those that are not in use: a new picker for each of their attempts would wake all
-// calls that wait.
+// The error of calls contains the last error of each priority, even of those not in use. The picker
+// is not replaced for these errors, because that would wake all waiting calls.
 func TestReasonsAreThoseOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -141,8 +138,7 @@ func TestReasonsAreThoseOfNow(t *testing.T) {
 	})
 }
 
-// What a child reported before an update, and is still queued, comes before what it
-// reports from inside that update.
+// A child's queued reports from before an update are handled before its reports during the update.
 func TestReportsComeInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -176,8 +172,8 @@ func TestReportsComeInTheirOrder(t *testing.T) {
 	})
 }
 
-// A child that reports on another goroutine, during the update that creates it, is
-// heard once the update is over.
+// A child's report on another goroutine during the update that creates it is handled after the
+// update.
 func TestReportsFromOtherGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -196,8 +192,8 @@ func TestReportsFromOtherGoroutines(t *testing.T) {
 	})
 }
 
-// Row P13: a child below that has failed is no failure of the policy as long as another
-// has time to connect; a parent that is told of an error would create its backup.
+// Row P13: an inner policy has not failed while one of its children has time to connect. An error
+// would make the outer policy create its backup.
 func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -229,7 +225,8 @@ func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	})
 }
 
-// Pickers of somebody else's are for calls alone: they may connect, or count.
+// Pickers of other modules are not called to get an error, because they may connect or count the
+// call.
 func TestPickersAreNotAskedForErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()
@@ -244,12 +241,11 @@ func TestPickersAreNotAskedForErrors(t *testing.T) {
 		r.Report("p0", scenario.Report{State: core.Connecting})
 		r.Advance(10 * time.Second)
 		if picks > 0 {
-			t.Errorf("the picker was asked for %d picks, want none", picks)
+			t.Errorf("the picker was called %d times, want 0", picks)
 		}
 	})
 }
 
-// counting is a picker that counts its picks.
 type counting struct{ picks *int }
 
 func (c counting) Pick(balancer.PickInfo) (balancer.PickResult, error) {

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Decision 8, where what failed is a status error: gRPC ends the calls that wait for
-// ready if the picker's error is, or wraps, one, so that the policy must not pass
-// it on as it is.
+// Decision 8: a status error of a child or the resolver does not fail wait-for-ready calls. gRPC
+// fails them if the picker's error is or wraps a status error, so the policy must replace such
+// errors.
 func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	balancer.Register(refusing{})
 	for _, test := range []struct {
@@ -40,14 +40,14 @@ func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 			}
 			err = cc.Invoke(ctx, "/service/method", nil, nil, grpc.WaitForReady(true))
 			if status.Code(err) != codes.DeadlineExceeded {
-				t.Errorf("a call that waits for ready ended with %v, want its deadline", err)
+				t.Errorf("a wait-for-ready call failed with %v, want DEADLINE_EXCEEDED", err)
 			}
 		})
 	}
 }
 
-// configured returns a channel whose resolver gave it the policy's configuration, and
-// then an error if err is not nil.
+// configured returns a channel whose resolver sends the policy's configuration and then err, unless
+// it is nil.
 func configured(t *testing.T, config string, err error) *grpc.ClientConn {
 	r := manual.NewBuilderWithScheme("manual")
 	cc, dialErr := grpc.NewClient("manual:///target",
@@ -68,8 +68,7 @@ func configured(t *testing.T, config string, err error) *grpc.ClientConn {
 	return cc
 }
 
-// refusing is a policy that never reports, and returns a status error from its
-// updates.
+// refusing is a policy that never reports and returns a status error from its updates.
 type refusing struct{}
 
 func (refusing) Name() string { return "refusing" }

@@ -17,12 +17,10 @@ const (
 
 // orderOfLastResorts returns the priority that takes the calls and the first row that selects it.
 //
-// If A56's choice is poor, calls wait or fail only in three cases: a good priority in use is
-// reconnecting (rowWaits), no priority is good or small, or the selected priority is small and its
-// remaining endpoints fail.
-//
-// chosen is A56's choice. If the search for it reaches a poor priority, chosen is the first such
-// priority.
+// chosen is A56's choice, or the first poor priority that the search for it reaches. If chosen is
+// not poor, it is the result. Otherwise the result is the highest good priority, or else the
+// highest small one. There is one exception: calls wait for a priority in use that was good and is
+// reconnecting, unless a higher one is good or small.
 func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 	goods, smalls := c.highest((*child).good), c.highest((*child).small)
 	reconnecting, failed := c.reconnecting(), c.lastWell()
