@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// act carries out the core's actions, in an event.
+// act executes the core's actions in an event.
 func (p *policy) act(actions []core.Action) {
 	for _, a := range actions {
 		switch a.Kind {
@@ -70,8 +70,8 @@ func (p *policy) publishReady(s *subchannel) {
 	p.cc.UpdateState(balancer.State{ConnectivityState: connectivity.Ready, Picker: picker})
 }
 
-// PickerChanged makes the picker of the subchannel again, if one is in use; see
-// shell.Counted.
+// PickerChanged publishes the subchannel's new picker if the subchannel is in use. It implements
+// shell.CountedUser.
 func (s *subchannel) PickerChanged() {
 	p := s.policy
 	p.serial.Enqueue(func() {
@@ -92,8 +92,8 @@ func (p *policy) connect(i int) {
 	e.sub.open(e.address, 0)
 }
 
-// renew connects to address i by another subchannel. That is made before the one there is shut
-// down: an endpoint without a subchannel is nobody's, for outlier detection.
+// renew replaces the subchannel of address i. It creates the new subchannel before it shuts down
+// the old one, because outlier detection drops the state of an endpoint without subchannels.
 func (p *policy) renew(i int) {
 	old := p.entries[i]
 	p.entries[i].sub = nil
@@ -101,17 +101,17 @@ func (p *policy) renew(i int) {
 	old.shutdown()
 }
 
-// subchannel is one subchannel of an address that is in the list.
+// subchannel is the subchannel of an address in the list.
 type subchannel struct {
 	policy *policy
-	conn   balancer.SubConn // an unmade one where gRPC refused
-	index  int              // of its address; gone once it was shut down. Only used in events
-	rest   serial.Timer     // runs while the core waits for a backoff that gRPC knows nothing of
+	conn   balancer.SubConn // an unmade if gRPC returned an error
+	index  int              // of its address, gone after shutdown; used only in events
+	rest   serial.Timer     // runs during the core's own backoff
 }
 
 const gone = -1
 
-// shutdown shuts the subchannel of the address down, if there is one.
+// shutdown shuts down the subchannel of the address, if it has one.
 func (e *entry) shutdown() {
 	if e.sub != nil {
 		e.sub.index = gone
@@ -121,11 +121,12 @@ func (e *entry) shutdown() {
 	}
 }
 
-// changed is called by gRPC with no lock of ours held, so the event may run here.
+// changed is the subchannel's state listener. gRPC calls it without locks that the policy needs, so
+// the event may run in this call.
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
-		return // shut down, which was our own doing
+		return // the policy has shut it down
 	}
 	s.policy.serial.Run(func() { s.policy.report(s, now, state.ConnectionError) })
 }
@@ -136,17 +137,17 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 	}
 }
 
-// epoch is where the core's times are counted from.
+// epoch is the start of the core's time.
 var epoch = time.Now()
 
-// backOff tells the core that the subchannel is IDLE after gRPC's backoff. gRPC itself
-// has told so already: for it, a connection that ended was a good one.
+// backOff reports IDLE to the core after gRPC's backoff. gRPC itself has no backoff after a
+// connection that ended, and has already reported IDLE.
 func (s *subchannel) backOff(attempt int) {
 	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }
 
-// healthChanged is called by gRPC with a lock held that registering a listener
-// wants, too: it only queues.
+// healthChanged is the health listener. It only queues an event, because gRPC calls it with a lock
+// that RegisterHealthListener needs.
 func (s *subchannel) healthChanged(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	p := s.policy

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// backend is a server on loopback that can be killed and started again on its port.
+// backend is a server on loopback that can be stopped and restarted on its port.
 type backend struct {
 	t       *testing.T
 	address string
@@ -35,9 +35,8 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// loopback returns an address of this machine. On Linux it is a random one, so that
-// nobody else takes a port of it while a backend is down: those of 127.0.0.1 are given
-// to any outgoing connection.
+// loopback returns a loopback address. On Linux it is random, so that no other socket takes the
+// port while a backend is down. Ports of 127.0.0.1 are used for any outgoing connection.
 func loopback() string {
 	if runtime.GOOS != "linux" {
 		return "127.0.0.1"
@@ -71,7 +70,7 @@ func (b *backend) kill() {
 	<-b.done
 }
 
-// refused returns an address on loopback where nobody listens.
+// refused returns an address on loopback where no server listens.
 func refused(t *testing.T) string {
 	lis, err := net.Listen("tcp", net.JoinHostPort(loopback(), "0"))
 	if err != nil {
@@ -81,7 +80,7 @@ func refused(t *testing.T) string {
 	return lis.Addr().String()
 }
 
-// spy is the policy, and writes down what it publishes.
+// spy records what a policy publishes.
 type spy struct {
 	mu     sync.Mutex
 	states []string
@@ -92,7 +91,7 @@ type spy struct {
 
 const spyName = "understudy_pick_first_spied_on"
 
-var spied = make(chan *spy, 1) // the spy of the next policy built
+var spied = make(chan *spy, 1) // for the next policy that is built
 
 type spyBuilder struct{ balancer.Builder }
 
@@ -128,14 +127,14 @@ func (p *spyPolicy) Close() {
 	p.spy.closed++
 }
 
-// published returns what was published, and how often the policy was closed.
+// published returns the published states and how often the policy was closed.
 func (s *spy) published() (string, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.states, " "), s.closed
 }
 
-// dial returns a channel with the policy over the addresses, and a spy on it.
+// dial returns a channel with the policy over the addresses, and a spy on the policy.
 func dial(t *testing.T, addresses []string, opts ...grpc.DialOption) (*grpc.ClientConn, *spy) {
 	t.Helper()
 	r := manual.NewBuilderWithScheme("listed")
@@ -155,7 +154,7 @@ func dial(t *testing.T, addresses []string, opts ...grpc.DialOption) (*grpc.Clie
 	return cc, s
 }
 
-// call makes a call and returns the address of the server that answered.
+// call makes a call and returns the address of the server.
 func call(cc grpc.ClientConnInterface, opts ...grpc.CallOption) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -171,6 +170,6 @@ func wantCall(t *testing.T, cc grpc.ClientConnInterface, address string, opts ..
 	t.Helper()
 	got, err := call(cc, opts...)
 	if err != nil || got != address {
-		t.Fatalf("the call was answered by %q, %v; want %s", got, err, address)
+		t.Fatalf("the call reached %q with error %v, want %s", got, err, address)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// blackhole returns an address on loopback that answers nothing: a listener that
-// never accepts, with its backlog full, so that the kernel drops what comes.
+// blackhole returns an address on loopback that does not respond: the listener never accepts, and
+// its backlog is full, so that the kernel drops new connections.
 func blackhole(t *testing.T) string {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
@@ -38,8 +38,8 @@ func blackhole(t *testing.T) string {
 	return ""
 }
 
-// A blackholed address costs the 250 ms of its turn, and not the 20 s that it takes
-// to give up on it.
+// An unresponsive address delays the connection by AttemptDelay instead of the 20 s connect
+// timeout.
 func TestChannelPassesABlackhole(t *testing.T) {
 	good := startBackend(t)
 	cc, s := dial(t, []string{blackhole(t), good.address})

@@ -1,7 +1,7 @@
-// Package pickfirst is the load-balancing policy understudy_pick_first. It connects to
-// the first address that works and sends every call there (gRFC A62). It tries
-// addresses of both families with overlapping attempts (gRFC A61). It is the leaf of
-// all this project's trees, in place of gRPC-Go's pick_first.
+// Package pickfirst implements the load-balancing policy understudy_pick_first. It connects to the
+// first address that works and sends all calls there (gRFC A62). It tries the addresses of both
+// families with overlapping attempts (gRFC A61). All of this project's policy trees use it as their
+// leaf instead of grpc-go's pick_first.
 //
 // Importing the package registers the policy. Its configuration in JSON:
 //
@@ -10,17 +10,16 @@
 //	field               type  default  range        from
 //	shuffleAddressList  bool  false    false, true  A62, A113
 //
-// With shuffleAddressList, each list of endpoints is tried in a random order, in which
-// endpoints with more weight tend to the front. The number drawn for an endpoint stays
-// the same as long as the policy lives.
+// With shuffleAddressList, the endpoints are tried in a random order, in which endpoints with more
+// weight tend to come first. The random number of an endpoint does not change while the policy
+// exists.
 //
-// An unknown field is ignored, and logged once with a list of the known ones. An error
-// names its field.
+// Unknown fields are ignored, and logged once with a list of the known ones. Errors name the invalid
+// field.
 //
-// TRANSIENT_FAILURE is sticky: from the first pass in which every address failed
-// until a connection is READY, nothing else is published, whatever the subchannels
-// do in between. docs/pick-first.md compares it with gRPC-Go's, and with A62
-// sentence by sentence.
+// TRANSIENT_FAILURE is sticky: after a pass in which every address failed, no other state is
+// published until a connection is READY. docs/pick-first.md compares the policy with grpc-go's, and
+// with the text of A62.
 package pickfirst
 
 import (
@@ -44,22 +43,19 @@ func newBuilder(name string) balancer.Builder { return builder{name} }
 
 type builder struct{ name string }
 
-// Name returns the name it was made with.
 func (b builder) Name() string { return b.name }
 
-// OwnsSubConns tells policies of this project that Close shuts down every
-// subchannel.
+// OwnsSubConns marks that Close shuts down every subchannel.
 func (builder) OwnsSubConns() {}
 
-// Build builds a policy. Its UpdateClientConnState and Close return when all has been
-// done and published. ResolverError and ExitIdle return at once if other events are
-// being handled. All may be called from any goroutine, Close last; after it nothing is
-// published.
+// Build builds a policy. UpdateClientConnState and Close return after their effects have been
+// published. ResolverError and ExitIdle return immediately if another event is being handled. All
+// methods may be called from any goroutine. Nothing is published after Close.
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &policy{cc: cc, seed: maphash.MakeSeed()}
 }
 
-// ParseConfig parses the policy's configuration; its errors name the field.
+// ParseConfig parses the policy's configuration. Errors name the invalid field.
 func (builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	c := &lbconfig.PickFirst{}
 	if err := lbconfig.Parse("pick_first", raw, c); err != nil {

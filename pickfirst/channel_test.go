@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// await waits until the channel is in the state.
+// await waits until the channel is in the given state.
 func await(t *testing.T, cc *grpc.ClientConn, want connectivity.State) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -48,7 +48,7 @@ func TestChannelWhereAllAreRefused(t *testing.T) {
 		!strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("the call failed with %v", err)
 	}
-	// A call that waits for ready outwaits the failure.
+	// A wait-for-ready call waits until the server is up.
 	waiting := make(chan error, 1)
 	go func() {
 		_, err := call(cc, grpc.WaitForReady(true))
@@ -56,7 +56,7 @@ func TestChannelWhereAllAreRefused(t *testing.T) {
 	}()
 	late.start()
 	if err := <-waiting; err != nil {
-		t.Errorf("the call that waits for ready failed with %v", err)
+		t.Errorf("the wait-for-ready call failed with %v", err)
 	}
 	if got, _ := s.published(); !strings.HasPrefix(got, "CONNECTING TRANSIENT_FAILURE") || !strings.HasSuffix(got, "TRANSIENT_FAILURE READY") ||
 		strings.Count(got, "CONNECTING") != 1 {
@@ -66,7 +66,7 @@ func TestChannelWhereAllAreRefused(t *testing.T) {
 
 func TestChannelWhoseServerIsKilledAndRestarted(t *testing.T) {
 	first, second := startBackend(t), startBackend(t)
-	second.kill() // else it is the one where the first takes more than 250 ms
+	second.kill() // otherwise it might connect first if first takes more than 250 ms
 	cc, s := dial(t, []string{first.address, second.address})
 	wantCall(t, cc, first.address)
 	second.start()
@@ -107,8 +107,8 @@ func TestChannelKeepsItsConnectionOverUpdates(t *testing.T) {
 	}
 }
 
-// A thousand clients that shuffle, each a channel of its own, over ten servers:
-// chi-squared with 9 degrees of freedom is past 50 once in ten million runs.
+// A thousand channels shuffle the addresses of ten servers. With 9 degrees of freedom, chi-squared
+// exceeds 50 in one of ten million runs.
 func TestThousandClientsSpreadEvenly(t *testing.T) {
 	const clients, servers, limit = 1000, 10, 50.0
 	counts := map[string]int{}

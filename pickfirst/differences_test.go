@@ -17,9 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// The differences from gRPC-Go's that show with bad input, or that would part the two
-// for the rest of a schedule. The second part of the table in docs/pick-first.md
-// explains them.
+// These are the differences from grpc-go that appear with invalid input or would make the rest of a
+// random schedule diverge. The second table in docs/pick-first.md explains them.
 func TestDifferencesByHand(t *testing.T) {
 	foreign := balancer.ClientConnState{ResolverState: endpoints("a", "b"),
 		BalancerConfig: struct {
@@ -109,7 +108,7 @@ func TestDifferencesByHand(t *testing.T) {
 					outcome = "error"
 				}
 				if got := fmt.Sprintf("%v, %s", r.Take(), outcome); got != want {
-					t.Errorf("%s: %s gives %s, want %s", c.name, name, got, want)
+					t.Errorf("%s: %s did %s, want %s", c.name, name, got, want)
 				}
 				r.Close()
 			})

@@ -19,17 +19,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// The differences from gRPC-Go's pick_first that a schedule of events shows. The
-// table in docs/pick-first.md explains them.
+// These are the differences from grpc-go's pick_first that appear in a random schedule. The table
+// in docs/pick-first.md explains them.
 const (
-	resolves      = "asks for re-resolution when all addresses failed"
+	resolves      = "requests re-resolution when all addresses failed"
 	countsInError = "error says how many addresses failed"
 	staysSticky   = "TRANSIENT_FAILURE until READY"
 	resolverError = "resolver error while sticky is published"
 )
 
-// Event for event over fake subchannels, ours does what gRPC-Go's does but for the
-// known differences.
+// The policy and grpc-go's behave the same on fake subchannels, except for the known differences.
 func TestDifferential(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawSchedule(rt)
@@ -48,7 +47,7 @@ func network(outcome core.State, addresses ...string) (steps []step) {
 	return steps
 }
 
-// Each of the known differences shows.
+// Each known difference appears in its schedule.
 func TestKnownDifferences(t *testing.T) {
 	failedPass := append([]step{{op: "update", list: []string{"a", "b"}}},
 		network(core.TransientFailure, "a", "a", "b", "b")...)
@@ -74,8 +73,8 @@ func TestKnownDifferences(t *testing.T) {
 	}
 }
 
-// compare runs the schedule on both, counts the known differences in seen and
-// returns an error that says where another one shows.
+// compare runs the schedule on both policies and counts the known differences in seen. It returns
+// an error for the first unknown difference.
 func compare(schedule []step, seen map[string]int) error {
 	ours := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
 	theirs := newRecorder(balancer.Get(grpcpickfirst.Name), grpcpickfirst.EnableHealthListener)
@@ -86,13 +85,13 @@ func compare(schedule []step, seen map[string]int) error {
 		if s.op == "update" {
 			next := names(unique(endpointAddresses(s.list)))
 			if len(next) > 0 && slices.Equal(next, list) {
-				continue // gRPC-Go's starts again: TestDifferencesByHand
+				continue // grpc-go's restarts the pass, see TestDifferencesByHand
 			}
 			list = next
 		}
 		<-time.After(s.wait)
 		if ours.state() == connectivity.Idle {
-			<-time.After(3 * time.Minute) // ours may wait for a backoff: TestDifferencesByHand
+			<-time.After(3 * time.Minute) // ours may be in backoff, see TestDifferencesByHand
 		}
 		before := ours.state()
 		a, b := ours.take(s), theirs.take(s)
@@ -114,20 +113,19 @@ func sameEvent(before connectivity.State, theirs *recorder, a, b []string, seen 
 	actsA, statesA, asked := split(a)
 	actsB, statesB, askedB := split(b)
 	if askedB > 0 {
-		return fmt.Errorf("gRPC-Go's asked for re-resolution")
+		return fmt.Errorf("grpc-go's policy requested re-resolution")
 	}
 	if asked > 0 {
 		seen[resolves]++
 	}
 	if !slices.Equal(actsA, actsB) {
-		return fmt.Errorf("subchannels are treated differently")
+		return fmt.Errorf("the operations on subchannels differ")
 	}
 	return sameStates(before, theirs, statesA, statesB, seen)
 }
 
-// split splits a log into what was done with subchannels, the states published and
-// how often re-resolution was asked for. gRPC-Go goes through its subchannels in the
-// order of a map, so that equal acts are sorted.
+// split splits a log into operations on subchannels, published states, and the number of
+// re-resolutions. The operations are sorted, because grpc-go iterates over a map of subchannels.
 func split(log []string) (acts, states []string, resolve int) {
 	for _, line := range log {
 		if line == "resolve" {
@@ -142,8 +140,8 @@ func split(log []string) (acts, states []string, resolve int) {
 	return acts, states, resolve
 }
 
-// sameStates compares the states published in one event, where before is the state
-// that ours had published before it.
+// sameStates compares the states that both policies published in one event. before is the state
+// that ours had published earlier.
 func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen map[string]int) error {
 	if before == connectivity.TransientFailure && len(b) > 0 && b[0] == "CONNECTING" && !slices.Contains(a, "CONNECTING") {
 		seen[staysSticky]++
@@ -155,13 +153,13 @@ func sameStates(before connectivity.State, theirs *recorder, a, b []string, seen
 		seen[resolverError]++
 		return nil
 	case len(a) != len(b):
-		return fmt.Errorf("different states are published")
+		return fmt.Errorf("the published states differ")
 	}
 	for i := range a {
 		stateA, errA, _ := strings.Cut(a[i], ": ")
 		stateB, errB, _ := strings.Cut(b[i], ": ")
 		if stateA != stateB {
-			return fmt.Errorf("different states are published")
+			return fmt.Errorf("the published states differ")
 		}
 		if errA != errB {
 			if err := sameError(errA, errB, seen); err != nil {
@@ -182,5 +180,5 @@ func sameError(a, b string, seen map[string]int) error {
 	case a == "no addresses: the resolver gave none, or none whose path leads here" && b == "name resolver error: produced zero addresses":
 		return nil
 	}
-	return fmt.Errorf("calls fail with %q, with gRPC-Go's with %q", a, b)
+	return fmt.Errorf("calls fail with %q, in grpc-go with %q", a, b)
 }

@@ -10,8 +10,8 @@ import (
 
 var quoted = regexp.MustCompile("`([a-z0-9]+/[a-z0-9-]+\\.txt|Test[A-Za-z]+)`")
 
-// Every scenario and test that docs/pick-first.md names exists, no row of its table of
-// A62 is empty, and the scenarios quote the sentences that they are said to test.
+// Each scenario and test in docs/pick-first.md exists, each row of its table of A62 has one, and
+// each scenario quotes the sentence of its row.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	document := read(t, "../docs/pick-first.md")
 	var code strings.Builder
@@ -37,7 +37,7 @@ func TestDocumentNamesWhatThereIs(t *testing.T) {
 		sentences++
 		names := quoted.FindAllStringSubmatch(cells[2], -1)
 		if len(names) == 0 {
-			t.Errorf("nothing tests %q", strings.TrimSpace(cells[1]))
+			t.Errorf("no test for %q", strings.TrimSpace(cells[1]))
 		}
 		for _, m := range names {
 			if strings.HasPrefix(m[1], "a62/") && !strings.Contains(plain(read(t, "../internal/core/pickfirst/testdata/"+m[1])), plain(cells[1])) {
@@ -59,7 +59,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// plain drops what a line break, a comment or Markdown adds to a sentence.
+// plain removes line breaks, comment markers and Markdown from a sentence.
 func plain(text string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("#", "", "`", "", "\"", "").Replace(text)), " ")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/stateattr"
 )
 
-// healthEnabled returns whether state was marked, by our own parents or by gRPC-Go's
-// EnableHealthListener.
+// healthEnabled reports whether stateattr.EnableHealthListener or grpc-go's EnableHealthListener
+// marked state.
 func healthEnabled(state resolver.State) bool {
 	if state.Attributes == nil {
 		return false
@@ -29,9 +29,9 @@ func healthEnabled(state resolver.State) bool {
 	return m.marked
 }
 
-// lastMark is the last answer about gRPC-Go's mark. A parent passes the same
-// attributes to each of maybe 10,000 children, and comparing them costs more than
-// the rest of an update, the more so the larger the values in them are.
+// lastMark caches the last result for grpc-go's mark. A parent passes the same attributes to up to
+// 10,000 children, and comparing attributes costs more than the rest of an update, in particular if
+// their values are large.
 var lastMark atomic.Pointer[mark]
 
 type mark struct {
@@ -39,10 +39,10 @@ type mark struct {
 	marked bool
 }
 
-// markedByGRPC returns whether gRPC-Go's own function marked state. Its key is
-// private, but marking a marked state again changes nothing.
+// markedByGRPC reports whether grpc-go's function marked state. The attribute key is private, but
+// marking a state twice changes nothing.
 func markedByGRPC(state resolver.State) (marked bool) {
-	// Equal panics on a value that cannot be compared: then nobody can tell.
+	// Equal panics if a value cannot be compared.
 	defer func() {
 		if recover() != nil {
 			logger.Warningf("pick_first: an attribute of the resolver's state cannot be compared: no health checks by gRPC-Go's mark")

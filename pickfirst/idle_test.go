@@ -15,11 +15,11 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// wire is an in-memory network to one server, in a synctest bubble: it writes down
-// when it was dialled.
+// wire is an in-memory network with one server in a synctest bubble. It records the times of all
+// dials.
 type wire struct {
 	mu     sync.Mutex
-	server *bufconn.Listener // nil: refuses
+	server *bufconn.Listener // nil refuses connections
 	dials  []time.Time
 }
 
@@ -40,7 +40,7 @@ func (w *wire) dialled() []time.Time {
 	return w.dials
 }
 
-// up starts a server, and returns what stops it.
+// up starts a server and returns a function that stops it.
 func (w *wire) up() (down func()) {
 	lis := bufconn.Listen(1 << 16)
 	server, done := serve(lis)
@@ -61,7 +61,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// A connection that broke is not made again until a call asks for it.
+// After a connection breaks, the channel reconnects only for a call.
 func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -80,15 +80,15 @@ func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	})
 }
 
-// Where nobody is reached it is tried again and again, after 1 s, 1.6 s, 2.56 s and so
-// on up to 2 min, each ±20 %, for as long as the channel is in use; calls fail.
+// If no server is reachable, the channel retries after 1 s, 1.6 s, 2.56 s and so on up to 2 min,
+// each ±20 %. It does so forever while it is in use, and calls fail.
 func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		cc, s := dial(t, []string{"a"}, grpc.WithContextDialer(w.dial))
 		for range 6 * 24 {
 			if _, err := call(cc); err == nil || !strings.Contains(err.Error(), "wire is cut") {
-				t.Fatalf("the call gave %v", err)
+				t.Fatalf("the call failed with %v, want wire is cut", err)
 			}
 			pass(10 * time.Minute)
 		}
@@ -108,14 +108,14 @@ func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 		pass(3 * time.Minute)
 		states, _ := s.published()
 		if cc.GetState() != connectivity.Ready || strings.Count(states, "CONNECTING") != 1 {
-			t.Errorf("in the end %v, after %s", cc.GetState(), states)
+			t.Errorf("the state is %v after %s, want READY after one CONNECTING", cc.GetState(), states)
 		}
 		cc.Close()
 	})
 }
 
-// … until the channel enters idle mode: it shuts the policy down, and nothing is tried
-// any more. The next call builds another one.
+// In idle mode the channel closes the policy, and the retries end. The next call builds a new
+// policy.
 func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -133,7 +133,7 @@ func TestChannelIdleTimeoutEndsTheRetries(t *testing.T) {
 	})
 }
 
-// The same while it is connected.
+// A connected channel enters idle mode, too.
 func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -152,7 +152,7 @@ func TestChannelIdleTimeoutAndBack(t *testing.T) {
 	})
 }
 
-// A62: a connection that breaks is made again when somebody asks, however soon it broke.
+// A62: a connection that breaks is re-established on request, even if it was short-lived.
 func TestChannelForgivesOneShortConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -179,8 +179,8 @@ func TestChannelForgivesOneShortConnection(t *testing.T) {
 	})
 }
 
-// A server that accepts connections and closes each soon after the handshake is connected
-// to with gRPC's backoff, however many calls ask for it.
+// A server that closes each connection after the handshake is connected with gRPC's backoff,
+// regardless of the number of calls.
 func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -197,7 +197,8 @@ func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 			_, _ = call(cc)
 			pass(100 * time.Millisecond)
 		}
-		// The second at once, then after 1 s, 1.6 s, 2.56 s and so on, each ±20 %.
+		// The second attempt is immediate, the next ones follow after 1 s, 1.6 s, 2.56 s and so on,
+		// each ±20 %.
 		if n := len(w.dialled()); n < 7 || n > 11 {
 			t.Errorf("dialled %d times in a minute, want about 9 times", n)
 		}

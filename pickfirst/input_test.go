@@ -49,16 +49,15 @@ func TestParseConfig(t *testing.T) {
 		// grpc-go's cds policy marshals a parsed configuration and parses it again.
 		again, err := json.Marshal(got)
 		if err != nil || string(again) != c.want {
-			t.Errorf("%s survives as %s, %v; want %s", c.in, again, err, c.want)
+			t.Errorf("%s is marshalled as %s, %v; want %s", c.in, again, err, c.want)
 		}
 	}
 	if _, err := parser.ParseConfig(json.RawMessage(`"` + strings.Repeat("x", 10000) + `"`)); len(err.Error()) > 250 {
-		t.Errorf("an error of %d characters", len(err.Error()))
+		t.Errorf("the error has %d characters, want at most 250", len(err.Error()))
 	}
 }
 
-// Whatever the configuration is, it is parsed or rejected with one short line, and what
-// was parsed survives.
+// A configuration is either rejected with one short line or survives a round trip.
 func FuzzParseConfig(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"shuffleAddressList": true}`, `{"shuffleAddressList": "\n"}`, `[]`, `null`, ``} {
 		f.Add([]byte(seed))
@@ -97,8 +96,8 @@ func TestEmptyListIsAnError(t *testing.T) {
 	}
 }
 
-// A configuration that this policy did not parse changes nothing; as the very first
-// thing it is published, because parents rely on a state by then.
+// A configuration of another policy changes nothing. If it is the first one, the failure is
+// published, because parents expect a state after an update.
 func TestForeignConfig(t *testing.T) {
 	foreign := balancer.ClientConnState{BalancerConfig: struct {
 		serviceconfig.LoadBalancingConfig
@@ -116,8 +115,8 @@ func TestForeignConfig(t *testing.T) {
 	want(t, cc, connectivity.Ready, "a")
 }
 
-// A status in the error of a connection must not reach the call as one: that would
-// end calls that wait for ready.
+// A status error of a connection must not reach calls as such, because that would fail
+// wait-for-ready calls.
 func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, stateattr.EnableHealthListener(endpoints("a")))
@@ -126,7 +125,7 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 		t.Helper()
 		_, err := cc.State().Picker.Pick(balancer.PickInfo{})
 		if _, is := status.FromError(err); err == nil || is {
-			t.Errorf("%s: a pick gives %v, want an error without a status", what, err)
+			t.Errorf("%s: a pick returns %v, want an error without a status", what, err)
 		}
 	}
 	cc.SubConn("a").Report(connectivity.TransientFailure, bad)
@@ -144,17 +143,17 @@ func TestFailingPickersReturnPlainErrors(t *testing.T) {
 	})
 }
 
-// An attribute that cannot be compared would panic in gRPC-Go's Attributes.Equal,
-// which is what tells its mark.
+// grpc-go's Attributes.Equal, which detects its mark, panics on an attribute that cannot be
+// compared.
 func TestAttributeThatCannotBeCompared(t *testing.T) {
 	type key struct{}
 	s := endpoints("a")
 	s.Attributes = s.Attributes.WithValue(key{}, []string{"x"})
 	if healthEnabled(s) {
-		t.Error("taken for marked")
+		t.Error("the state counts as marked")
 	}
 	if !healthEnabled(stateattr.EnableHealthListener(s)) {
-		t.Error("our own mark is not seen")
+		t.Error("stateattr's mark is not detected")
 	}
 }
 
@@ -170,7 +169,7 @@ func TestEitherMarkIsSeen(t *testing.T) {
 		{stateattr.EnableHealthListener(endpoints("a")), true}, {stateattr.EnableHealthListener(other), true},
 		{grpcpickfirst.EnableHealthListener(endpoints("a")), true}, {grpcpickfirst.EnableHealthListener(other), true},
 	} {
-		for range 2 { // the second answer is remembered
+		for range 2 { // the second result is cached
 			if got := healthEnabled(c.state); got != c.want {
 				t.Errorf("%v: %t, want %t", c.state.Attributes, got, c.want)
 			}

@@ -10,10 +10,10 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// addressesOf returns the addresses of state in the order in which they are to be
-// tried, each once: the endpoints, shuffled if there is a seed, one after the other
-// (A61), and with the address families interleaved. The addresses of one endpoint
-// are not shuffled. The state's own slices are not touched.
+// addressesOf returns the addresses of state in the order in which to try them, without duplicates:
+// the endpoints one after the other (A61), shuffled if seed is set, with the address families
+// interleaved. The addresses of one endpoint are not shuffled. The slices of state are not
+// modified.
 func addressesOf(state resolver.State, seed *maphash.Seed) []resolver.Address {
 	var flat []resolver.Address
 	for _, e := range inOrder(state.Endpoints, seed, ofEndpoint) {
@@ -31,9 +31,9 @@ func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
 
 func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
-// inOrder returns list, shuffled if there is a seed. The random number of an endpoint
-// depends on the seed and its addresses. So the same endpoints keep their order, in
-// whatever order the list has them, and when some change the rest keep theirs.
+// inOrder returns list, shuffled if seed is set. The random number of an endpoint depends only on
+// the seed and its addresses. So endpoints keep their relative order if the list is reordered or
+// other endpoints change.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
 	if seed == nil || len(list) < 2 {
 		return list
@@ -50,17 +50,17 @@ func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, add
 	return shuffled
 }
 
-// number returns a number in [0, 1) for an endpoint with these addresses, the same in
-// any order. Over all seeds it is uniform, and independent of other endpoints'.
+// number returns a number in [0, 1) for an endpoint with these addresses in any order. Over all
+// seeds it is uniform and independent of the numbers of other endpoints.
 func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	var sum uint64
 	for _, a := range addresses {
 		sum += maphash.Comparable(seed, [2]string{a.Addr, a.ServerName})
 	}
-	return float64(sum>>11) / (1 << 53) // the digits that a float64 has
+	return float64(sum>>11) / (1 << 53) // the precision of a float64
 }
 
-// unique drops all but the first of equal addresses, in place.
+// unique removes duplicate addresses in place.
 func unique(list []resolver.Address) []resolver.Address {
 	if len(list) < 2 {
 		return list
@@ -88,9 +88,8 @@ func interleave(list []resolver.Address) []resolver.Address {
 	return interleaved
 }
 
-// placesIn returns where each address of list is in old, and -1 for those that are
-// not there. Addresses are equal if a connection to one is as good as one to the
-// other: same address, server name and attributes.
+// placesIn returns the index in old of each address in list, or -1. Addresses are equal if they
+// have the same address, server name and attributes, so that a connection can be kept.
 func placesIn(old []entry, list []resolver.Address) []int {
 	places := make([]int, len(list))
 	find := finder(old, len(list))
@@ -100,7 +99,8 @@ func placesIn(old []entry, list []resolver.Address) []int {
 	return places
 }
 
-// finder returns a search in old: a plain one where a map would cost more.
+// finder returns a function that returns the index of an address in old. It avoids a map if a
+// linear search is cheaper.
 func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {
 		return func(a resolver.Address) int {

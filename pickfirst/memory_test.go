@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// sink is a channel that keeps nothing but the subchannel and the picker.
+// sink is a channel that keeps only the last listener and picker.
 type sink struct {
 	balancer.ClientConn
 	conn     quietSubConn
@@ -55,12 +55,12 @@ func stage(n int) ([]sink, []resolver.State) {
 	return make([]sink, n), states
 }
 
-// bytesEach returns what one policy holds on the heap while it is READY.
+// bytesEach returns the heap size of one READY policy.
 func bytesEach(b balancer.Builder) float64 {
 	const n = 10_000
 	sinks, states := stage(n)
 	var before, after runtime.MemStats
-	for range 3 { // pools let go of what earlier tests left in them
+	for range 3 { // repeated to empty the pools that earlier tests filled
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&before)
@@ -73,16 +73,16 @@ func bytesEach(b balancer.Builder) float64 {
 	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / n
 }
 
-// There is one for each of maybe 10,000 endpoints.
+// A channel may have 10,000 policies, one per endpoint.
 func TestMemoryOfOneInTenThousand(t *testing.T) {
 	ours, theirs := bytesEach(balancer.Get(Name)), bytesEach(balancer.Get(grpcpickfirst.Name))
 	t.Logf("bytes each: %.0f, gRPC-Go's %.0f", ours, theirs)
 	if ours > theirs/2 {
-		t.Errorf("one holds %.0f bytes, more than half of gRPC-Go's %.0f", ours, theirs)
+		t.Errorf("a policy uses %.0f bytes, want at most half of grpc-go's %.0f", ours, theirs)
 	}
 }
 
-// Not while it has a connection, and not while it waits for the next turn.
+// A policy has no goroutine while it is connected or waits for the next turn.
 func TestNoGoroutineOfItsOwn(t *testing.T) {
 	const n = 1000
 	before := runtime.NumGoroutine()
@@ -116,7 +116,7 @@ func BenchmarkBringUp(b *testing.B) {
 	}
 }
 
-// An update that changes nothing, which is what most updates are for most endpoints.
+// Most updates do not change most endpoints.
 func BenchmarkIdenticalUpdate(b *testing.B) {
 	for _, name := range []string{Name, grpcpickfirst.Name} {
 		b.Run(name, func(b *testing.B) {

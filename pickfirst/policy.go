@@ -16,30 +16,29 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// policy is the shell of core.Core. There may be tens of thousands of them, one for
-// each endpoint, so it is small and has no goroutine.
+// policy runs the core on gRPC's balancer API. It is small and has no goroutine, because there may
+// be tens of thousands of policies, one per endpoint.
 type policy struct {
 	cc     balancer.ClientConn
-	seed   maphash.Seed // for the order of shuffled lists
+	seed   maphash.Seed // for shuffling
 	serial serial.Serializer
 
-	// The rest is only used in events.
+	// The remaining fields are used only in events.
 	core    core.Core
 	entries []entry // the core's list
 	timer   serial.Timer
-	picked  *subchannel // by the picker in use, nil for none
+	picked  *subchannel // the subchannel of the current picker, or nil
 	closed  bool
 }
 
-// entry is an address of the list, and its subchannel while there is one.
+// entry is an address of the list and its subchannel, or nil.
 type entry struct {
 	address resolver.Address
 	sub     *subchannel
 }
 
-// UpdateClientConnState takes a new list of addresses. It returns an error for an
-// empty list and for the configuration of another policy; the latter leaves what is
-// there in use.
+// UpdateClientConnState sets the list of addresses. It returns an error if the list is empty, and
+// rejects the configuration of another policy.
 func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 	var seed *maphash.Seed
 	switch c := state.BalancerConfig.(type) {
@@ -84,10 +83,10 @@ func (p *policy) update(list []resolver.Address, health bool) {
 	p.act(actions)
 }
 
-// ResolverError fails calls with err if there is nothing better to do. It does not wait
-// for that: a parent may call it from inside its UpdateState.
+// ResolverError makes calls fail with err unless the known addresses may still serve. It does not
+// block, because a parent may call it from inside its UpdateState.
 func (p *policy) ResolverError(err error) {
-	err = fmt.Errorf("name resolver error: %v", err) // see failing
+	err = fmt.Errorf("name resolver error: %v", err) // not wrapped, see failing
 	p.serial.Run(func() { p.fail(err) })
 }
 
@@ -109,7 +108,7 @@ func (p *policy) exitIdle() {
 	}
 }
 
-// ResetBackoff tries each address again at once whose last attempt failed; see
+// ResetBackoff retries all addresses whose last attempt failed. It implements
 // shell.BackoffResetter.
 func (p *policy) ResetBackoff() {
 	p.serial.Run(func() {
@@ -119,7 +118,7 @@ func (p *policy) ResetBackoff() {
 	})
 }
 
-// Close shuts everything down.
+// Close shuts down all subchannels. Nothing is published afterwards.
 func (p *policy) Close() {
 	p.serial.Do(func() {
 		p.closed = true
@@ -142,7 +141,7 @@ var states = [...]core.State{
 	connectivity.TransientFailure: core.TransientFailure,
 }
 
-// stateOf returns the core's word for a state, None for SHUTDOWN.
+// stateOf returns the core's state, or None for SHUTDOWN.
 func stateOf(s connectivity.State) core.State {
 	if s < 0 || int(s) >= len(states) {
 		return core.None

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// endpoints returns a state with one endpoint for each address.
+// endpoints returns a state with one endpoint per address.
 func endpoints(addresses ...string) resolver.State {
 	var s resolver.State
 	for _, a := range addresses {
@@ -41,7 +41,7 @@ func want(t *testing.T, cc *lbtest.ClientConn, state connectivity.State, pick st
 	t.Helper()
 	got := cc.State()
 	if got.ConnectivityState != state || lbtest.Pick(got) != pick {
-		t.Errorf("published %v, a pick gives %q; want %v and %q", got.ConnectivityState, lbtest.Pick(got), state, pick)
+		t.Errorf("published %v, a pick returns %q; want %v and %q", got.ConnectivityState, lbtest.Pick(got), state, pick)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestAllFail(t *testing.T) {
 	cc.SubConn("b").Report(connectivity.TransientFailure, errors.New("no route"))
 	want(t, cc, connectivity.TransientFailure, "fail: all 2 addresses failed, the last with: no route")
 	if n := cc.ResolveNows(); n != 1 {
-		t.Errorf("re-resolution was asked for %d times, want once", n)
+		t.Errorf("%d re-resolutions, want 1", n)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestNextAttemptAfter250ms(t *testing.T) {
 		<-time.After(250*time.Millisecond - 1)
 		synctest.Wait()
 		if cc.SubConn("b") != nil {
-			t.Error("b was tried before its time")
+			t.Error("b was tried before 250 ms")
 		}
 		<-time.After(1)
 		synctest.Wait()

@@ -16,20 +16,19 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// recorder is a channel with fake subchannels that writes down, in order, what a
-// pick_first policy does, in the words of package scenario. It is a
-// scenario.Target in a synctest bubble: what the policy does by itself has been done
-// when Take returns.
+// recorder is a fake channel that records the actions of a pick_first policy in the format of
+// package scenario. It implements scenario.Target in a synctest bubble. Take waits for all
+// asynchronous work of the policy.
 type recorder struct {
-	balancer.ClientConn // nil: what is not recorded is not used
+	balancer.ClientConn // nil: its other methods are not called
 
 	builder balancer.Builder
 	policy  balancer.Balancer
-	mark    func(resolver.State) resolver.State // switches health listening on
+	mark    func(resolver.State) resolver.State // enables the health listener
 
 	mu        sync.Mutex
-	refused   []string                // no subchannel is made to these addresses
-	subs      map[string]*fakeSubConn // by address, those not shut down
+	refused   []string                // addresses for which NewSubConn fails
+	subs      map[string]*fakeSubConn // open subchannels by address
 	log       []string
 	published connectivity.State
 	picker    balancer.Picker
@@ -41,7 +40,7 @@ func newRecorder(b balancer.Builder, mark func(resolver.State) resolver.State) *
 	return r
 }
 
-// discard drops metrics. gRPC-Go's pick_first asks for a recorder up to v1.83.
+// discard drops metrics. grpc-go's pick_first needs a recorder up to v1.83.
 var discard estats.MetricsRecorder = estats.UnimplementedMetricsRecorder{}
 
 func (r *recorder) MetricsRecorder() estats.MetricsRecorder { return discard }
@@ -57,8 +56,8 @@ type fakeSubConn struct {
 	r                *recorder
 	address          string
 	listener, health func(balancer.SubConnState)
-	state            core.State // last reported, None before
-	asked            bool       // to connect, since it was last idle
+	state            core.State // last reported state, or None
+	asked            bool       // Connect was called since it was last idle
 }
 
 func (s *fakeSubConn) Connect() {
@@ -71,7 +70,7 @@ func (s *fakeSubConn) Connect() {
 func (s *fakeSubConn) Shutdown() {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
-	if s.r.subs[s.address] != s { // another has taken its place, and connects
+	if s.r.subs[s.address] != s { // replaced by a new subchannel, which connects
 		s.r.log[len(s.r.log)-1] = "renew " + s.address
 		return
 	}
@@ -97,7 +96,7 @@ func (r *recorder) NewSubConn(a []resolver.Address, opts balancer.NewSubConnOpti
 	return s, nil
 }
 
-// refuse makes no subchannels to these addresses from now on, and to others again.
+// refuse makes NewSubConn fail for exactly these addresses.
 func (r *recorder) refuse(addresses ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,14 +105,14 @@ func (r *recorder) refuse(addresses ...string) {
 
 func (r *recorder) ResolveNow(resolver.ResolveNowOptions) { r.write("resolve") }
 
-// last returns what was published last.
+// last returns the last published state and picker.
 func (r *recorder) last() (connectivity.State, balancer.Picker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.published, r.picker
 }
 
-// state returns the state of that.
+// state returns the last published state.
 func (r *recorder) state() connectivity.State {
 	state, _ := r.last()
 	return state
@@ -124,7 +123,7 @@ func (r *recorder) UpdateState(s balancer.State) {
 	r.published, r.picker = s.ConnectivityState, s.Picker
 	r.mu.Unlock()
 	text := s.ConnectivityState.String()
-	if s.ConnectivityState != connectivity.Idle { // that picker would connect
+	if s.ConnectivityState != connectivity.Idle { // the idle picker would connect
 		result, err := s.Picker.Pick(balancer.PickInfo{})
 		switch {
 		case err == balancer.ErrNoSubConnAvailable && s.ConnectivityState == connectivity.Connecting:
@@ -163,7 +162,7 @@ func (r *recorder) sub(address string) *fakeSubConn {
 	return r.subs[address]
 }
 
-// Report reports as grpc-go does: any health listener is forgotten first.
+// Report reports as grpc-go does: it removes the health listener first.
 func (r *recorder) Report(address string, s core.State, err error) {
 	sub := r.sub(address)
 	if sub == nil {

@@ -14,12 +14,12 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/pickfirstscenario"
 )
 
-// The scenarios of the core, run against the real policy, with either mark for
-// health listening.
+// TestScenarios runs the core's scenarios on the real policy, with each way to enable the health
+// listener.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("../internal/core/pickfirst/testdata/*/*.txt")
 	if err != nil || len(files) < 6 {
-		t.Fatalf("found %d scenarios, %v", len(files), err)
+		t.Fatalf("found %d scenario files, want at least 6; error: %v", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {

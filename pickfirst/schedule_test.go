@@ -14,15 +14,15 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// step is one event of a drawn schedule. What it means to a subchannel depends on
-// what that was asked for: a schedule is legal for every policy.
+// step is one event of a random schedule. Its effect depends on the state of the subchannel, so
+// that a schedule is valid for every policy.
 type step struct {
 	op      string
-	list    []string // update
-	health  bool     // update
-	address string   // network, health
+	list    []string // for update
+	health  bool     // for update
+	address string   // for network and health
 	outcome core.State
-	wait    time.Duration // advance
+	wait    time.Duration // for advance
 }
 
 func (s step) String() string {
@@ -64,8 +64,8 @@ func drawSchedule(t *rapid.T) []step {
 	return append([]step{first}, rapid.SliceOfN(rapid.Custom(drawStep), length, length).Draw(t, "schedule")...)
 }
 
-// take carries s out and returns what the policy did. Time is one for all in a
-// bubble: whoever has several recorders lets it pass, before take.
+// take executes s and returns the policy's actions. It does not advance time, which all recorders
+// in a bubble share.
 func (r *recorder) take(s step) []string {
 	switch s.op {
 	case "update":
@@ -86,8 +86,8 @@ func (r *recorder) take(s step) []string {
 	return r.Take()
 }
 
-// network takes the subchannel of the address one step on: an attempt begins, it
-// ends as outcome says, its backoff ends, or its connection breaks.
+// network advances the subchannel of the address by one step: an attempt begins, the attempt ends
+// with outcome, the backoff ends, or the connection breaks.
 func (r *recorder) network(address string, outcome core.State) {
 	synctest.Wait()
 	sub := r.sub(address)

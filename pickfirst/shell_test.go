@@ -16,24 +16,24 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// What a subchannel reports after it was shut down is not about its address's new one.
+// Reports of a subchannel that was shut down have no effect on the address's new subchannel.
 func TestLateReportsAreNotHeard(t *testing.T) {
 	cc, p := build(t)
 	update(t, p, endpoints("a", "b"))
 	cc.SubConn("a").Report(connectivity.TransientFailure, errors.New("refused"))
 	old := cc.SubConn("a")
-	cc.SubConn("b").Report(connectivity.Ready, nil) // a is shut down
+	cc.SubConn("b").Report(connectivity.Ready, nil) // shuts down a
 	cc.SubConn("b").Report(connectivity.Idle, nil)
-	p.ExitIdle() // a is tried again
+	p.ExitIdle() // tries a again
 	n := len(cc.States())
 	old.Report(connectivity.Shutdown, nil)
 	old.Report(connectivity.Ready, nil)
 	if cc.SubConn("a") == old || len(cc.States()) != n {
-		t.Errorf("a subchannel that was shut down still counts: %v", cc.State().ConnectivityState)
+		t.Errorf("a report of a subchannel that was shut down had an effect: %v", cc.State().ConnectivityState)
 	}
 }
 
-// A parent that calls back from its UpdateState, on the same stack.
+// A parent may call the policy from inside its UpdateState.
 func TestParentMayCallBackWhileItIsToldTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)
@@ -48,7 +48,7 @@ func TestParentMayCallBackWhileItIsToldTheState(t *testing.T) {
 		pass(time.Second)
 		cc.SubConn("a").Report(connectivity.Idle, nil)
 		if n := cc.SubConn("a").Connects(); n != 2 {
-			t.Errorf("asked to connect %d times, want twice", n)
+			t.Errorf("%d calls of Connect, want 2", n)
 		}
 	})
 }
@@ -77,8 +77,8 @@ func TestNothingIsPublishedAfterClose(t *testing.T) {
 	})
 }
 
-// Under gRPC-Go's endpointsharding, which panics on a child that has not published
-// when its update returns, and holds locks while it calls and is called.
+// grpc-go's endpointsharding panics if a child has not published when its update returns. It holds
+// locks while it calls the child and while the child calls it.
 func TestUnderEndpointSharding(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	parent := endpointsharding.NewBalancer(cc, balancer.BuildOptions{}, balancer.Get(Name).Build, endpointsharding.Options{})
@@ -112,7 +112,7 @@ func TestUnderEndpointSharding(t *testing.T) {
 	}
 }
 
-// Close races with reports, picks and timers. The race detector watches.
+// Close races with reports, picks and timers. The test is for the race detector.
 func TestCloseRaces(t *testing.T) {
 	for range 200 {
 		cc := &lbtest.ClientConn{}

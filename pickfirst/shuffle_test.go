@@ -22,14 +22,14 @@ func shuffling(t *testing.T, raw string) serviceconfig.LoadBalancingConfig {
 	return config
 }
 
-// A list that only repeats, in whatever order, is the same list: the next attempt
-// still begins 250 ms after the last, however often it comes.
+// A reordered list counts as the same list. Attempts still follow every 250 ms if updates are more
+// frequent.
 func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)
 		list := []string{"a", "b", "c", "d", "e", "f"}
 		config := shuffling(t, `{"shuffleAddressList": true}`)
-		for i := range 15 { // after 100 ms each
+		for i := range 15 { // every 100 ms
 			list = append(list[1:], list[0])
 			p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints(list...), BalancerConfig: config})
 			if tried, want := len(cc.SubConns()), min(1+i*100/250, 6); tried != want {
@@ -44,7 +44,7 @@ func TestShuffledListThatRepeatsChangesNothing(t *testing.T) {
 	})
 }
 
-// What is new in a list finds a place at random, and the others keep their order.
+// A new endpoint is inserted at a random position. The others keep their order.
 func TestShuffledListThatChangesKeepsTheOrderOfTheRest(t *testing.T) {
 	places := map[int]int{}
 	for range 200 {
@@ -54,15 +54,15 @@ func TestShuffledListThatChangesKeepsTheOrderOfTheRest(t *testing.T) {
 		place := slices.Index(after, "x")
 		places[place]++
 		if rest := slices.Delete(after, place, place+1); !slices.Equal(rest, before) {
-			t.Fatalf("the order was %v, and is %v", before, rest)
+			t.Fatalf("the order changed: got %[2]v, want %[1]v", before, rest)
 		}
 	}
 	if len(places) != 5 {
-		t.Errorf("the new one found the places %v, want all five", places)
+		t.Errorf("the new endpoint was at positions %v, want all five", places)
 	}
 }
 
-// An endpoint whose weight grows moves forward past those that stay.
+// An endpoint whose weight grows moves forward.
 func TestShuffledEndpointMovesWithItsWeight(t *testing.T) {
 	moved := 0
 	for range 200 {
@@ -72,21 +72,21 @@ func TestShuffledEndpointMovesWithItsWeight(t *testing.T) {
 		s.Endpoints[1] = weight.Set(s.Endpoints[1], weight.EndpointInfo{Weight: 1000})
 		after := slices.Index(names(addressesOf(s, &seed)), "b")
 		if after > before {
-			t.Fatalf("from place %d it went to %d", before, after)
+			t.Fatalf("the endpoint moved back from position %d to %d", before, after)
 		}
 		moved += before - after
 	}
 	if moved < 100 {
-		t.Errorf("it moved %d places in 200 lists", moved)
+		t.Errorf("the endpoint moved %d positions in 200 lists, want at least 100", moved)
 	}
 }
 
-// The variable that once guarded shuffling does not count any more.
+// The variable that guarded shuffling in older versions of grpc-go has no effect.
 func TestEnvironmentDoesNotMatter(t *testing.T) {
 	for _, value := range []string{"", "true", "false"} {
 		t.Setenv("GRPC_EXPERIMENTAL_PICKFIRST_LB_CONFIG", value)
 		if first := firstTried(t, endpoints("a", "b", "c"), `{}`); len(first) != 1 {
-			t.Errorf("%q: %v were tried first, without shuffling", value, first)
+			t.Errorf("%q: %v were tried first without shuffling", value, first)
 		}
 		if first := firstTried(t, endpoints("a", "b", "c"), `{"shuffleAddressList": true}`); len(first) != 3 {
 			t.Errorf("%q: only %v were ever tried first", value, first)
@@ -94,7 +94,7 @@ func TestEnvironmentDoesNotMatter(t *testing.T) {
 	}
 }
 
-// firstTried returns which addresses two hundred policies try first.
+// firstTried returns the addresses that two hundred policies try first.
 func firstTried(t *testing.T, s resolver.State, raw string) map[string]bool {
 	t.Helper()
 	config := shuffling(t, raw)
@@ -124,7 +124,7 @@ func TestShuffleSpreadsAndKeepsTheStatesSlices(t *testing.T) {
 	}
 }
 
-// A113: endpoints with more weight are tried first more often, in proportion, and the
+// A113: the share of lists in which an endpoint is first is proportional to its weight. The
 // addresses of one endpoint stay together in their order.
 func TestShuffleFollowsTheWeights(t *testing.T) {
 	s := endpoints("a", "b", "c")
@@ -144,13 +144,13 @@ func TestShuffleFollowsTheWeights(t *testing.T) {
 			}
 		}
 	}
-	// Past 30 with 2 degrees of freedom: three in ten million runs.
+	// With 2 degrees of freedom, chi-squared exceeds 30 in three of ten million runs.
 	var chi2 float64
 	for name, share := range map[string]float64{"a": 0.1, "b": 0.3, "c": 0.6} {
 		d := float64(counts[name]) - share*draws
 		chi2 += d * d / (share * draws)
 	}
 	if chi2 > 30 {
-		t.Errorf("first were %v, chi-squared %.1f, want shares of 1, 3 and 6", counts, chi2)
+		t.Errorf("the first addresses are %v with chi-squared %.1f, want shares of 1, 3 and 6", counts, chi2)
 	}
 }

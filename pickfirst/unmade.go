@@ -12,8 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// open makes gRPC create the subchannel, and connects, in an event. refusals is how
-// often gRPC has refused so far.
+// open creates the subchannel and connects it, in an event. refusals is the number of times that
+// gRPC returned an error before.
 func (s *subchannel) open(address resolver.Address, refusals int) {
 	conn, err := s.policy.cc.NewSubConn([]resolver.Address{address}, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {
@@ -30,24 +30,22 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 	s.conn = u
 }
 
-// unmade stands in for a subchannel that gRPC refused to make. A channel refuses while
-// it is being closed, and a parent may for reasons of its own. The core sees an attempt
-// that failed, and the end of a backoff, as with subchannels that exist. The failure
-// belongs to its address, wherever that is in later lists, and the address is tried
-// again for ever (A62).
+// unmade replaces a subchannel that gRPC failed to create. This happens while the channel is being
+// closed, and a parent may return errors, too. The core receives a failed attempt and the end of a
+// backoff, as for a real subchannel. The failure follows its address through later lists, and the
+// address is retried forever (A62).
 type unmade struct {
-	balancer.SubConn // nil: nothing else is called
+	balancer.SubConn // nil: its other methods are not called
 
 	sub      *subchannel
 	address  resolver.Address
 	refusals int
 	timer    *time.Timer // of the backoff
-	rested   bool        // it has ended
+	rested   bool        // the backoff has ended
 }
 
-// Connect tries again, in an event, once the backoff has ended. Before that it does
-// nothing, as with subchannels that exist: a list may come before the core has heard
-// of the refusal.
+// Connect tries again in an event after the backoff. It does nothing during the backoff, as for a
+// real subchannel. The core may call it then if an update comes before it has received the failure.
 func (u *unmade) Connect() {
 	if u.rested {
 		u.sub.open(u.address, u.refusals)
@@ -59,6 +57,6 @@ func (u *unmade) rest() {
 	u.sub.policy.report(u.sub, core.Idle, nil)
 }
 
-// Shutdown ends the attempts. A timer that has fired already finds its subchannel
+// Shutdown ends the attempts. A timer that has already fired has no effect on a subchannel that is
 // gone.
 func (u *unmade) Shutdown() { u.timer.Stop() }

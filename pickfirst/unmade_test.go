@@ -20,8 +20,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// refusing is a channel that makes no subchannels to some addresses, or none at all,
-// as one does that is being closed. It writes down when it was asked for which.
+// refusing is a channel whose NewSubConn fails for some or all addresses, as while a channel is
+// being closed. It records the calls.
 type refusing struct {
 	lbtest.ClientConn
 
@@ -45,21 +45,21 @@ func (r *refusing) NewSubConn(list []resolver.Address, opts balancer.NewSubConnO
 	return nil, errors.New("closing")
 }
 
-// accept makes the channel make the subchannels that makes says.
+// accept sets the addresses for which NewSubConn succeeds.
 func (r *refusing) accept(makes func(string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.makes = makes
 }
 
-// times returns when it was asked for a subchannel to the address.
+// times returns when a subchannel to the address was requested.
 func (r *refusing) times(address string) []time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.asked[address])
 }
 
-// only makes subchannels to the given addresses.
+// only returns a function for accept that accepts only the given addresses.
 func only(addresses ...string) func(string) bool {
 	return func(a string) bool { return slices.Contains(addresses, a) }
 }
@@ -80,8 +80,7 @@ func TestNoSubchannelIsAFailure(t *testing.T) {
 	})
 }
 
-// The failure belongs to its address, wherever that is in a later list, and to no
-// other.
+// The failure follows its address through later lists and does not affect other addresses.
 func TestRefusalStaysWithItsAddress(t *testing.T) {
 	for _, next := range [][]string{{"z"}, {"z", "y", "x", "w", "v", "u"}, {"z", "a"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -95,7 +94,7 @@ func TestRefusalStaysWithItsAddress(t *testing.T) {
 			}
 			pass(249 * time.Millisecond)
 			if y := cc.SubConn(next[len(next)-1]); y != nil && len(next) > 1 {
-				t.Errorf("%v: the last was tried while the first had its turn", next)
+				t.Errorf("%v: the last address was tried during the first turn", next)
 			}
 			cc.SubConn("z").Report(connectivity.Ready, nil)
 			want(t, &cc.ClientConn, connectivity.Ready, "z")
@@ -103,8 +102,8 @@ func TestRefusalStaysWithItsAddress(t *testing.T) {
 	}
 }
 
-// "apply exponential backoff … attempt to reconnect … indefinitely" (A62): as gRPC
-// does for a connection, after 1 s, 1.6 s, 2.56 s and so on up to 2 min, each ±20 %.
+// "apply exponential backoff … attempt to reconnect … indefinitely" (A62): after 1 s, 1.6 s,
+// 2.56 s and so on up to 2 min, each ±20 %, as gRPC does for a connection.
 func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
@@ -123,7 +122,7 @@ func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 			}
 		}
 		if n := cc.ResolveNows(); n < 600 {
-			t.Errorf("re-resolution was asked for %d times in a day, want 600 or more", n)
+			t.Errorf("%d re-resolutions in a day, want 600 or more", n)
 		}
 		cc.accept(only("b"))
 		pass(3 * time.Minute)
@@ -137,20 +136,20 @@ func TestRefusedSubchannelIsTriedAgainForEver(t *testing.T) {
 	})
 }
 
-// The next list may come before the refusal is heard: there is one backoff even so.
+// If an update arrives before the failure has been handled, there is still only one backoff.
 func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
 		cc.accept(func(string) bool {
 			cc.accept(only("a"))
 			go p.UpdateClientConnState(balancer.ClientConnState{ResolverState: endpoints("a", "b")})
-			synctest.Wait() // it is queued
+			synctest.Wait() // the update is queued
 			return false
 		})
 		update(t, p, endpoints("a"))
 		synctest.Wait()
 		if n := len(cc.times("a")); n != 1 {
-			t.Errorf("a was tried %d times at once, want once", n)
+			t.Errorf("a was tried %d times immediately, want once", n)
 		}
 		pass(2 * time.Second)
 		cc.SubConn("a").Report(connectivity.Connecting, nil)
@@ -162,7 +161,7 @@ func TestUpdateBeforeTheRefusalIsHeard(t *testing.T) {
 	})
 }
 
-// Where some addresses are refused the others serve.
+// If NewSubConn fails for some addresses, the others are used.
 func TestRefusedForSomeAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
@@ -182,7 +181,8 @@ func TestRefusedForSomeAddresses(t *testing.T) {
 	})
 }
 
-// A channel that is being closed refuses, and then closes the policy.
+// Close ends the retries. A channel that is being closed returns errors before it closes the
+// policy.
 func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := buildRefusing(t)
@@ -192,12 +192,12 @@ func TestCloseEndsTheRetriesOfRefusedSubchannels(t *testing.T) {
 		states := len(cc.States())
 		pass(time.Hour)
 		if n := len(cc.times("a")) + len(cc.times("b")); n != 2 || len(cc.States()) != states {
-			t.Errorf("asked for %d subchannels, published %v after Close", n, cc.States()[states:])
+			t.Errorf("requested %d subchannels, want 2; published %v after Close", n, cc.States()[states:])
 		}
 	})
 }
 
-// refusal is a step, and the addresses to which no subchannel is made from then on.
+// refusal is a step and the addresses for which NewSubConn fails from then on.
 type refusal struct {
 	step    step
 	refused []string
@@ -208,8 +208,7 @@ func drawRefusal(t *rapid.T) refusal {
 	return refusal{drawStep(t), refused.Draw(t, "refused")}
 }
 
-// Whatever was refused under whatever lists, the policy connects once nothing is
-// refused any more.
+// After any schedule of failures, the policy connects when NewSubConn succeeds again.
 func TestRefusalsAtRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := rapid.SliceOfN(rapid.Custom(drawRefusal), 1, 30).Draw(rt, "schedule")
@@ -250,5 +249,5 @@ func afterRefusals(schedule []refusal) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("with the list %s it stays %v", strings.Join(list, " "), r.state())
+	return fmt.Errorf("the policy stays %[2]v with the list %[1]s", strings.Join(list, " "), r.state())
 }

@@ -16,7 +16,7 @@ import (
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.txt")
 	if err != nil || len(files) < 6 {
-		t.Fatalf("found %d scenarios, %v", len(files), err)
+		t.Fatalf("found %d scenario files, want at least 6; error: %v", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {
@@ -25,15 +25,15 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// target is a core with names for addresses and a clock that stands still.
+// target is a core with named addresses and a fake clock.
 type target struct {
 	core  core.Core
 	names []string
-	made  map[string]bool // those that have a subchannel
+	made  map[string]bool // addresses with a subchannel
 	now   time.Duration
-	timer time.Duration // when it fires, 0 where it does not run
+	timer time.Duration // when it fires; 0 if it is not running
 	log   []string
-	rests map[string]time.Duration // when the backoffs end that the core asked for
+	rests map[string]time.Duration // ends of the backoffs that the core requested
 
 	closed bool
 }
@@ -58,7 +58,7 @@ func (t *target) Update(names []string, health bool) {
 	t.act(actions)
 }
 
-// once drops duplicates, as the shell does.
+// once removes duplicates, as the shell does.
 func once(names []string) (list []string) {
 	for _, n := range names {
 		if !slices.Contains(list, n) {
@@ -92,7 +92,7 @@ func (t *target) act(actions []core.Action) {
 		case core.StartTimer:
 			t.noTimer()
 			if len(t.names) == 1 {
-				t.log = append(t.log, "a timer for which nobody waits")
+				t.log = append(t.log, "a needless timer for a single address")
 			}
 			t.timer = t.now + core.AttemptDelay
 		case core.StopTimer:
@@ -112,11 +112,11 @@ func (t *target) act(actions []core.Action) {
 	}
 }
 
-// noTimer complains about a timer where none may run: when a turn begins, and outside
-// of a pass.
+// noTimer logs an error if the timer is running. It is called where no timer may run: at the start
+// of a turn and outside a pass.
 func (t *target) noTimer() {
 	if t.timer != 0 {
-		t.log = append(t.log, "the timer of an earlier attempt still runs")
+		t.log = append(t.log, "the timer of an earlier attempt is still running")
 	}
 }
 
@@ -181,7 +181,7 @@ func (t *target) Advance(d time.Duration) {
 	}
 }
 
-// Close is the shell's business.
+// Close does what the shell does.
 func (t *target) Close() {
 	for _, name := range t.names {
 		if t.made[name] {

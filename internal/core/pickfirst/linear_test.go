@@ -8,8 +8,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// A million addresses that fail in order, and then, under the next list, all at the
-// end and backwards. Anything quadratic would take an hour.
+// A million addresses fail in order. After an update, they all fail at the end, in reverse order.
+// With a quadratic algorithm this would take an hour.
 func TestTimeIsLinearInAddresses(t *testing.T) {
 	const n = 1_000_000
 	refused := errors.New("refused")
@@ -18,12 +18,12 @@ func TestTimeIsLinearInAddresses(t *testing.T) {
 	_, actions := c.Update(from)
 	for i := range n {
 		if !slices.Contains(actions, core.Action{Kind: core.Connect, Index: i}) {
-			t.Fatalf("after %d failures: %v, want to connect to the next", i, actions)
+			t.Fatalf("after %d failures: %v, want Connect of the next address", i, actions)
 		}
 		actions = c.Report(0, i, core.TransientFailure, refused)
 	}
 	if c.Phase() != core.PhaseRetrying {
-		t.Fatalf("in phase %v after all failed", c.Phase())
+		t.Fatalf("phase %v after all addresses failed, want retrying", c.Phase())
 	}
 	c.Update(slices.Repeat([]int{-1}, n))
 	for range n - 1 {
@@ -33,6 +33,6 @@ func TestTimeIsLinearInAddresses(t *testing.T) {
 		actions = c.Report(0, n-1-i, core.TransientFailure, refused)
 	}
 	if !slices.Contains(actions, core.Action{Kind: core.Resolve}) {
-		t.Errorf("the last failure gives %v, want the end of the pass", actions)
+		t.Errorf("the last failure returns %v, want the end of the pass", actions)
 	}
 }

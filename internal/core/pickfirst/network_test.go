@@ -11,8 +11,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// event is one event of a drawn schedule. What "network" does depends on what the
-// subchannel was asked for, so that every schedule is legal.
+// event is one event of a random schedule. The effect of "network" depends on the state of the
+// subchannel, so that every schedule is valid.
 type event struct {
 	op      string
 	list    []string
@@ -45,18 +45,17 @@ func drawEvent(t *rapid.T) event {
 	return e
 }
 
-// network is a target whose subchannels are driven by a schedule, and the whole
-// history of what happened, in words.
+// network is a target whose subchannels follow a schedule. It records the history as text.
 type network struct {
 	*target
 	health  bool
-	states  map[string]core.State // of the subchannels, as reported
-	asked   map[string]bool       // to connect, since the last report
+	states  map[string]core.State // last reported states of the subchannels
+	asked   map[string]bool       // subchannels with a request to connect since the last report
 	history []string
 
-	since map[string]time.Duration // when connections were made
-	short map[string]bool          // whose last connection did not stand for a second
-	ended map[string]time.Duration // when the second in a row of those ended, or a later one
+	since map[string]time.Duration // when the connections were established
+	short map[string]bool          // addresses whose last connection was short-lived
+	ended map[string]time.Duration // when the last of several short-lived connections in a row ended
 }
 
 func newNetwork(health bool) *network {
@@ -64,7 +63,7 @@ func newNetwork(health bool) *network {
 		since: map[string]time.Duration{}, ended: map[string]time.Duration{}, short: map[string]bool{}}
 }
 
-// apply carries e out and returns the lines of history that it made, itself first.
+// apply executes e and returns the new lines of the history, starting with e.
 func (n *network) apply(e event) []string {
 	line := e.op
 	switch e.op {
@@ -116,8 +115,8 @@ func (n *network) apply(e event) []string {
 	return lines
 }
 
-// noteEnd notes when a connection is made, and when one ends that was the second in a row
-// to be short-lived, or a later one.
+// noteEnd records when a connection is established, and when a short-lived connection ends that
+// follows another one.
 func (n *network) noteEnd(address string, now core.State) {
 	before := n.states[address]
 	switch {
@@ -137,7 +136,7 @@ func (n *network) noteEnd(address string, now core.State) {
 	}
 }
 
-// next returns what the subchannel would report next.
+// next returns the next report of the subchannel.
 func (n *network) next(address string, outcome core.State) (core.State, bool) {
 	if !n.made[address] {
 		return core.None, false
@@ -151,7 +150,7 @@ func (n *network) next(address string, outcome core.State) (core.State, bool) {
 	return core.Connecting, n.asked[address]
 }
 
-// published returns the state published last, "" before the first.
+// published returns the last published state, or "".
 func (n *network) published() string {
 	for _, line := range slices.Backward(n.history) {
 		if state, ok := strings.CutPrefix(line, "publish "); ok {

@@ -12,8 +12,7 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// The oracle knows no phases: it reads the whole history again after each event, and
-// says what A62 says about it.
+// The oracle keeps no phases. It checks the rules of A62 on the whole history after each event.
 func TestOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newNetwork(rapid.Bool().Draw(t, "health"))
@@ -48,8 +47,8 @@ func judge(n *network, before string, lines []string) error {
 	return nil
 }
 
-// sticky: from a failed pass, which "resolve" follows, until READY (or IDLE after a
-// connection), TRANSIENT_FAILURE.
+// sticky requires TRANSIENT_FAILURE after a failed pass (marked by "resolve") until READY, or IDLE
+// after a connection.
 func sticky(n *network, _ string, _ []string) error {
 	failed := false
 	for _, line := range n.history {
@@ -59,26 +58,27 @@ func sticky(n *network, _ string, _ []string) error {
 		case strings.HasPrefix(line, "publish READY"), line == "publish IDLE":
 			failed = false
 		case line == "publish CONNECTING" && failed:
-			return fmt.Errorf("left TRANSIENT_FAILURE for CONNECTING")
+			return fmt.Errorf("the state changed from TRANSIENT_FAILURE to CONNECTING")
 		}
 	}
 	return nil
 }
 
-// idleWaits: while IDLE, nothing but a request connects.
+// idleWaits requires that the policy connects from IDLE only on request.
 func idleWaits(_ *network, before string, lines []string) error {
 	if before != "IDLE" || lines[0] == "exit-idle" {
 		return nil
 	}
 	for _, line := range lines[1:] {
 		if strings.HasPrefix(line, "connect") {
-			return fmt.Errorf("idle, but %s", line)
+			return fmt.Errorf("the policy is idle, but %s", line)
 		}
 	}
 	return nil
 }
 
-// sameListChangesNothing: unless it is empty.
+// sameListChangesNothing requires that an update with the same list has no effect, unless it is
+// empty.
 func sameListChangesNothing(n *network, _ string, lines []string) error {
 	list := lines[0]
 	if !strings.HasPrefix(list, "update") || len(n.names) == 0 || len(lines) == 1 {
@@ -87,7 +87,7 @@ func sameListChangesNothing(n *network, _ string, lines []string) error {
 	earlier := n.history[:len(n.history)-len(lines)]
 	for _, line := range slices.Backward(earlier) {
 		if line == list {
-			return fmt.Errorf("the same list again, but %v", lines[1:])
+			return fmt.Errorf("the same list caused %v", lines[1:])
 		}
 		if strings.HasPrefix(line, "update") {
 			break
@@ -96,18 +96,18 @@ func sameListChangesNothing(n *network, _ string, lines []string) error {
 	return nil
 }
 
-// keepsConnection: a list that holds the connected address changes nothing.
+// keepsConnection requires that an update that keeps the connected address has no effect.
 func keepsConnection(_ *network, before string, lines []string) error {
 	connected, ready := strings.CutPrefix(before, "READY ")
 	list, updated := strings.CutPrefix(lines[0], "update ")
 	if ready && updated && slices.Contains(strings.Fields(list), connected) && len(lines) > 1 {
-		return fmt.Errorf("connected to %s, which the list keeps, but %v", connected, lines[1:])
+		return fmt.Errorf("the list keeps the connected address %s, but caused %v", connected, lines[1:])
 	}
 	return nil
 }
 
-// oneConnection: a subchannel that is READY is the only one, and only such a one is
-// published.
+// oneConnection requires that a READY subchannel is the only subchannel, and that only a READY
+// subchannel is published as READY.
 func oneConnection(n *network, _ string, _ []string) error {
 	for address, s := range n.states {
 		if s == core.Ready && len(n.made) != 1 {
@@ -120,8 +120,8 @@ func oneConnection(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// retriesForEver: once a pass has failed, whoever's backoff has ended is asked to
-// connect, except for those whose turn in a new list's pass is still to come.
+// retriesForEver requires that after a failed pass each address is connected again when its backoff
+// ends, unless its turn in the pass of a new list is still to come.
 func retriesForEver(n *network, _ string, _ []string) error {
 	last := slices.Index(n.history, "resolve")
 	for i, line := range n.history {
@@ -143,15 +143,15 @@ func retriesForEver(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// resolvesOnce: when a connection broke, and after a failed pass once for as many failures
-// as addresses.
+// resolvesOnce requires one re-resolution when a connection breaks, when a pass fails, and then for
+// each round of as many failures as there are addresses.
 func resolvesOnce(n *network, _ string, _ []string) error {
 	size, failures, counting := 0, 0, false
 	for i, line := range n.history {
 		broke := i+1 < len(n.history) && n.history[i+1] == "publish IDLE"
 		switch {
 		case broke && line != "resolve":
-			return fmt.Errorf("a connection broke, and re-resolution is not asked for")
+			return fmt.Errorf("a connection broke without a re-resolution")
 		case broke:
 			counting = false
 		case strings.HasPrefix(line, "update"):
@@ -161,18 +161,18 @@ func resolvesOnce(n *network, _ string, _ []string) error {
 		case strings.HasPrefix(line, "report") && strings.HasSuffix(line, "TRANSIENT_FAILURE"):
 			failures++
 		case line == "resolve" && counting && failures != size:
-			return fmt.Errorf("asked for re-resolution after %d failures of %d addresses", failures, size)
+			return fmt.Errorf("re-resolution after %d failures of %d addresses", failures, size)
 		case line == "resolve":
 			counting, failures = true, 0
 		}
 	}
 	if counting && failures >= size {
-		return fmt.Errorf("%d failures of %d addresses, and re-resolution is not asked for", failures, size)
+		return fmt.Errorf("no re-resolution after %d failures of %d addresses", failures, size)
 	}
 	return nil
 }
 
-// neverStuck: while it is neither idle nor connected, something is under way.
+// neverStuck requires a pending event unless the policy is IDLE or connected.
 func neverStuck(n *network, _ string, _ []string) error {
 	if n.published() == "IDLE" || len(n.names) == 0 || n.timer != 0 {
 		return nil
@@ -183,22 +183,22 @@ func neverStuck(n *network, _ string, _ []string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("nothing is under way")
+	return fmt.Errorf("no event is pending")
 }
 
-// backsOff: an address of which two connections in a row, or more, ended within a second is
-// not connected to again for as long as gRPC's shortest backoff.
+// backsOff requires at least gRPC's shortest backoff after two or more short-lived connections to
+// an address in a row.
 func backsOff(n *network, _ string, lines []string) error {
 	for address, at := range n.ended {
 		if slices.Contains(lines, "connect "+address) && n.now < at+800*time.Millisecond {
-			return fmt.Errorf("%s is tried again %v after its connections ended soon", address, n.now-at)
+			return fmt.Errorf("%s is connected again %v after its short-lived connections", address, n.now-at)
 		}
 	}
 	return nil
 }
 
-// recovers: when one address begins to work while all others fail, it is READY before
-// long, whatever went before.
+// recovers checks that the policy becomes READY soon if one address works and all others fail,
+// independently of the history.
 func recovers(n *network, good string) error {
 	n.health = false
 	for range 20 {

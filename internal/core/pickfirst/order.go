@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// Shuffle returns a random order of the endpoints with these weights: each next one
-// is drawn from those left with a chance in proportion to its weight (gRFC A113: the
-// key u^(1/w), descending). A weight of 0 counts as 1. random has a uniform number in
-// [0, 1) for each; endpoints whose numbers and weights stay, keep their order.
+// Shuffle returns a random order of the endpoints by their weights: the next endpoint is drawn from
+// the remaining ones with a probability proportional to its weight (gRFC A113: the key u^(1/w),
+// descending). A weight of 0 counts as 1. random has a uniform number in [0, 1) for each endpoint.
+// Endpoints that keep their numbers and weights keep their relative order.
 func Shuffle(weights []uint32, random []float64) []int {
 	keys := make([]float64, len(weights))
 	order := make([]int, len(weights))
 	for i, w := range weights {
-		// The logarithm of the key has the same order, and does not run out of
-		// digits near 1 when weights are large.
+		// The logarithm has the same order as the key, but keeps its precision with large weights,
+		// when keys are near 1.
 		keys[i] = math.Log(random[i]) / float64(max(w, 1))
 		order[i] = i
 	}
@@ -28,7 +28,7 @@ func Shuffle(weights []uint32, random []float64) []int {
 // Family is the family of an address.
 type Family uint8
 
-// The families; Other is whatever is not an IP address and a port.
+// These are the families. Other covers all strings that are not an IP address and a port.
 const (
 	Other Family = iota
 	IPv4
@@ -36,8 +36,8 @@ const (
 	families
 )
 
-// FamilyOf returns the family of an address such as "192.0.2.1:443" or
-// "[2001:db8::1]:443". An IPv4 address mapped to IPv6 counts as IPv4.
+// FamilyOf returns the family of an address such as "192.0.2.1:443" or "[2001:db8::1]:443". An
+// IPv4-mapped IPv6 address counts as IPv4.
 func FamilyOf(address string) Family {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -53,10 +53,9 @@ func FamilyOf(address string) Family {
 	return IPv6
 }
 
-// Interleave returns the order in which to try addresses of these families: the
-// first of each family in turn, in the order in which the families first appear,
-// then the second of each, and so on (A61, after RFC 8305 section 4). Within a
-// family the order stays.
+// Interleave returns the order in which to try addresses of the given families (A61, after RFC 8305
+// section 4): the first of each family, in the order in which the families first appear, then the
+// second of each, and so on. The order within a family does not change.
 func Interleave(list []Family) []int {
 	var members [families][]int
 	var turns []Family

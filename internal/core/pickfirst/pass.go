@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// begin starts a pass: each address has its turn, in order. A turn ends when the
-// attempt fails or has run for AttemptDelay; attempts are not given up (A61).
+// begin starts a pass, in which each address has its turn in order. A turn ends when the attempt
+// fails or has run for AttemptDelay. In the latter case the attempt continues (A61).
 func (c *Core) begin() {
 	c.passing = true
 	c.next, c.left = 0, int32(len(c.subs))
@@ -16,9 +16,9 @@ func (c *Core) begin() {
 	c.attempt()
 }
 
-// attempt ends the turn before, with its timer, and gives the next address its own.
-// One that still waits for its backoff to end has failed already. The last turn has no
-// timer, since nobody waits for its end.
+// attempt ends the current turn and its timer, and starts the turn of the next address. An address
+// that is in backoff counts as failed. The last turn needs no timer, because no address waits for
+// its end.
 func (c *Core) attempt() {
 	c.do(StopTimer, 0)
 	for ; int(c.next) < len(c.subs); c.next++ {
@@ -46,8 +46,8 @@ func (c *Core) fail(sub *subchannel) {
 	}
 }
 
-// failedInPass handles a failure during a pass. It may come out of turn: attempts
-// overlap, and one may have begun under an earlier list.
+// failedInPass handles a failure during a pass. The failure may be of an earlier turn, because
+// attempts overlap, or of an attempt that began under an earlier list.
 func (c *Core) failedInPass(i int) {
 	c.fail(&c.subs[i])
 	if i == int(c.next) {
@@ -58,11 +58,12 @@ func (c *Core) failedInPass(i int) {
 	c.endIfAllFailed(i)
 }
 
-// endIfAllFailed ends the pass when every address has had its turn and has failed,
-// address last as the last one.
-// From then on each subchannel connects again as soon as its own backoff ends, for
-// ever: gRPC-Go gives the backoff to the subchannel, so that the passes that A62
-// describes cannot be kept in step (decision 9 in the project's scenarios).
+// endIfAllFailed ends the pass if each address has had its turn and has failed. last is the address
+// that failed last.
+//
+// From then on, each subchannel connects again as soon as its own backoff ends. grpc-go keeps the
+// backoff in the subchannel, so that the subchannels cannot run in the passes that A62 describes
+// (decision 9 in docs/scenarios.md).
 func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.left > 0 {
 		return
@@ -77,8 +78,8 @@ func (c *Core) endIfAllFailed(last int) {
 	}
 }
 
-// endRound publishes the failure and asks for re-resolution, once for as many
-// failures as there are addresses (A61).
+// endRound publishes the failure and requests re-resolution. It is called once per as many failures
+// as there are addresses (A61).
 func (c *Core) endRound(last int) {
 	c.left = int32(len(c.subs))
 	c.publish(TransientFailure, 0, c.failure(c.subs[last].err))
@@ -87,13 +88,13 @@ func (c *Core) endRound(last int) {
 
 func (c *Core) failure(last error) error {
 	if len(c.subs) == 1 {
-		return errors.New(reason(last)) // a parent may have more, and counts them
+		return errors.New(reason(last)) // a parent may have other endpoints and adds their number
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }
 
-// reason returns the text of err alone: a status in an error that wraps it would end
-// calls that wait for ready. Outlier detection ejects without giving an error.
+// reason returns only the text of err, because an error that wraps a status error would fail
+// wait-for-ready calls. err may be nil: outlier detection ejects an endpoint without an error.
 func reason(err error) string {
 	if err == nil {
 		return "no reason was given"

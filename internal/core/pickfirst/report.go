@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// change is what a report means for the subchannel.
+// change is the meaning of a report for the subchannel.
 type change uint8
 
 const (
 	started change = iota // an attempt began
-	failed                // it failed
-	rested                // the backoff after that ended
-	rose                  // the connection stands
-	broke                 // it broke, maybe before it was ever reported
+	failed                // the attempt failed
+	rested                // the backoff ended
+	rose                  // the connection was established
+	broke                 // the connection broke, possibly before READY was reported
 )
 
 func changeOf(before, now State) change {
@@ -31,9 +31,9 @@ func changeOf(before, now State) change {
 	return started
 }
 
-// Report tells the core that the subchannel of address i is in another state at the time
-// at, counted from anywhere; err says why for TransientFailure. Do not report subchannels
-// that were shut down.
+// Report handles a new state of the subchannel of address i. at is the time since an arbitrary
+// epoch. err is the error of TransientFailure. Report must not be called for a subchannel that was
+// shut down.
 func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	before := c.subs[i].state
 	what := changeOf(before, now)
@@ -60,8 +60,8 @@ func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	return c.take()
 }
 
-// ended handles the end of a connection. From the second in a row that was short-lived, the
-// subchannel is one whose attempt has failed, until its backoff ends.
+// ended handles the end of a connection. From the second short-lived connection in a row on, the
+// subchannel counts as failed until its backoff ends.
 func (c *Core) ended(i int, stood bool) {
 	sub := &c.subs[i]
 	if stood {
@@ -117,8 +117,7 @@ func (c *Core) reportRetrying(i int, what change) {
 	}
 }
 
-// connected keeps the subchannel of address i, which has a connection, and shuts down
-// all others.
+// connected keeps the connected subchannel of address i and shuts down all others.
 func (c *Core) connected(i int) {
 	c.held = c.phase == PhaseRetrying
 	c.phase = PhaseReady
@@ -138,9 +137,8 @@ func (c *Core) ready(i int) {
 	c.publish(Ready, i, nil)
 }
 
-// rest follows a connection that broke: the policy does not reconnect until it is asked
-// to. A server that closes connections from time to time wants clients to look up its name
-// again.
+// rest handles the end of the connection. The policy reconnects only on request. It requests
+// re-resolution, because a server may close connections to make clients resolve its name again.
 func (c *Core) rest(i int) {
 	c.phase, c.held = PhaseIdle, false
 	c.settle(i)
@@ -148,7 +146,7 @@ func (c *Core) rest(i int) {
 	c.publish(Idle, 0, nil)
 }
 
-// settle ends the attempts on all addresses but i.
+// settle ends the attempts on all addresses except i.
 func (c *Core) settle(i int) {
 	c.do(StopTimer, 0)
 	for j := range c.subs {
@@ -160,8 +158,7 @@ func (c *Core) settle(i int) {
 	c.passing, c.next = false, int32(i)
 }
 
-// Health tells the core the health of the server at address i; err says why for
-// TransientFailure.
+// Health handles a health report of the server at address i. err is the error of TransientFailure.
 func (c *Core) Health(i int, now State, err error) []Action {
 	if c.phase != PhaseReady || i != int(c.next) {
 		return nil

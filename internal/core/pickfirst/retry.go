@@ -2,9 +2,9 @@ package pickfirst
 
 import "errors"
 
-// ResetBackoff has the addresses tried again at once that wait for a backoff after a failed
-// pass. An address that accepts connections and ends them waits for another reason, and goes on
-// waiting.
+// ResetBackoff retries all addresses that are in backoff after a failed pass. It does not retry an
+// address with ErrShortLived, because its backoff protects a server that accepts connections and
+// crashes.
 func (c *Core) ResetBackoff() []Action {
 	if c.phase != PhaseRetrying || c.passing {
 		return nil

@@ -1,12 +1,11 @@
 package pickfirst
 
-// Update gives the core a new list of addresses, as long as from, in the order in
-// which they are to be tried and without duplicates: from[i] is where address i was
-// in the list before, and -1 for a new one. An empty list fails calls with
-// ErrNoAddresses, and the same list again changes nothing.
+// Update replaces the list of addresses. from has one entry per address of the new list, in the
+// order in which to try them and without duplicates: its index in the old list, or -1. An empty
+// list fails calls with ErrNoAddresses. An unchanged list has no effect.
 //
-// The subchannels of the old list's addresses in dropped are to be shut down, which
-// comes before the actions.
+// The caller must shut down the subchannels of the old addresses in dropped before it executes the
+// actions.
 func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	if c.isSame(from) {
 		return nil, nil
@@ -35,10 +34,10 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.take()
 }
 
-// isSame returns whether the list has not changed. Then a pass goes on where it is.
-// Endpoints that share a resolver are updated for each other's sake, maybe more often
-// than every AttemptDelay: if each update began the pass anew, an address that does not
-// answer would hold up the next one for ever.
+// isSame reports whether the list has not changed, so that the current pass continues. Endpoints
+// with the same resolver receive updates because of each other, possibly more often than every
+// AttemptDelay. If each update restarted the pass, an unresponsive address would block the next one
+// forever.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -51,7 +50,7 @@ func (c *Core) isSame(from []int) bool {
 	return len(from) > 0
 }
 
-// keeps returns whether the list still has the connected address, which c.next is.
+// keeps reports whether the list still has the connected address, c.next.
 func (c *Core) keeps(from []int) bool {
 	for _, f := range from {
 		if f == int(c.next) {
@@ -61,8 +60,8 @@ func (c *Core) keeps(from []int) bool {
 	return false
 }
 
-// replace replaces the list and returns those of the old one whose subchannels are
-// to be shut down. The turn stays with the connected address, if it is kept.
+// replace replaces the list and returns the indexes of the old addresses that are not in the new
+// one and have a subchannel. c.next follows its address.
 func (c *Core) replace(from []int) (dropped []int) {
 	old := c.subs
 	turn := int(c.next)
@@ -88,8 +87,7 @@ func (c *Core) replace(from []int) (dropped []int) {
 	return dropped
 }
 
-// empty handles an empty list. A connection is given up; TRANSIENT_FAILURE stays
-// sticky where it was.
+// empty handles an empty list. It drops the connection, and TRANSIENT_FAILURE stays sticky.
 func (c *Core) empty() {
 	c.passing = false
 	if c.held {
@@ -102,8 +100,8 @@ func (c *Core) empty() {
 	c.publish(TransientFailure, 0, ErrNoAddresses)
 }
 
-// connect starts a pass from a phase in which no pass had failed. With again,
-// CONNECTING is published even if it was already, to answer an update.
+// connect starts a pass if no pass has failed before. If again is set, CONNECTING is published even
+// if it is the current state, because the parent expects a state after an update.
 func (c *Core) connect(again bool) {
 	c.phase = PhaseConnecting
 	if again {
@@ -113,9 +111,9 @@ func (c *Core) connect(again bool) {
 	c.begin()
 }
 
-// reconnect starts a pass because the list lost the connected address.
+// reconnect starts a pass because the connected address is no longer in the list.
 func (c *Core) reconnect() {
-	if c.held { // a pass had failed before, and READY has not followed
+	if c.held { // a pass has failed, and READY was not published since
 		c.held = false
 		c.phase = PhaseRetrying
 		c.begin()
@@ -124,8 +122,8 @@ func (c *Core) reconnect() {
 	c.connect(true)
 }
 
-// Fail makes calls fail with err, which came in place of a list, unless the known
-// addresses may still serve.
+// Fail makes calls fail with err, an error of the resolver, unless the known addresses may still
+// serve.
 func (c *Core) Fail(err error) []Action {
 	if len(c.subs) == 0 || c.published == TransientFailure {
 		c.publish(TransientFailure, 0, err)
@@ -133,7 +131,7 @@ func (c *Core) Fail(err error) []Action {
 	return c.take()
 }
 
-// ExitIdle asks for a connection.
+// ExitIdle connects if the policy is idle.
 func (c *Core) ExitIdle() []Action {
 	if c.phase == PhaseIdle && len(c.subs) > 0 {
 		c.connect(false)
@@ -141,7 +139,7 @@ func (c *Core) ExitIdle() []Action {
 	return c.take()
 }
 
-// TimerFired tells the core that AttemptDelay has passed since StartTimer.
+// TimerFired is the event of the timer that StartTimer started.
 func (c *Core) TimerFired() []Action {
 	if c.passing && int(c.next) < len(c.subs) {
 		c.next++
@@ -150,6 +148,6 @@ func (c *Core) TimerFired() []Action {
 	return c.take()
 }
 
-// SetHealth says whether READY waits for the server's health. It counts from the next
+// SetHealth sets whether READY waits for the server's health. It takes effect with the next
 // connection.
 func (c *Core) SetHealth(on bool) { c.health = on }
