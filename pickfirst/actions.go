@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// act executes the core's actions in an event.
 func (p *policy) act(actions []core.Action) {
 	for _, a := range actions {
 		switch a.Kind {
@@ -58,7 +57,6 @@ func (p *policy) publish(a core.Action) {
 	}
 }
 
-// publishReady publishes a picker of the subchannel.
 func (p *policy) publishReady(s *subchannel) {
 	p.picked = s
 	var picker balancer.Picker
@@ -81,7 +79,6 @@ func (s *subchannel) PickerChanged() {
 	})
 }
 
-// connect connects to address i.
 func (p *policy) connect(i int) {
 	e := &p.entries[i]
 	if e.sub != nil {
@@ -92,8 +89,8 @@ func (p *policy) connect(i int) {
 	e.sub.open(e.address, 0)
 }
 
-// renew replaces the subchannel of address i. It creates the new subchannel before it shuts down
-// the old one, because outlier detection drops the state of an endpoint without subchannels.
+// renew replaces the subchannel of address i. It creates the new one first, because outlier
+// detection drops an endpoint without subchannels.
 func (p *policy) renew(i int) {
 	old := p.entries[i]
 	p.entries[i].sub = nil
@@ -101,7 +98,6 @@ func (p *policy) renew(i int) {
 	old.shutdown()
 }
 
-// subchannel is the subchannel of an address in the list.
 type subchannel struct {
 	policy *policy
 	conn   balancer.SubConn // an unmade if gRPC returned an error
@@ -111,7 +107,6 @@ type subchannel struct {
 
 const gone = -1
 
-// shutdown shuts down the subchannel of the address, if it has one.
 func (e *entry) shutdown() {
 	if e.sub != nil {
 		e.sub.index = gone
@@ -122,7 +117,7 @@ func (e *entry) shutdown() {
 }
 
 // changed is the subchannel's state listener. gRPC calls it without locks that the policy needs, so
-// the event may run in this call.
+// the event may run here.
 func (s *subchannel) changed(state balancer.SubConnState) {
 	now := stateOf(state.ConnectivityState)
 	if now == core.None {
@@ -141,7 +136,7 @@ func (p *policy) report(s *subchannel, now core.State, err error) {
 var epoch = time.Now()
 
 // backOff reports IDLE to the core after gRPC's backoff. gRPC itself has no backoff after a
-// connection that ended, and has already reported IDLE.
+// connection that ended.
 func (s *subchannel) backOff(attempt int) {
 	s.rest.Start(&s.policy.serial, xnet.Backoff(attempt, rand.Float64()), func() { s.policy.report(s, core.Idle, nil) })
 }

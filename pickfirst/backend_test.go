@@ -36,7 +36,7 @@ func startBackend(t *testing.T) *backend {
 }
 
 // loopback returns a loopback address. On Linux it is random, so that no other socket takes the
-// port while a backend is down. Ports of 127.0.0.1 are used for any outgoing connection.
+// port while a backend is down.
 func loopback() string {
 	if runtime.GOOS != "linux" {
 		return "127.0.0.1"
@@ -86,7 +86,7 @@ type spy struct {
 	states []string
 	closed int
 
-	resolver *manual.Resolver // of the channel
+	resolver *manual.Resolver
 }
 
 const spyName = "understudy_pick_first_spied_on"
@@ -127,7 +127,6 @@ func (p *spyPolicy) Close() {
 	p.spy.closed++
 }
 
-// published returns the published states and how often the policy was closed.
 func (s *spy) published() (string, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// blackhole returns an address on loopback that does not respond: the listener never accepts, and
-// its backlog is full, so that the kernel drops new connections.
+// blackhole returns an unresponsive address on loopback. The listener's backlog is full, so that
+// the kernel drops new connections.
 func blackhole(t *testing.T) string {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {

@@ -49,13 +49,12 @@ func (b builder) Name() string { return b.name }
 func (builder) OwnsSubConns() {}
 
 // Build builds a policy. UpdateClientConnState and Close return after their effects have been
-// published. ResolverError and ExitIdle return immediately if another event is being handled. All
-// methods may be called from any goroutine. Nothing is published after Close.
+// published. ResolverError and ExitIdle do not wait for other events. Nothing is published after
+// Close.
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
 	return &policy{cc: cc, seed: maphash.MakeSeed()}
 }
 
-// ParseConfig parses the policy's configuration. Errors name the invalid field.
 func (builder) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	c := &lbconfig.PickFirst{}
 	if err := lbconfig.Parse("pick_first", raw, c); err != nil {

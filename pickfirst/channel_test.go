@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// await waits until the channel is in the given state.
 func await(t *testing.T, cc *grpc.ClientConn, want connectivity.State) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -74,7 +74,7 @@ func TestKnownDifferences(t *testing.T) {
 }
 
 // compare runs the schedule on both policies and counts the known differences in seen. It returns
-// an error for the first unknown difference.
+// an error for an unknown one.
 func compare(schedule []step, seen map[string]int) error {
 	ours := newRecorder(balancer.Get(Name), stateattr.EnableHealthListener)
 	theirs := newRecorder(balancer.Get(grpcpickfirst.Name), grpcpickfirst.EnableHealthListener)
@@ -125,7 +125,7 @@ func sameEvent(before connectivity.State, theirs *recorder, a, b []string, seen 
 }
 
 // split splits a log into operations on subchannels, published states, and the number of
-// re-resolutions. The operations are sorted, because grpc-go iterates over a map of subchannels.
+// re-resolutions. The operations are sorted, because grpc-go iterates over a map.
 func split(log []string) (acts, states []string, resolve int) {
 	for _, line := range log {
 		if line == "resolve" {

@@ -10,8 +10,8 @@ import (
 
 var quoted = regexp.MustCompile("`([a-z0-9]+/[a-z0-9-]+\\.txt|Test[A-Za-z]+)`")
 
-// Each scenario and test in docs/pick-first.md exists, each row of its table of A62 has one, and
-// each scenario quotes the sentence of its row.
+// Each scenario and test in docs/pick-first.md exists, and each scenario quotes the sentence of its
+// row.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	document := read(t, "../docs/pick-first.md")
 	var code strings.Builder

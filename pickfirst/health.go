@@ -30,8 +30,7 @@ func healthEnabled(state resolver.State) bool {
 }
 
 // lastMark caches the last result for grpc-go's mark. A parent passes the same attributes to up to
-// 10,000 children, and comparing attributes costs more than the rest of an update, in particular if
-// their values are large.
+// 10,000 children, and comparing them costs more than the rest of an update.
 var lastMark atomic.Pointer[mark]
 
 type mark struct {

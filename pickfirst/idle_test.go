@@ -81,7 +81,7 @@ func TestChannelStaysIdleUntilAsked(t *testing.T) {
 }
 
 // If no server is reachable, the channel retries after 1 s, 1.6 s, 2.56 s and so on up to 2 min,
-// each ±20 %. It does so forever while it is in use, and calls fail.
+// each ±20 %, while it is in use.
 func TestChannelBacksOffExponentiallyForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}

@@ -12,8 +12,7 @@ import (
 
 // addressesOf returns the addresses of state in the order in which to try them, without duplicates:
 // the endpoints one after the other (A61), shuffled if seed is set, with the address families
-// interleaved. The addresses of one endpoint are not shuffled. The slices of state are not
-// modified.
+// interleaved. It does not modify state.
 func addressesOf(state resolver.State, seed *maphash.Seed) []resolver.Address {
 	var flat []resolver.Address
 	for _, e := range inOrder(state.Endpoints, seed, ofEndpoint) {
@@ -31,9 +30,9 @@ func ofEndpoint(e resolver.Endpoint) (uint32, []resolver.Address) {
 
 func ofAddress(a resolver.Address) (uint32, []resolver.Address) { return 1, []resolver.Address{a} }
 
-// inOrder returns list, shuffled if seed is set. The random number of an endpoint depends only on
-// the seed and its addresses. So endpoints keep their relative order if the list is reordered or
-// other endpoints change.
+// inOrder returns list, shuffled if seed is set. Endpoints keep their relative order if the list is
+// reordered or others change, because their random numbers depend only on the seed and their
+// addresses.
 func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, addresses []resolver.Address)) []T {
 	if seed == nil || len(list) < 2 {
 		return list
@@ -51,7 +50,7 @@ func inOrder[T any](list []T, seed *maphash.Seed, of func(T) (weight uint32, add
 }
 
 // number returns a number in [0, 1) for an endpoint with these addresses in any order. Over all
-// seeds it is uniform and independent of the numbers of other endpoints.
+// seeds it is uniform and independent of other endpoints.
 func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	var sum uint64
 	for _, a := range addresses {
@@ -89,7 +88,7 @@ func interleave(list []resolver.Address) []resolver.Address {
 }
 
 // placesIn returns the index in old of each address in list, or -1. Addresses are equal if they
-// have the same address, server name and attributes, so that a connection can be kept.
+// have the same address, server name and attributes.
 func placesIn(old []entry, list []resolver.Address) []int {
 	places := make([]int, len(list))
 	find := finder(old, len(list))
@@ -99,8 +98,8 @@ func placesIn(old []entry, list []resolver.Address) []int {
 	return places
 }
 
-// finder returns a function that returns the index of an address in old. It avoids a map if a
-// linear search is cheaper.
+// finder returns a function that finds an address in old. It avoids a map if a linear search is
+// cheaper.
 func finder(old []entry, searches int) func(resolver.Address) int {
 	if len(old) <= 1 || searches == 1 {
 		return func(a resolver.Address) int {

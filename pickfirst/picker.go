@@ -9,14 +9,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// queue is a picker that makes calls wait.
 var queue = base.NewErrPicker(balancer.ErrNoSubConnAvailable)
 
-// failing returns a picker that fails calls with err. Wait-for-ready calls wait. err must not be or
-// wrap a status error, which would fail these calls, too.
+// failing returns a picker that fails calls with err. err must not be or wrap a status error, which
+// would fail wait-for-ready calls, too.
 func failing(err error) balancer.Picker { return shell.Failing(err) }
 
-// readyPicker always picks the same connection.
 type readyPicker struct{ result balancer.PickResult }
 
 func (r *readyPicker) Pick(balancer.PickInfo) (balancer.PickResult, error) {

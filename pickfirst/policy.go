@@ -17,10 +17,10 @@ import (
 var logger = grpclog.Component("understudy")
 
 // policy runs the core on gRPC's balancer API. It is small and has no goroutine, because there may
-// be tens of thousands of policies, one per endpoint.
+// be tens of thousands, one per endpoint.
 type policy struct {
 	cc     balancer.ClientConn
-	seed   maphash.Seed // for shuffling
+	seed   maphash.Seed
 	serial serial.Serializer
 
 	// The remaining fields are used only in events.
@@ -31,13 +31,12 @@ type policy struct {
 	closed  bool
 }
 
-// entry is an address of the list and its subchannel, or nil.
 type entry struct {
 	address resolver.Address
 	sub     *subchannel
 }
 
-// UpdateClientConnState sets the list of addresses. It returns an error if the list is empty, and
+// UpdateClientConnState sets the list of addresses. It returns an error for an empty list, and
 // rejects the configuration of another policy.
 func (p *policy) UpdateClientConnState(state balancer.ClientConnState) error {
 	var seed *maphash.Seed
@@ -83,8 +82,8 @@ func (p *policy) update(list []resolver.Address, health bool) {
 	p.act(actions)
 }
 
-// ResolverError makes calls fail with err unless the known addresses may still serve. It does not
-// block, because a parent may call it from inside its UpdateState.
+// ResolverError makes calls fail with err unless the known addresses may still serve. It never
+// blocks, because a parent may call it from inside its UpdateState.
 func (p *policy) ResolverError(err error) {
 	err = fmt.Errorf("name resolver error: %v", err) // not wrapped, see failing
 	p.serial.Run(func() { p.fail(err) })
@@ -99,7 +98,6 @@ func (p *policy) fail(err error) {
 // UpdateSubConnState is not called: every subchannel has a listener.
 func (p *policy) UpdateSubConnState(balancer.SubConn, balancer.SubConnState) {}
 
-// ExitIdle connects if the policy is idle.
 func (p *policy) ExitIdle() { p.serial.Run(p.exitIdle) }
 
 func (p *policy) exitIdle() {
@@ -118,7 +116,6 @@ func (p *policy) ResetBackoff() {
 	})
 }
 
-// Close shuts down all subchannels. Nothing is published afterwards.
 func (p *policy) Close() {
 	p.serial.Do(func() {
 		p.closed = true

@@ -16,9 +16,8 @@ import (
 	core "github.com/understudy-lb/understudy/internal/core/pickfirst"
 )
 
-// recorder is a fake channel that records the actions of a pick_first policy in the format of
-// package scenario. It implements scenario.Target in a synctest bubble. Take waits for all
-// asynchronous work of the policy.
+// recorder is a fake channel that records the actions of a pick_first policy. It implements
+// scenario.Target in a synctest bubble.
 type recorder struct {
 	balancer.ClientConn // nil: its other methods are not called
 
@@ -27,8 +26,8 @@ type recorder struct {
 	mark    func(resolver.State) resolver.State // enables the health listener
 
 	mu        sync.Mutex
-	refused   []string                // addresses for which NewSubConn fails
-	subs      map[string]*fakeSubConn // open subchannels by address
+	refused   []string // addresses for which NewSubConn fails
+	subs      map[string]*fakeSubConn
 	log       []string
 	published connectivity.State
 	picker    balancer.Picker
@@ -52,12 +51,12 @@ func (r *recorder) write(format string, args ...any) {
 }
 
 type fakeSubConn struct {
-	balancer.SubConn // nil
+	balancer.SubConn
 	r                *recorder
 	address          string
 	listener, health func(balancer.SubConnState)
-	state            core.State // last reported state, or None
-	asked            bool       // Connect was called since it was last idle
+	state            core.State
+	asked            bool // Connect was called since it was last idle
 }
 
 func (s *fakeSubConn) Connect() {
@@ -105,14 +104,12 @@ func (r *recorder) refuse(addresses ...string) {
 
 func (r *recorder) ResolveNow(resolver.ResolveNowOptions) { r.write("resolve") }
 
-// last returns the last published state and picker.
 func (r *recorder) last() (connectivity.State, balancer.Picker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.published, r.picker
 }
 
-// state returns the last published state.
 func (r *recorder) state() connectivity.State {
 	state, _ := r.last()
 	return state

@@ -19,8 +19,8 @@ import (
 type step struct {
 	op      string
 	list    []string // for update
-	health  bool     // for update
-	address string   // for network and health
+	health  bool
+	address string // for network and health
 	outcome core.State
 	wait    time.Duration // for advance
 }

@@ -77,8 +77,8 @@ func TestNothingIsPublishedAfterClose(t *testing.T) {
 	})
 }
 
-// grpc-go's endpointsharding panics if a child has not published when its update returns. It holds
-// locks while it calls the child and while the child calls it.
+// grpc-go's endpointsharding panics if a child has not published when its update returns, and holds
+// locks during calls in both directions.
 func TestUnderEndpointSharding(t *testing.T) {
 	cc := &lbtest.ClientConn{}
 	parent := endpointsharding.NewBalancer(cc, balancer.BuildOptions{}, balancer.Get(Name).Build, endpointsharding.Options{})

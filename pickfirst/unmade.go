@@ -12,8 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// open creates the subchannel and connects it, in an event. refusals is the number of times that
-// gRPC returned an error before.
+// open creates the subchannel and connects it, in an event. refusals counts gRPC's earlier errors.
 func (s *subchannel) open(address resolver.Address, refusals int) {
 	conn, err := s.policy.cc.NewSubConn([]resolver.Address{address}, balancer.NewSubConnOptions{StateListener: s.changed})
 	if err == nil {
@@ -30,22 +29,21 @@ func (s *subchannel) open(address resolver.Address, refusals int) {
 	s.conn = u
 }
 
-// unmade replaces a subchannel that gRPC failed to create. This happens while the channel is being
-// closed, and a parent may return errors, too. The core receives a failed attempt and the end of a
-// backoff, as for a real subchannel. The failure follows its address through later lists, and the
-// address is retried forever (A62).
+// unmade replaces a subchannel that gRPC failed to create, for example because the channel is being
+// closed. The core receives a failed attempt and the end of a backoff, as for a real subchannel.
+// The failure follows its address through later lists, and the address is retried forever (A62).
 type unmade struct {
 	balancer.SubConn // nil: its other methods are not called
 
 	sub      *subchannel
 	address  resolver.Address
 	refusals int
-	timer    *time.Timer // of the backoff
-	rested   bool        // the backoff has ended
+	timer    *time.Timer
+	rested   bool // the backoff has ended
 }
 
-// Connect tries again in an event after the backoff. It does nothing during the backoff, as for a
-// real subchannel. The core may call it then if an update comes before it has received the failure.
+// Connect tries again in an event after the backoff. During the backoff it does nothing, as for a
+// real subchannel.
 func (u *unmade) Connect() {
 	if u.rested {
 		u.sub.open(u.address, u.refusals)

@@ -52,14 +52,12 @@ func (r *refusing) accept(makes func(string) bool) {
 	r.makes = makes
 }
 
-// times returns when a subchannel to the address was requested.
 func (r *refusing) times(address string) []time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.asked[address])
 }
 
-// only returns a function for accept that accepts only the given addresses.
 func only(addresses ...string) func(string) bool {
 	return func(a string) bool { return slices.Contains(addresses, a) }
 }

@@ -34,7 +34,6 @@ func (p *policy) event(child string, actions []core.Action) {
 	}
 }
 
-// apply executes the core's actions.
 func (p *policy) apply(actions []core.Action) {
 	for _, a := range actions {
 		c := p.children[a.Child]
@@ -69,8 +68,8 @@ func (p *policy) apply(actions []core.Action) {
 	}
 }
 
-// explained returns state with the source's reason why the child has no endpoints as its error, if
-// the source gave one. The child itself reports only that it has no endpoints.
+// explained returns state with the source's reason why the child has no endpoints, if there is one,
+// as its error.
 func (p *policy) explained(child string, state balancer.State) balancer.State {
 	if why := stateattr.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(why))

@@ -36,7 +36,7 @@ type network struct {
 
 type backend struct {
 	listener *bufconn.Listener
-	down     bool // refuses connections
+	down     bool
 	open     []net.Conn
 }
 
@@ -92,7 +92,6 @@ func (n *network) setDown(address string, down bool) {
 	n.backends[address].down = down
 }
 
-// channel is a real channel with a manual resolver.
 type channel struct {
 	t        *testing.T
 	conn     *grpc.ClientConn

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// single returns the children that can hold at most one connection. Such a child has no connection
-// whenever a server closes one on purpose.
+// single returns the children that can hold at most one connection. They have none whenever a
+// server closes it on purpose.
 func (p *policy) single() []string {
 	if !p.config.FastFailover { // only FastFailover needs it
 		return nil
@@ -24,8 +24,8 @@ func (p *policy) single() []string {
 }
 
 // connections returns how many connections a policy can hold with these endpoints: one for a
-// pick_first, otherwise one per endpoint. If there are more than most, the result may be any number
-// above most.
+// pick_first, otherwise one per endpoint. If it is more than most, any number above most is
+// returned.
 func connections(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int {
 	switch c := policy.Config.(type) {
 	case *lbconfig.Drop:

@@ -6,8 +6,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/sentences"
 )
 
-// Each test and scenario in docs/a56.md exists, each row of its tables has one, and the tables have
-// each sentence that a scenario quotes.
+// Each test and scenario in docs/a56.md exists, and each row of its tables has one.
 func TestDocumentNamesWhatThereIs(t *testing.T) {
 	sentences.Document{
 		Path:      "../docs/a56.md",

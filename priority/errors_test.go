@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// Errors of children outside an update are not collected. A child that is created then has no
-// caller to return its error to.
+// Errors of children outside an update have no caller to return to, and are not collected.
 func TestErrorsOutsideAnUpdateAreNotKept(t *testing.T) {
 	stubs := &lbtest.StubBuilder{PolicyName: "stub_errors"}
 	stubs.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {

@@ -8,8 +8,7 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// A failback reports the time since the highest priority was left. If an update put a priority on
-// top, this is the time since that update.
+// A failback reports the time since the highest priority was left, by failover or by an update.
 func TestAFailbackAfterAnUpdateSaysHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged.take()

@@ -18,8 +18,7 @@ type told struct {
 	why   string
 }
 
-// tellInUse reports the priority in use to the application. why is the reason of a change of the
-// child in use, as in the log.
+// tellInUse reports the priority in use to the application. why is the logged reason of a change.
 func (p *policy) tellInUse(why string) {
 	to := stateattr.ChannelOf(p.state).InUse
 	if to == nil {

@@ -29,7 +29,6 @@ var failoversMetric = estats.RegisterInt64Count(estats.MetricDescriptor{
 // failovers bounds the number of priorities in the metric.
 var failovers tally.Bound
 
-// journal is the state for logging failovers.
 type journal struct {
 	changed time.Time // when the child in use last changed
 	told    told
@@ -37,13 +36,13 @@ type journal struct {
 	left time.Time // when the highest priority was left; zero while it is in use
 	none time.Time // since when no priority can take calls; zero if one can
 
-	// records passes log records to the application's logger on a separate goroutine. A handler may
-	// make a call on this channel, which would deadlock in an event of the policy.
+	// records passes log records to the application's logger on a separate goroutine, because a
+	// handler that makes a call on this channel would deadlock in an event.
 	records serial.Serializer
 }
 
 // recordFailover counts and logs a change of the child in use, and returns the reason. The first
-// choice does not count, and neither does a change from or to a configuration without priorities.
+// choice and changes from or to a configuration without priorities do not count.
 func (p *policy) recordFailover(from, to string, state connectivity.State) (reason string) {
 	if from == "" || to == "" {
 		return ""
@@ -79,7 +78,6 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 	return why
 }
 
-// good reports whether a child with the given state is READY and not poor.
 func (p *policy) good(child string, state connectivity.State) bool {
 	return state == connectivity.Ready && p.poor(child) == ""
 }
@@ -95,8 +93,7 @@ func (p *policy) noteLeft() {
 	}
 }
 
-// kindOf returns the reason of a change of the child in use, as one of a few words for a metric
-// label.
+// kindOf returns the reason of a change of the child in use as a metric label.
 func (p *policy) kindOf(from, to string) string {
 	was, is := slices.Index(p.config.Priorities, from), slices.Index(p.config.Priorities, to)
 	state, _ := p.core.State(from)

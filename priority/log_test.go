@@ -21,7 +21,6 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// logs collects the process's log.
 type logs struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -60,7 +59,6 @@ func wantLog(t *testing.T, want ...string) {
 	}
 }
 
-// metrics counts failovers by their labels.
 type metrics struct {
 	estats.UnimplementedMetricsRecorder
 	mu    sync.Mutex

@@ -21,7 +21,6 @@ var inUseMetric = estats.RegisterInt64AsyncGauge(estats.MetricDescriptor{
 	Default:     true,
 })
 
-// labels are the metric labels of a priority.
 type labels struct{ target, priority string }
 
 type channels int64
@@ -31,18 +30,16 @@ func (c channels) Plus(by channels) channels { return c + by }
 // uses counts the channels of the process by the priority in use.
 var uses tally.Board[labels, channels]
 
-// meter is the policy's state for metrics.
 type meter struct {
 	config   *lbconfig.Priority
 	counted  labels            // as last added to uses
 	register serial.Serializer // registering may wait for a running export
 
 	mu         sync.Mutex // guards the following fields
-	titles     []string   // of all priorities
+	titles     []string
 	unregister func()
 }
 
-// Settled implements shell.Settler.
 func (p *policy) Settled(closed bool) {
 	m := &p.meter
 	if closed {
@@ -105,7 +102,6 @@ func (p *policy) Report(r estats.AsyncMetricsRecorder) error {
 	return nil
 }
 
-// place returns the metric labels of a child.
 func (p *policy) place(child string) stateattr.Labels {
 	return stateattr.Labels{Priority: p.title(child), Service: stateattr.ChannelOf(p.state).Services[child]}
 }

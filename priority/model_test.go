@@ -16,8 +16,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// The policy behaves like the pseudo-code in random schedules. A schedule is drawn and checked
-// outside the synctest bubble, because a rapid failure inside it would end the process.
+// The policy behaves like the pseudo-code in random schedules. rapid runs outside the synctest
+// bubble, because its failures inside it would end the process.
 func TestModel(t *testing.T) {
 	total := 0
 	defer func() { t.Logf("%d steps", total) }()

@@ -10,19 +10,18 @@ import (
 
 // noted is the state of a child for logs and pages.
 type noted struct {
-	state core.State // the state that the child counts as
-	since time.Time  // when state last changed
-	well  bool       // it can take calls and is not poor
-	lost  time.Time  // when well ended; when the child was created if it was never well
-	again bool       // it was well before and then was not
-	why   string     // reason of the last failure, until it is READY and not poor; only for the debug pages
+	state core.State
+	since time.Time
+	well  bool      // it can take calls and is not poor
+	lost  time.Time // when well ended; when the child was created if it was never well
+	again bool      // it was well before and then was not
+	why   string    // reason of the last failure, until it is READY and not poor; only for the debug pages
 
 	delayed time.Duration // duration of its failback delay; 0 if it had none
 }
 
 // note records the state of a child after an event. It must not be called between BeginUpdate and
-// the end of the child's update, when the error of the previous update is cleared and the new error
-// is not known yet.
+// the end of the child's update, when the child's error is not known yet.
 func (p *policy) note(child string) {
 	state, exists := p.core.State(child)
 	n := p.noted[child]
@@ -71,7 +70,6 @@ func (p *policy) whyNot(child string, state core.State, was string) string {
 	return was
 }
 
-// delay records the failback delay of a child.
 func (p *policy) delay(child string, d time.Duration) {
 	if n := p.noted[child]; n != nil {
 		n.delayed = d

@@ -28,15 +28,15 @@ type policy struct {
 	random   func() float64 // returns a random number in [0, 1)
 	holds    func(policy lbconfig.Policy, endpoints []resolver.Endpoint, most int) int
 	children map[string]*shell.Child
-	noted    map[string]*noted // by the names in children
+	noted    map[string]*noted
 	titles   map[string]string
 	config   *lbconfig.Priority
 	state    resolver.State
 	below    resolver.State // the state for children
 	groups   map[string][]resolver.Endpoint
 
-	chosen    string             // the child whose state is to be published, or ""
-	published balancer.State     // the state to publish
+	chosen    string // the child whose state is to be published, or ""
+	published balancer.State
 	inUse     string             // the child whose state was published last
 	trials    map[string]*trials // of children that have been in use or on trial
 	journal   journal
@@ -83,7 +83,6 @@ func (p *policy) Begin(config *lbconfig.Priority, state resolver.State) {
 	p.apply(p.core.BeginUpdate(c))
 }
 
-// End chooses a priority.
 func (p *policy) End() { p.apply(p.core.EndUpdate()) }
 
 // State returns the state of the chosen child. If that child is not in use yet, State logs the
@@ -101,7 +100,6 @@ func (p *policy) State() balancer.State {
 	return p.published
 }
 
-// newChild returns a child without a policy.
 func (p *policy) newChild(name string) *shell.Child {
 	return p.NewChild(name, shell.Handlers{
 		Reported: func(_ *shell.Child, state balancer.State) {
@@ -116,17 +114,14 @@ func (p *policy) newChild(name string) *shell.Child {
 	})
 }
 
-// Children yields the children in the order of their names, including deactivated ones.
 func (p *policy) Children(yield func(string, shell.Below) bool) { shell.ByName(p.children, yield) }
 
-// ExitIdle makes the child in use connect.
 func (p *policy) ExitIdle() {
 	if c, ok := p.children[p.core.InUse()]; ok {
 		c.ExitIdle()
 	}
 }
 
-// Describe adds the child in use, and the title and details of each child.
 func (p *policy) Describe(s *shell.Snapshot) {
 	d := shell.Priority{InUse: p.inUse, Since: p.journal.changed}
 	for _, name := range p.config.Priorities {
@@ -167,9 +162,8 @@ type reresolution struct {
 	resolveNow func(child string, ignored bool) // nil to use the ClientConn's ResolveNow
 }
 
-// resolveNow handles a child's request for re-resolution. It may be called at any time and on any
-// goroutine. Requests of children that are not configured are ignored, because the answer would
-// have no endpoints for them.
+// resolveNow handles a child's request for re-resolution. It may be called on any goroutine. It
+// ignores children that are not configured, because the answer would have no endpoints for them.
 func (p *policy) resolveNow(name string) {
 	r := p.reresolution.Load()
 	config, ok := r.children[name]
@@ -182,16 +176,13 @@ func (p *policy) resolveNow(name string) {
 	}
 }
 
-// tierOf returns the Tier that a child's picker carries.
 func tierOf(picker balancer.Picker) core.Tier {
 	tier := shell.TierOf(picker)
 	return core.Tier{Condition: conditions[tier.Condition], ReadyPart: tier.ReadyPart, UnprovenPart: tier.UnprovenPart}
 }
 
-// conditions maps the shell's conditions to the core's.
 var conditions = [...]core.Condition{shell.Usable: core.Usable, shell.Emptied: core.Emptied, shell.HalfOpen: core.HalfOpen}
 
-// states maps gRPC's states to the core's.
 var states = [...]core.State{
 	connectivity.Idle:             core.Idle,
 	connectivity.Connecting:       core.Connecting,

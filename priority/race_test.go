@@ -22,8 +22,8 @@ import (
 )
 
 // noisy builds children that report during every call into them, on their own goroutine, and during
-// and after Close. As in grpc-go's pick_first, a child's lock is held during its reports and
-// required by all calls into it. A policy that calls a child during its report deadlocks.
+// and after Close. Like grpc-go's pick_first, they hold a lock while they report, which all calls
+// into them need. A policy that calls a child during its report deadlocks.
 type noisy struct {
 	ended sync.WaitGroup
 	open  atomic.Int64

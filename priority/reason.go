@@ -28,8 +28,8 @@ const (
 type reason struct {
 	title     string
 	text      string
-	told      bool      // text is the child's own error, not only its state
-	endpoints int       // number of endpoints that it was given
+	told      bool // text is the child's own error, not only its state
+	endpoints int
 	since     time.Time // when it failed; zero if unknown
 }
 
@@ -44,8 +44,8 @@ func (p *policy) reasonOf(child string) reason {
 	why := stateattr.ChannelOf(p.state).Failures[child]
 	switch err := c.LastError(); {
 	case why != "":
-		// The source's reason replaces the child's, which is only that it has no endpoints. The
-		// time of the child's failure does not apply to it.
+		// The child itself reports only that it has no endpoints. The time of its failure does not
+		// apply to the source's reason.
 		r.text, r.since = brief(errors.New(why)), time.Time{}
 	case p.timedOut(child):
 		r.text = "did not connect within " + printable.Duration(p.core.Given(child))
@@ -101,7 +101,6 @@ func (p *policy) passed(child string) bool {
 	return waits && slices.Index(p.config.Priorities, p.chosen) > slices.Index(p.config.Priorities, child)
 }
 
-// String returns the reason with the child's title.
 func (r reason) String() string {
 	text := r.title + ": " + r.text
 	var more []string
@@ -120,16 +119,14 @@ func (r reason) String() string {
 	return text
 }
 
-// brief returns a short form of an error.
 func brief(err error) string { return printable.Line(shell.Brief(err), longestReason) }
 
 // exhausted is the picker that is published if no priority can take calls. It delegates picks to
-// the child in use, and replaces errors with one that lists all priorities.
+// the child in use, and its errors list all priorities.
 type exhausted struct {
 	child balancer.Picker // the picker of the child in use
-	inUse string          // the child's title
-	// reasons are in priority order. They change while the picker is in use, because failures of
-	// the other children are not published.
+	inUse string
+	// reasons are in priority order. They change while the picker is in use.
 	reasons atomic.Pointer[[]reason]
 }
 
@@ -142,7 +139,6 @@ func (p *policy) exhausted(child string, state balancer.State) balancer.State {
 	return state
 }
 
-// explain updates the reasons of a picker.
 func (p *policy) explain(e *exhausted) {
 	var reasons []reason
 	for _, name := range p.config.Priorities {
@@ -153,8 +149,8 @@ func (p *policy) explain(e *exhausted) {
 	e.reasons.Store(&reasons)
 }
 
-// Pick delegates to the child's picker. A status error of that picker is returned unchanged,
-// because it is meant to end the call.
+// Pick delegates to the child's picker. A status error is returned unchanged, because it must end
+// the call.
 func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	result, err := e.child.Pick(info)
 	if err == nil || errors.Is(err, balancer.ErrNoSubConnAvailable) {
@@ -166,11 +162,10 @@ func (e *exhausted) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, e.failure(err)
 }
 
-// Failure returns the error of calls.
 func (e *exhausted) Failure() error { return e.failure(shell.FailureOf(e.child)) }
 
-// failure returns an error that names each priority with its reason. own is the error of the child
-// in use, or nil if unknown.
+// failure returns an error that lists all priorities. own is the error of the child in use, or nil
+// if unknown.
 func (e *exhausted) failure(own error) error {
 	known := *e.reasons.Load()
 	var reasons []string

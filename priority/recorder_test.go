@@ -23,7 +23,7 @@ import (
 )
 
 // recorder is a fake channel with a priority policy and scripted children. It records the policy's
-// actions in the format of package scenario. It implements scenario.Target in a synctest bubble.
+// actions and implements scenario.Target in a synctest bubble.
 type recorder struct {
 	lbtest.ClientConn
 
@@ -50,7 +50,6 @@ func newRecorderTo(path string) *recorder {
 	return r
 }
 
-// holds returns a child's number of connections in the scenario.
 func (r *recorder) holds(c lbconfig.Policy, _ []resolver.Endpoint, _ int) int {
 	if slices.Contains(r.single, c.Config.(*lbtest.StubConfig).ID) {
 		return 1
@@ -134,12 +133,10 @@ func (p picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 }
 
-// Tier returns the Tier that outlier detection would report.
 func (p picker) Tier() shell.Tier {
 	return shell.Tier{Condition: shell.Condition(p.report.Condition), ReadyPart: p.report.ReadyPart, UnprovenPart: p.report.Unproven}
 }
 
-// Failure returns the error, as the pickers of this module's policies do.
 func (p picker) Failure() error { return p.report.Err() }
 
 var grpcStates = map[core.State]connectivity.State{
@@ -228,7 +225,6 @@ func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 	return balancer.ClientConnState{ResolverState: state, BalancerConfig: c}
 }
 
-// child returns a child by its name, or nil.
 func (r *recorder) child(name string) *scriptedChild {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,7 +248,6 @@ func (r *recorder) ExitIdle()               { r.policy.ExitIdle() }
 func (r *recorder) ResolverError(err error) { r.policy.ResolverError(err) }
 func (r *recorder) Close()                  { r.policy.Close() }
 
-// Take returns the lines that were recorded since the last call.
 func (r *recorder) Take() []string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -262,7 +257,6 @@ func (r *recorder) Take() []string {
 	return log
 }
 
-// parse parses a valid configuration.
 func parse(raw string) *lbconfig.Priority {
 	c, err := parseConfig([]byte(raw))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// If the resolver put a function into the state, requests for re-resolution go to it with the
-// child's name, and not to the ClientConn. The function receives ignored requests too.
+// A function in the state receives all requests for re-resolution, even ignored ones, with the
+// child's name. The ClientConn receives none.
 func TestReresolutionGoesToTheFunctionInTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// The number of series is bounded even if a control plane changes the names of priorities all the
-// time. All failovers are counted, the first ones under their own names.
+// The number of series is bounded even if the names of priorities keep changing. All failovers are
+// counted.
 func TestNamesWithoutEndTakeFewSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := &lbtest.Recorder{}

@@ -17,9 +17,8 @@ import (
 )
 
 // mostSpare is the maximum number of a standby's connections, or one per locality if that is more.
-// A connection costs 70 KiB on both ends together, a health stream, and a ping every 10 s. When the
-// standby comes into use, it starts with these connections, and adds its other endpoints as they
-// connect.
+// A connection costs 70 KiB on both ends together, a health stream, and a ping every 10 s. The
+// other endpoints are connected when the standby comes into use.
 const mostSpare = 20
 
 // spare selects the endpoints of standbys.
@@ -58,8 +57,8 @@ func withoutReserve(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	return slices.DeleteFunc(slices.Clone(endpoints), stateattr.IsReserve)
 }
 
-// part returns a subset of the endpoints in the same order. It is stable from update to update and
-// has at least one endpoint of each locality that has a share of the calls.
+// part returns a subset of the endpoints that is stable from update to update. It has at least one
+// endpoint of each locality that has a share of the calls.
 func (s *spare) part(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	endpoints = withoutReserve(endpoints)
 	draws := make(map[int]uint64, len(endpoints))
@@ -102,8 +101,7 @@ func (p *policy) beginSpare(name string) {
 	}
 }
 
-// needAll makes a child connect all of its endpoints, after the current state is published. If the
-// child becomes a standby later, it may return to a subset.
+// needAll makes a child connect all of its endpoints, after the current state is published.
 func (p *policy) needAll(name string) {
 	if !p.spare.parts[name] {
 		return
@@ -117,8 +115,8 @@ func (p *policy) needAll(name string) {
 	})
 }
 
-// letGoLater makes a child return to a subset of its endpoints after ChildRetention, the time for
-// which A56 keeps an unused child. It waits while the child is in use or not READY.
+// letGoLater makes a child return to a subset of its endpoints after ChildRetention. It waits while
+// the child is in use or not READY.
 func (p *policy) letGoLater(name string) {
 	c := p.children[name]
 	if c == nil || !p.isLarge(name) || p.spare.parts[name] {
@@ -135,8 +133,7 @@ func (p *policy) letGoLater(name string) {
 	})
 }
 
-// noteSpare makes a standby connect all of its endpoints if its subset has failed. It is called
-// after each event of the child.
+// noteSpare makes a standby whose subset has failed connect all of its endpoints.
 func (p *policy) noteSpare(name string) {
 	if state, ok := p.core.State(name); !ok {
 		delete(p.spare.parts, name)

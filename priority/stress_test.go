@@ -41,8 +41,8 @@ func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState 
 	return balancer.ClientConnState{ResolverState: state, BalancerConfig: parsed}
 }
 
-// Rows P18 and P11 with children of grpc-go, which hold their locks while they report. Updates,
-// ExitIdle and resolver errors race with reports, and Close races with all of them.
+// Rows P18 and P11 with children of grpc-go, which hold locks while they report. All calls race
+// with reports, and Close races with everything.
 func TestStockChildrenReportDuringUpdates(t *testing.T) {
 	for _, policy := range []string{"pick_first", "round_robin"} {
 		for round := range uint64(5) {
@@ -93,8 +93,8 @@ func raceStock(t *testing.T, policy string, seed uint64) {
 }
 
 // reportAtRandom reports states of every second subchannel. As on a channel, reports of one
-// subchannel do not overlap and follow Connect. left limits the number of reports, because
-// reporting does not wait for the policy, so a slow machine could never catch up with the queue.
+// subchannel do not overlap and follow Connect. left limits the number of queued reports on a slow
+// machine.
 func reportAtRandom(cc *lbtest.ClientConn, r *rand.Rand, half int, left *atomic.Int64, stop *atomic.Bool) {
 	states := []connectivity.State{connectivity.Connecting, connectivity.Ready, connectivity.Idle, connectivity.TransientFailure}
 	for ; !stop.Load(); runtime.Gosched() {

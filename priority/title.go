@@ -10,9 +10,9 @@ import (
 // longestName is the approximate maximum length of a name in bytes.
 const longestName = 80
 
-// nameChildren sets the title of each child: its number and the source's name for it, such as "p0
-// us-east/a, us-east/b", or the name in the configuration if the source has none. A child that is
-// no longer a priority keeps its last title.
+// nameChildren sets the title of each child: its number and the source's name, such as "p0
+// us-east/a, us-east/b", or its name in the configuration. A child that is no longer a priority
+// keeps its last title.
 func (p *policy) nameChildren() {
 	names := stateattr.ChannelOf(p.state).Names
 	titles := make(map[string]string, len(p.config.Priorities))
@@ -41,7 +41,6 @@ func (p *policy) titleFrom(child string) string {
 	return p.title(child)
 }
 
-// title returns the title of a child.
 func (p *policy) title(child string) string {
 	if title, ok := p.titles[child]; ok {
 		return title

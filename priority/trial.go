@@ -11,15 +11,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/shell"
 )
 
-// trials counts the calls for the trials of one child. It belongs to the child rather than its
-// picker, because a new picker must not start a trial.
+// trials counts the calls for the trials of one child. It belongs to the child, because a new
+// picker must not start a trial.
 type trials struct {
 	elsewhere atomic.Int64 // calls since its last call or trial, while it was on trial
 	last      atomic.Int64 // time of that call, in nanoseconds since epoch
 	epoch     time.Time
 }
 
-// newTrials returns the trials of a child whose last call was now.
 func newTrials() *trials { return &trials{epoch: time.Now()} }
 
 // take reports whether a trial is due. If it is, the trial has begun.
@@ -70,8 +69,8 @@ func (p *policy) trying(state balancer.State) balancer.State {
 	return state
 }
 
-// Pick picks from a child on trial if a trial is due, else from the child in use. If the child on
-// trial cannot pick, the child in use takes the call.
+// Pick picks from a child on trial if a trial is due. Otherwise, or if that child cannot pick, it
+// picks from the child in use.
 func (t *trying) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	for _, c := range t.tried {
 		if !c.take(c.interval) {
@@ -110,8 +109,6 @@ func (t *trying) forgetWaits() {
 	}
 }
 
-// Failure returns the error of the child in use. See shell.FailureOf.
 func (t *trying) Failure() error { return shell.FailureOf(t.Picker) }
 
-// Tier returns the Tier of the child in use. See shell.TierOf.
 func (t *trying) Tier() shell.Tier { return shell.TierOf(t.Picker) }

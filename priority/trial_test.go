@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-// tallied is a picker that counts its picks.
 type tallied struct{ picks int }
 
 func (c *tallied) Pick(balancer.PickInfo) (balancer.PickResult, error) {
@@ -46,18 +45,18 @@ func tried(inUse balancer.Picker, others ...balancer.Picker) *trying {
 	return p
 }
 
-// A fast client makes one of 101 calls a trial, or one per interval if that is more, for each child
-// on trial. A slow client makes at most one of eleven calls a trial.
+// A fast client makes one of 101 calls a trial of each child, or one per interval if that is more.
+// A slow client makes one of eleven.
 func TestAFewCallsAreTrials(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls, least, most int
 		every              time.Duration
 	}{
-		"200 calls a second":    {200 * 600, 120000 / 101, 120000/101 + 1, 5 * time.Millisecond},
-		"2 calls a second":      {2 * 600, 55, 60, 500 * time.Millisecond},
-		"a call each 11 s":      {330, 29, 30, 11 * time.Second},
-		"a call in a minute":    {330, 29, 30, time.Minute},
-		"only ten calls": {10, 0, 0, time.Hour},
+		"200 calls a second": {200 * 600, 120000 / 101, 120000/101 + 1, 5 * time.Millisecond},
+		"2 calls a second":   {2 * 600, 55, 60, 500 * time.Millisecond},
+		"a call each 11 s":   {330, 29, 30, 11 * time.Second},
+		"a call in a minute": {330, 29, 30, time.Minute},
+		"only ten calls":     {10, 0, 0, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -145,8 +144,8 @@ func TestATrialThatCannotPick(t *testing.T) {
 	})
 }
 
-// A new picker does not start a trial. Flapping endpoints may cause one every second. The first
-// trial of a child that was in use comes after ten calls and an interval.
+// A new picker does not start a trial. The first trial of a child that was in use comes after ten
+// calls and an interval.
 func TestTrialsOutliveThePicker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -179,7 +178,6 @@ func readyWith(picker balancer.Picker) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.Ready, Picker: picker}
 }
 
-// halfOpen is the picker of a half-open child.
 type halfOpen struct{ *tallied }
 
 func (halfOpen) Tier() shell.Tier {

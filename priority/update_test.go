@@ -64,8 +64,8 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	})
 }
 
-// Decision 14: a's failover timer creates b, which refuses its first update while the next update
-// is queued. b accepts that one and is connecting, so it has the full failover timeout.
+// Decision 14: b refuses its first update while the next update is queued. It accepts that one, so
+// it has the full failover timeout to connect.
 func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
@@ -112,7 +112,7 @@ func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 }
 
 // The error of calls contains the last error of each priority, even of those not in use. The picker
-// is not replaced for these errors, because that would wake all waiting calls.
+// is not replaced, because that would wake all waiting calls.
 func TestReasonsAreThoseOfNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}
@@ -192,8 +192,8 @@ func TestReportsFromOtherGoroutines(t *testing.T) {
 	})
 }
 
-// Row P13: an inner policy has not failed while one of its children has time to connect. An error
-// would make the outer policy create its backup.
+// Row P13: an inner policy has not failed while one of its children has time to connect, so it
+// returns no error.
 func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

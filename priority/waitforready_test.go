@@ -16,9 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Decision 8: a status error of a child or the resolver does not fail wait-for-ready calls. gRPC
-// fails them if the picker's error is or wraps a status error, so the policy must replace such
-// errors.
+// Decision 8: a status error of a child or the resolver does not fail wait-for-ready calls.
 func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	balancer.Register(refusing{})
 	for _, test := range []struct {

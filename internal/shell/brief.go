@@ -7,7 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// Brief returns err as a short text, without the prefixes that add no information:
+// Brief returns err as a short text:
 //
 //	all 3 endpoints failed, one of them with: connection error: desc = "transport: Error
 //	while dialing: dial tcp 10.0.0.1:443: connect: connection refused"

@@ -13,13 +13,11 @@ import (
 
 // Spec describes a policy. C is its configuration, a type of package lbconfig.
 type Spec[C any] struct {
-	// Name is the policy's name in errors and logs.
 	Name string
 	// Default returns the configuration of an update that has none. If Default is nil, such an
 	// update is rejected.
 	Default func() *C
-	// New returns a policy without children.
-	New func(*Shell) Policy[C]
+	New     func(*Shell) Policy[C]
 }
 
 // Builder returns a builder with the given name. It is safe for concurrent use.
@@ -32,10 +30,8 @@ type builder[C any] struct {
 
 func (b *builder[C]) Name() string { return b.name }
 
-// OwnsSubConns marks that Close leaves no subchannel open.
 func (b *builder[C]) OwnsSubConns() {}
 
-// ParseConfig parses the policy's configuration. Errors name the invalid field.
 func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	config := new(C)
 	if err := lbconfig.Parse(b.spec.Name, raw, config); err != nil {
@@ -44,7 +40,6 @@ func (b *builder[C]) ParseConfig(raw json.RawMessage) (serviceconfig.LoadBalanci
 	return any(config).(serviceconfig.LoadBalancingConfig), nil
 }
 
-// Build builds a policy without children.
 func (b *builder[C]) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	p := &lb[C]{fallback: b.spec.Default}
 	opts.Target.URL = printable.HideTarget(opts.Target.URL) // used only in logs and metrics

@@ -15,13 +15,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Child is a child whose policy may change its type from update to update.
+// Child is a child whose policy may change its type from update to update. It is used in events,
+// and never after Close.
 //
-// During a change the child has two policies. The state and the picker of the current policy are
-// used until the pending policy reports a state other than CONNECTING, or the current policy leaves
-// READY. Then the pending policy takes over.
-//
-// A Child is used in events, and never after Close.
+// During a change the child has two policies. The pending policy takes over when it reports a state
+// other than CONNECTING, or when the current policy leaves READY.
 type Child struct {
 	shell    *Shell
 	name     string
@@ -31,11 +29,11 @@ type Child struct {
 	latestName       string // name of the policy that was updated last
 	first            Instance
 
-	state   balancer.State // last state of the current policy
-	since   int64          // last change of the connectivity state, in Unix nanoseconds; 0 if not recorded
-	refused bool           // the last update returned an error that counts
-	failed  error          // the last known error, or nil
-	past    *past          // the last failure; nil if not recorded
+	state   balancer.State
+	since   int64 // last change of the connectivity state, in Unix nanoseconds; 0 if not recorded
+	refused bool  // the last update returned an error that counts
+	failed  error
+	past    *past
 	timers  [timersEach]serial.Timer
 	ends    [timersEach]time.Time // when the running timers end
 }
@@ -48,7 +46,7 @@ type Handlers struct {
 	Reported func(c *Child, state balancer.State)
 	// Refused is called with the failed state of a child that refused its update. The child counts
 	// as failed until its next report or accepted update. If Refused is nil, Reported is called
-	// instead, and called again with the child's own state when an update succeeds.
+	// instead, and again with the child's own state when an update succeeds.
 	Refused func(c *Child, failed balancer.State)
 	// Title returns the child's title in errors and logs. If Title is nil or returns "", the
 	// child's name is used.
@@ -99,9 +97,9 @@ func (c *Child) Refused() bool { return c.refused }
 // LastError returns the child's last known error, or nil.
 func (c *Child) LastError() error { return c.failed }
 
-// Update gives the child its policy, configuration and endpoints. If the type of the policy
-// changes, Update builds a new policy, which takes over gracefully. Update first handles the
-// reports that the child makes during the update, and then the error of the update.
+// Update gives the child its policy, configuration and endpoints. If the policy's type changes, a
+// new policy takes over gracefully. The child's reports during the update are handled before its
+// error.
 func (c *Child) Update(policy lbconfig.Policy, state resolver.State) {
 	before := c.refused
 	c.refused = false
@@ -145,8 +143,8 @@ func (c *Child) update(policy lbconfig.Policy, state resolver.State) error {
 		return err
 	}
 	// The caller attributes the error to the current policy, and ignores it while that policy
-	// serves. The pending policy may never report a state. So the error is recorded as its state:
-	// if it takes over, it counts as failed, unless it has accepted a later update.
+	// serves. So it is also recorded as the state of the pending policy, which may never report
+	// one.
 	switch {
 	case err != nil:
 		latest.state = Failed(err)
@@ -213,7 +211,6 @@ func (c *Child) report(state balancer.State) {
 	c.handlers.Reported(c, state)
 }
 
-// noteFailure records the error of a TRANSIENT_FAILURE state.
 func (c *Child) noteFailure(state balancer.State) {
 	if state.ConnectivityState != connectivity.TransientFailure {
 		return
@@ -235,9 +232,8 @@ func (c *Child) ResolveNow() {
 	c.shell.ClientConn.ResolveNow(resolver.ResolveNowOptions{})
 }
 
-// StartTimer starts a timer of the child, or restarts it if it runs. timer is less than timersEach.
-// After the given time fired runs in an event, unless the timer is stopped or the child is closed
-// before.
+// StartTimer starts or restarts a timer of the child; timer is less than timersEach. When the timer
+// fires, fired runs in an event.
 func (c *Child) StartTimer(timer int, after time.Duration, fired func()) {
 	c.ends[timer] = time.Now().Add(after)
 	c.timers[timer].Start(&c.shell.serial, after, fired)

@@ -122,7 +122,7 @@ func TestGracefulSwitch(t *testing.T) {
 	for name, test := range map[string]struct {
 		act  func(oldStub, newStub *lbtest.Stub)
 		want []string
-		kept bool // whether the old policy stays
+		kept bool
 	}{
 		"new one still connecting": {func(_, n *lbtest.Stub) { n.Report(connectivity.Connecting, nil) }, nil, true},
 		"old one reports READY":    {func(o, _ *lbtest.Stub) { o.Report(connectivity.Ready, nil) }, []string{"READY old"}, true},
@@ -270,15 +270,14 @@ func TestSwitchToAPolicyThatFailedAnUpdateBefore(t *testing.T) {
 	})
 }
 
-// nobody is a builder that returns no policy.
 type nobody struct{}
 
 func (nobody) Name() string { return "nobody" }
 
 func (nobody) Build(balancer.ClientConn, balancer.BuildOptions) balancer.Balancer { return nil }
 
-// A builder that returns no policy discards the pending one. The next update with the pending
-// policy's type is a change of type again, not an update of the current policy.
+// A builder that returns no policy discards the pending one. An update with the pending policy's
+// type is a change of type again.
 func TestSwitchToAPolicyThatIsNotBuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := &lbtest.StubBuilder{PolicyName: "x"}, &lbtest.StubBuilder{PolicyName: "y"}

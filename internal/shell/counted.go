@@ -3,9 +3,8 @@ package shell
 import "google.golang.org/grpc/balancer"
 
 // Counted is a subchannel that wraps one of gRPC's to observe how the calls on it end. gRPC accepts
-// only its own subchannels from a picker. A policy that supports Counted therefore publishes the
-// picker that the subchannel provides. That picker unwraps the subchannel and counts the call, so
-// that no picker of a parent has to check each pick.
+// only its own subchannels from a picker. So a policy that supports Counted publishes the
+// subchannel's Picker, and no picker of a parent has to unwrap each pick.
 type Counted interface {
 	balancer.SubConn
 	// Picked registers a policy that supports Counted. It is called before Connect.

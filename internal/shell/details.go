@@ -25,13 +25,13 @@ type PriorityChild struct {
 	Since    time.Time // last change of CountsAs
 	// Priority is the child's priority, or -1 if the child is deactivated.
 	Priority  int
-	Endpoints int // number of endpoints in the last update
+	Endpoints int
 	// Why explains why the child has failed since it was last READY, or what is wrong with a READY
 	// child.
 	Why string
-	// Failover is when the child will count as failed unless it connects. Failback is when it will
-	// take over from the priority in use. Deactivation is when it will be closed. Each is zero if
-	// its timer is not running.
+	// Failover is when the child will count as failed, Failback when it will take over from the
+	// priority in use, and Deactivation when it will be closed. Each is zero if its timer is not
+	// running.
 	Failover, Failback, Deactivation time.Time
 	Standby                          bool // connected although it is not needed yet
 }
@@ -44,15 +44,15 @@ type OutlierDetection struct {
 
 // Ejected is an ejected endpoint.
 type Ejected struct {
-	Name  string                     // the endpoint's first address
-	By    outlierdetection.Algorithm // the algorithm that ejected it
-	Until time.Time                  // the first interval that ends after this time ends the ejection
+	Name  string // the endpoint's first address
+	By    outlierdetection.Algorithm
+	Until time.Time // the first interval that ends after this time ends the ejection
 }
 
 // WeightedTarget is the part of a snapshot that package weightedtarget's policy adds.
 type WeightedTarget struct {
 	// Scheduled returns how many calls the schedule has given to each child since watching began.
-	// It may be called at any time and does not wait for the policy.
+	// It may be called at any time and never blocks.
 	Scheduled func() []uint64
 }
 

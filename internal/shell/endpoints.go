@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// Split groups endpoints by the first element of their paths, which names a child, and removes that
+// Split groups endpoints by the first element of their paths, the name of a child, and removes that
 // element. It logs a warning when endpoints begin to belong to no known child.
 func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bool) map[string][]resolver.Endpoint {
 	groups := hierarchy.Group(endpoints)
@@ -25,8 +25,8 @@ func (s *Shell) Split(endpoints []resolver.Endpoint, known func(child string) bo
 	return groups
 }
 
-// firstStray describes the first endpoint that belongs to no child. There must be at least one. It
-// is called only for the log, because it copies every path that it checks.
+// firstStray describes the first endpoint that belongs to no child. It is slow, because it copies
+// every path that it checks.
 func firstStray(endpoints []resolver.Endpoint, known func(child string) bool) string {
 	for _, endpoint := range endpoints {
 		if path := hierarchy.Path(endpoint); len(path) == 0 || !known(path[0]) {

@@ -1,7 +1,7 @@
 package shell
 
-// Event runs f in an event, unless the policy is closed by then. It returns immediately, so that it
-// may be called from any goroutine and with any lock held.
+// Event runs f in an event, unless the policy is closed by then. It never blocks, so that it may be
+// called from any goroutine and with any lock held.
 func (s *Shell) Event(f func()) {
 	s.serial.Enqueue(func() {
 		if !s.closed {

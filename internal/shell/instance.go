@@ -11,9 +11,8 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 )
 
-// OwnsSubConns marks the builders of policies whose Close shuts down every subchannel that the
-// policy created. gRPC only recommends this, so an Instance tracks the subchannels of all other
-// policies and shuts them down.
+// OwnsSubConns marks the builders of policies that shut down all of their subchannels in Close.
+// gRPC only recommends this, so an Instance shuts down the subchannels of other policies.
 type OwnsSubConns interface{ OwnsSubConns() }
 
 // Owner handles the reports and requests of an Instance.
@@ -24,19 +23,18 @@ type Owner interface {
 	ResolveNow()
 }
 
-// Instance is one child policy and the ClientConn that it is built with. It is small, and a field
-// of its owner, because there may be tens of thousands of instances. A child whose policy may
-// change its type is a Child. Exported methods are called in events, except those of
-// balancer.ClientConn.
+// Instance is one child policy and the ClientConn that it is built with. It is small, because there
+// may be tens of thousands. Exported methods are called in events, except those of
+// balancer.ClientConn. A child whose policy may change its type is a Child.
 type Instance struct {
-	balancer.ClientConn // the parent's
+	balancer.ClientConn
 
 	shell *Shell
 	owner Owner
 	lb    balancer.Balancer // nil after Close
-	state balancer.State    // the last reported state
-	since int64             // last change of the connectivity state, in Unix nanoseconds; 0 if not recorded
-	past  *past             // the last failure; nil if not recorded
+	state balancer.State
+	since int64 // last change of the connectivity state, in Unix nanoseconds; 0 if not recorded
+	past  *past
 
 	mu       sync.Mutex
 	remember bool    // track subchannels: the policy may leave some open when it closes
@@ -80,9 +78,8 @@ func (i *Instance) Update(name string, config serviceconfig.LoadBalancingConfig,
 	return err
 }
 
-// update updates the policy and returns its error, made Plain. It handles the reports that are
-// already queued first, and before it returns those that the policy makes during the update: gRFC
-// A56 runs child.Update() and then reads the child's state.
+// update updates the policy and returns its error, made Plain. It handles all reports from before
+// and during the update: gRFC A56 runs child.Update() and then reads the child's state.
 func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolver.State) error {
 	i.takeAll()
 	err := i.lb.UpdateClientConnState(balancer.ClientConnState{ResolverState: state, BalancerConfig: config})
@@ -90,14 +87,12 @@ func (i *Instance) update(config serviceconfig.LoadBalancingConfig, state resolv
 	return Plain(err)
 }
 
-// UpdateState queues a report of the policy. It does not handle the report, because the policy may
-// hold its locks during this call.
+// UpdateState queues a report of the policy, because the policy may hold locks during this call.
 func (i *Instance) UpdateState(state balancer.State) {
 	i.say(state)
 	i.shell.serial.Queue((*taking)(i))
 }
 
-// say appends a report of the policy to the list that taking events handle.
 func (i *Instance) say(state balancer.State) {
 	r := reports.Get().(*report)
 	r.state = state
@@ -182,7 +177,6 @@ func (i *Instance) NewSubConn(addresses []resolver.Address, opts balancer.NewSub
 	return sc, nil
 }
 
-// subConnReported passes a subchannel's state to the policy that created it.
 func (i *Instance) subConnReported(sc balancer.SubConn, state balancer.SubConnState, listener func(balancer.SubConnState)) {
 	i.mu.Lock()
 	_, known := i.subConns[sc]
@@ -218,15 +212,15 @@ func (i *Instance) ResetBackoff() {
 	}
 }
 
-// Connect makes the policy connect and handles the reports that the policy makes during ExitIdle.
-// If it is CONNECTING after that, its parent does not publish the earlier IDLE.
+// Connect makes the policy connect and handles its reports during ExitIdle, so that the parent does
+// not publish IDLE if the policy is CONNECTING by then.
 func (i *Instance) Connect() {
 	i.lb.ExitIdle()
 	i.takeAll()
 }
 
-// Remove closes the policy after its parent has published the next state, because the policy's
-// subchannels serve calls until then. Reports of the policy are ignored from now on.
+// Remove closes the policy after its parent has published the next state, because its subchannels
+// serve calls until then. Its reports are ignored from now on.
 func (i *Instance) Remove() {
 	i.mu.Lock()
 	i.closed = true

@@ -6,14 +6,13 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Publish makes the shell publish the policy's state once: after the events that are queued now or,
-// during an update, at the end of the update.
+// Publish makes the shell publish the policy's state once, after the events that are queued now, or
+// at the end of the current update.
 func (s *Shell) Publish() { s.stale = true }
 
 // Updating reports whether an update is in progress, from the start of Begin until the end of End.
 func (s *Shell) Updating() bool { return s.updating }
 
-// endBatch runs after each batch of events.
 func (s *Shell) endBatch() {
 	s.ending = s.above != nil && len(s.removed) == 0
 	s.flush()
@@ -26,8 +25,7 @@ func (s *Shell) endBatch() {
 	s.began.Store(0)
 }
 
-// flush publishes the policy's state if it is due, or starts a timer for it. It runs after each
-// batch of events.
+// flush publishes the policy's state after a batch of events, or starts a timer for it.
 func (s *Shell) flush() {
 	switch {
 	case s.closed || s.updating || !s.configured:

@@ -10,17 +10,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Record counts the calls to one endpoint. All users of the endpoint share its record. The record
-// has one Done function for all calls, so that counting a call does not allocate. It is safe for
-// concurrent use.
+// Record counts the calls to one endpoint. All users of the endpoint share its record. It has one
+// Done function for all calls, so that counting does not allocate. It is safe for concurrent use.
 type Record struct {
 	started, ended, failed atomic.Uint64
 	recent                 [slots]slot
 	done                   func(balancer.DoneInfo)
 }
 
-// A slot counts the calls that end within two seconds. A call that ends while a slot is reused for
-// the next two seconds may not be counted.
+// A slot counts the calls that end within two seconds. A call may be missed while a slot is reused.
 const (
 	slotSeconds = 2
 	slots       = RecentSeconds/slotSeconds + 1 // one more slot is being filled
@@ -75,7 +73,6 @@ func NewRecord() *Record {
 	return r
 }
 
-// note records that a call has just ended.
 func (r *Record) note(err error) {
 	number := time.Now().Unix() / slotSeconds
 	s := &r.recent[number%slots]
@@ -95,7 +92,7 @@ func (r *Record) note(err error) {
 }
 
 // Recent returns the counts of the calls that ended within the given number of seconds before now,
-// with a precision of two seconds. It covers at most RecentSeconds.
+// at most RecentSeconds, with a precision of two seconds.
 func (r *Record) Recent(now time.Time, seconds int64) (recent Recent) {
 	number := now.Unix() / slotSeconds
 	for i := range r.recent {

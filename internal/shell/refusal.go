@@ -8,37 +8,35 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// Refusal is the error of calls if the child in use has refused its update. It wraps no status
-// error, so that wait-for-ready calls wait.
+// Refusal is the error of calls to a child that refused its update. It wraps no status error, so
+// that wait-for-ready calls wait.
 type Refusal struct {
-	who string // names the policy and its child
+	who string
 	err error
 }
 
 func (r *Refusal) Error() string { return fmt.Sprintf("%s refused its update: %v", r.who, r.err) }
 
-// Unwrap returns the child's error.
 func (r *Refusal) Unwrap() error { return r.err }
 
 // AllFailed is the error of calls if each of several endpoints has failed.
 type AllFailed struct {
 	Endpoints int
-	One       error // the error of one of them
+	One       error
 }
 
 func (a *AllFailed) Error() string {
 	return fmt.Sprintf("all %d endpoints failed, one of them with: %v", a.Endpoints, a.One)
 }
 
-// Unwrap returns the error of one endpoint.
 func (a *AllFailed) Unwrap() error { return a.One }
 
 // Refused handles the error with which a child refused its update. It returns the error that calls
 // to the child fail with, and reports whether the child counts as failed because of it.
 //
-// A child whose last report is READY or IDLE does not count as failed: it stays in use. A child
-// that has reported TRANSIENT_FAILURE keeps its own error if err is only
-// balancer.ErrBadResolverState, because that error is less specific; refusal is nil then.
+// A child whose last report is READY or IDLE stays in use. A child that has reported
+// TRANSIENT_FAILURE keeps its own, more specific error if err is only balancer.ErrBadResolverState;
+// refusal is nil then.
 //
 // child is the child's title, such as "the child".
 func (s *Shell) Refused(child string, reported connectivity.State, err error) (refusal error, counts bool) {
@@ -64,12 +62,11 @@ func (s *Shell) Refused(child string, reported connectivity.State, err error) (r
 // failed.
 func (s *Shell) Refuse(err error) { s.refusals = append(s.refusals, err) }
 
-// refusals are the errors of one update.
 type refusals []error
 
 // join returns the first error that is not balancer.ErrBadResolverState, with the number of the
-// others. If there is no such error, it returns balancer.ErrBadResolverState unwrapped, because
-// gRPC compares it with ==.
+// others. If there is none, it returns balancer.ErrBadResolverState unwrapped, because gRPC
+// compares with ==.
 func (r refusals) join() error {
 	for _, err := range r {
 		if errors.Is(err, balancer.ErrBadResolverState) {

@@ -1,15 +1,15 @@
-// Package shell implements the parts that all policies with children have in common. It implements
-// balancer.Balancer, runs one event at a time, owns the children and the timers, publishes the
-// policy's state and takes snapshots. A policy adds a configuration, a core that makes the
-// decisions, and the code that applies these decisions.
+// Package shell implements what all policies with children have in common. It implements
+// balancer.Balancer, runs one event at a time, owns the children and timers, publishes the policy's
+// state and takes snapshots. A policy adds a configuration, a core that makes the decisions, and
+// the code that applies them.
 //
 // The shell guarantees:
 //
-//   - An update is two events, Begin and End. All that children report during Begin has been
+//   - An update is two events, Begin and End. All reports of children during Begin have been
 //     handled before End runs, and nothing is published between the two.
 //   - After a batch of events, a state that has changed is published once.
-//   - A configuration of the wrong type is rejected. If the policy has no earlier configuration,
-//     calls fail with the reason.
+//   - A configuration of the wrong type is rejected. Without an earlier configuration, calls fail
+//     with the reason.
 //   - A child that refuses an update counts as failed with its error, unless it is READY or IDLE.
 //     UpdateClientConnState returns the errors of children only if the policy itself has failed,
 //     because a parent treats an error as the failure of the whole policy.
@@ -36,8 +36,8 @@ import (
 // Logger is the logger of all policies.
 var Logger = grpclog.Component("understudy")
 
-// Policy is the interface that a policy implements. The shell calls its methods in events, and
-// never after Close. C is the policy's configuration, a type of package lbconfig.
+// Policy is implemented by a policy. Its methods are called in events, and never after Close. C is
+// the policy's configuration, a type of package lbconfig.
 type Policy[C any] interface {
 	// Begin applies a configuration and a resolver state by updating the children.
 	Begin(config *C, state resolver.State)
@@ -85,10 +85,10 @@ type Shell struct {
 	// Options are the policy's build options. The children are built with the same options.
 	Options balancer.BuildOptions
 
-	name      string // for errors and logs
+	name      string
 	parts     PolicyMethods
 	scheduled Scheduled // nil if the policy does not implement it
-	settler   Settler   // nil if the policy does not implement it
+	settler   Settler
 
 	serial                    serial.Serializer
 	resolverErrors, exitIdles serial.Slot
@@ -102,9 +102,9 @@ type Shell struct {
 	refusals   refusals
 	removed    []*Instance // closed after the next flush, when they receive no more calls
 
-	published balancer.State // the last published state
-	since     time.Time      // the last change of the published connectivity state
-	timer     serial.Timer   // runs until wakeAt
+	published balancer.State
+	since     time.Time // the last change of the published connectivity state
+	timer     serial.Timer
 	wakeAt    time.Time
 
 	channel *stateattr.Channel
@@ -115,14 +115,12 @@ type Shell struct {
 	watch
 }
 
-// lb is the balancer.Balancer that wraps a Policy.
 type lb[C any] struct {
 	Shell
 	policy   Policy[C]
 	fallback func() *C
 }
 
-// UpdateClientConnState applies a configuration and a resolver state.
 func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 	config, ok := any(ccs.BalancerConfig).(*C)
 	if !ok && ccs.BalancerConfig == nil && b.fallback != nil {
@@ -155,7 +153,6 @@ func (b *lb[C]) UpdateClientConnState(ccs balancer.ClientConnState) error {
 // Do runs f in an event and returns after f has returned. It must not be called from an event.
 func (s *Shell) Do(f func()) { s.serial.Do(f) }
 
-// end completes an update and returns its error.
 func (s *Shell) end() error {
 	s.updating = false
 	s.flush()
@@ -214,10 +211,10 @@ type BackoffResetter interface {
 }
 
 // ResetBackoff makes all subchannels below the policy retry now instead of after gRPC's backoff. It
-// returns immediately and takes effect in an event.
+// never blocks.
 //
-// It does not call grpc.ClientConn.ResetConnectBackoff, which reads a map without a lock while
-// subchannels are created and removed (grpc-go 1.85), so that the process may crash.
+// It does not use grpc.ClientConn.ResetConnectBackoff, which has a data race with the creation of
+// subchannels (grpc-go 1.85).
 func (s *Shell) ResetBackoff() {
 	s.Event(func() {
 		for _, c := range s.parts.Children {

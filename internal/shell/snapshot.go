@@ -15,8 +15,8 @@ import (
 
 // Snapshot is the state of a policy at one point in time. It is immutable.
 type Snapshot struct {
-	Policy   string             // name in errors and logs
-	Channel  *stateattr.Channel // from the last update
+	Policy   string
+	Channel  *stateattr.Channel
 	State    connectivity.State // last published
 	Since    time.Time          // last change of State; zero if nothing was published
 	Error    error              // the error of calls, if known
@@ -32,7 +32,7 @@ type ChildSnapshot struct {
 	Since     time.Time          // last change of State; zero if not recorded
 	LastError error              // last known error, even if the child has recovered
 	FailedAt  time.Time          // time of the last failure; zero if not recorded
-	Details   any                // added by the policy, see Describer
+	Details   any
 	// Below is the child's policy if it is Watchable, or nil.
 	Below Watchable
 }
@@ -40,13 +40,13 @@ type ChildSnapshot struct {
 // Watchable is a policy that takes snapshots. All policies that are built on a Shell are Watchable.
 type Watchable interface {
 	// Watch makes the policy and all policies below it keep a snapshot until stop is called. It
-	// does not wait for the first snapshot.
+	// does not wait for the first one.
 	Watch() (stop func())
-	// Snapshot returns the last snapshot. It returns nil before the first snapshot and while nobody
-	// watches. It never blocks, even while the policy handles an event.
+	// Snapshot returns the last snapshot, or nil before the first one and while nobody watches. It
+	// never blocks.
 	Snapshot() *Snapshot
-	// Busy returns when the policy began to handle the current batch of events. It returns the zero
-	// time if there is none or nobody watches. It never blocks.
+	// Busy returns when the policy began to handle the current batch of events, or zero if there is
+	// none or nobody watches. It never blocks.
 	Busy() time.Time
 }
 
@@ -65,7 +65,6 @@ type Watcher interface {
 // snapshotInterval times the number of children is the minimum time between two snapshots.
 const snapshotInterval = 10 * time.Microsecond
 
-// watch is the part of a Shell that implements Watchable.
 type watch struct {
 	watchers atomic.Int64
 	snapshot atomic.Pointer[Snapshot]
@@ -171,7 +170,6 @@ func noteSince(since *int64, before, now connectivity.State) {
 	}
 }
 
-// past is a failure from which the child may have recovered.
 type past struct {
 	err error
 	at  time.Time

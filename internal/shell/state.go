@@ -18,13 +18,13 @@ func Connecting() balancer.State {
 }
 
 // Failed returns the state of a child that cannot serve because of err. Calls fail with UNAVAILABLE
-// and the text of err. Wait-for-ready calls wait.
+// and the text of err, and wait-for-ready calls wait.
 func Failed(err error) balancer.State {
 	return balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: Failing(Plain(err))}
 }
 
-// Failing returns a picker that fails calls with err. Wait-for-ready calls wait. err must not be or
-// wrap a status error, which would fail these calls, too.
+// Failing returns a picker that fails calls with err. err must not be or wrap a status error, which
+// would fail wait-for-ready calls, too.
 func Failing(err error) balancer.Picker { return &failing{err} }
 
 type failing struct{ err error }
@@ -33,11 +33,10 @@ func (f *failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, f.err
 }
 
-// Failure returns the error that calls fail with.
 func (f *failing) Failure() error { return f.err }
 
-// FailureOf returns the error that a picker fails calls with, or nil if the picker does not report
-// it. It does not call Pick, because another module's picker may connect or count a call.
+// FailureOf returns the error that a picker fails calls with, or nil if unknown. It does not call
+// Pick, because another module's picker may connect or count a call.
 func FailureOf(picker balancer.Picker) error {
 	if f, ok := picker.(interface{ Failure() error }); ok {
 		return f.Failure()
@@ -45,9 +44,9 @@ func FailureOf(picker balancer.Picker) error {
 	return nil
 }
 
-// Plain returns err, or an error with the same text if err is or wraps a status error. Parents fail
-// calls with the errors of updates, and gRPC fails even wait-for-ready calls if the picker returns
-// a status error. errors.Is on the result works as on err.
+// Plain returns err, or an error with the same text if err is or wraps a status error. gRPC fails
+// even wait-for-ready calls if a picker returns a status error. errors.Is on the result works as on
+// err.
 func Plain(err error) error {
 	if err == nil {
 		return nil

@@ -6,18 +6,18 @@ import (
 	"google.golang.org/grpc/balancer"
 )
 
-// Tier describes all endpoints below a policy beyond their connectivity state. The policy's picker
-// carries it, so that a parent that does not know it can ignore it.
+// Tier describes the endpoints below a policy beyond their connectivity state. The policy's picker
+// carries it.
 type Tier struct {
 	// Condition reports whether calls should go to another priority if possible.
 	Condition Condition
 	// Interval is the maximum time between two calls that a HalfOpen tier needs.
 	Interval time.Duration
 	// Failures lists the status codes of failed calls, such as "INTERNAL", if the tier is not
-	// Usable. It is "" if they are unknown.
+	// Usable and they are known.
 	Failures string
-	// ReadyPart is the READY share of the weight that is READY or has failed. Weight that is
-	// CONNECTING is left out, even if it was READY before.
+	// ReadyPart is the READY share of the weight that is READY or has failed. It ignores weight
+	// that is CONNECTING.
 	ReadyPart float64
 	// UnprovenPart is the share that is READY but has answered no call since it was ejected.
 	// ReadyPart does not include it.
@@ -41,11 +41,10 @@ const (
 	HalfOpen
 )
 
-// String returns the condition in lower case.
 func (c Condition) String() string { return [...]string{"usable", "emptied", "half-open"}[c] }
 
-// TierOf returns the Tier that a policy's picker carries. If it carries none, the tier is Usable
-// and all of its weight is READY.
+// TierOf returns the Tier that a picker carries, by default a Usable one with all of its weight
+// READY.
 func TierOf(picker balancer.Picker) Tier {
 	switch p := picker.(type) {
 	case interface{ Tier() Tier }:

@@ -1,6 +1,5 @@
-// Package stateattr defines the attributes that a resolver state and its endpoints carry down the
-// tree of policies: the channel, the policy's labels in metrics, the function for re-resolution,
-// and whether leaf policies use gRPC's health listener.
+// Package stateattr defines the attributes of resolver states and endpoints: the channel, metric
+// labels, the function for re-resolution, and whether pick_first uses gRPC's health listener.
 //
 // All functions are safe for concurrent use. None of them modifies its input.
 package stateattr
@@ -13,14 +12,13 @@ import (
 
 type channelKey struct{}
 
-// Channel describes the channel of a resolver state and names its priorities for logs, pages and
-// errors. It must not be modified.
+// Channel describes the channel of a resolver state and names its priorities. It must not be
+// modified.
 type Channel struct {
-	// Target is the channel's target as the application wrote it.
 	Target string
-	// Names has a title for each child of the priority policy, such as "us-east/a, us-east/b" or a
-	// mechanism of a failover target. It is "" for a child that has only a number. Titles need not
-	// be unique. They are a source's text, so they may contain any characters and may be long.
+	// Names has a title for each child of the priority policy, such as "us-east/a, us-east/b", or
+	// "" for a child that has only a number. Titles come from a source: they may be long, equal or
+	// contain any characters.
 	Names map[string]string
 	// Services maps a child's name to the cluster of its endpoints, if there is one.
 	Services map[string]string
@@ -46,8 +44,8 @@ func SetChannel(state resolver.State, channel *Channel) resolver.State {
 	return state
 }
 
-// BelowPriority returns state without the channel's fields that are about the children of the
-// priority policy, because a policy below may have children with the same names.
+// BelowPriority returns state without the channel's fields about the children of the priority
+// policy, because a policy below may have children with the same names.
 func BelowPriority(state resolver.State) resolver.State {
 	c := ChannelOf(state)
 	if c.Names == nil && c.Services == nil && c.Failures == nil && c.Empty == "" {
@@ -56,8 +54,8 @@ func BelowPriority(state resolver.State) resolver.State {
 	return SetChannel(state, &Channel{Target: c.Target, Logger: c.Logger, Live: c.Live})
 }
 
-// WithoutChannel returns state without the channel that SetChannel set. Each update has a different
-// Channel, which would cause needless updates of the endpoints' policies.
+// WithoutChannel returns state without the channel. Each update has a different Channel, which
+// would cause needless updates of the endpoints' policies.
 func WithoutChannel(state resolver.State) resolver.State {
 	if c, ok := state.Attributes.Value(channelKey{}).(*Channel); ok && c != nil {
 		state.Attributes = state.Attributes.WithValue(channelKey{}, (*Channel)(nil))

@@ -2,16 +2,14 @@ package stateattr
 
 import "google.golang.org/grpc/resolver"
 
-// healthKey is the attribute key that EnableHealthListener sets.
 type healthKey struct{}
 
 // EnableHealthListener returns state with an attribute that makes pick_first use gRPC's generic
-// health listener, which serves client-side health checks and outlier detection. pick_first then
-// reports READY only when the server is healthy, and TRANSIENT_FAILURE while it is not. The
-// connection stays open. The attribute takes effect with the next connection.
+// health listener, for client-side health checks and outlier detection. pick_first then reports
+// READY only when the server is healthy, and TRANSIENT_FAILURE while it is not. The connection
+// stays open. The attribute takes effect with the next connection.
 //
-// A parent with many pick_first children calls it on the state that it passes to them. grpc-go's
-// pickfirst.EnableHealthListener has the same effect.
+// grpc-go's pickfirst.EnableHealthListener has the same effect.
 func EnableHealthListener(state resolver.State) resolver.State {
 	state.Attributes = state.Attributes.WithValue(healthKey{}, true)
 	return state

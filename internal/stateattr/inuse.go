@@ -12,12 +12,12 @@ import (
 
 // PriorityInUse describes the priority in use. The root package has a type with the same fields.
 type PriorityInUse struct {
-	Target string             // the channel's target
+	Target string
 	Index  int                // 0 is the highest; NoPriority means none
 	Name   string             // as in the log
 	State  connectivity.State // of the priority's picker
-	Since  time.Time          // when the priority came into use
-	Why    string             // why it came into use
+	Since  time.Time
+	Why    string
 }
 
 // NoPriority and NoName are the Index and the Name if no priority can take calls.
@@ -26,8 +26,8 @@ const (
 	NoName     = "none"
 )
 
-// InUseReporter calls a function of the application. The calls are made one at a time, in order,
-// and on a goroutine of the reporter. It is safe for concurrent use.
+// InUseReporter calls a function of the application, one call at a time and on a goroutine of the
+// reporter. It is safe for concurrent use.
 type InUseReporter struct {
 	tell   func(PriorityInUse)
 	serial serial.Serializer
@@ -49,7 +49,7 @@ type InUseChannel struct {
 	closed atomic.Bool
 
 	mu   sync.Mutex
-	last *PriorityInUse // nil before the first report
+	last *PriorityInUse
 }
 
 // Channel returns the InUseChannel for target. It returns nil if t is nil.
@@ -60,8 +60,8 @@ func (t *InUseReporter) Channel(target string) *InUseChannel {
 	return &InUseChannel{teller: t, target: target}
 }
 
-// Tell reports p, unless p equals the last report. It returns immediately. Two reports of
-// NoPriority count as equal even if their reasons differ.
+// Tell reports p, unless p equals the last report. It never blocks. Two reports of NoPriority count
+// as equal even if their reasons differ.
 func (c *InUseChannel) Tell(p PriorityInUse) {
 	if c == nil {
 		return

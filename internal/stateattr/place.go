@@ -2,7 +2,6 @@ package stateattr
 
 import "google.golang.org/grpc/resolver"
 
-// placeKey is the attribute key of Labels.
 type placeKey struct{}
 
 // Labels are a policy's labels in metrics.
@@ -24,8 +23,8 @@ func LabelsOf(state resolver.State) Labels {
 	return place
 }
 
-// TakeLabels returns the labels that SetLabels set, and state without them. Without them, an
-// endpoint's policy needs no update when only the title of its priority changes.
+// TakeLabels returns the labels that SetLabels set, and state without them, so that a new title of
+// a priority does not update the policies of its endpoints.
 func TakeLabels(state resolver.State) (Labels, resolver.State) {
 	place := LabelsOf(state)
 	if place != (Labels{}) {

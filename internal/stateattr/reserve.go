@@ -2,7 +2,6 @@ package stateattr
 
 import "google.golang.org/grpc/resolver"
 
-// reserveKey is the attribute key that SetReserve sets.
 type reserveKey struct{}
 
 // SetReserve marks an endpoint as a reserve: no policy connects to it until its zone has a share of

@@ -18,9 +18,9 @@ type Picker struct {
 	places    []*Position
 	before    uint64      // with one child: PicksOf the child when this picker was created
 	picked    atomic.Bool // with one child: whether it was picked
-	readyPart float64     // see ReadyPart
-	unproven  float64     // see UnprovenPart
-	failed    float64     // see FailedPart
+	readyPart float64
+	unproven  float64
+	failed    float64
 }
 
 // ReadyPart returns the READY share of the weight that is READY or has failed. See shell.TierOf.
@@ -36,12 +36,11 @@ func (p *Picker) FailedPart() float64 { return p.failed }
 // first pick.
 func (p *Picker) SetFailedPart(part float64) { p.failed = part }
 
-// SetParts sets the results of ReadyPart and UnprovenPart, which are 1 and 0 by default. It must be
-// called before the first pick.
+// SetParts sets the results of ReadyPart and UnprovenPart, by default 1 and 0. It must be called
+// before the first pick.
 func (p *Picker) SetParts(ready, unproven float64) { p.readyPart, p.unproven = ready, unproven }
 
-// New returns a picker of at least one child with the given pickers, weights and positions. It
-// keeps pickers and places. A single child needs no scheduler.
+// New returns a picker of at least one child. It keeps pickers and places.
 func New(pickers []balancer.Picker, weights []uint32, places []*Position) *Picker {
 	p := &Picker{pickers: pickers, places: places, readyPart: 1}
 	if len(pickers) > 1 {
@@ -65,7 +64,7 @@ func (p *Picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 }
 
 // Picks returns the number of picks. With one child, it returns the count of the child's picker, or
-// 0 if that picker does not count. Picks never blocks, and counting adds no work to Pick.
+// 0 if that picker does not count. It never blocks.
 func (p *Picker) Picks() uint64 {
 	if p.scheduler != nil {
 		return p.scheduler.Picked()

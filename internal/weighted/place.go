@@ -8,14 +8,14 @@ import (
 )
 
 // Position is a child's position in the sequence of picks: the remaining share of the interval
-// until its next pick. Each picker passes it to the next one.
+// until its next pick. It is passed from picker to picker.
 type Position struct {
 	left  edf.Left
 	drawn bool // drawn at random and not used by any picker since
 }
 
 // NewPosition returns the position of a new child: at the start of its interval, as in gRFC A34, or
-// at a random point of it.
+// at a random point.
 func NewPosition(random bool) Position {
 	if random {
 		return Position{left: core.RandomLeft(rand.Uint64N), drawn: true}
@@ -25,12 +25,12 @@ func NewPosition(random bool) Position {
 
 // schedule returns the scheduler's entries for children with the given weights and positions.
 //
-// If all positions were drawn at random and are unused, the sequence starts at a random pick
-// instead of a random time: one child, drawn by weight, counts as just picked. The difference
-// matters with few children. With weights 1 and 9, the next pick after a random time is the heavier
-// child in 94.4 % of the cases, although that child has only 90 % of the picks.
+// If all positions are random and unused, the sequence starts at a random pick instead of a random
+// time: one child, drawn by weight, counts as just picked. With weights 1 and 9, the next pick
+// after a random time is the heavier child in 94.4 % of the cases, although it has only 90 % of the
+// picks.
 //
-// schedule does not modify the positions, so that a picker that is replaced unused has no effect.
+// The positions are not modified, so that a picker that is replaced unused has no effect.
 func schedule(weights []uint32, places []*Position) []edf.Entry {
 	entries := make([]edf.Entry, len(places))
 	drawn, sum := true, uint64(0)

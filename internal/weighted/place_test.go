@@ -10,7 +10,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/edf"
 )
 
-// named is a picker whose subchannels carry its index.
 type named struct{ index int }
 
 type indexed struct {
@@ -22,7 +21,6 @@ func (n named) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: indexed{index: n.index}}, nil
 }
 
-// children are the children of a policy, which creates pickers of some of them.
 type children struct {
 	weights []uint32
 	places  []Position

@@ -1,13 +1,13 @@
 package weighted
 
-// Scheduled counts the picks of a policy's children over all of its pickers. It reads the counts
-// from the schedulers, so that it adds no work to a pick. It is used in events, but the function
-// that Now returns may be called at any time.
+// Scheduled counts the picks of a policy's children over all of its pickers. It reads the
+// schedulers' counts, so that it adds no work to a pick. It is used in events, except the function
+// that Now returns.
 type Scheduled[C comparable] struct {
 	over   map[C]uint64 // by pickers that are no longer in use
-	picker *Picker      // in use; may be nil
-	of     []C          // its children
-	gone   map[C]bool   // its children that were removed since Use
+	picker *Picker
+	of     []C
+	gone   map[C]bool // its children that were removed since Use
 }
 
 // Use sets the picker in use, which may be nil, and its children. Later picks of the previous

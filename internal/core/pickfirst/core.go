@@ -14,10 +14,9 @@ import (
 const AttemptDelay = 250 * time.Millisecond
 
 // ShortLived is the time after its handshake within which the end of a connection makes it
-// short-lived. The first short-lived connection is retried on request, as A62 specifies for all
-// connections. From the second in a row on, the address is retried after a backoff, which is not in
-// A62. Without it, clients would reconnect as fast as they can to a server that accepts connections
-// and crashes.
+// short-lived. The first short-lived connection is retried on request, as in A62. From the second
+// in a row on there is a backoff, which is not in A62, so that clients do not reconnect as fast as
+// they can to a server that accepts connections and crashes.
 const ShortLived = time.Second
 
 // ErrShortLived is the error of an address after its second short-lived connection in a row.
@@ -41,7 +40,6 @@ const (
 
 var stateNames = [...]string{"NONE", "IDLE", "CONNECTING", "READY", "TRANSIENT_FAILURE"}
 
-// String returns gRPC's name of the state.
 func (s State) String() string { return stateNames[s] }
 
 // Phase is the phase of the policy.
@@ -61,7 +59,6 @@ const (
 
 var phaseNames = [...]string{"idle", "connecting", "ready", "retrying"}
 
-// String returns the name of the phase.
 func (p Phase) String() string { return phaseNames[p] }
 
 // Kind is the kind of an Action.
@@ -76,20 +73,20 @@ const (
 	StartTimer
 	// StopTimer stops the timer if it is running.
 	StopTimer
-	// Publish publishes State and a picker. The picker of Ready picks the subchannel of address
-	// Index. The picker of TransientFailure fails with Err. The picker of Connecting queues. The
-	// picker of Idle queues and calls ExitIdle.
+	// Publish publishes State with a picker. For Ready it picks the subchannel of address Index,
+	// for TransientFailure it fails with Err, for Connecting it queues, and for Idle it queues and
+	// calls ExitIdle.
 	Publish
 	// WatchHealth registers a health listener on the subchannel of address Index, which is
 	// connected.
 	WatchHealth
 	// Resolve requests re-resolution.
 	Resolve
-	// Backoff reports IDLE for address Index after a backoff, which is the one after Count failed
-	// attempts. Its subchannel must not be connected during the backoff.
+	// Backoff reports IDLE for address Index after the backoff that follows Count failed attempts.
+	// Its subchannel must not be connected during the backoff.
 	Backoff
-	// Renew replaces the subchannel of address Index with a new one and connects it. gRPC keeps the
-	// backoff in the subchannel, so a new one has none.
+	// Renew replaces the subchannel of address Index with a new one, which has no backoff, and
+	// connects it.
 	Renew
 )
 
@@ -97,15 +94,15 @@ const (
 type Action struct {
 	Kind  Kind
 	State State
-	Index int // of the address in the list
+	Index int
 	Err   error
 	Count int // for Backoff
 }
 
 // Core makes the decisions for one list of addresses. The zero value is idle and has no addresses.
-// It is not safe for concurrent use.
+// Core is not safe for concurrent use.
 type Core struct {
-	subs []subchannel // one per address, in order
+	subs []subchannel
 	out  []Action
 
 	next int32 // address whose turn it is in the pass, or len(subs)
@@ -122,9 +119,9 @@ type Core struct {
 
 type subchannel struct {
 	state  State
-	failed bool  // in this pass
+	failed bool
 	short  uint8 // number of short-lived connections in a row
-	err    error // of its last failure
+	err    error
 }
 
 // Phase returns the current phase.

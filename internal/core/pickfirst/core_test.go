@@ -29,7 +29,7 @@ func TestScenarios(t *testing.T) {
 type target struct {
 	core  core.Core
 	names []string
-	made  map[string]bool // addresses with a subchannel
+	made  map[string]bool
 	now   time.Duration
 	timer time.Duration // when it fires; 0 if it is not running
 	log   []string
@@ -58,7 +58,6 @@ func (t *target) Update(names []string, health bool) {
 	t.act(actions)
 }
 
-// once removes duplicates, as the shell does.
 func once(names []string) (list []string) {
 	for _, n := range names {
 		if !slices.Contains(list, n) {
@@ -112,8 +111,7 @@ func (t *target) act(actions []core.Action) {
 	}
 }
 
-// noTimer logs an error if the timer is running. It is called where no timer may run: at the start
-// of a turn and outside a pass.
+// noTimer logs an error if the timer is running at the start of a turn or outside a pass.
 func (t *target) noTimer() {
 	if t.timer != 0 {
 		t.log = append(t.log, "the timer of an earlier attempt is still running")

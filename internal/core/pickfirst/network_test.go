@@ -49,11 +49,11 @@ func drawEvent(t *rapid.T) event {
 type network struct {
 	*target
 	health  bool
-	states  map[string]core.State // last reported states of the subchannels
-	asked   map[string]bool       // subchannels with a request to connect since the last report
+	states  map[string]core.State
+	asked   map[string]bool // subchannels with a request to connect since the last report
 	history []string
 
-	since map[string]time.Duration // when the connections were established
+	since map[string]time.Duration
 	short map[string]bool          // addresses whose last connection was short-lived
 	ended map[string]time.Duration // when the last of several short-lived connections in a row ended
 }
@@ -150,7 +150,6 @@ func (n *network) next(address string, outcome core.State) (core.State, bool) {
 	return core.Connecting, n.asked[address]
 }
 
-// published returns the last published state, or "".
 func (n *network) published() string {
 	for _, line := range slices.Backward(n.history) {
 		if state, ok := strings.CutPrefix(line, "publish "); ok {

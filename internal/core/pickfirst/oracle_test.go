@@ -120,8 +120,8 @@ func oneConnection(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// retriesForEver requires that after a failed pass each address is connected again when its backoff
-// ends, unless its turn in the pass of a new list is still to come.
+// retriesForEver requires that after a failed pass each address is connected when its backoff ends,
+// or when its turn in the pass of a new list comes.
 func retriesForEver(n *network, _ string, _ []string) error {
 	last := slices.Index(n.history, "resolve")
 	for i, line := range n.history {
@@ -143,8 +143,8 @@ func retriesForEver(n *network, _ string, _ []string) error {
 	return nil
 }
 
-// resolvesOnce requires one re-resolution when a connection breaks, when a pass fails, and then for
-// each round of as many failures as there are addresses.
+// resolvesOnce requires one re-resolution when a connection breaks, when a pass fails, and for each
+// later round of failures.
 func resolvesOnce(n *network, _ string, _ []string) error {
 	size, failures, counting := 0, 0, false
 	for i, line := range n.history {

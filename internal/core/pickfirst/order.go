@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// Shuffle returns a random order of the endpoints by their weights: the next endpoint is drawn from
-// the remaining ones with a probability proportional to its weight (gRFC A113: the key u^(1/w),
+// Shuffle returns a random order of the endpoints by their weights (gRFC A113: the key u^(1/w),
 // descending). A weight of 0 counts as 1. random has a uniform number in [0, 1) for each endpoint.
 // Endpoints that keep their numbers and weights keep their relative order.
 func Shuffle(weights []uint32, random []float64) []int {
@@ -55,7 +54,7 @@ func FamilyOf(address string) Family {
 
 // Interleave returns the order in which to try addresses of the given families (A61, after RFC 8305
 // section 4): the first of each family, in the order in which the families first appear, then the
-// second of each, and so on. The order within a family does not change.
+// second of each, and so on.
 func Interleave(list []Family) []int {
 	var members [families][]int
 	var turns []Family

@@ -16,9 +16,8 @@ func (c *Core) begin() {
 	c.attempt()
 }
 
-// attempt ends the current turn and its timer, and starts the turn of the next address. An address
-// that is in backoff counts as failed. The last turn needs no timer, because no address waits for
-// its end.
+// attempt starts the turn of the next address. An address that is in backoff counts as failed. The
+// last turn needs no timer, because no address waits for its end.
 func (c *Core) attempt() {
 	c.do(StopTimer, 0)
 	for ; int(c.next) < len(c.subs); c.next++ {
@@ -46,8 +45,8 @@ func (c *Core) fail(sub *subchannel) {
 	}
 }
 
-// failedInPass handles a failure during a pass. The failure may be of an earlier turn, because
-// attempts overlap, or of an attempt that began under an earlier list.
+// failedInPass handles a failure during a pass. Attempts overlap, so the failure may be of an
+// earlier turn.
 func (c *Core) failedInPass(i int) {
 	c.fail(&c.subs[i])
 	if i == int(c.next) {
@@ -58,12 +57,10 @@ func (c *Core) failedInPass(i int) {
 	c.endIfAllFailed(i)
 }
 
-// endIfAllFailed ends the pass if each address has had its turn and has failed. last is the address
-// that failed last.
-//
-// From then on, each subchannel connects again as soon as its own backoff ends. grpc-go keeps the
-// backoff in the subchannel, so that the subchannels cannot run in the passes that A62 describes
-// (decision 9 in docs/scenarios.md).
+// endIfAllFailed ends the pass if each address has had its turn and has failed, address last as the
+// last one. From then on, each subchannel connects again when its own backoff ends. grpc-go keeps
+// the backoff in the subchannel, so that A62's later passes are not possible (decision 9 in
+// docs/scenarios.md).
 func (c *Core) endIfAllFailed(last int) {
 	if int(c.next) < len(c.subs) || c.left > 0 {
 		return
@@ -94,7 +91,7 @@ func (c *Core) failure(last error) error {
 }
 
 // reason returns only the text of err, because an error that wraps a status error would fail
-// wait-for-ready calls. err may be nil: outlier detection ejects an endpoint without an error.
+// wait-for-ready calls. After an ejection by outlier detection err is nil.
 func reason(err error) string {
 	if err == nil {
 		return "no reason was given"

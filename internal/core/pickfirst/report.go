@@ -31,9 +31,8 @@ func changeOf(before, now State) change {
 	return started
 }
 
-// Report handles a new state of the subchannel of address i. at is the time since an arbitrary
-// epoch. err is the error of TransientFailure. Report must not be called for a subchannel that was
-// shut down.
+// Report handles a new state of the subchannel of address i, which has not been shut down. at is
+// the time since an arbitrary epoch. err is the error of TransientFailure.
 func (c *Core) Report(at time.Duration, i int, now State, err error) []Action {
 	before := c.subs[i].state
 	what := changeOf(before, now)

@@ -2,9 +2,8 @@ package pickfirst
 
 import "errors"
 
-// ResetBackoff retries all addresses that are in backoff after a failed pass. It does not retry an
-// address with ErrShortLived, because its backoff protects a server that accepts connections and
-// crashes.
+// ResetBackoff retries the addresses that are in backoff after a failed pass, except those with
+// ErrShortLived.
 func (c *Core) ResetBackoff() []Action {
 	if c.phase != PhaseRetrying || c.passing {
 		return nil

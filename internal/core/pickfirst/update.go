@@ -1,8 +1,8 @@
 package pickfirst
 
-// Update replaces the list of addresses. from has one entry per address of the new list, in the
-// order in which to try them and without duplicates: its index in the old list, or -1. An empty
-// list fails calls with ErrNoAddresses. An unchanged list has no effect.
+// Update replaces the list of addresses. For each address of the new list, in the order in which to
+// try them and without duplicates, from has its index in the old list, or -1. An empty list fails
+// calls with ErrNoAddresses. An unchanged list has no effect.
 //
 // The caller must shut down the subchannels of the old addresses in dropped before it executes the
 // actions.
@@ -34,10 +34,9 @@ func (c *Core) Update(from []int) (dropped []int, actions []Action) {
 	return dropped, c.take()
 }
 
-// isSame reports whether the list has not changed, so that the current pass continues. Endpoints
-// with the same resolver receive updates because of each other, possibly more often than every
-// AttemptDelay. If each update restarted the pass, an unresponsive address would block the next one
-// forever.
+// isSame reports whether the list has not changed, so that the current pass continues. Updates may
+// be more frequent than AttemptDelay. If each of them restarted the pass, an unresponsive address
+// would block the next one forever.
 func (c *Core) isSame(from []int) bool {
 	if len(from) != len(c.subs) {
 		return false
@@ -60,8 +59,8 @@ func (c *Core) keeps(from []int) bool {
 	return false
 }
 
-// replace replaces the list and returns the indexes of the old addresses that are not in the new
-// one and have a subchannel. c.next follows its address.
+// replace replaces the list and returns the indexes of the dropped addresses that have a
+// subchannel. c.next follows its address.
 func (c *Core) replace(from []int) (dropped []int) {
 	old := c.subs
 	turn := int(c.next)
@@ -101,7 +100,7 @@ func (c *Core) empty() {
 }
 
 // connect starts a pass if no pass has failed before. If again is set, CONNECTING is published even
-// if it is the current state, because the parent expects a state after an update.
+// if it is the current state, because a parent expects a state after an update.
 func (c *Core) connect(again bool) {
 	c.phase = PhaseConnecting
 	if again {

@@ -26,21 +26,19 @@ type Kind int
 const (
 	// Create builds a child. An Update follows.
 	Create Kind = iota
-	// Update gives a child its configuration and endpoints. It is followed by the events for the
-	// child's reports during the update (Reported, Refused), and then by Updated.
+	// Update gives a child its configuration and endpoints. The events for the child's reports
+	// during the update (Reported, Refused) follow, and then Updated.
 	Update
 	// Destroy closes a child. Its timers have been stopped.
 	Destroy
-	// ExitIdle makes a child connect.
 	ExitIdle
 
-	// MakeStandby requests the event StandbyDue. The event comes after the pending state has been
-	// published, so that no call waits for the creation of a standby.
+	// MakeStandby requests the event StandbyDue after the pending state has been published, so that
+	// no call waits for the creation of a standby.
 	MakeStandby
 
-	// StartFailover starts a timer of a child that is not running. StopFailover stops a running
-	// timer. When a timer fires, the event with its name is due. The same holds for the other
-	// timers.
+	// StartFailover starts a timer of a child, and StopFailover stops it. When it fires,
+	// FailoverTimerFired is due. The same holds for the other timers.
 	StartFailover
 	StopFailover
 	StartDeactivation
@@ -52,8 +50,8 @@ const (
 	StartHeadStart
 	StopHeadStart
 
-	// Publish publishes the last reported state and picker of the child. If it has not reported
-	// yet, this is CONNECTING and a picker that queues.
+	// Publish publishes the last reported state and picker of the child, by default CONNECTING and
+	// a picker that queues.
 	Publish
 	// PublishRefused publishes TRANSIENT_FAILURE with the error of the child's last update.
 	PublishRefused
@@ -66,10 +64,9 @@ const (
 // ErrEmpty is the error of calls if the configuration has no priorities.
 var ErrEmpty = errors.New("priority policy has empty priority list")
 
-// TimeoutError is the error of calls if the failover timer of the child in use has fired. It is not
-// a status error, so that wait-for-ready calls wait.
+// TimeoutError is the error of calls if the failover timer of the child in use has fired. It is no
+// status error, so that wait-for-ready calls wait.
 type TimeoutError struct {
-	// Child is the name of the child.
 	Child string
 	// After is how long the child had to connect.
 	After time.Duration
@@ -85,5 +82,4 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("%s; its last error: %v", s, e.Last)
 }
 
-// Unwrap returns the child's last error.
 func (e *TimeoutError) Unwrap() error { return e.Last }

@@ -4,10 +4,10 @@ import "slices"
 
 // reorder adapts the state of the choice to an update of the priorities.
 //
-// If the child in use is still a priority and the priorities above it are the same, all state is
-// kept. Otherwise each child that the update puts above the child in use is a candidate until it is
-// READY: with Config.FastFailover or a failback delay, no call waits for it while the child in use
-// is READY. A candidate that is already good takes over without a failback delay.
+// If the priorities down to the child in use are the same, all state is kept. Otherwise each child
+// that the update puts above the child in use is a candidate until it is READY: with
+// Config.FastFailover or a failback delay, no call waits for it while the child in use is READY. A
+// candidate that is already good takes over without a failback delay.
 func (c *Core) reorder(before []string) {
 	was, is := none, none
 	if c.published != nil && c.children[c.published.name] == c.published {
@@ -35,8 +35,8 @@ func (c *Core) reorder(before []string) {
 	}
 }
 
-// standsAside reports whether a priority is a candidate that takes no calls yet, because the
-// priority in use is lower and is READY or reconnecting.
+// standsAside reports whether a priority is a candidate and takes no calls yet, because the lower
+// priority in use is READY or reconnecting.
 func (c *Core) standsAside(priority int) bool {
 	child := c.tier(priority)
 	candidate := c.asides() && c.candidates[c.config.Priorities[priority]] || child != nil && child.late
@@ -48,8 +48,8 @@ func (c *Core) standsAside(priority int) bool {
 }
 
 // comesLate reports whether calls would leave the good or small priority in use and wait for a
-// higher one that is connecting, without an update. This cannot happen in A56. Here it can, if the
-// higher priority is below a poor one that had time left to connect.
+// higher one that is connecting, without an update. This happens, unlike in A56, if the higher
+// priority is below a poor one that had time left to connect.
 func (c *Core) comesLate(priority int) bool {
 	if c.ofUpdate || c.currentPriority <= priority || c.stateOf(priority) != Connecting {
 		return false
@@ -70,8 +70,7 @@ func (c *Core) noCandidate(child *child) {
 }
 
 // asideOf returns the choice if candidates stand aside. A choice that is in use, READY or poor
-// stays (the order of last resorts handles poor children). Calls would wait for any other choice,
-// so they wait for the first of the candidates instead.
+// stays. Calls would wait for any other choice, so they wait for the first candidate instead.
 func (c *Core) asideOf(aside, chosen int) int {
 	if aside == none || chosen == c.currentPriority || c.tier(chosen).connectivityState() == Ready || c.tier(chosen).poor() {
 		return chosen
@@ -80,8 +79,7 @@ func (c *Core) asideOf(aside, chosen int) int {
 }
 
 // heldBack reports whether a missing child is not created yet, because the failback delay protects
-// a lower priority and a higher one may take over first. A56 creates children only when they are
-// needed.
+// a lower priority and a higher one may take over first.
 func (c *Core) heldBack(priority int) bool {
 	return c.protected(priority) && above(c.highest(func(ch *child) bool { return ch.good() || ch.hasTime() }), priority)
 }

@@ -11,7 +11,7 @@ type child struct {
 
 	// reported is the last reported state, CONNECTING before the first report.
 	reported State
-	tier     Tier // reported with the state
+	tier     Tier
 	below    bool // less than the required share is READY
 	atMark   bool // the share would suffice if unproven weight counted
 	lost     bool // it is IDLE or CONNECTING, and was poor when last READY or emptied since
@@ -27,21 +27,21 @@ type child struct {
 	late    bool // a candidate because calls would wait for it; see comesLate
 	single  bool // can hold only one connection
 
-	// refused means that the child's last update returned an error, and the child has not reported
-	// since and was not READY or IDLE. Its state is then TRANSIENT_FAILURE. The error has no effect
-	// on reported and on the timers.
+	// refused means that the child's last update returned an error, that it was neither READY nor
+	// IDLE, and that it has not reported since. Its state is then TRANSIENT_FAILURE. The error does
+	// not affect reported and the timers.
 	refused bool
 
-	// failover is fired from the timer's expiry until the child reports READY, IDLE or
-	// TRANSIENT_FAILURE. Its state is then TRANSIENT_FAILURE, even if it reports CONNECTING.
+	// failover is fired from the timer's expiry until the child reports a state other than
+	// CONNECTING. The child's state is then TRANSIENT_FAILURE.
 	failover timer
-	given    time.Duration // duration of the last failover timer
+	given    time.Duration
 
 	deactivation timer // running while the child is deactivated
 	removed      bool  // deactivated because it is no longer configured
 
-	// failback runs from READY on while the child waits to take over from a lower priority. It is
-	// fired when the child has waited long enough.
+	// failback runs while the READY child waits to take over from a lower priority. It is fired
+	// when the child has waited long enough.
 	failback timer
 	atOnce   bool // no failback delay: it was good when an update put it above the child in use
 	woken    bool // ExitIdle was requested since its last report
@@ -119,7 +119,6 @@ func (c *Core) expire(child *child) {
 	}
 }
 
-// createChild creates a child and starts its failover timer.
 func (c *Core) createChild(name string) *child {
 	child := &child{name: name, reported: Connecting, single: slices.Contains(c.config.Single, name)}
 	c.do(Create, name)
@@ -157,8 +156,8 @@ func (c *Core) stopFailover(child *child) {
 	child.failover = stopped
 }
 
-// deactivate starts the timer that destroys the child. A running timer is not restarted (A56,
-// "Child Lifetime Management"), unless the child is now removed and removed children are kept for a
+// deactivate starts the timer that destroys the child. A running timer continues (A56, "Child
+// Lifetime Management"), unless the child is now removed and removed children are kept for a
 // shorter time.
 func (c *Core) deactivate(child *child, removed bool) {
 	retention := c.config.ChildRetention
@@ -181,7 +180,6 @@ func (c *Core) deactivate(child *child, removed bool) {
 	c.start(StartDeactivation, child, retention)
 }
 
-// maybeReactivate stops the deactivation timer if it is running.
 func (c *Core) maybeReactivate(child *child) {
 	if child.deactivation == running {
 		c.do(StopDeactivation, child.name)

@@ -6,8 +6,8 @@ import "slices"
 // choice. After it returns, one of these holds:
 //
 //   - The choice is complete: its priority is in use and published.
-//   - The choice has created a child, and waitingFor is set. The child's reports during its update
-//     count in the choice, so that Updated starts the choice again.
+//   - The choice has created a child, and waitingFor is set. Updated starts the choice again,
+//     because the child's reports during its update count.
 //
 // With the same state of all children and timers, another call does nothing.
 func (c *Core) choosePriority() {
@@ -34,8 +34,8 @@ func (c *Core) choosePriority() {
 }
 
 // choiceOfA56 is ChoosePriority in A56's pseudo-code ("Algorithm for Choosing a Priority"), in the
-// same order and with the same names. The failback delay and Config.FastFailover are additions. It
-// returns made if it has created a child, and must then be called again.
+// same order and with the same names. The failback delay and Config.FastFailover are additions. If
+// made is true, it has created a child and must be called again.
 func (c *Core) choiceOfA56() (chosen int, made bool) {
 	aside, lazy := none, false // the first candidate that stands aside; whether a skipped priority may still connect
 	// Look for a priority that is READY or IDLE, creating children as needed.
@@ -113,8 +113,8 @@ func (c *Core) setCurrentPriority(priority int, deactivateLowerPriorities bool) 
 	c.askForStandbys(priority)
 }
 
-// publish publishes the state of child, or the lack of priorities if child is nil. It does nothing
-// if the same state is already published.
+// publish publishes the state of child, or the lack of priorities if child is nil, unless it is
+// already published.
 func (c *Core) publish(child *child) {
 	tried := c.onTrial(child)
 	if child == c.published && !c.stale && slices.Equal(tried, c.tried) {

@@ -1,9 +1,8 @@
 package priority
 
 // Condition is a child's report on the results of its calls, which its outlier detection observes.
-//
-// The child does not know other children, so it rejects no call because of its Condition. The core
-// decides when calls go elsewhere; see orderOfLastResorts.
+// The child takes calls in any Condition. The core decides when calls go elsewhere; see
+// orderOfLastResorts.
 type Condition uint8
 
 const (
@@ -42,13 +41,13 @@ func (ch *child) failing() bool {
 }
 
 // poor reports whether the child is small or failing, or is reconnecting after it was. A child that
-// was emptied while it reconnects is also poor. A child that has failed since is not.
+// is emptied while it reconnects is also poor.
 func (ch *child) poor() bool {
 	return ch.small() || ch.failing() || ch.lost && ch.hasTime()
 }
 
-// hasTime reports whether the child may still become READY: it is IDLE, or it is connecting and its
-// failover timer is pending.
+// hasTime reports whether the child may still become READY: it is IDLE, or connecting with its
+// failover timer pending.
 func (ch *child) hasTime() bool {
 	return ch.connectivityState() == Idle || ch.connectivityState() == Connecting && ch.failoverTimerPending()
 }
@@ -62,7 +61,7 @@ func (c *Core) Poor(name string) (tier Tier, poor bool) {
 }
 
 // weigh records whether the READY share of a child is too small. A child below MinReady must reach
-// MinReadyRecovery, so that it does not alternate between the two.
+// MinReadyRecovery, so that it does not alternate.
 func (c *Core) weigh(child *child) {
 	mark := c.config.MinReady
 	if child.below {
@@ -72,19 +71,19 @@ func (c *Core) weigh(child *child) {
 	child.atMark = child.tier.ReadyPart+child.tier.UnprovenPart >= max(c.config.MinReady, c.config.MinReadyRecovery)-rounding
 }
 
-// rounding is larger than the rounding error of a share, and smaller than the share of a single
-// endpoint. With it, a child whose share is exactly MinReady is not poor.
+// rounding is larger than the rounding error of a share, and smaller than the share of one
+// endpoint.
 const rounding = 1e-12
 
 // triable reports whether a few calls may show that the child has recovered: it is half-open, or
-// its share would suffice if unproven weight counted.
+// its share would suffice with its unproven weight.
 func (ch *child) triable() bool {
 	return ch.failing() && ch.tier.Condition == HalfOpen || ch.small() && ch.atMark
 }
 
-// onTrial returns the children that receive a few calls while another child is in use. Without
-// calls they could never recover. These are the triable children above the child in use and, if
-// that child is not good, those below it that are not deactivated.
+// onTrial returns the children that receive a few calls while another child is in use, without
+// which they could not recover. These are the triable children above the child in use and, if that
+// child is not good, those below it that are not deactivated.
 func (c *Core) onTrial(inUse *child) []string {
 	var names []string
 	for priority, name := range c.config.Priorities {

@@ -23,30 +23,29 @@ type Config struct {
 	// Priorities are names of children, each at most once, the highest priority first (A56, "LB
 	// Policy Configuration").
 	Priorities []string
-	// Of has for each of Priorities the number of its priority at the source. The numbers do not
-	// decrease. Priorities with the same number are near groups, see groups.go. A nil Of gives each
-	// priority its own number, as in A56.
+	// Of has the number of the source's priority for each of Priorities, in ascending order.
+	// Priorities with the same number are near groups, see groups.go. If Of is nil, each priority
+	// has its own number, as in A56.
 	Of []int
 	// FailoverTimeout is how long the choice waits for a child that is connecting.
 	FailoverTimeout time.Duration
-	// ChildRetention is how long a child is kept after it was deactivated for a higher priority.
-	// RemovedChildRetention is how long a child is kept that is no longer configured. 0 destroys
-	// the child immediately.
+	// ChildRetention is how long a child is kept after it was deactivated for a higher priority,
+	// and RemovedChildRetention after it was removed from the configuration. 0 destroys it
+	// immediately.
 	ChildRetention        time.Duration
 	RemovedChildRetention time.Duration
-	// FailbackDelay is how long a child must have been READY before it takes over from a lower
-	// priority that is in use and READY. 0 is A56's behaviour.
+	// FailbackDelay is how long a child must be READY before it takes over from a lower priority
+	// that is in use and READY. 0 is A56's behaviour.
 	FailbackDelay time.Duration
-	// MinReady is the share of a child's weight that must be READY. A child with a smaller share is
-	// poor until its share reaches the larger of MinReady and MinReadyRecovery. 0 is A56's
-	// behaviour.
+	// MinReady is the share of a child's weight that must be READY. A child below it is poor until
+	// its share reaches the larger of MinReady and MinReadyRecovery. 0 is A56's behaviour.
 	MinReady, MinReadyRecovery float64
 	// WarmStandby is how many priorities below the one in use are connected before they are needed.
 	// 0 is A56's behaviour.
 	WarmStandby int
 	// FastFailover makes the choice skip a child that has lost its connections while a lower
-	// priority is READY. Single are the children that can hold only one connection, for which the
-	// choice waits nevertheless. false is A56's behaviour.
+	// priority is READY. It does not apply to the children in Single, which can hold only one
+	// connection. false is A56's behaviour.
 	FastFailover bool
 	Single       []string
 	// FailbackJitter is the window over which clients spread the ends of their failback delays.
@@ -57,16 +56,16 @@ type Config struct {
 }
 
 // Core is the state of one policy. Its methods are the events, and return the actions to execute.
-// Events of a child that does not exist return no actions.
+// Events of a child that does not exist are ignored.
 type Core struct {
 	config     Config
-	configured map[string]bool // the set of config.Children
+	configured map[string]bool
 	children   map[string]*child
-	actions    []Action // of the current event
+	actions    []Action
 
 	// currentPriority is the index of the priority in use, or none. During a choice it is still the
-	// previous one, because the failback delay depends on it. After an update it is the new index
-	// of the child in use, if that child is still a priority.
+	// previous one, for the failback delay. After an update it is the new index of the child in
+	// use.
 	currentPriority int
 	candidates      map[string]bool // see reorder
 	waitingFor      *child          // created by a choice, which continues after the child's update
@@ -99,9 +98,8 @@ func (c *Core) InUse() string {
 // priority order. The result must not be modified.
 func (c *Core) OnTrial() []string { return c.tried }
 
-// State returns the state that a child counts as, and whether the child exists. This is the last
-// reported state, CONNECTING before the first report, and TRANSIENT_FAILURE after the failover
-// timer fired or the child refused its update.
+// State returns the state that a child counts as, and whether the child exists. It is the last
+// reported state, by default CONNECTING, or TRANSIENT_FAILURE after a timeout or a refused update.
 func (c *Core) State(name string) (State, bool) {
 	child, ok := c.children[name]
 	if !ok {
@@ -119,8 +117,7 @@ func (c *Core) Given(name string) time.Duration {
 }
 
 // BeginUpdate begins an update. It deactivates the children that are no longer configured and
-// updates all others (A56, "Configuration Updates"). Until EndUpdate, events change the state of
-// children, but no priority is chosen.
+// updates all others (A56, "Configuration Updates"). No priority is chosen until EndUpdate.
 func (c *Core) BeginUpdate(config Config) []Action {
 	c.updating = true
 	before := c.config.Priorities
@@ -157,9 +154,8 @@ func (c *Core) EndUpdate() []Action {
 	return c.choose()
 }
 
-// Updated handles the end of an Update action. The child's reports during the update (Reported,
-// Refused) have been handled before, because A56 updates a child and then reads its state. If a
-// choice created the child, the choice continues.
+// Updated handles the end of an Update action, after the child's reports during the update
+// (Reported, Refused). If a choice created the child, the choice continues.
 func (c *Core) Updated(name string) []Action {
 	if c.waitingFor == nil || c.waitingFor.name != name {
 		return nil
@@ -178,9 +174,9 @@ func (c *Core) Reported(name string, state State, tier Tier) []Action {
 	return c.choose()
 }
 
-// Refused handles an error from the update of a child. The error counts like a report of
-// TRANSIENT_FAILURE until the child's next report or update. A child whose last report is READY or
-// IDLE stays in use, and counts is false.
+// Refused handles an error from the update of a child. A child whose last report is READY or IDLE
+// stays in use. Otherwise counts is true, and the error counts like a report of TRANSIENT_FAILURE
+// until the next report or update.
 func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	child, ok := c.children[name]
 	if !ok || child.reported == Ready || child.reported == Idle {

@@ -5,10 +5,8 @@ package priority
 // Config.FailbackJitter.
 //
 // A CONNECTING child is delayed too, so that a flapping child does not take the calls from a READY
-// one. An IDLE child is made to connect, because no call would do so.
-//
-// There is no delay in the first choice or after an update that removes the child in use, because
-// no priority is in use then.
+// one. An IDLE child is made to connect, because no call would do so. There is no delay if no
+// priority is in use.
 func (c *Core) failbackDelayed(priority int, child *child) bool {
 	if !c.protected(priority) || child.failback == fired || child.atOnce {
 		return false
@@ -33,8 +31,8 @@ func (c *Core) stopFailback(child *child) {
 	child.failback, child.atOnce = stopped, false
 }
 
-// endFailback stops the failback timers of the priority in use and of all lower ones, which have
-// nothing to wait for. It resets the flaps of the lower ones.
+// endFailback stops the failback timers of the priority in use and of all lower ones, and resets
+// the flaps of the lower ones.
 func (c *Core) endFailback(priority int) {
 	for p, childName := range c.config.Priorities {
 		child, ok := c.children[childName]

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Near groups are priorities with the same number (Config.Of). They are made from one priority of
-// the source, split by the distance of its endpoints. Config.WarmStandby counts numbers.
+// Near groups are priorities with the same number (Config.Of), made from one priority of the source
+// by the distance of its endpoints. Config.WarmStandby counts numbers.
 //
 // Near groups do not wait for their failover timers one after the other. If the first group is not
 // READY within headStart, the others are started as standbys, so that each is READY or has failed
@@ -14,8 +14,8 @@ import (
 //
 //	a and b of one number; headStart fired for a  ->  create b, start b's failover timer
 //
-// The head start begins when the first group is created, when it leaves READY or IDLE, or when it
-// becomes the first group.
+// The head start begins when the first group is created, leaves READY or IDLE, or becomes the
+// first.
 
 // headStart is how long only the first group of a number is connected.
 const headStart = time.Second
@@ -49,7 +49,7 @@ func (c *Core) late(priority int) bool {
 }
 
 // hastens reports whether a standby is needed although the priority in use is not READY: both have
-// the same number, the head start is over, and calls wait.
+// the same number, its head start is over, and calls wait.
 func (c *Core) hastens(inUse, standby int) bool {
 	return c.number(standby) == c.number(inUse) && c.late(inUse) && c.stateOf(inUse) != Idle
 }

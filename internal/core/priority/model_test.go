@@ -137,9 +137,8 @@ func TestLateTimers(t *testing.T) {
 	}
 }
 
-// A child whose READY share is exactly MinReady is not poor. With several localities the share is a
-// sum of fractions with rounding errors. Here a locality of weight 1 is READY, and seven tenths of
-// a locality of weight 2.
+// A child whose READY share is exactly MinReady is not poor, despite rounding errors. Here a
+// locality of weight 1 is READY, and seven tenths of a locality of weight 2.
 func TestAChildAtItsMarkIsNotPoor(t *testing.T) {
 	for _, reported := range []core.State{core.Connecting, core.Ready} { // whether it was below the mark before or not
 		config := scenario.DefaultConfig("a", "b")

@@ -85,9 +85,8 @@ func (c *Core) lastWell() int {
 }
 
 // lookBelow makes the IDLE priorities from first on connect, and creates the next missing one
-// unless a higher priority may still become READY, because A56 creates children only when they are
-// needed. It reports whether it created one. It does not look below the chosen priority in rowWaits
-// and rowGood.
+// unless a higher one may still become READY. It reports whether it created one. In rowWaits and
+// rowGood it does not look below the chosen priority.
 func (c *Core) lookBelow(first int, row row, chosen int) (made bool) {
 	last := len(c.config.Priorities) - 1
 	if row == rowWaits || row == rowGood {

@@ -19,11 +19,10 @@ func (c *Core) lastStandby(inUse int) int {
 }
 
 // keepStandbys keeps the standbys of the priority in use from being destroyed, if that priority is
-// READY or its number is late. It makes IDLE standbys connect, unless the priority in use is IDLE
-// too, because then there are no calls.
+// READY or its number is late. It makes IDLE standbys connect, unless the priority in use is IDLE.
 //
-// A standby's failover timer starts when the standby is created and works as in A56: a standby
-// whose timer has fired when it is needed has failed.
+// The failover timer of a standby works as in A56. A standby whose timer has fired when it is
+// needed has failed.
 func (c *Core) keepStandbys(inUse int) {
 	state := c.stateOf(inUse)
 	for i, childName := range c.standbys(inUse) {
@@ -40,7 +39,6 @@ func (c *Core) keepStandbys(inUse int) {
 	}
 }
 
-// askForStandbys requests the event that creates missing standbys.
 func (c *Core) askForStandbys(inUse int) {
 	if c.missingStandby(inUse) != "" && !c.standbyAsked {
 		c.standbyAsked = true
@@ -48,8 +46,8 @@ func (c *Core) askForStandbys(inUse int) {
 	}
 }
 
-// StandbyDue is the event that MakeStandby requests. It creates one standby if one is still
-// missing. The choice after its update requests the next event.
+// StandbyDue is the event that MakeStandby requests. It creates one missing standby. The choice
+// after its update requests the next event.
 func (c *Core) StandbyDue() []Action {
 	c.standbyAsked = false
 	if c.updating || c.waitingFor != nil || c.currentPriority == none {
@@ -61,8 +59,8 @@ func (c *Core) StandbyDue() []Action {
 	return c.take()
 }
 
-// missingStandby returns the name of the highest standby to create, or "". Standbys are created if
-// the priority in use is READY or its number is late.
+// missingStandby returns the highest standby to create, or "". Standbys are created if the priority
+// in use is READY or its number is late.
 func (c *Core) missingStandby(inUse int) string {
 	for i, childName := range c.standbys(inUse) {
 		if _, ok := c.children[childName]; !ok && (c.stateOf(inUse) == Ready || c.hastens(inUse, inUse+1+i)) {
@@ -85,7 +83,6 @@ func (c *Core) Standby(name string) bool {
 	return i >= 0 && (c.stateOf(c.currentPriority) == Ready || c.hastens(c.currentPriority, c.currentPriority+1+i))
 }
 
-// standbys returns the names of the priorities that are standbys while inUse is in use.
 func (c *Core) standbys(inUse int) []string {
 	return c.config.Priorities[inUse+1 : c.lastStandby(inUse)+1]
 }
@@ -98,9 +95,9 @@ func (c *Core) wake(child *child) {
 	}
 }
 
-// passes reports whether the choice skips a child that is connecting (Config.FastFailover): a lower
-// priority is good or small, and the child has lost its connections or is an unconnected standby.
-// An IDLE child below a skipped one is also skipped. Candidates are handled by standsAside.
+// passes reports whether the choice skips a connecting child that has lost its connections or is an
+// unconnected standby, because a lower priority is good or small (Config.FastFailover). An IDLE
+// child below a skipped one is also skipped. standsAside handles candidates.
 func (c *Core) passes(priority int) bool {
 	child := c.tier(priority)
 	return c.config.FastFailover && c.readyBelow(priority) &&
@@ -113,9 +110,8 @@ func (c *Core) passed(priority int) bool {
 }
 
 // hasLost reports whether the child is connecting after it lost its connections, or is a standby
-// that was never connected. A child that can hold only one connection does not count as lost: it
-// loses its connection whenever the server closes it gracefully, and usually reconnects within one
-// handshake.
+// that was never connected. A single connection does not count as lost, because it is also lost
+// when the server closes it gracefully, and usually restored within one handshake.
 func (ch *child) hasLost() bool {
 	return ch.failoverTimerPending() && (ch.seenReadyOrIdle && !ch.single || ch.standby && !ch.seenReadyOrIdle)
 }

@@ -11,7 +11,6 @@ const (
 	TransientFailure
 )
 
-// String returns gRPC's name of the state.
 func (s State) String() string {
 	switch s {
 	case Idle:

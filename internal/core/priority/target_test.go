@@ -23,25 +23,25 @@ type target struct {
 	inside   bool // a child is being updated
 
 	now    time.Duration
-	timers []*fakeTimer // in start order
+	timers []*fakeTimer
 
 	log    []string
 	failed bool // the last published state was TRANSIENT_FAILURE
 	closed bool
 
-	inUpdate bool              // between BeginUpdate and EndUpdate
+	inUpdate bool
 	observe  func(core.Action) // called with each action; may be nil
 }
 
 type fakeChild struct {
 	updated  bool
-	reported *scenario.Report // nil before the first report
+	reported *scenario.Report
 	last     error
 	refused  bool // counts as failed because of its last update
 }
 
 type fakeTimer struct {
-	kind  core.Kind // kind of the action that started it
+	kind  core.Kind
 	child string
 	at    time.Duration
 }

@@ -2,9 +2,9 @@ package priority
 
 import "time"
 
-// A child on trial receives one call after FewestCalls calls have gone elsewhere, or wait, since
-// its last call or trial, and either manyCalls have or an interval has passed. So a broken child
-// costs at most 1 of 10 calls of a slow client, and 1 of 100 calls of a fast one.
+// A child on trial receives one call after FewestCalls calls have gone elsewhere, or wait, and
+// either manyCalls have or an interval has passed. So a broken child costs at most 1 of 10 calls of
+// a slow client, and 1 of 100 calls of a fast one.
 const (
 	FewestCalls = 10
 	manyCalls   = 100
