@@ -101,7 +101,7 @@ func (p *policy) renew(i int) {
 type subchannel struct {
 	policy *policy
 	conn   balancer.SubConn // an unmade if gRPC returned an error
-	index  int              // of its address, gone after shutdown; used only in events
+	index  int              // index of its address, or gone after shutdown; used only in events
 	rest   serial.Timer     // runs during the core's own backoff
 }
 

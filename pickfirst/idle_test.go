@@ -61,7 +61,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// After a connection breaks, the channel reconnects only for a call.
+// After a connection breaks, the channel reconnects only when a call is made.
 func TestChannelStaysIdleUntilAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -179,8 +179,8 @@ func TestChannelForgivesOneShortConnection(t *testing.T) {
 	})
 }
 
-// A server that closes each connection after the handshake is connected with gRPC's backoff,
-// regardless of the number of calls.
+// The channel reconnects with gRPC's backoff to a server that closes each connection after the
+// handshake, regardless of the number of calls.
 func TestChannelBacksOffFromACrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}

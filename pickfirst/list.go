@@ -59,7 +59,6 @@ func number(seed maphash.Seed, addresses []resolver.Address) float64 {
 	return float64(sum>>11) / (1 << 53) // the precision of a float64
 }
 
-// unique removes duplicate addresses in place.
 func unique(list []resolver.Address) []resolver.Address {
 	if len(list) < 2 {
 		return list

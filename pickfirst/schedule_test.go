@@ -18,11 +18,11 @@ import (
 // that a schedule is valid for every policy.
 type step struct {
 	op      string
-	list    []string // for update
+	list    []string // used by update
 	health  bool
-	address string // for network and health
+	address string // used by network and health
 	outcome core.State
-	wait    time.Duration // for advance
+	wait    time.Duration // used by advance
 }
 
 func (s step) String() string {

@@ -23,7 +23,6 @@ const (
 	headStart
 )
 
-// event records the effect of an event on a child and executes the core's actions.
 func (p *policy) event(child string, actions []core.Action) {
 	p.note(child)
 	p.noteOutage()
@@ -68,8 +67,8 @@ func (p *policy) apply(actions []core.Action) {
 	}
 }
 
-// explained returns state with the source's reason why the child has no endpoints, if there is one,
-// as its error.
+// explained returns state with the source's reason for the lack of endpoints as its error, if there
+// is one.
 func (p *policy) explained(child string, state balancer.State) balancer.State {
 	if why := stateattr.ChannelOf(p.state).Failures[child]; why != "" && state.ConnectivityState == connectivity.TransientFailure {
 		return shell.Failed(errors.New(why))
@@ -111,7 +110,7 @@ func (p *policy) use(name string, state balancer.State) {
 		state = p.exhausted(name, state)
 	}
 	if p.chosen != name && p.children[p.chosen] != nil {
-		p.trials[p.chosen] = newTrials() // its trials start now
+		p.trials[p.chosen] = newTrials() // trials count from now on
 		p.letGoLater(p.chosen)
 	}
 	p.needAll(name)

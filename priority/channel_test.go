@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	_ "google.golang.org/grpc/balancer/roundrobin" // a stock child
+	_ "google.golang.org/grpc/balancer/roundrobin" // registers round_robin
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
@@ -145,8 +145,8 @@ func (c *channel) call(opts ...grpc.CallOption) (string, error) {
 
 const pickFirst = `{"config": [{"pick_first": {}}]}`
 
-// Decision 8: wait-for-ready calls wait while the picker fails. Other calls fail with UNAVAILABLE
-// and the reason.
+// Decision 8 of docs/scenarios.md: wait-for-ready calls wait while the picker fails. Other calls
+// fail with UNAVAILABLE and the reason.
 func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail  func(*channel)
@@ -217,8 +217,8 @@ func TestWaitForReadyOutwaitsEveryFailingPicker(t *testing.T) {
 	}
 }
 
-// Row P18: policies of grpc-go hold locks while they report. Updates, failures, failover timers and
-// calls run concurrently for minutes. Calls succeed after that.
+// Row P18 of docs/scenarios.md: policies of grpc-go hold locks while they report. Updates,
+// failures, failover timers and calls run concurrently for minutes. Calls succeed after that.
 func TestStockChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t, "a", "b", "c", "d")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/balancer"
-	_ "google.golang.org/grpc/balancer/roundrobin" // for configurations that name it
+	_ "google.golang.org/grpc/balancer/roundrobin" // registers round_robin
 
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"

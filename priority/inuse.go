@@ -51,5 +51,5 @@ func (p *policy) whyInUse(child, why string, before told) string {
 	case child != p.config.Priorities[0]:
 		return p.why(p.config.Priorities[0])
 	}
-	return "" // the highest from the beginning
+	return "" // the highest priority has been in use from the start
 }

@@ -34,7 +34,7 @@ type journal struct {
 	told    told
 
 	left time.Time // when the highest priority was left; zero while it is in use
-	none time.Time // since when no priority can take calls; zero if one can
+	none time.Time // start of the time without a usable priority; zero if there is one
 
 	// records passes log records to the application's logger on a separate goroutine, because a
 	// handler that makes a call on this channel would deadlock in an event.
@@ -62,7 +62,7 @@ func (p *policy) recordFailover(from, to string, state connectivity.State) (reas
 		what = "move" // the higher priority is a last resort
 	case is < was:
 		what, took = "failback", 0
-		if left := p.journal.left; !left.IsZero() { // otherwise this update put it below
+		if left := p.journal.left; !left.IsZero() { // zero if only this update put it below
 			took = now.Sub(left)
 		}
 	}

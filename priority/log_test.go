@@ -36,7 +36,6 @@ func (l *logs) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// take returns the policy's log lines since the last call, with their severity.
 func (l *logs) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ type noted struct {
 	state core.State
 	since time.Time
 	well  bool      // it can take calls and is not poor
-	lost  time.Time // when well ended; when the child was created if it was never well
-	again bool      // it was well before and then was not
+	lost  time.Time // end of well, or creation time if it was never well
+	again bool      // it was well and then was not
 	why   string    // reason of the last failure, until it is READY and not poor; only for the debug pages
 
 	delayed time.Duration // duration of its failback delay; 0 if it had none
@@ -76,7 +76,6 @@ func (p *policy) delay(child string, d time.Duration) {
 	}
 }
 
-// usable reports whether a child in this state can take calls.
 func usable(s core.State) bool { return s == core.Ready || s == core.Idle }
 
 // since returns when the child's state last changed, and when it was lost.

@@ -38,7 +38,7 @@ type policy struct {
 	chosen    string // the child whose state is to be published, or ""
 	published balancer.State
 	inUse     string             // the child whose state was published last
-	trials    map[string]*trials // of children that have been in use or on trial
+	trials    map[string]*trials // for children that have been in use or on trial
 	journal   journal
 	outage    outage
 	spare     spare
@@ -49,7 +49,6 @@ func newPolicy(s *shell.Shell) shell.Policy[lbconfig.Priority] {
 	return &policy{Shell: s, core: core.New(), random: rand.Float64, holds: connections, children: make(map[string]*shell.Child), noted: make(map[string]*noted), trials: make(map[string]*trials), spare: newSpare()}
 }
 
-// coreConfig returns the part of the configuration that the core uses.
 func coreConfig(c *lbconfig.Priority) core.Config {
 	return core.Config{
 		Children:              slices.Collect(maps.Keys(c.Children)),

@@ -87,7 +87,7 @@ func (c *noisyChild) Close() {
 	c.b.open.Add(-1)
 }
 
-// Row P11: Close races with all other calls. Nothing is published after Close.
+// Row P11 of docs/scenarios.md: Close races with all other calls. Nothing is published after Close.
 func TestConcurrency(t *testing.T) {
 	for range 20 {
 		cc := &lbtest.ClientConn{}
@@ -210,7 +210,7 @@ func TestReportsOfOthersAreNotPublished(t *testing.T) {
 	})
 }
 
-// Row P16: the child's policy changes its type.
+// Row P16 of docs/scenarios.md: the child's policy changes its type.
 func TestGracefulSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, other := newRecorder(), &lbtest.StubBuilder{PolicyName: "other"}

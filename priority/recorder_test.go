@@ -146,7 +146,6 @@ var grpcStates = map[core.State]connectivity.State{
 	core.TransientFailure: connectivity.TransientFailure,
 }
 
-// UpdateState records the state that the policy publishes.
 func (r *recorder) UpdateState(s balancer.State) {
 	if e, ok := s.Picker.(*exhausted); ok {
 		s.Picker = e.child // other tests cover the errors of exhausted
@@ -191,7 +190,7 @@ func (r *recorder) Update(u scenario.Update) {
 	}
 }
 
-// state returns the update in gRPC's form.
+// state converts u to gRPC's form.
 func (r *recorder) state(u scenario.Update) balancer.ClientConnState {
 	c := &lbconfig.Priority{
 		Children:              map[string]lbconfig.PriorityChild{},

@@ -70,8 +70,8 @@ func TestChildrenDoNotSeeTheFunction(t *testing.T) {
 	})
 }
 
-// Paths are restored from endpoints whose addresses a proxy replaced (decision 10). Children
-// receive both endpoints and addresses.
+// Paths are restored from endpoints whose addresses a proxy replaced (decision 10 of
+// docs/scenarios.md). Children receive both endpoints and addresses.
 func TestEndpointsBehindAProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -8,12 +8,11 @@ import (
 	scenario "github.com/understudy-lb/understudy/internal/testing/priorityscenario"
 )
 
-// The same scenarios as those of the core, with the real policy and the real 10 s
-// and 15 min.
+// TestScenarios runs the core's scenarios on the real policy with real timers.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("../internal/core/priority/testdata/*/*.txt")
 	if err != nil || len(files) < 6 {
-		t.Fatalf("found %d files of scenarios, %v", len(files), err)
+		t.Fatalf("found %d scenario files, want at least 6; error: %v", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {

@@ -21,7 +21,6 @@ import (
 // other endpoints are connected when the standby comes into use.
 const mostSpare = 20
 
-// spare selects the endpoints of standbys.
 type spare struct {
 	seed  maphash.Seed    // each client selects different endpoints
 	parts map[string]bool // children that received only a subset of their endpoints

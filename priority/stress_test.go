@@ -41,8 +41,8 @@ func threeChildren(t *testing.T, policy string, n int) balancer.ClientConnState 
 	return balancer.ClientConnState{ResolverState: state, BalancerConfig: parsed}
 }
 
-// Rows P18 and P11 with children of grpc-go, which hold locks while they report. All calls race
-// with reports, and Close races with everything.
+// Rows P18 and P11 of docs/scenarios.md with children of grpc-go, which hold locks while they
+// report. All calls race with reports, and Close races with everything.
 func TestStockChildrenReportDuringUpdates(t *testing.T) {
 	for _, policy := range []string{"pick_first", "round_robin"} {
 		for round := range uint64(5) {
@@ -155,7 +155,7 @@ func (c *wild) ExitIdle()                                                  { c.a
 
 func (c *wild) Close() { c.act(); c.wg.Wait(); c.say(); c.w.live.Add(-1) }
 
-// Row P11: a thousand policies with such children are built, used and closed.
+// Row P11 of docs/scenarios.md: a thousand policies with such children are built, used and closed.
 func TestWildChildren(t *testing.T) {
 	w := &wildBuilder{}
 	balancer.Register(w)

@@ -25,7 +25,6 @@ func (c *tallied) Failure() error { return errors.New("no") }
 
 func (c *tallied) Tier() shell.Tier { return shell.Tier{Condition: shell.Emptied} }
 
-// makeCalls makes n calls with the given interval.
 func makeCalls(t *testing.T, picker balancer.Picker, n int, every time.Duration) {
 	t.Helper()
 	for range n {
@@ -197,7 +196,6 @@ func TestTrialsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkPickBesideATrial measures a pick while a child is on trial.
 func BenchmarkPickBesideATrial(b *testing.B) {
 	p := tried(&still{}, &still{})
 	b.RunParallel(func(pb *testing.PB) {

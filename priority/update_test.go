@@ -64,8 +64,8 @@ func TestAChildThatFailsAtOnceIsNoFailover(t *testing.T) {
 	})
 }
 
-// Decision 14: b refuses its first update while the next update is queued. It accepts that one, so
-// it has the full failover timeout to connect.
+// Decision 14 of docs/scenarios.md: b refuses its first update while the next update is queued. It
+// accepts that one, so it has the full failover timeout to connect.
 func TestARefusalIsNotHeldAgainstTheNextUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse, entered := make(chan struct{}), false
@@ -157,7 +157,7 @@ func TestReportsComeInTheirOrder(t *testing.T) {
 		if err := update("b", "a"); err != nil { // b has no second update yet
 			t.Fatal(err)
 		}
-		b.Get("b").Report(connectivity.TransientFailure, errors.New("older")) // creates a
+		b.Get("b").Report(connectivity.TransientFailure, errors.New("older")) // this report creates a
 		synctest.Wait()
 		if err := update("b", "a"); err != nil {
 			t.Fatal(err)
@@ -192,8 +192,8 @@ func TestReportsFromOtherGoroutines(t *testing.T) {
 	})
 }
 
-// Row P13: an inner policy has not failed while one of its children has time to connect, so it
-// returns no error.
+// Row P13 of docs/scenarios.md: an inner policy has not failed while one of its children has time
+// to connect, so it returns no error.
 func TestAnInnerPolicyThatConnectsHasNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc := &lbtest.ClientConn{}

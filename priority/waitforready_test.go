@@ -16,12 +16,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Decision 8: a status error of a child or the resolver does not fail wait-for-ready calls.
+// Decision 8 of docs/scenarios.md: a status error of a child or the resolver does not fail
+// wait-for-ready calls.
 func TestStatusErrorsDoNotEndCallsThatWaitForReady(t *testing.T) {
 	balancer.Register(refusing{})
 	for _, test := range []struct {
 		config string
-		err    error // of the resolver
+		err    error // error of the resolver, or nil
 		want   string
 	}{
 		{`{}`, status.Error(codes.NotFound, "no such host"), "no such host"},

@@ -116,8 +116,8 @@ func TestUpdateReturnsThePolicysError(t *testing.T) {
 	})
 }
 
-// Row P16: the old policy serves until the new one leaves CONNECTING, or until the old one leaves
-// READY.
+// Row P16 of docs/scenarios.md: the old policy serves until the new one leaves CONNECTING, or until
+// the old one leaves READY.
 func TestGracefulSwitch(t *testing.T) {
 	for name, test := range map[string]struct {
 		act  func(oldStub, newStub *lbtest.Stub)

@@ -13,7 +13,7 @@ type Counted interface {
 	Picker() balancer.Picker
 }
 
-// CountedUser is a policy that picks by the pickers of Counted subchannels.
+// CountedUser is a policy that uses the pickers of Counted subchannels.
 type CountedUser interface {
 	// PickerChanged is called when Picker begins to return another picker. It must only queue an
 	// event.

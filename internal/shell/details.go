@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/weightedtarget"
 )
 
-// Priority is the part of a snapshot that package priority's policy adds.
+// Priority holds the details that package priority's policy adds to a Snapshot.
 type Priority struct {
 	// InUse is the name of the child in use, or "".
 	InUse string
@@ -19,7 +19,7 @@ type Priority struct {
 	Unused []string
 }
 
-// PriorityChild is the part of a ChildSnapshot that package priority's policy adds.
+// PriorityChild holds the details that package priority's policy adds to a ChildSnapshot.
 type PriorityChild struct {
 	CountsAs priority.State
 	Since    time.Time // last change of CountsAs
@@ -36,7 +36,7 @@ type PriorityChild struct {
 	Standby                          bool // connected although it is not needed yet
 }
 
-// OutlierDetection is the part of a snapshot that package outlierdetection's policy adds.
+// OutlierDetection holds the details that package outlierdetection's policy adds to a Snapshot.
 type OutlierDetection struct {
 	Tier    Condition
 	Ejected []Ejected
@@ -46,31 +46,31 @@ type OutlierDetection struct {
 type Ejected struct {
 	Name  string // the endpoint's first address
 	By    outlierdetection.Algorithm
-	Until time.Time // the first interval that ends after this time ends the ejection
+	Until time.Time // earliest end; the ejection ends with the next interval
 }
 
-// WeightedTarget is the part of a snapshot that package weightedtarget's policy adds.
+// WeightedTarget holds the details that package weightedtarget's policy adds to a Snapshot.
 type WeightedTarget struct {
 	// Scheduled returns how many calls the schedule has given to each child since watching began.
 	// It may be called at any time and never blocks.
 	Scheduled func() []uint64
 }
 
-// Target is the part of a ChildSnapshot that package weightedtarget's policy adds.
+// Target holds the details that package weightedtarget's policy adds to a ChildSnapshot.
 type Target struct {
 	Weight   uint32               // 0 if the child is deactivated
 	CountsAs weightedtarget.State // may differ from the reported state
 }
 
-// WeightedRoundRobin is the part of a snapshot that package weightedroundrobin's policy adds.
+// WeightedRoundRobin holds the details that package weightedroundrobin's policy adds to a Snapshot.
 type WeightedRoundRobin struct {
-	// Scheduled is like WeightedTarget.Scheduled.
+	// Scheduled is described at WeightedTarget.
 	Scheduled func() []uint64
 }
 
-// Endpoint is the part of a ChildSnapshot that package weightedroundrobin's policy adds.
+// Endpoint holds the details that package weightedroundrobin's policy adds to a ChildSnapshot.
 type Endpoint struct {
 	Addresses []resolver.Address // the endpoint's addresses; must not be modified
 	Weight    uint32             // without slow start
-	Record    *Record            // of calls while the policy was watched; still being updated
+	Record    *Record            // calls while the policy was watched; still being updated
 }

@@ -25,7 +25,7 @@ const (
 )
 
 type slot struct {
-	number        atomic.Int64 // which two seconds since the epoch
+	number        atomic.Int64 // index of the two seconds since the epoch
 	ended, failed atomic.Uint32
 	codes         atomic.Uint32 // status codes of the failed calls, one bit each
 }

@@ -9,9 +9,9 @@ import (
 // Tier describes the endpoints below a policy beyond their connectivity state. The policy's picker
 // carries it.
 type Tier struct {
-	// Condition reports whether calls should go to another priority if possible.
+	// Condition is not Usable if calls should go to another priority.
 	Condition Condition
-	// Interval is the maximum time between two calls that a HalfOpen tier needs.
+	// Interval is the maximum time between two trial calls to a HalfOpen tier.
 	Interval time.Duration
 	// Failures lists the status codes of failed calls, such as "INTERNAL", if the tier is not
 	// Usable and they are known.
@@ -27,7 +27,7 @@ type Tier struct {
 	FailedPart float64
 }
 
-// Condition reports whether calls should go to a tier.
+// Condition is the condition of a tier, judged by the results of its calls.
 type Condition uint8
 
 const (

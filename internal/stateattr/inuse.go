@@ -14,8 +14,8 @@ import (
 type PriorityInUse struct {
 	Target string
 	Index  int                // 0 is the highest; NoPriority means none
-	Name   string             // as in the log
-	State  connectivity.State // of the priority's picker
+	Name   string             // title, as in the log
+	State  connectivity.State // state of the priority's picker
 	Since  time.Time
 	Why    string
 }

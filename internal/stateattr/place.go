@@ -4,7 +4,7 @@ import "google.golang.org/grpc/resolver"
 
 type placeKey struct{}
 
-// Labels are a policy's labels in metrics.
+// Labels are the labels of a policy in metrics.
 type Labels struct {
 	Priority string // for people, such as "p0 us-east/a, us-east/b"
 	Locality string // "" above the localities

@@ -11,7 +11,7 @@ type reresolver struct {
 
 // SetResolveNow returns state with resolveNow in its attributes. The priority policy then calls
 // resolveNow instead of its ClientConn's ResolveNow. A resolver sets it if the children come from
-// different sources. child requests re-resolution. ignored reports whether the child's
+// different sources. child is the name of the requesting child. ignored reports whether the child's
 // configuration ignores such requests.
 //
 // resolveNow must not block. It may be called from several goroutines, and after the resolver has

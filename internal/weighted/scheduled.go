@@ -4,7 +4,7 @@ package weighted
 // schedulers' counts, so that it adds no work to a pick. It is used in events, except the function
 // that Now returns.
 type Scheduled[C comparable] struct {
-	over   map[C]uint64 // by pickers that are no longer in use
+	over   map[C]uint64 // picks by earlier pickers
 	picker *Picker
 	of     []C
 	gone   map[C]bool // its children that were removed since Use

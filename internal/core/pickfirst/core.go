@@ -46,11 +46,11 @@ func (s State) String() string { return stateNames[s] }
 type Phase uint8
 
 const (
-	// PhaseIdle waits for a request to connect, or for addresses.
+	// PhaseIdle is the phase without a connection or attempts.
 	PhaseIdle Phase = iota
 	// PhaseConnecting is the first pass over the addresses.
 	PhaseConnecting
-	// PhaseReady has a connection.
+	// PhaseReady is the phase with an established connection.
 	PhaseReady
 	// PhaseRetrying begins after a pass in which all addresses failed, and lasts until a connection
 	// succeeds. TRANSIENT_FAILURE is sticky in this phase.
@@ -96,7 +96,7 @@ type Action struct {
 	State State
 	Index int
 	Err   error
-	Count int // for Backoff
+	Count int // used by Backoff
 }
 
 // Core makes the decisions for one list of addresses. The zero value is idle and has no addresses.
@@ -106,7 +106,7 @@ type Core struct {
 	out  []Action
 
 	next int32 // address whose turn it is in the pass, or len(subs)
-	left int32 // number of failures until the pass, or later the round, ends
+	left int32 // remaining failures until the pass or the round ends
 
 	since time.Duration // when the current connection was established
 

@@ -17,7 +17,7 @@ type event struct {
 	op      string
 	list    []string
 	address string
-	outcome core.State // of an attempt, or the health
+	outcome core.State // outcome of an attempt, or health
 	wait    time.Duration
 }
 
@@ -136,7 +136,6 @@ func (n *network) noteEnd(address string, now core.State) {
 	}
 }
 
-// next returns the next report of the subchannel.
 func (n *network) next(address string, outcome core.State) (core.State, bool) {
 	if !n.made[address] {
 		return core.None, false

@@ -45,7 +45,7 @@ func (c *Core) fail(sub *subchannel) {
 	}
 }
 
-// failedInPass handles a failure during a pass. Attempts overlap, so the failure may be of an
+// failedInPass handles a failure during a pass. Attempts overlap, so the failure may belong to an
 // earlier turn.
 func (c *Core) failedInPass(i int) {
 	c.fail(&c.subs[i])
@@ -75,7 +75,7 @@ func (c *Core) endIfAllFailed(last int) {
 	}
 }
 
-// endRound publishes the failure and requests re-resolution. It is called once per as many failures
+// endRound publishes the failure and requests re-resolution. A round consists of as many failures
 // as there are addresses (A61).
 func (c *Core) endRound(last int) {
 	c.left = int32(len(c.subs))
@@ -85,7 +85,7 @@ func (c *Core) endRound(last int) {
 
 func (c *Core) failure(last error) error {
 	if len(c.subs) == 1 {
-		return errors.New(reason(last)) // a parent may have other endpoints and adds their number
+		return errors.New(reason(last)) // a parent with several endpoints adds their number
 	}
 	return fmt.Errorf("all %d addresses failed, the last with: %s", len(c.subs), reason(last))
 }

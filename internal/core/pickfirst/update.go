@@ -138,7 +138,7 @@ func (c *Core) ExitIdle() []Action {
 	return c.take()
 }
 
-// TimerFired is the event of the timer that StartTimer started.
+// TimerFired handles the end of the timer.
 func (c *Core) TimerFired() []Action {
 	if c.passing && int(c.next) < len(c.subs) {
 		c.next++

@@ -37,7 +37,7 @@ type child struct {
 	failover timer
 	given    time.Duration
 
-	deactivation timer // running while the child is deactivated
+	deactivation timer // runs while the child is deactivated
 	removed      bool  // deactivated because it is no longer configured
 
 	// failback runs while the READY child waits to take over from a lower priority. It is fired
@@ -50,7 +50,7 @@ type child struct {
 	flaps  int   // failures since it was last steady
 	steady timer // runs while it is in use after a failure
 
-	headStart timer // of the first near group; runs while it is not READY or IDLE
+	headStart timer // runs while the first near group is not READY or IDLE
 }
 
 // connectivityState is connectivity_state() in A56's pseudo-code.

@@ -51,7 +51,7 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		}
 		// The child exists: reactivate it if needed.
 		c.maybeReactivate(child)
-		// Not in the pseudo-code.
+		// The following conditions are not in the pseudo-code.
 		if c.failbackDelayed(priority, child) {
 			continue
 		}
@@ -65,7 +65,7 @@ func (c *Core) choiceOfA56() (chosen int, made bool) {
 		}
 		if !child.poor() && c.passes(priority) {
 			c.wake(child)
-			lazy = lazy || c.candidates[childName] // as while it stood aside
+			lazy = lazy || c.candidates[childName] // candidates may still connect, as above
 			continue
 		}
 		// If the child is READY or IDLE, use it. If its failover timer is pending, use it.

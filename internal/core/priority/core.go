@@ -23,7 +23,7 @@ type Config struct {
 	// Priorities are names of children, each at most once, the highest priority first (A56, "LB
 	// Policy Configuration").
 	Priorities []string
-	// Of has the number of the source's priority for each of Priorities, in ascending order.
+	// Of has the number of the source's priority for each of Priorities, in non-decreasing order.
 	// Priorities with the same number are near groups, see groups.go. If Of is nil, each priority
 	// has its own number, as in A56.
 	Of []int
@@ -186,7 +186,7 @@ func (c *Core) Refused(name string) (counts bool, actions []Action) {
 	return true, c.choose()
 }
 
-// FailoverTimerFired is the event of the timer that StartFailover started.
+// FailoverTimerFired handles the end of the timer that StartFailover started.
 func (c *Core) FailoverTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.failover != running {
@@ -196,7 +196,7 @@ func (c *Core) FailoverTimerFired(name string) []Action {
 	return c.choose()
 }
 
-// DeactivationTimerFired is the event of the timer that StartDeactivation started.
+// DeactivationTimerFired handles the end of the timer that StartDeactivation started.
 func (c *Core) DeactivationTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.deactivation != running {
@@ -207,7 +207,7 @@ func (c *Core) DeactivationTimerFired(name string) []Action {
 	return c.take()
 }
 
-// FailbackTimerFired is the event of the timer that StartFailback started.
+// FailbackTimerFired handles the end of the timer that StartFailback started.
 func (c *Core) FailbackTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.failback != running {
@@ -217,7 +217,7 @@ func (c *Core) FailbackTimerFired(name string) []Action {
 	return c.choose()
 }
 
-// SteadyTimerFired is the event of the timer that StartSteady started.
+// SteadyTimerFired handles the end of the timer that StartSteady started.
 func (c *Core) SteadyTimerFired(name string) []Action {
 	if child, ok := c.children[name]; ok && child.steady == running {
 		child.steady, child.flaps = stopped, 0

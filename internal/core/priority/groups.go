@@ -72,7 +72,7 @@ func (c *Core) stopHeadStart(child *child) {
 	child.headStart = stopped
 }
 
-// HeadStartTimerFired is the event of the timer that StartHeadStart started.
+// HeadStartTimerFired handles the end of the timer that StartHeadStart started.
 func (c *Core) HeadStartTimerFired(name string) []Action {
 	child, ok := c.children[name]
 	if !ok || child.headStart != running {

@@ -18,9 +18,10 @@ const (
 // orderOfLastResorts returns the priority that takes the calls and the first row that selects it.
 //
 // chosen is A56's choice, or the first poor priority that the search for it reaches. If chosen is
-// not poor, it is the result. Otherwise the result is the highest good priority, or else the
-// highest small one. There is one exception: calls wait for a priority in use that was good and is
-// reconnecting, unless a higher one is good or small.
+// not poor, it is the result. Otherwise the result is the highest good priority, or else the highest
+// small one. There is one exception: calls wait for a priority in use that was good and is
+// reconnecting, unless a higher one is good or small or Config.FastFailover skips it. If no priority
+// is good or small, the last three rows decide.
 func (c *Core) orderOfLastResorts(chosen int) (row, int) {
 	goods, smalls := c.highest((*child).good), c.highest((*child).small)
 	reconnecting, failed := c.reconnecting(), c.lastWell()
