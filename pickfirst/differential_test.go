@@ -47,7 +47,6 @@ func network(outcome core.State, addresses ...string) (steps []step) {
 	return steps
 }
 
-// Each known difference appears in its schedule.
 func TestKnownDifferences(t *testing.T) {
 	failedPass := append([]step{{op: "update", list: []string{"a", "b"}}},
 		network(core.TransientFailure, "a", "a", "b", "b")...)

@@ -44,7 +44,7 @@ func markedByGRPC(state resolver.State) (marked bool) {
 	// Equal panics if a value cannot be compared.
 	defer func() {
 		if recover() != nil {
-			logger.Warningf("pick_first: an attribute of the resolver's state cannot be compared: no health checks by gRPC-Go's mark")
+			logger.Warningf("pick_first: an attribute of the resolver's state cannot be compared, so gRPC-Go's EnableHealthListener is not detected")
 		}
 	}()
 	return grpcpickfirst.EnableHealthListener(state).Attributes.Equal(state.Attributes)

@@ -57,7 +57,6 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// A configuration is either rejected with one short line or survives a round trip.
 func FuzzParseConfig(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"shuffleAddressList": true}`, `{"shuffleAddressList": "\n"}`, `[]`, `null`, ``} {
 		f.Add([]byte(seed))

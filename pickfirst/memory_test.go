@@ -73,7 +73,6 @@ func bytesEach(b balancer.Builder) float64 {
 	return (float64(after.HeapAlloc) - float64(before.HeapAlloc)) / n
 }
 
-// A channel may have 10,000 policies, one per endpoint.
 func TestMemoryOfOneInTenThousand(t *testing.T) {
 	ours, theirs := bytesEach(balancer.Get(Name)), bytesEach(balancer.Get(grpcpickfirst.Name))
 	t.Logf("bytes each: %.0f, gRPC-Go's %.0f", ours, theirs)
@@ -82,7 +81,6 @@ func TestMemoryOfOneInTenThousand(t *testing.T) {
 	}
 }
 
-// A policy has no goroutine while it is connected or waits for the next turn.
 func TestNoGoroutineOfItsOwn(t *testing.T) {
 	const n = 1000
 	before := runtime.NumGoroutine()

@@ -33,7 +33,6 @@ func TestLateReportsAreNotHeard(t *testing.T) {
 	}
 }
 
-// A parent may call the policy from inside its UpdateState.
 func TestParentMayCallBackWhileItIsToldTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cc, p := build(t)

@@ -62,7 +62,6 @@ func TestShuffledListThatChangesKeepsTheOrderOfTheRest(t *testing.T) {
 	}
 }
 
-// An endpoint whose weight grows moves forward.
 func TestShuffledEndpointMovesWithItsWeight(t *testing.T) {
 	moved := 0
 	for range 200 {

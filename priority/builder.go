@@ -62,8 +62,8 @@
 // failoverTimeout.
 //
 // Durations are strings in seconds such as "0.25s", or in Go's format such as "15m". The first
-// registered policy of a list is used. Unknown fields are ignored, and logged once with a list of the
-// known ones. Errors name the invalid field.
+// registered policy of a list is used. Unknown fields are ignored, and logged once with a list of
+// the known ones. Errors name the invalid field.
 //
 // The decisions are made in internal/core/priority. This package implements gRPC's balancer API and
 // runs the timers.

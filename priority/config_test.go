@@ -121,7 +121,6 @@ func TestParseConfigNamesTheField(t *testing.T) {
 	}
 }
 
-// An accepted configuration survives a round trip.
 func FuzzParseConfig(f *testing.F) {
 	f.Add(`{"children": {"a": ` + stub + `}, "priorities": ["a"], "failbackDelay": "0.000000001s"}`)
 	f.Add(`{"priorities": [], "children": null, "childRetention": "292y"}`)

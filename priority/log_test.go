@@ -175,7 +175,6 @@ func TestEndpointsOfNoChildAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// The errors of children are returned as one error on one line if the policy has failed.
 func TestUpdateReturnsChildrensErrors(t *testing.T) {
 	bad := errors.New("no good")
 	for name, test := range map[string]struct {
@@ -226,7 +225,7 @@ func TestUpdateWithoutAConfiguration(t *testing.T) {
 		r.Report("p0", ready)
 		r.Take()
 		if err := r.policy.UpdateClientConnState(balancer.ClientConnState{}); err == nil {
-			t.Error("no error")
+			t.Error("no error for an update without a configuration")
 		}
 		if got := r.Take(); len(got) > 0 {
 			t.Errorf("policy did %q after a valid update, want nothing", got)

@@ -150,7 +150,6 @@ func noisyState(b balancer.Builder, i int) balancer.ClientConnState {
 	return balancer.ClientConnState{BalancerConfig: c}
 }
 
-// Close races with timers that fire at the same time.
 func TestCloseRacesWithTimers(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
@@ -191,7 +190,6 @@ func TestNoGoroutineOfItsOwn(t *testing.T) {
 	})
 }
 
-// Reports of a child that is not in use are not published.
 func TestReportsOfOthersAreNotPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

@@ -96,7 +96,6 @@ func TestEndpointsBehindAProxy(t *testing.T) {
 	})
 }
 
-// A resolver error reaches all children, including deactivated ones.
 func TestResolverErrorReachesAllChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder()

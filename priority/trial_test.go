@@ -78,7 +78,6 @@ func TestAFewCallsAreTrials(t *testing.T) {
 	}
 }
 
-// Waiting calls count like calls that go elsewhere.
 func TestCallsThatWaitAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := &tallied{}

@@ -85,7 +85,6 @@ func TestReportsReachTheParentUntilClose(t *testing.T) {
 	})
 }
 
-// A report that is queued before Close but not yet handled is dropped.
 func TestAReportThatRacesWithCloseIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &lbtest.StubBuilder{PolicyName: "x"}

@@ -116,7 +116,6 @@ func (f failing) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 
 func (f failing) Failure() error { return f.err }
 
-// Failure returns the error of the first child whose picker reports one. It calls no Pick.
 func TestFailure(t *testing.T) {
 	refused := errors.New("refused")
 	places := []*Position{{}, {}, {}}
