@@ -36,7 +36,7 @@ import (
 // Logger is the logger of all policies.
 var Logger = grpclog.Component("understudy")
 
-// Policy is implemented by a policy. Its methods are called in events, and never after Close. C is
+// Policy is the interface of a policy. The shell calls it in events, and never after Close. C is
 // the policy's configuration, a type of package lbconfig.
 type Policy[C any] interface {
 	// Begin applies a configuration and a resolver state by updating the children.

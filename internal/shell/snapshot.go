@@ -27,7 +27,7 @@ type Snapshot struct {
 // ChildSnapshot is the state of one child of a policy.
 type ChildSnapshot struct {
 	Name      string
-	Title     string             // for people; "" if unknown
+	Title     string             // display title; "" if unknown
 	State     connectivity.State // last reported
 	Since     time.Time          // last change of State; zero if not recorded
 	LastError error              // last known error, even if the child has recovered

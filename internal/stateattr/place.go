@@ -6,7 +6,7 @@ type placeKey struct{}
 
 // Labels are the labels of a policy in metrics.
 type Labels struct {
-	Priority string // for people, such as "p0 us-east/a, us-east/b"
+	Priority string // display title, such as "p0 us-east/a, us-east/b"
 	Locality string // "" above the localities
 	Service  string // the priority's cluster, or ""
 }
