@@ -70,6 +70,7 @@ func ByName[C Below](children map[string]C, yield func(string, Below) bool) {
 	}
 }
 
+// Name returns the child's name.
 func (c *Child) Name() string { return c.name }
 
 func (c *Child) title() string {
@@ -244,6 +245,7 @@ func (c *Child) TimerEnds(timer int) (at time.Time, runs bool) {
 	return c.ends[timer], c.timers[timer].Runs()
 }
 
+// StopTimer stops a timer of the child.
 func (c *Child) StopTimer(timer int) { c.timers[timer].Stop() }
 
 // ResolverError passes an error of the resolver to the latest policy.
