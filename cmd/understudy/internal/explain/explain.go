@@ -69,6 +69,9 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	for _, s := range subjects {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		s.result.Options = append(s.result.Options, opts.Options...)
 		simulation, err := newSimulation(s.plan, s.result.owners())
 		if err != nil {
