@@ -13,17 +13,16 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// clients follows what each client does: that it connects, what it asks for, whether
-// it accepts (ACK) or rejects (NACK) what it is sent, and that it leaves. What is
-// rare is logged, and all is counted. It ends the streams of those that are beyond a limit.
+// clients tracks each client: its connection, its requests, its ACKs and NACKs, and its end. It
+// counts all events, logs the rare ones, and ends streams that exceed a limit.
 type clients struct {
 	log    *slog.Logger
 	limits Limits
-	large  lane // for requests of many names, and long ones
+	large  lane // admits requests that are large or have many names
 
 	mu       sync.Mutex
 	streams  map[*client]bool
-	clusters map[string]*tally // those that are served
+	clusters map[string]*tally // the clusters served
 	repeated int               // NACKs that were not logged
 	refusals map[string]*refusal
 	memory
@@ -35,13 +34,13 @@ type client struct {
 	end         context.CancelCauseFunc // ends the stream
 	address     string
 	node        string
-	types       map[string]bool     // asked for
-	nonces      map[string]string   // answered last, by type
-	sent        map[string]response // sent last, by type
-	rejected    map[string]string   // why, as logged last, by type
-	nacks       window              // those that were logged
+	types       map[string]bool     // the types requested
+	nonces      map[string]string   // the last nonce answered, by type
+	sent        map[string]response // the last response sent, by type
+	rejected    map[string]string   // the last reason logged, by type
+	nacks       window              // the NACKs that were logged
 	lacks       lacks
-	held        map[string]int // bytes, by type
+	held        map[string]int // estimated bytes, by type
 }
 
 func newClients(log *slog.Logger, limits Limits) *clients {
@@ -55,24 +54,24 @@ func newClients(log *slog.Logger, limits Limits) *clients {
 	}
 }
 
-// request is what the two variants have in common.
+// request holds the fields that both variants of a request have.
 type request struct {
 	node    *corev3.Node
 	typeURL string
 	names   []string
-	dropped []string // asked for no longer; only in the incremental variant, where names are added
+	dropped []string // names unsubscribed; only in the incremental variant, where names are added
 	version string
 	nonce   string
 	problem *status.Status
 }
 
-// remark is what was known about a request.
+// remark is what is known about a request before it.
 type remark struct {
-	first   bool   // it is the first one of its type
-	version string // of the response that it answers, if it does
+	first   bool   // the first request of its type
+	version string // the version of the response that the request answers, if any
 }
 
-// open notes a stream that has opened. end ends it.
+// open registers a new stream. end ends it.
 func (c *clients) open(ctx context.Context, incremental bool, end context.CancelCauseFunc) *client {
 	s := &client{
 		incremental: incremental,
@@ -95,7 +94,7 @@ func (c *clients) open(ctx context.Context, incremental bool, end context.Cancel
 	return s
 }
 
-// closed notes that a stream has ended. A request of it may still be on its way to request.
+// closed removes a stream. A request of the stream may still reach the method request.
 func (c *clients) closed(s *client) {
 	defer c.turn(c.wanted(s))()
 	c.mu.Lock()
@@ -105,14 +104,15 @@ func (c *clients) closed(s *client) {
 	c.log.Info("client disconnected", "client", s.address, "node", s.node)
 }
 
-// wanted returns of how many clusters the stream asks for the endpoints.
+// wanted returns the number of clusters whose endpoints the stream requests.
 func (c *clients) wanted(s *client) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(s.lacks)
 }
 
-// request notes a request. An error says that it is one too many, or too late.
+// request registers a request. It returns an error if the request exceeds a limit or comes after
+// the end of the stream.
 func (c *clients) request(s *client, r request) (remark, error) {
 	defer c.turn(len(r.names) + len(r.dropped))()
 	c.mu.Lock()
@@ -134,11 +134,11 @@ func (c *clients) request(s *client, r request) (remark, error) {
 	sent, answered := s.sent[r.typeURL]
 	switch {
 	case answered && r.nonce != "" && r.nonce != sent.nonce && !s.incremental:
-		// It came before the client had the last response, which it is going to answer.
+		// The client sent the request before it received the last response, which it will answer.
 		log.Debug("client answers an earlier response")
 		return remark{}, nil
 	case r.nonce == "" || s.nonces[r.typeURL] == r.nonce || r.nonce != sent.nonce:
-		// Not an answer, but the first request or a change of what is wanted.
+		// The request answers nothing: it is the first one or a change of names.
 		log.Debug("client asks", "names", c.some(r.names))
 	case r.problem != nil:
 		c.rejects(s, r, log)
@@ -158,7 +158,7 @@ func (c *clients) request(s *client, r request) (remark, error) {
 	return remark{first, sent.version}, nil
 }
 
-// short returns the last part of the name of a type.
+// short returns the last element of a type's name.
 func short(typeURL string) string {
 	return typeURL[strings.LastIndexAny(typeURL, "./")+1:]
 }

@@ -6,38 +6,36 @@ import (
 	"time"
 )
 
-// clusters decides which clusters are served, from what is in the files. It does
-// nothing itself, and is told the time.
+// clusters decides which clusters are served, from the contents of the files. It does no I/O, and
+// gets the time as input.
 //
-// What is removed, waits: a cluster that no file gives any more is served on for
-// delay, since a file is often gone for a moment only, while it is renamed or
-// written again, and clients take a cluster that is gone for gone for ever.
+// A cluster that no file gives any more is served for delay, because files often vanish briefly
+// while they are renamed or rewritten, and clients treat a removed cluster as gone.
 type clusters struct {
 	delay  time.Duration
 	served map[string]served // by name
-	gave   map[origin]string // the name of the cluster that each gave last
+	gave   map[origin]string // the cluster that each file gave last
 }
 
-// served is a cluster that is served.
 type served struct {
 	cluster *given
-	file    origin    // that gave it
-	lost    time.Time // since when no file gives it; zero while one does
+	file    origin    // the file that gave it
+	lost    time.Time // when the last file stopped giving it; zero while a file gives it
 }
 
-// changes are what an update has changed: names of clusters, in order.
+// changes are the sorted names of the clusters that an update changed.
 type changes struct {
 	added, changed []string
 	lost, removed  []string
-	rejected       map[origin]origin // whose cluster is that of another: which
+	rejected       map[origin]origin // maps a file whose cluster is served from another file to that file
 }
 
 func newClusters(delay time.Duration) *clusters {
 	return &clusters{delay: delay, served: make(map[string]served), gave: make(map[origin]string)}
 }
 
-// restore serves a cluster that a file gave before. Where that had been lost since,
-// the file may have given another later.
+// restore serves a cluster that a file gave before the restart. If it was lost, the file may have
+// given another cluster since.
 func (c *clusters) restore(file origin, cluster *given, lost bool) {
 	c.served[cluster.name()] = served{cluster: cluster, file: file}
 	if _, known := c.gave[file]; !known || !lost {
@@ -45,8 +43,8 @@ func (c *clusters) restore(file origin, cluster *given, lost bool) {
 	}
 }
 
-// update takes what is in the files now: the cluster of each, or nil where it cannot
-// be told, which says nothing against the one that the file gave last.
+// update takes the contents of all files. A nil cluster means that the content is unknown: the
+// cluster that the file gave last stays.
 func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	owners, rejected := c.choose(files)
 	result := changes{rejected: rejected}
@@ -55,7 +53,7 @@ func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 		before, known := c.served[name]
 		cluster := files[file]
 		if cluster == nil || cluster.name() != name {
-			cluster = before.cluster // the last good one, of a file that gives none or was rejected
+			cluster = before.cluster // the file gives none or was rejected: its last good one
 		}
 		switch {
 		case !known:
@@ -85,9 +83,8 @@ func (c *clusters) update(now time.Time, files map[origin]*given) changes {
 	return result
 }
 
-// choose returns which file each cluster comes from, and the files that lose theirs
-// to another, by the name of that one. All files are looked at together, so that two
-// of them may exchange their clusters.
+// choose returns the file of each cluster, and for each file that loses its cluster the file that
+// has it. It considers all files at once, so that two files may swap their clusters.
 func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, rejected map[origin]origin) {
 	owners, rejected = make(map[string]origin), make(map[origin]origin)
 	paths := slices.Sorted(maps.Keys(files))
@@ -105,7 +102,7 @@ func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, re
 		switch {
 		case !taken:
 			owners[name] = path
-		case c.served[name].file == path: // who has a cluster keeps it
+		case c.served[name].file == path: // a file keeps the cluster that it has
 			owners[name], rejected[other] = path, path
 		default:
 			rejected[path] = other
@@ -113,14 +110,13 @@ func (c *clusters) choose(files map[origin]*given) (owners map[string]origin, re
 	}
 	for _, path := range slices.Sorted(maps.Keys(rejected)) {
 		if name := c.gave[path]; owners[name] == "" && c.gives(path) {
-			owners[name] = path // and so does the loser keep its own
+			owners[name] = path // the loser keeps its own cluster, too
 		}
 	}
 	return owners, rejected
 }
 
-// gives returns whether the cluster that the file gave last is served, and still
-// comes from it.
+// gives reports whether the last cluster of the file is served from it.
 func (c *clusters) gives(file origin) bool {
 	name, ok := c.gave[file]
 	return ok && c.served[name].file == file

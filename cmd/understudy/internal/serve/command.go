@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/weightedroundrobin"
 )
 
-// Command returns the command "serve". It ends when the context of the command does.
+// Command returns the command "serve", which runs until its context ends.
 func Command() *cobra.Command {
 	var o Options
 	var output, level string
@@ -40,7 +40,7 @@ SIGHUP has all files looked at, those of TLS, too.`,
 		Example: `  understudy serve endpoints/
   understudy serve --from checkout=kubernetes:///checkout.shop:grpc
   understudy serve payments.yaml --listen :18000 --tls-cert s.pem --tls-key s.key --tls-client-ca ca.pem`,
-		Args: cobra.ArbitraryArgs, // Start says what to give where there are none
+		Args: cobra.ArbitraryArgs, // Start reports missing arguments with advice
 	}
 	flags := command.Flags()
 	o.add(flags)
@@ -54,10 +54,10 @@ SIGHUP has all files looked at, those of TLS, too.`,
 		if err != nil {
 			return err
 		}
-		signal.Ignore(syscall.SIGPIPE) // who reads the log may end before us
+		signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit first
 		logOfGRPC(complaints)
 		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(50) // a client that asks for much costs processor rather than memory
+			debug.SetGCPercent(50) // trades CPU for memory when a client requests a lot
 		}
 		o.Paths, o.Log = args, log
 		o.dropped = func() uint64 { return lines.total.Load() + complaints.total.Load() }
@@ -84,7 +84,7 @@ func (o *Options) add(flags *pflag.FlagSet) {
 	o.Limits.add(flags)
 }
 
-// run serves until ctx ends. A SIGHUP has it look at the files.
+// run serves until ctx ends. On SIGHUP it reads the files again.
 func run(ctx context.Context, o Options) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)

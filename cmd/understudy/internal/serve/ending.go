@@ -10,13 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// silence is how long a stream stays open on which nothing can be said, since not all is known. Then it
-// ends, so that its client asks the next server that it knows, which it would not as long as
-// this one listens.
+// silence limits how long a stream stays open without any response while content is unknown. Then
+// the stream ends, so that its client tries another server, which it would not do while this one
+// listens.
 const silence = 5 * time.Second
 
-// endWith ends streams when ctx does: those of clients that watch the server's health
-// would outlast it. It also ends those that are told nothing for too long.
+// endWith ends streams when ctx ends, because the streams of health watchers would outlast it, and
+// streams without a response for too long.
 func endWith(ctx context.Context, g *gate) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		inner, cancel := context.WithCancel(stream.Context())
@@ -39,14 +39,14 @@ func endWith(ctx context.Context, g *gate) grpc.StreamServerInterceptor {
 	}
 }
 
-// ending is a stream with a context of its own.
+// ending is a stream with its own context.
 type ending struct {
 	grpc.ServerStream
 	ctx    context.Context
-	spoken atomic.Bool // whether anything was sent
+	spoken atomic.Bool // a message was sent
 }
 
-// Context returns it.
+// Context returns the stream's own context.
 func (e *ending) Context() context.Context { return e.ctx }
 
 // SendMsg sends a message.

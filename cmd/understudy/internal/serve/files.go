@@ -15,27 +15,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// extensions are those of the files that are served out of a directory.
+// extensions are those of the files that a directory serves.
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// files reads what the paths on the command line stand for. It is used by one
-// goroutine at a time.
+// files reads the files at the paths of the command line. It is for one goroutine at a time.
 type files struct {
 	paths []string
 	log   *slog.Logger
 
 	loaded map[string]content         // by path of the file
-	looks  map[string]*filewatch.File // likewise
-	begun  bool                       // all files were looked at once
+	looks  map[string]*filewatch.File // by path of the file
+	begun  bool                       // all files have been read once
 
-	// notice returns what was noticed of the file at a path since it was read last.
+	// notice returns the changes noticed in a file since it was last read.
 	notice func(path string) filewatch.Notice
-	held   map[string]fs.FileInfo // by path: the directory that last held a file of endpoints
+	held   map[string]fs.FileInfo // by path: the directory that last held an endpoints file
 }
 
-// content is what was found in a file.
+// content is the result of reading a file.
 type content struct {
-	clusters map[origin]*given // nil if the file is not good
+	clusters map[origin]*given // nil if the file is not valid
 	err      error
 }
 
@@ -50,15 +49,15 @@ func newFiles(paths []string, log *slog.Logger, others bool) (*files, error) {
 	return f, nil
 }
 
-// covers returns whether the file is one of the paths, or in one of them.
+// covers reports whether the file is one of the paths or in one of them.
 func (f *files) covers(path string) bool {
 	return slices.ContainsFunc(f.paths, func(p string) bool { return within(path, p) })
 }
 
-// within returns whether the file is the path, or in the directory at it.
+// within reports whether the file is at the path or in the directory at it.
 func within(file, path string) bool { return file == path || filepath.Dir(file) == path }
 
-// exist says what is wrong where there is nothing at any of the paths.
+// exist returns an error if none of the paths exists.
 func (f *files) exist() error {
 	var missing error
 	for _, path := range f.paths {
@@ -71,16 +70,16 @@ func (f *files) exist() error {
 	return missing
 }
 
-// forget has all files read again, changed or not. Until then it is known what is in them.
+// forget makes the next read read all files, changed or not. Their known contents stay.
 func (f *files) forget() {
 	for _, file := range f.looks {
 		file.Again()
 	}
 }
 
-// read returns the clusters in all files, and what is wrong, by path. Those of which
-// nothing can be learnt are nil: what was known to be in a file that is not good, and,
-// where a directory cannot be read, in each file that is known to have been in it.
+// read returns the clusters in all files and the problems by path. Clusters whose content is
+// unknown are nil: those of an invalid file, and those of each known file of a directory that
+// cannot be read.
 func (f *files) read(known []origin) (found map[origin]*given, problems map[string]error) {
 	found, problems = make(map[origin]*given), make(map[string]error)
 	read := make(map[string]bool)
@@ -108,7 +107,7 @@ func (f *files) read(known []origin) (found map[origin]*given, problems map[stri
 	return found, problems
 }
 
-// unknown notes that nothing can be learnt of what is known to have been in these files.
+// unknown marks the known clusters of these files as unknown.
 func (f *files) unknown(found map[origin]*given, known []origin, file func(string) bool) {
 	for _, o := range known {
 		if _, elsewhere := found[o]; !elsewhere && file(o.path()) {
@@ -117,7 +116,7 @@ func (f *files) unknown(found map[origin]*given, known []origin, file func(strin
 	}
 }
 
-// list returns the files at path: itself, or those in the directory that it is.
+// list returns the path if it is a file, or the files in the directory.
 func (f *files) list(path string, known []origin) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -141,8 +140,7 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 		f.held[path] = info
 		return list, nil
 	}
-	// Where a file system is unmounted, the empty directory that it was mounted on
-	// appears.
+	// An unmounted file system leaves its empty mount point.
 	held := slices.ContainsFunc(known, func(o origin) bool { return filepath.Dir(o.path()) == path })
 	if before := f.held[path]; held && (before == nil || !os.SameFile(before, info)) {
 		return nil, fmt.Errorf("%s: is another directory than before, with no file of endpoints in it", path)
@@ -150,8 +148,8 @@ func (f *files) list(path string, known []origin) ([]string, error) {
 	return nil, nil
 }
 
-// load returns what is in the file, and whether that is known: one that has just come may be
-// unfinished. When the server starts each is read as it is, because nothing else is known of it.
+// load returns the content of a file and whether it is known: a new file may be incomplete. At
+// startup each file is taken as it is, because nothing better is known.
 func (f *files) load(path string) (c content, known bool) {
 	look := f.looks[path]
 	if look == nil {
@@ -169,7 +167,7 @@ func (f *files) load(path string) (c content, known bool) {
 	}
 	doc, err := clusterfile.Load(path)
 	if _, wrong := errors.AsType[*clusterfile.Error](err); err != nil && !wrong {
-		look.Again() // whatever the reason, it may be over soon
+		look.Again() // the failure may be temporary
 	} else if !look.Read() && f.begun {
 		return c, known
 	}

@@ -12,8 +12,8 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
-	_ "github.com/understudy-lb/understudy"                      // the targets that can be followed,
-	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // with these
+	_ "github.com/understudy-lb/understudy"                      // registers targets,
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // and those of Kubernetes
 	"github.com/understudy-lb/understudy/internal/cds"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/join"
@@ -22,31 +22,31 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// follows are the targets of Options.From. They may be used by any goroutine.
+// follows are the targets of Options.From. It is safe for concurrent use.
 type follows struct {
 	log     *slog.Logger
-	wake    func()        // when there is something new
-	news    chan struct{} // gets a value then, too
+	wake    func()        // called after each change
+	news    chan struct{} // receives a value after each change
 	program options.Program
 
 	mu   sync.Mutex
 	list []*follow
 }
 
-// follow is one target, and what it led to last.
+// follow is one target and its last result.
 type follow struct {
-	name, target string // of the cluster; as it is shown
+	name, target string // of the cluster; without secrets
 	stop         func()
 
-	cluster *endpointv3.ClusterLoadAssignment // nil while there was none
-	latest  *endpointv3.ClusterLoadAssignment // which cluster is to become, nil for nothing new
-	hold    *time.Timer                       // that ends the wait for that, nil where none was begun
+	cluster *endpointv3.ClusterLoadAssignment // the cluster served, nil before the first
+	latest  *endpointv3.ClusterLoadAssignment // the cluster to serve next, nil if there is no change
+	hold    *time.Timer                       // ends the wait for slow mechanisms, nil if none was begun
 	problem string                            // what is wrong now, "" for nothing
-	waits   bool                              // a part has neither answered nor failed
-	notes   string                            // what of it has no effect
+	waits   bool                              // a mechanism has neither answered nor failed
+	notes   string                            // the parts of the answer without effect
 }
 
-// startFollows follows targets, each NAME=TARGET, or a target alone, which is served by its
+// startFollows follows the targets of o. Each is NAME=TARGET, or a target that is served under its
 // authority.
 func startFollows(o Options, wake func()) (*follows, error) {
 	sources, err := o.Kubeconfig.Sources(o.From...)
@@ -79,8 +79,8 @@ func (f *follows) start(text string) (err error) {
 	return err
 }
 
-// splitFrom returns the name of the cluster and the target in NAME=TARGET. A name holds no colon and no
-// slash, which a target has before its first parameter.
+// splitFrom splits NAME=TARGET. A name contains no colon and no slash, and a target has one before
+// its first parameter.
 func splitFrom(text string) (name, target string, err error) {
 	name, target, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
@@ -95,7 +95,7 @@ func splitFrom(text string) (name, target string, err error) {
 	return name, target, nil
 }
 
-// heard takes what is known of a target.
+// heard receives the state of a target.
 func (f *follows) heard(one *follow, n join.News) {
 	var answers []*topology.Checked
 	var problems, notes []string
@@ -135,16 +135,16 @@ func (f *follows) heard(one *follow, n join.News) {
 	f.tell()
 }
 
-// tell says that there is something new.
+// tell reports a change.
 func (f *follows) tell() {
 	f.wake()
 	select {
 	case f.news <- struct{}{}:
-	default: // it was said already
+	default: // reported already
 	}
 }
 
-// settle waits until each target has led to something, or failed, and returns what is wrong.
+// settle waits until each target has answered or failed, and returns the failures.
 func (f *follows) settle() error {
 	over := time.NewTimer(partsHold)
 	defer over.Stop()
@@ -161,8 +161,8 @@ func (f *follows) settle() error {
 	}
 }
 
-// wrong returns what is wrong with the targets, and whether some have not answered yet, which is wrong as
-// well.
+// wrong returns the problems of the targets, and whether some of the problems are targets that have
+// not answered yet.
 func (f *follows) wrong() (problems []error, waits bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,11 +176,11 @@ func (f *follows) wrong() (problems []error, waits bool) {
 	return problems, waits
 }
 
-// partsHold is how long the parts of a target that have answered wait for the others at first: what was
-// served before, out of the cache, has the endpoints of those, too.
+// partsHold limits how long the mechanisms that have answered wait for the others at first: the
+// cluster from the cache also holds the endpoints of those.
 const partsHold = 15 * time.Second
 
-// holdNoMore serves what has answered.
+// holdNoMore serves the mechanisms that have answered.
 func (f *follows) holdNoMore(one *follow) {
 	f.mu.Lock()
 	if one.latest != nil {
@@ -190,7 +190,8 @@ func (f *follows) holdNoMore(one *follow) {
 	f.tell()
 }
 
-// unserved says what of an answer has no effect: a cluster has one set of drops.
+// unserved returns notes on the drops of an answer that have no effect: a cluster has one set of
+// drops.
 func unserved(found join.Found, before int) (notes []string) {
 	if before > 0 && len(found.Answer.Drops) > 0 {
 		notes = append(notes, found.Name+": its drops have no effect, because they are not those of the first part")
@@ -201,7 +202,7 @@ func unserved(found join.Found, before int) (notes []string) {
 	return notes
 }
 
-// note logs what is wrong, and what has no effect, when that changes. The lock is held.
+// note logs a problem or notes when they change. The lock is held.
 func (f *follows) note(one *follow, problem, notes string) {
 	switch {
 	case problem == one.problem:
@@ -218,7 +219,7 @@ func (f *follows) note(one *follow, problem, notes string) {
 	one.problem, one.notes = problem, notes
 }
 
-// origins are where the clusters come from.
+// origins returns the origins of the clusters.
 func (f *follows) origins() map[origin]bool {
 	all := make(map[origin]bool)
 	for _, one := range f.list {
@@ -227,8 +228,8 @@ func (f *follows) origins() map[origin]bool {
 	return all
 }
 
-// into adds what the targets lead to, nil for what is not known yet. It returns how many are wrong, and
-// whether one of them has never led to anything, by what was known before.
+// into adds the clusters of the targets, nil for unknown ones. It returns the number of failed
+// targets, and whether one of them has never led to a cluster, according to known.
 func (f *follows) into(found map[origin]*given, known map[origin]string) (wrong int, unknown bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -247,7 +248,7 @@ func (f *follows) into(found map[origin]*given, known map[origin]string) (wrong 
 	return wrong, unknown
 }
 
-// close stops following. Nothing is woken afterwards.
+// close stops following. wake is not called afterwards.
 func (f *follows) close() {
 	for _, one := range f.list {
 		if one.stop != nil {

@@ -11,12 +11,12 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// both returns a target of two files, as a part of a URL.
+// both returns a target of two files, escaped for use in a URL.
 func both(dir string) string {
 	return "failover:///file:%2F%2F" + filepath.Join(dir, "east.yaml") + ",file:%2F%2F" + filepath.Join(dir, "west.yaml")
 }
 
-// served waits until the cluster shop is served with so many endpoints. Its parts come one by one.
+// served waits until the cluster shop has that many endpoints. Its mechanisms answer one by one.
 func (l *logs) served(t *testing.T, endpoints float64) {
 	t.Helper()
 	for line := l.wait(t, "cluster served"); line["cluster"] != "shop" || line["endpoints"] != endpoints; {
@@ -24,7 +24,7 @@ func (l *logs) served(t *testing.T, endpoints float64) {
 	}
 }
 
-// A cluster is what a target leads to, with all its parts, as they change.
+// A cluster follows a target with several mechanisms and their changes.
 func TestFrom(t *testing.T) {
 	dir := directory(t, t.TempDir(), "east.yaml", "west.yaml")
 	write(t, filepath.Join(dir, "west.yaml"), endpoints("2", "3")+"policy: {dropOverloads: [{category: load, dropPercentage: {numerator: 1}}]}\n")
@@ -53,7 +53,7 @@ func TestFrom(t *testing.T) {
 	l.wait(t, "target is well again")
 }
 
-// Nobody hears that a cluster is not there before its target has led to anything.
+// No client is told that a cluster is missing before its target has answered.
 func TestFromATargetWithoutAnAnswer(t *testing.T) {
 	dir := t.TempDir()
 	s, l := start(t, Options{From: []string{"shop=" + both(dir)}, Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
@@ -87,7 +87,7 @@ func TestFromIsKeptOverARestart(t *testing.T) {
 	expect(t, s, "under another name", map[string]int{"a": 1})
 }
 
-// A file and a target that give one cluster are told apart: the first keeps it.
+// If a file and a target give the same cluster, the first one keeps it.
 func TestFromANameThatAFileHas(t *testing.T) {
 	dir := directory(t, t.TempDir(), "shop.yaml")
 	s, l := start(t, Options{From: []string{"shop=127.0.0.1:5,127.0.0.1:6"}, Paths: []string{dir}})

@@ -7,10 +7,10 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// gate stands before what is served, and holds requests back whose answer could be wrong,
-// since not all is known. To clients, whatever an answer lacks is gone: a server that was
-// started with a broken file would take down those who had good endpoints from the server
-// before. Without an answer they go on with these.
+// gate holds requests back whose response could be wrong because some content is unknown. To
+// clients a resource that a response lacks is removed: a server that starts with a broken file
+// would remove good endpoints that clients have from its predecessor. Without a response they keep
+// them.
 type gate struct {
 	cachev3.Cache
 
@@ -20,20 +20,20 @@ type gate struct {
 	held   map[*held]bool
 }
 
-// sight is how much is known of what is in the files.
+// sight is how much of the content is known.
 type sight int
 
 const (
-	blind   sight = iota // nothing, ever
-	partial              // not what is in a file that was never good
+	blind   sight = iota // nothing so far
+	partial              // all except files that were never valid
 	full
 )
 
 // held is a request that is held back.
 type held struct {
-	let    func() bool // whether it is answered now
+	let    func() bool // reports whether it is answered now
 	open   func() (func(), error)
-	cancel func() // nil while it is held, and where there is nothing to cancel
+	cancel func() // nil while it is held, and if there is nothing to cancel
 }
 
 func newGate(to cachev3.Cache) *gate {
@@ -42,23 +42,23 @@ func newGate(to cachev3.Cache) *gate {
 
 // CreateWatch implements cachev3.Cache.
 func (g *gate) CreateWatch(r *cachev3.Request, sub cachev3.Subscription, out chan cachev3.Response) (func(), error) {
-	// In this variant only these two types are of the state of the whole world.
+	// In this variant only these two types are complete lists.
 	whole := r.GetTypeUrl() == resourcev3.ListenerType || r.GetTypeUrl() == resourcev3.ClusterType
 	return g.watch(
 		func() bool { return g.lets(whole, r.GetResponseNonce() != "", sub) },
 		func() (func(), error) { return g.Cache.CreateWatch(r, sub, out) })
 }
 
-// CreateDeltaWatch implements cachev3.Cache. In this variant an answer names what is gone,
-// whatever its type.
+// CreateDeltaWatch implements cachev3.Cache. In this variant a response of any type names removed
+// resources.
 func (g *gate) CreateDeltaWatch(r *cachev3.DeltaRequest, sub cachev3.Subscription, out chan cachev3.DeltaResponse) (func(), error) {
 	return g.watch(
 		func() bool { return g.lets(true, r.GetResponseNonce() != "", sub) },
 		func() (func(), error) { return g.Cache.CreateDeltaWatch(r, sub, out) })
 }
 
-// lets reports whether a request is answered. One for everything is, from a client that
-// has had everything on this stream.
+// lets reports whether a request is answered. A request for everything is answered if the client
+// has received everything on this stream.
 func (g *gate) lets(whole, answered bool, sub cachev3.Subscription) bool {
 	if g.sight != partial || !whole {
 		return g.sight != blind
@@ -71,7 +71,7 @@ func (g *gate) lets(whole, answered bool, sub cachev3.Subscription) bool {
 	return !sub.IsWildcard() || answered
 }
 
-// watch opens a watch, once it may be.
+// watch opens a watch as soon as it may.
 func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,8 +90,8 @@ func (g *gate) watch(let func() bool, open func() (func(), error)) (cancel func(
 	}, nil
 }
 
-// update notes how much is known by now, and which clusters are served, and answers those
-// requests that can be.
+// update sets how much is known and which clusters are served, and answers the requests that can
+// now be answered.
 func (g *gate) update(now sight, updated []*given, removed []string) (err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +115,7 @@ func (g *gate) update(now sight, updated []*given, removed []string) (err error)
 	return err
 }
 
-// complete reports whether all is known, so that no request is held back.
+// complete reports whether everything is known, so that no request is held back.
 func (g *gate) complete() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -16,18 +16,18 @@ import (
 
 const broken = "endpoints: ["
 
-// wish is a first request.
+// wish returns a first request.
 func wish(typeURL string, names ...string) *discoveryv3.DiscoveryRequest {
 	return &discoveryv3.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: names, Node: &corev3.Node{Id: "me"}}
 }
 
-// accept answers a response.
+// accept returns the ACK of a response.
 func accept(r *discoveryv3.DiscoveryResponse, names ...string) *discoveryv3.DiscoveryRequest {
 	return &discoveryv3.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResourceNames: names, VersionInfo: r.GetVersionInfo(), ResponseNonce: r.GetNonce()}
 }
 
-// Nothing is known of any file, or the directory that they are in is not mounted yet:
-// nothing is answered, and the stream ends so that the client asks another server.
+// If no file is known, or their directory is not mounted yet, no request is answered, and the
+// stream ends so that the client tries another server.
 func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, file, broken)
@@ -46,8 +46,8 @@ func TestNothingIsAnsweredWhileNothingWasLoaded(t *testing.T) {
 	}
 }
 
-// What a broken file holds is not known. What would say that it is gone waits until it is;
-// all else is answered.
+// The content of a broken file is unknown. Responses that would report it as removed wait for it;
+// all others are sent.
 func TestRequestsForWhatIsUnknownWait(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), broken)
@@ -78,8 +78,8 @@ func TestRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// In the incremental variant an answer says of each name that is asked for that it is gone,
-// endpoints, too.
+// In the incremental variant a response reports each requested name that is missing as removed,
+// also for endpoints.
 func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	write(t, filepath.Join(dir, "b.yaml"), broken)
@@ -106,7 +106,7 @@ func TestIncrementalRequestsForWhatIsUnknownWait(t *testing.T) {
 	}
 }
 
-// A client that has had everything gets edits, whatever else is broken since.
+// A client that has received everything receives edits even if another file breaks later.
 func TestANewBrokenFileHoldsNoEditUp(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml")
 	s, l := start(t, Options{Paths: []string{dir}})

@@ -8,15 +8,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// gauges are what probes and alerts ask of what is served. They may be read at any time.
+// gauges are the values for probes and alerts. They are safe for concurrent use.
 type gauges struct {
-	loaded   atomic.Bool // whether something good ever was, out of the files or the cache
+	loaded   atomic.Bool // something valid was read, from files or the cache
 	clusters atomic.Int64
-	rejected atomic.Int64 // paths
-	good     atomic.Int64 // when all paths were looked at last and none was rejected, in Unix nanoseconds; 0 for never
+	rejected atomic.Int64 // number of paths
+	good     atomic.Int64 // the last time that all paths were read and valid, in Unix nanoseconds; 0 for never
 }
 
-// looked notes what was found at a look at all paths.
+// looked records the result of reading all paths.
 func (g *gauges) looked(now time.Time, clusters, rejected int) {
 	g.clusters.Store(int64(clusters))
 	g.rejected.Store(int64(rejected))
@@ -25,7 +25,7 @@ func (g *gauges) looked(now time.Time, clusters, rejected int) {
 	}
 }
 
-// registry returns all that is measured.
+// registry returns all metrics.
 func registry(o Options, p *publisher) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	gauge := func(name, help string, value func() float64) {

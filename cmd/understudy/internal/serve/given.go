@@ -10,14 +10,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 )
 
-// given is a cluster that a file gives: its endpoints, or where they come from, or both.
+// given is a cluster from a file: its endpoints, its configuration, or both.
 type given struct {
-	endpoints *endpointv3.ClusterLoadAssignment // nil where they come from elsewhere
-	config    *clusterv3.Cluster                // nil where the file gives nothing else
+	endpoints *endpointv3.ClusterLoadAssignment // nil if they come from another server
+	config    *clusterv3.Cluster                // nil if the file has endpoints only
 }
 
-// givenBy returns what a cluster in a file gives. Endpoints that are in it are served as
-// those of a cluster with EDS, which every client knows.
+// givenBy returns a cluster of a file. Inline endpoints are served as those of an EDS cluster,
+// which every client supports.
 func givenBy(c *clusterv3.Cluster) *given {
 	g := &given{config: c}
 	if c.GetClusterType() == nil && c.GetType() == clusterv3.Cluster_STATIC {
@@ -27,7 +27,7 @@ func givenBy(c *clusterv3.Cluster) *given {
 	return g
 }
 
-// name is the cluster's, "" where nothing can be learnt of it.
+// name returns the cluster's name, "" if it is unknown.
 func (g *given) name() string {
 	switch {
 	case g == nil:
@@ -38,7 +38,7 @@ func (g *given) name() string {
 	return g.endpoints.GetClusterName()
 }
 
-// message is what it consists of.
+// message returns the messages of the cluster as one.
 func (g *given) message() proto.Message {
 	if g.config != nil {
 		return g.config
@@ -48,7 +48,7 @@ func (g *given) message() proto.Message {
 
 func (g *given) equal(other *given) bool { return proto.Equal(g.message(), other.message()) }
 
-// count returns how many endpoints are in it.
+// count returns the number of endpoints.
 func (g *given) count() int {
 	n := 0
 	for _, locality := range g.endpoints.GetEndpoints() {
@@ -57,22 +57,22 @@ func (g *given) count() int {
 	return n
 }
 
-// origin is where a cluster comes from: the path of a file, and the name of one of those
-// that it lists, if it does.
+// origin identifies where a cluster comes from: the path of a file and, if the file lists clusters,
+// the name of one.
 type origin string
 
-// separator is in no path.
+// separator occurs in no path.
 const separator = "\x00"
 
 func originOf(path, cluster string) origin { return origin(path + separator + cluster) }
 
-// path is that of the file.
+// path returns the path of the file.
 func (o origin) path() string {
 	path, _, _ := strings.Cut(string(o), separator)
 	return path
 }
 
-// clustersOf returns what a document gives, by origin.
+// clustersOf returns the clusters of a document by origin.
 func clustersOf(path string, doc *clusterfile.Document) map[origin]*given {
 	if doc.Clusters == nil {
 		return map[origin]*given{origin(path): {endpoints: doc.Endpoints}}

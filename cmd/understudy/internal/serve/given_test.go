@@ -25,7 +25,7 @@ const shop = `clusters:
 - {name: backup, type: LOGICAL_DNS, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: backup.example.com, port_value: 443}}}}]}]}}
 `
 
-// clustersServed asks for clusters on a stream of its own, and returns those that come.
+// clustersServed requests clusters on a new stream and returns the responses.
 func clustersServed(t *testing.T, s *Server, names ...string) map[string]*clusterv3.Cluster {
 	t.Helper()
 	stream := open(t, s, nil)
@@ -39,8 +39,8 @@ func clustersServed(t *testing.T, s *Server, names ...string) map[string]*cluste
 	return all
 }
 
-// Each cluster in a file is served under its name; endpoints in it as those of an EDS
-// cluster; the rest as it is, with what clients need filled in.
+// Each cluster in a file is served under its name. Inline endpoints are served as those of an EDS
+// cluster. Fields that clients need are filled in.
 func TestClustersInAFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
@@ -61,7 +61,7 @@ func TestClustersInAFile(t *testing.T) {
 	if n := next(); n != 1 {
 		t.Errorf("near has %d endpoints, want 1", n)
 	}
-	// A broken edit of one cluster rejects the file.
+	// An invalid edit of one cluster rejects the file.
 	write(t, path, strings.Replace(shop, "LOGICAL_DNS", "ORIGINAL_DST", 1))
 	if line := l.wait(t, "rejected, what it held before is still served"); !strings.Contains(line["error"].(string), "shop.yaml:10:24: type ORIGINAL_DST is not supported") || len(line["clusters"].([]any)) != 4 {
 		t.Errorf("rejected with %v", line)
@@ -69,13 +69,13 @@ func TestClustersInAFile(t *testing.T) {
 	if n := len(clustersServed(t, s, "shop", "near", "far", "backup")); n != 4 {
 		t.Errorf("%d clusters are still served, want 4", n)
 	}
-	// Another server has all of it from the cache.
+	// Another server restores all of it from the cache.
 	s.Stop()
 	s, _ = start(t, Options{Paths: []string{dir}, Cache: cache})
 	if got := clustersServed(t, s, "shop", "near", "far", "backup"); len(got) != 4 || got["backup"].GetType() != clusterv3.Cluster_LOGICAL_DNS {
 		t.Errorf("%v are restored", got)
 	}
-	// A cluster of which only the kind changes.
+	// Only the cluster's type changes.
 	write(t, path, strings.Replace(shop, "type: STATIC", "type: STRICT_DNS", 1))
 	l2 := clustersUntil(t, s, "near", func(c *clusterv3.Cluster) bool { return c.GetType() == clusterv3.Cluster_STRICT_DNS })
 	if l2.GetLoadAssignment() == nil {
@@ -83,8 +83,8 @@ func TestClustersInAFile(t *testing.T) {
 	}
 }
 
-// What a file says of outlier detection reaches clients, whatever becomes of the type, also
-// from the cache; a mistake in it rejects the file.
+// A file's outlier detection reaches clients, also from the cache and after a change of the
+// cluster's type. A mistake in it rejects the file.
 func TestOutlierDetectionInAFileIsServed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "shop.yaml")
@@ -114,7 +114,7 @@ func TestOutlierDetectionInAFileIsServed(t *testing.T) {
 	}
 }
 
-// clustersUntil asks for a cluster until it is as it should be.
+// clustersUntil requests a cluster until it satisfies good.
 func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cluster) bool) *clusterv3.Cluster {
 	t.Helper()
 	stream := open(t, s, nil)
@@ -131,7 +131,7 @@ func clustersUntil(t *testing.T, s *Server, name string, good func(*clusterv3.Cl
 	}
 }
 
-// One cluster that two files give is that of the first, also where one lists clusters.
+// If two files give the same cluster, the first one keeps it, also if one of them lists clusters.
 func TestClusterInTwoFiles(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), shop)

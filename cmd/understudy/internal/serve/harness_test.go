@@ -23,10 +23,10 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-// patience is how long a test waits for what must come.
+// patience bounds the wait for events that must occur.
 const patience = 30 * time.Second
 
-// logs keeps what is logged, and says when something is.
+// logs captures log lines and signals each.
 type logs struct {
 	mu    sync.Mutex
 	lines []map[string]any
@@ -50,8 +50,7 @@ func (l *logs) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// wait returns the first line since the last call whose message is msg, and forgets
-// what came before it.
+// wait returns the first line since the last call whose message is msg. It discards earlier lines.
 func (l *logs) wait(t *testing.T, msg string) map[string]any {
 	t.Helper()
 	deadline := time.After(patience)
@@ -73,8 +72,8 @@ func (l *logs) wait(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// waitForAll waits until all of these messages have been logged, in any order, and drops what came before the
-// last of them.
+// waitForAll waits until all of these messages have been logged, in any order. It discards the
+// lines before the last of them.
 func (l *logs) waitForAll(t *testing.T, msgs ...string) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -112,7 +111,7 @@ func endpoints(ports ...string) string {
 	return b.String()
 }
 
-// write replaces a file as careful programs do.
+// write replaces a file atomically.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	temporary := filepath.Join(filepath.Dir(path), ".new")
@@ -134,7 +133,7 @@ func rename(t *testing.T, from, to string) {
 	must(t, os.Rename(from, to))
 }
 
-// link makes a symbolic link at path, at once where there is one already.
+// link creates or replaces a symbolic link.
 func link(t *testing.T, target, path string) {
 	t.Helper()
 	must(t, os.Symlink(target, path+".new"))
@@ -148,7 +147,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// directory makes one with these files, of one endpoint each.
+// directory creates a directory with these files of one endpoint each.
 func directory(t *testing.T, path string, files ...string) string {
 	t.Helper()
 	must(t, os.MkdirAll(path, 0o700))
@@ -158,7 +157,7 @@ func directory(t *testing.T, path string, files ...string) string {
 	return path
 }
 
-// start serves until the test ends.
+// start runs a server until the test ends.
 func start(t *testing.T, o Options) (*Server, *logs) {
 	t.Helper()
 	l := newLogs()
@@ -174,7 +173,7 @@ func start(t *testing.T, o Options) (*Server, *logs) {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-// open opens a stream, which ends with the test.
+// open opens a stream that ends with the test.
 func open(t *testing.T, s *Server, creds credentials.TransportCredentials) adsStream {
 	t.Helper()
 	if creds == nil {

@@ -30,8 +30,8 @@ func backend(t *testing.T) (port string) {
 	return port
 }
 
-// Hints in the metadata of a file's endpoints reach a client through serve: it prefers the endpoint that
-// is for its zone, or for its node, wherever that is.
+// Hints in the metadata of a file's endpoints reach a client through serve. The client prefers the
+// endpoint for its zone or node.
 func TestHintsReachAClient(t *testing.T) {
 	first, second := backend(t), backend(t)
 	file := filepath.Join(t.TempDir(), "shop.yaml")

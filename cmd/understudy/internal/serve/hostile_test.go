@@ -14,10 +14,10 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// ended returns the status with which the stream ends, and how many responses came before.
+// ended returns the status that ends the stream, and the number of responses before.
 func ended(stream interface{ RecvMsg(any) error }) (responses int, end *grpcstatus.Status) {
 	for {
-		// The fields that differ between the variants are not looked at.
+		// Both variants can be decoded as this type, because only the end is of interest.
 		if err := stream.RecvMsg(new(discoveryv3.DiscoveryResponse)); err != nil {
 			return responses, grpcstatus.Convert(err)
 		}
@@ -33,7 +33,7 @@ func expectEnd(t *testing.T, what string, stream interface{ RecvMsg(any) error }
 	}
 }
 
-// A stream asks for 16 types at most. Those that are not served are answered once, by nothing.
+// A stream may request at most 16 types. Types that are not served get one empty response each.
 func TestMadeUpTypes(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Metrics: "0"})
 	stream := open(t, s, nil)
@@ -52,7 +52,7 @@ func TestMadeUpTypes(t *testing.T) {
 	measures(t, s, `understudy_serve_refused_total{limit="max-types"} 1`)
 }
 
-// A type that is not served is answered once, whatever the client says then, and others are served on.
+// A type that is not served gets one empty response, and other types are still served.
 func TestTypeThatIsNotServed(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
 	stream := open(t, s, nil)
@@ -78,8 +78,8 @@ func reject(t *testing.T, stream adsStream, r *discoveryv3.DiscoveryResponse, ve
 	})
 }
 
-// What a client has rejected is not sent to it again before it changes: be it the first
-// response, or the first after a restart of the server.
+// A rejected response is not sent again before its content changes, also if it was the first
+// response of the stream or of a restarted server.
 func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
 	for _, accepted := range []string{"", "of-an-earlier-server-7"} {
 		for _, typeURL := range []string{resourcev3.ClusterType, resourcev3.ListenerType, resourcev3.EndpointType} {
@@ -90,7 +90,7 @@ func TestWhatWasRejectedIsNotSentAgain(t *testing.T) {
 			first := receive(t, stream)
 			reject(t, stream, first, accepted, "I do not like it", "a", "b")
 			l.wait(t, "client NACK")
-			reject(t, stream, first, accepted, "nor now", "a", "b", "c") // asks for something new
+			reject(t, stream, first, accepted, "nor now", "a", "b", "c") // requests another name
 			l.wait(t, "client asks")
 			write(t, filepath.Join(dir, "b.yaml"), endpoints("1"))
 			next := receive(t, stream)
@@ -116,7 +116,7 @@ func TestRepeatedRejections(t *testing.T) {
 	for range 3 {
 		r := receive(t, stream)
 		reject(t, stream, r, "", "I do not like it", "a")
-		reject(t, stream, r, "", "I said so", "a") // of the same response: counts for nothing
+		reject(t, stream, r, "", "I said so", "a") // the same response again: not counted
 		ports = append(ports, fmt.Sprint(len(ports)+1))
 		write(t, path, endpoints(ports...))
 	}

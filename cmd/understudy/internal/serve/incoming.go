@@ -9,18 +9,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// incoming is a request of a client that is decoded only where it keeps the limits, and
-// without what is of no use here. A megabyte may hold half a million names, or a node with
-// metadata that take thirty times as much in memory.
+// incoming is a client's request. Only requests within the limits are decoded, and only the fields
+// in use: a megabyte may hold half a million names, or node metadata that takes thirty times as
+// much memory.
 type incoming struct {
 	limits Limits
 	fields fields
 	into   proto.Message
 
-	refused *limited // the limit that it is beyond
+	refused *limited // the limit that it exceeds, nil for none
 }
 
-// fields are the numbers of the fields of a request that are of use.
+// fields are the numbers of a request's fields in use.
 type fields struct {
 	node, problem protowire.Number
 	names         []protowire.Number // repeated; with versions in the incremental variant
@@ -30,19 +30,19 @@ type fields struct {
 var (
 	stateFields = fields{node: 2, problem: 6, names: []protowire.Number{3}, texts: []protowire.Number{1, 4, 5}}
 	deltaFields = fields{node: 1, problem: 7, names: []protowire.Number{3, 4, 5}, texts: []protowire.Number{2, 6}}
-	// Of google.rpc.Status and of a node:
+	// Fields of google.rpc.Status and of a node:
 	statusFields = []protowire.Number{2}    // message
 	nodeFields   = []protowire.Number{1, 6} // id, user_agent_name
 )
 
-// codec decodes incoming, and everything else as gRPC does. Of what is large it decodes one
-// at a time: it takes a multiple of its size, and small requests are not to wait for it.
+// codec decodes incoming, and everything else as gRPC does. It decodes one large request at a time:
+// decoding takes several times the request's size, and small requests must not wait for it.
 type codec struct {
 	encoding.CodecV2
 	large *lane
 }
 
-// small is up to how many bytes a request is small.
+// small is the largest size of a small request, in bytes.
 const small = 4 << 10
 
 // Unmarshal decodes data into v.
@@ -59,7 +59,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return in.decode(buffer.ReadOnlyData())
 }
 
-// decode decodes a request, unless it is beyond a limit.
+// decode decodes a request unless it exceeds a limit.
 func (in *incoming) decode(data []byte) error {
 	names := make(map[protowire.Number]int)
 	kept, err := filter(data, func(number protowire.Number, value []byte) ([]byte, bool) {
@@ -85,7 +85,7 @@ func (in *incoming) decode(data []byte) error {
 	return proto.Unmarshal(kept, in.into)
 }
 
-// part returns an inner message with these fields alone, none of them longer than most.
+// part returns an inner message with only these fields, none longer than most.
 func (in *incoming) part(data []byte, fields []protowire.Number, most int, limit, what string) ([]byte, bool) {
 	kept, err := filter(data, func(number protowire.Number, value []byte) ([]byte, bool) {
 		if !slices.Contains(fields, number) {
@@ -97,15 +97,15 @@ func (in *incoming) part(data []byte, fields []protowire.Number, most int, limit
 	return kept, err == nil
 }
 
-// check refuses the request where there is too much of something.
+// check refuses the request if n exceeds most.
 func (in *incoming) check(n, most int, limit, what string) {
 	if n > most && in.refused == nil {
 		in.refused = tooMuch(limit, n, what, most)
 	}
 }
 
-// filter returns an encoded message without all fields but those that keep wants, which it
-// may replace. These are strings and messages.
+// filter returns an encoded message with only the fields that keep accepts. keep may replace their
+// values, which are strings and messages.
 func filter(data []byte, keep func(protowire.Number, []byte) ([]byte, bool)) ([]byte, error) {
 	kept := make([]byte, 0, len(data))
 	for len(data) > 0 {

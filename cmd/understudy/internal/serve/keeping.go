@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// keeper keeps what is served for the next process. It may take its time, until ctx ends.
+// keeper stores the clusters for the next process. It may take long, until ctx ends.
 type keeper interface {
 	keep(ctx context.Context, now map[string]served)
 }
 
-// keeping has what is served kept beside what else is done: thousands of clusters take
-// seconds.
+// keeping stores clusters in the background, because thousands of them take seconds.
 type keeping struct {
 	snapshots chan map[string]served
-	late      context.Context // ends some time after the server's
+	late      context.Context // ends some time after the server's context
 	ended     chan struct{}
 }
 
@@ -39,15 +38,15 @@ func startKeeping(ctx context.Context, k keeper) *keeping {
 	return to
 }
 
-// offer has this kept, unless what was offered before is not kept yet.
+// offer stores the clusters, unless the previous ones are still being stored.
 func (k *keeping) offer(now map[string]served) {
 	select {
 	case k.snapshots <- maps.Clone(now):
-	default: // it is offered again soon
+	default: // they are offered again soon
 	}
 }
 
-// end has this kept at last, for which there is not much time.
+// end stores the last clusters within a short time.
 func (k *keeping) end(now map[string]served) {
 	select {
 	case k.snapshots <- now:

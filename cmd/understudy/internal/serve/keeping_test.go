@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// slow is a keeper that does not come to an end.
+// slow is a keeper that never finishes.
 type slow struct{ began chan bool }
 
 func (s slow) keep(ctx context.Context, _ map[string]served) {
@@ -22,7 +22,7 @@ func (s slow) keep(ctx context.Context, _ map[string]served) {
 	<-ctx.Done()
 }
 
-// However long it takes to write the cache, edits are served, and the server stops.
+// A slow cache delays neither edits nor Stop.
 func TestASlowCacheHoldsNothingUp(t *testing.T) {
 	path := filepath.Join(directory(t, t.TempDir(), "a.yaml"), "a.yaml")
 	l := newLogs()
@@ -45,7 +45,7 @@ func TestASlowCacheHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// What is in the cache already is not written again after a restart.
+// A restarted server does not rewrite unchanged cache entries.
 func TestARestartWritesWhatHasChanged(t *testing.T) {
 	dir := directory(t, t.TempDir(), "a.yaml", "b.yaml")
 	o := Options{Paths: []string{dir}, Cache: t.TempDir()}

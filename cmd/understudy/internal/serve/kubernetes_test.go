@@ -13,19 +13,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/kubetest"
 )
 
-// pod writes an endpoint of a slice.
+// pod returns an endpoint of a slice.
 func pod(host int, zone, conditions string) string {
 	return fmt.Sprintf(`{"addresses":["10.0.0.%[1]d"],"zone":%[2]q,"nodeName":"n%[1]d","conditions":{%[3]s},"hints":{"forZones":[{"name":%[2]q}]}}`, host, zone, conditions)
 }
 
 const terminating = `"ready":false,"serving":true,"terminating":true`
 
-// fleet returns the options of a server that follows the Service web at an API server.
+// fleet returns the options of a server that follows the Service web of an API server.
 func fleet(t *testing.T, api *kubetest.Server) Options {
 	return Options{From: []string{"web=kubernetes:///web.shop:grpc"}, Kubeconfig: kubeconfig.Options{Path: api.Kubeconfig(t)}}
 }
 
-// servedAs writes the endpoints of a cluster as they are served.
+// servedAs returns the served endpoints of a cluster as text.
 func servedAs(t *testing.T, s *Server) string {
 	t.Helper()
 	var c endpointv3.ClusterLoadAssignment
@@ -44,7 +44,7 @@ func servedAs(t *testing.T, s *Server) string {
 	return strings.Join(lines, "\n")
 }
 
-// It prefers nothing by itself: its own zone and node are not read. Localities travel, and nodes and hints in
+// serve ignores its own zone and node. It passes localities on, and nodes and hints as
 // filter_metadata.
 func TestServeHasNoPlace(t *testing.T) {
 	t.Setenv("UNDERSTUDY_ZONE", "a")
@@ -58,8 +58,8 @@ func TestServeHasNoPlace(t *testing.T) {
 	}
 }
 
-// An endpoint is DRAINING only while another is ready. Where none is, those that serve and terminate are
-// HEALTHY.
+// A terminating endpoint is DRAINING only while another endpoint is ready. Otherwise endpoints that
+// are serving and terminating are HEALTHY.
 func TestServeDrains(t *testing.T) {
 	api := kubetest.Start(t)
 	api.Set("web", "s", 80, pod(1, "a", terminating), pod(2, "a", ""), pod(3, "a", `"ready":false`))
@@ -77,7 +77,7 @@ func TestServeDrains(t *testing.T) {
 	}
 }
 
-// The version is the hash of the sorted content, so replicas agree, whatever each of them has served before.
+// The version is a hash of the sorted content, so that replicas with different histories agree.
 func TestReplicasAgreeOnVersions(t *testing.T) {
 	api := kubetest.Start(t)
 	api.Set("web", "s", 80, pod(1, "a", ""), pod(2, "b", ""))
@@ -89,7 +89,7 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 	api.Set("web", "t", 80, pod(3, "a", ""))
 	next()
 	o := fleet(t, api)
-	o.Paths = []string{directory(t, t.TempDir(), "other.yaml")} // which the other one has not
+	o.Paths = []string{directory(t, t.TempDir(), "other.yaml")} // the other server has no such file
 	two, l := start(t, o)
 	for l.wait(t, "cluster served")["cluster"] != "web" {
 	}
@@ -104,8 +104,8 @@ func TestReplicasAgreeOnVersions(t *testing.T) {
 	}
 }
 
-// What is known stays while the API server is away, in the cache over a restart, too, and metrics say that
-// something is wrong.
+// Known endpoints stay while the API server is unreachable, also over a restart with a cache, and
+// metrics report the problem.
 func TestServeWithoutItsAPIServer(t *testing.T) {
 	api := kubetest.Start(t)
 	api.Set("web", "s", 80, pod(1, "a", ""))
@@ -133,7 +133,7 @@ func TestServeWithoutItsAPIServer(t *testing.T) {
 	}
 }
 
-// With strict it refuses to start where a target leads to nothing.
+// With Strict, Start fails if a target does not answer.
 func TestStrictTargets(t *testing.T) {
 	api := kubetest.Start(t)
 	o := fleet(t, api)

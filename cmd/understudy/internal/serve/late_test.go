@@ -10,11 +10,11 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// A request of a stream that ends meanwhile, or has ended, holds nothing.
+// A request of a stream that has ended holds no memory.
 func TestARequestOfAStreamThatEnds(t *testing.T) {
 	c := newClients(slog.New(slog.DiscardHandler), defaultLimits)
 	asks := request{typeURL: resourcev3.EndpointType, names: []string{"a"}}
-	for range 100 { // the race detector looks at it
+	for range 100 { // for the race detector
 		s := c.open(context.Background(), false, func(error) {})
 		var requests sync.WaitGroup
 		requests.Go(func() { _, _ = c.request(s, asks) })

@@ -12,22 +12,22 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 )
 
-// Limits bound what clients make the server hold. docs/limits.md says what happens beyond
-// each. Zero is the default.
+// Limits bound what clients make the server hold. docs/limits.md describes the effect of each. Zero
+// is the default.
 type Limits struct {
 	Message     int // bytes of a request
-	Connections int // in all
-	Streams     int // on a connection, at a time
-	Types       int // of resources asked for on a stream
-	Names       int // of each type asked for on a stream
+	Connections int // in total
+	Streams     int // on a connection at a time
+	Types       int // of resources requested on a stream
+	Names       int // of each type requested on a stream
 	Name        int // bytes of a name, a type or a version
 	NodeID      int // bytes
-	Logged      int // bytes of a text from a client in the log
-	Memory      int // MiB, estimated, for what all clients ask for
+	Logged      int // bytes of a client's text in the log
+	Memory      int // MiB, estimated, for the requests of all clients
 }
 
-// defaultLimits are the defaults. A client of gRPC needs one stream, three types and a name
-// of each for each cluster.
+// defaultLimits are the defaults. A gRPC client needs one stream, three types, and a name of each
+// for each cluster.
 var defaultLimits = Limits{
 	Message:     1 << 20,
 	Connections: 2000,
@@ -82,9 +82,9 @@ func (l Limits) complete() (Limits, error) {
 	return l, nil
 }
 
-// serverOptions are those that keep the limits, and make connections cheap.
+// serverOptions returns the options that enforce the limits and keep connections cheap.
 func (l Limits) serverOptions(large *lane) []grpc.ServerOption {
-	const window = 64 << 10 // what comes before it is read
+	const window = 64 << 10 // data that a client may send before it is read
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name), large}),
 		grpc.MaxRecvMsgSize(l.Message),
@@ -98,8 +98,8 @@ func (l Limits) serverOptions(large *lane) []grpc.ServerOption {
 	}
 }
 
-// bounded is a listener that closes connections beyond a limit at once, so that their
-// clients go to another server, or on with what they have.
+// bounded is a listener that closes connections beyond a limit at once, so that their clients use
+// another server or keep what they have.
 type bounded struct {
 	net.Listener
 	slots   chan struct{}
@@ -129,7 +129,7 @@ type counted struct {
 	release func()
 }
 
-// Close closes it.
+// Close closes the connection and frees its slot.
 func (c counted) Close() error {
 	defer c.release()
 	return c.Conn.Close()

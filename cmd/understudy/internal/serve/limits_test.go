@@ -22,7 +22,7 @@ import (
 
 type deltaClient = discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
 
-// openDelta is open for the incremental variant.
+// openDelta opens a stream of the incremental variant.
 func openDelta(t *testing.T, s *Server) deltaClient {
 	t.Helper()
 	conn, err := grpc.NewClient(s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -37,7 +37,7 @@ func openDelta(t *testing.T, s *Server) deltaClient {
 	return stream
 }
 
-// madeUp returns n names that are served nowhere, different with each prefix.
+// madeUp returns n names with a prefix that are not served.
 func madeUp(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -46,7 +46,7 @@ func madeUp(prefix string, n int) []string {
 	return names
 }
 
-// What is beyond a limit ends its stream, and says which limit that is; what is not is served.
+// A request beyond a limit ends its stream with the limit's name. A request at the limit is served.
 func TestLimits(t *testing.T) {
 	s, _ := start(t, Options{
 		Paths:   []string{directory(t, t.TempDir(), "a.yaml")},
@@ -108,8 +108,7 @@ func TestIncrementalNamesAddUp(t *testing.T) {
 	expectEnd(t, "21 names", stream, "--max-names")
 }
 
-// What a client says at length is not logged whole, and only what is of use of its node is
-// decoded.
+// A client's long texts are cut in the log, and only the used fields of its node are decoded.
 func TestLoggedTextsAreCut(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Logged: 100}})
 	stream := open(t, s, nil)
@@ -130,7 +129,7 @@ func TestLoggedTextsAreCut(t *testing.T) {
 	wants("the reason", l.wait(t, "client NACK")["reason"], 120)
 }
 
-// Where clients ask for too much together, the connection that asks for most loses its streams.
+// If clients together request too much, the connection that requests the most loses its streams.
 func TestMemoryOfClients(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Memory: 1, Message: 100_000}})
 	good := open(t, s, nil)
@@ -146,7 +145,7 @@ func TestMemoryOfClients(t *testing.T) {
 	if line := l.wait(t, "client refused"); !strings.Contains(line["error"].(string), "--client-memory") {
 		t.Errorf("logged %v", line)
 	}
-	// One that has as much as there is goes, too, where it is another that asks for more.
+	// A connection that holds almost everything loses its streams if another one requests more.
 	greedy := open(t, s, nil)
 	send(t, greedy, &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: madeUp("g", 1600)})
 	receive(t, greedy)
@@ -154,7 +153,7 @@ func TestMemoryOfClients(t *testing.T) {
 	expectEnd(t, "a client with most", greedy, "--client-memory")
 	receive(t, good)
 	must(t, good.CloseSend())
-	for range 5 { // streams, in whatever order they end
+	for range 5 { // the streams end in any order
 		l.wait(t, "client disconnected")
 	}
 	expect(t, s, "after greedy clients", map[string]int{"a": 1})
@@ -165,7 +164,7 @@ func TestMemoryOfClients(t *testing.T) {
 	}
 }
 
-// A connection beyond the limit is closed at once, and another may come where one has gone.
+// A connection beyond the limit is closed at once. Another one is accepted after one has closed.
 func TestConnectionsAreBounded(t *testing.T) {
 	s, l := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Connections: 2}})
 	dial := func() net.Conn {
@@ -174,7 +173,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
-	greets := func(conn net.Conn) error { // an HTTP/2 server speaks first
+	greets := func(conn net.Conn) error { // an HTTP/2 server sends first
 		must(t, conn.SetReadDeadline(time.Now().Add(patience)))
 		_, err := io.ReadFull(conn, make([]byte, 9))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -192,20 +191,20 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("logged %v", line)
 	}
 	first.Close()
-	for begin := time.Now(); greets(dial()) != nil; { // until the server has noticed
+	for begin := time.Now(); greets(dial()) != nil; { // until the server has freed the slot
 		if time.Since(begin) > patience {
 			t.Fatal("no connection is served in place of one that has gone")
 		}
 	}
 }
 
-// A connection has so many streams at a time: the server says so to the client, which keeps to it.
+// The server announces the maximum of concurrent streams to its clients.
 func TestStreamsAreBounded(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}, Limits: Limits{Streams: 3}})
 	conn, err := net.Dial("tcp", s.Addr().String())
 	must(t, err)
 	defer conn.Close()
-	header := make([]byte, 9) // of the SETTINGS, with which a server begins
+	header := make([]byte, 9) // of the initial SETTINGS frame
 	_, err = io.ReadFull(conn, header)
 	must(t, err)
 	settings := make([]byte, int(header[1])<<8|int(header[2]))
@@ -217,12 +216,12 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// A request that cannot be decoded ends its stream alone.
+// A request that cannot be decoded ends only its own stream.
 func TestRequestThatIsNone(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml")}})
 	for _, raw := range []string{"\xff", "\x0a\x05ab", "\x12\x02\x0a\x09", "\x0a\x01\xff"} {
 		stream := open(t, s, nil)
-		must(t, stream.SendMsg(&structpb.Value{Kind: &structpb.Value_StringValue{StringValue: "x"}})) // some other message
+		must(t, stream.SendMsg(&structpb.Value{Kind: &structpb.Value_StringValue{StringValue: "x"}})) // a message of another type
 		message := new(discoveryv3.DiscoveryRequest)
 		message.ProtoReflect().SetUnknown([]byte(raw))
 		if err := stream.Send(message); err != nil && err != io.EOF {
@@ -235,7 +234,7 @@ func TestRequestThatIsNone(t *testing.T) {
 	expect(t, s, "after what is no request", map[string]int{"a": 1})
 }
 
-// docs/limits.md names every limit, with its flag and default.
+// docs/limits.md lists every limit with its flag and default.
 func TestTheDocumentNamesEveryLimit(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/limits.md")
 	must(t, err)

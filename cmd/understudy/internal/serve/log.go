@@ -28,7 +28,7 @@ func newLog(output, level string, w io.Writer) (*slog.Logger, error) {
 	return nil, fmt.Errorf("output %q: want text or json", output)
 }
 
-// logQueue returns a queue in front of the log, which says there what it dropped.
+// logQueue returns a queue in front of the log. It logs the number of lines that it dropped.
 func logQueue(out io.Writer, output, level string) *queue {
 	return newQueue(out, func(w io.Writer, dropped uint64) {
 		if log, err := newLog(output, level, w); err == nil {
@@ -44,8 +44,8 @@ func complaintQueue(out io.Writer) *queue {
 	})
 }
 
-// logOfGRPC sends what gRPC and the standard library log to w, in place of standard error,
-// which they would wait for. The environment says from which level on gRPC does, as always.
+// logOfGRPC redirects the logs of gRPC and the standard library from standard error, which they
+// would block on, to w. The environment still sets gRPC's level.
 func logOfGRPC(w io.Writer) {
 	log.SetOutput(w)
 	info, warning, failure := io.Discard, io.Discard, io.Discard

@@ -4,7 +4,7 @@ import (
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// memory is how much is held for what clients ask for, as an estimate in bytes.
+// memory estimates the bytes held for the requests of clients.
 type memory struct {
 	held        int
 	connections map[string]*connection // by address
@@ -16,14 +16,14 @@ type connection struct {
 	streams map[*client]bool
 }
 
-// What is held for a name, beside the name itself.
+// What a name costs beyond its own bytes.
 const (
-	perName   = 600 // that is served nowhere: it has maps of its own
+	perName   = 600 // a name that is not served has maps of its own
 	perServed = 200
 )
 
-// join notes a stream. One connection needs one stream: each further one counts as much as
-// it may hold while a request comes.
+// join adds a stream. A connection needs one stream: each further one counts as much as a request
+// in transit may hold.
 func (c *clients) join(s *client) {
 	if c.connections[s.address] == nil {
 		c.connections[s.address] = &connection{streams: make(map[*client]bool)}
@@ -35,7 +35,7 @@ func (c *clients) join(s *client) {
 	}
 }
 
-// leave forgets a stream.
+// leave removes a stream.
 func (c *clients) leave(s *client) {
 	on := c.connections[s.address]
 	if on == nil || !on.streams[s] {
@@ -50,7 +50,7 @@ func (c *clients) leave(s *client) {
 	}
 }
 
-// charge notes what a stream asks for.
+// charge records what a stream requests.
 func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) error {
 	if n := len(sub.SubscribedResources()); n > c.limits.Names {
 		return c.refuse(s, tooMuch("max-names", n, "names of a type", c.limits.Names))
@@ -66,9 +66,8 @@ func (c *clients) charge(s *client, typeURL string, sub cachev3.Subscription) er
 	return nil
 }
 
-// hold notes how much is held for a stream, by type. Where that is too much of all streams,
-// those of the connection for which most is held end: whoever asks for what it needs alone is
-// served on.
+// hold records the bytes held for a stream by type. If the total is too high, it ends the streams
+// of the connection with the most, so that modest clients are served.
 func (c *clients) hold(s *client, typeURL string, n int) {
 	on := c.connections[s.address]
 	if on == nil || !on.streams[s] {

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// What is told about clients.
+// Metrics about clients.
 var (
 	metricClients     = prometheus.NewDesc("understudy_serve_clients", "Streams of clients that are open.", nil, nil)
 	metricSubscribers = prometheus.NewDesc("understudy_serve_subscribers", "Clients that have asked for the endpoints of the cluster.", []string{"cluster"}, nil)
@@ -24,7 +24,7 @@ var (
 	metricNACKs       = prometheus.NewDesc("understudy_serve_nacks_total", "Responses with a resource of the cluster that a client has rejected.", []string{"cluster", "type"}, nil)
 )
 
-// These count clients that ask for too much, or reject the same again and again.
+// Metrics about clients that exceed limits or repeat rejections.
 var (
 	metricRepeated = prometheus.NewDesc("understudy_serve_repeated_nacks_total", "Rejections that were not logged, since the client had rejected something for that reason before, or ten times within the minute.", nil, nil)
 	metricRefused  = prometheus.NewDesc("understudy_serve_refused_total", "Streams that were ended, and connections that were closed, because they were beyond the limit.", []string{"limit"}, nil)
@@ -67,15 +67,14 @@ func (c *clients) measure(now time.Time) []prometheus.Metric {
 	return all
 }
 
-// metricsServer serves metrics at /metrics, and at /healthz and /readyz whether the process
-// lives, and has something good to serve. Nil serves nothing.
+// metricsServer serves metrics at /metrics, liveness at /healthz, and at /readyz whether something
+// valid is served. Nil serves nothing.
 type metricsServer struct {
 	listener net.Listener
 	server   http.Server
 }
 
-// newMetricsServer listens at the address: a port alone, with or without a colon
-// before it, is on loopback.
+// newMetricsServer listens at the address. A port alone, with or without a colon, is on loopback.
 func newMetricsServer(ctx context.Context, o Options, p *publisher) (*metricsServer, error) {
 	address := o.Metrics
 	if address == "" {
@@ -121,6 +120,6 @@ func (m *metricsServer) run() error {
 func (m *metricsServer) close() {
 	if m != nil {
 		_ = m.server.Close()
-		_ = m.listener.Close() // where it was never served
+		_ = m.listener.Close() // if it was never served
 	}
 }

@@ -55,7 +55,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// scrape returns the metrics that are served.
+// scrape returns the metrics.
 func scrape(t *testing.T, s *Server) string {
 	t.Helper()
 	response, err := http.Get("http://" + s.MetricsAddr().String() + "/metrics")
@@ -117,7 +117,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The lag of a cluster is that of the client that is furthest behind.
+// The lag of a cluster is that of its slowest client.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClients(slog.New(slog.DiscardHandler), defaultLimits)
@@ -169,8 +169,7 @@ func TestLag(t *testing.T) {
 	})
 }
 
-// No client is behind with endpoints that come from elsewhere, as those of a cluster with
-// names do, whether it has accepted earlier ones or not.
+// No client lags if the endpoints come from another server, such as DNS.
 func TestNoLagWithoutEndpoints(t *testing.T) {
 	const static = `clusters: [{name: a, type: STATIC, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 192.0.2.1, port_value: 1}}}}]}]}}]`
 	named := strings.NewReplacer("STATIC", "LOGICAL_DNS", "192.0.2.1", "a.test").Replace(static)

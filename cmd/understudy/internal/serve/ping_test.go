@@ -9,8 +9,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// The server says that a client may ping every 30 s, by a header that comes no later than the first
-// response.
+// The server announces in a header, before the first response, that a client may ping every 30 s.
 func TestPingsAreAllowed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), endpoints("1"))

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// newCluster returns the cluster whose endpoints come from this server.
+// newCluster returns a cluster whose endpoints come from this server.
 func newCluster(name, policy string) (*clusterv3.Cluster, error) {
 	cluster := &clusterv3.Cluster{
 		Name:                 name,
@@ -30,8 +30,7 @@ func newCluster(name, policy string) (*clusterv3.Cluster, error) {
 	return cluster, setPolicy(cluster, policy)
 }
 
-// clusterFor returns the cluster that is served for what a file gives. What a cluster in a
-// file leaves out, and clients need, is filled in.
+// clusterFor returns the cluster to serve for g. It fills in what the file omits and clients need.
 func clusterFor(g *given, policy string) (*clusterv3.Cluster, error) {
 	if g.endpoints != nil {
 		cluster, err := newCluster(g.name(), policy)
@@ -53,7 +52,7 @@ func clusterFor(g *given, policy string) (*clusterv3.Cluster, error) {
 	return cluster, setPolicy(cluster, policy)
 }
 
-// overADS says that something comes on the stream on which the cluster came.
+// overADS returns the config source "the same ADS stream".
 func overADS() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ResourceApiVersion:    corev3.ApiVersion_V3,
@@ -61,7 +60,7 @@ func overADS() *corev3.ConfigSource {
 	}
 }
 
-// setPolicy has a cluster name a policy, and one for clients that do not have it.
+// setPolicy sets a cluster's policy, and a fallback for clients that lack it.
 func setPolicy(cluster *clusterv3.Cluster, policy string) error {
 	if policy == RoundRobin {
 		return nil
@@ -70,7 +69,7 @@ func setPolicy(cluster *clusterv3.Cluster, policy string) error {
 	if err != nil {
 		return err
 	}
-	// What ROUND_ROBIN stands for in gRPC: localities by weight, and endpoints evenly.
+	// This is gRPC's meaning of ROUND_ROBIN: localities by weight, and endpoints evenly.
 	even, err := newPolicies("round_robin", new(roundrobinv3.RoundRobin))
 	if err != nil {
 		return err
@@ -83,7 +82,7 @@ func setPolicy(cluster *clusterv3.Cluster, policy string) error {
 	return nil
 }
 
-// newPolicies returns the list of one policy, of which a message is the configuration.
+// newPolicies returns a one-element policy list whose configuration is config.
 func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPolicy, error) {
 	packed, err := anypb.New(config)
 	if err != nil {
@@ -94,9 +93,9 @@ func newPolicies(name string, config proto.Message) (*clusterv3.LoadBalancingPol
 	}}}, nil
 }
 
-// newListener returns the listener that a gRPC client asks for when it is given
-// xds:///name: every call goes to the cluster of that name. The routes are in it,
-// so that no client has to ask for them.
+// newListener returns the listener that a gRPC client with the target xds:///name requests. It
+// routes every call to the cluster of that name. It contains the routes, so that no client has to
+// request them.
 func newListener(name string) (*listenerv3.Listener, error) {
 	router, err := anypb.New(&routerv3.Router{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/filewatch"
 )
 
-// publisher serves what is in files, and goes on to as they change. It is used by one
+// publisher serves the clusters of files and targets and follows their changes. It is for one
 // goroutine at a time.
 type publisher struct {
 	files     *files
@@ -22,17 +22,17 @@ type publisher struct {
 	clusters  *clusters
 	resources *resources
 	clients   *clients
-	store     keeper // nil if the last good clusters are not to survive
+	store     keeper // nil without a cache directory
 	gauges    gauges
 	log       *slog.Logger
 
-	asked  chan time.Time    // that the files be looked at soon
-	forget atomic.Bool       // then, what is known of them
-	said   map[string]string // by path: what was logged last, if something is wrong with it
+	asked  chan time.Time    // requests to read the files
+	forget atomic.Bool       // the next such request discards what is known of them
+	said   map[string]string // by path: the problem logged last
 }
 
-// newPublisher takes what is in the files at first. It refuses to where nothing is
-// found and nothing is known from before, and with strict where anything is wrong.
+// newPublisher reads the files for the first time. It fails if nothing is found and nothing is
+// known from the cache, and if strict and there is any problem.
 func newPublisher(o Options) (*publisher, error) {
 	if o.RemovalDelay < 0 {
 		return nil, fmt.Errorf("removal delay %v: want 0 or more", o.RemovalDelay)
@@ -60,7 +60,7 @@ func newPublisher(o Options) (*publisher, error) {
 	return p, nil
 }
 
-// begin takes what is kept, and what is in the files.
+// begin loads the cache and reads the files.
 func (p *publisher) begin(o Options) error {
 	if err := p.restore(o.Cache); err != nil {
 		return err
@@ -90,8 +90,8 @@ func (p *publisher) begin(o Options) error {
 	return nil
 }
 
-// restore serves what is kept in the directory, if there is one, until the files say
-// something else.
+// restore serves the clusters of the cache directory, if there is one, until the files replace
+// them.
 func (p *publisher) restore(directory string) error {
 	if directory == "" {
 		return nil
@@ -112,22 +112,22 @@ func (p *publisher) restore(directory string) error {
 	return nil
 }
 
-// nothing says that nothing is served, and what would be.
+// nothing returns the error that nothing is served.
 func (p *publisher) nothing() error {
 	return fmt.Errorf("no good file of endpoints at %q: want files, or directories with files that end in %q", p.files.paths, extensions)
 }
 
-// ask has all files looked at soon, changed or not.
+// ask requests that all files be read soon, changed or not.
 func (p *publisher) ask() {
 	p.forget.Store(true)
 	p.wake()
 }
 
-// wake has the files looked at soon, those that have changed, and what targets lead to served.
+// wake requests that changed files be read soon and the targets' clusters be served.
 func (p *publisher) wake() {
 	select {
 	case p.asked <- time.Now():
-	default: // they are about to be
+	default: // already requested
 	}
 }
 
@@ -149,12 +149,12 @@ func (p *publisher) run(ctx context.Context, w *filewatch.Watcher) {
 	}
 }
 
-// reload serves what is in the files now, and returns what is wrong, by path.
+// reload serves the present contents of the files, and returns the problems by path.
 func (p *publisher) reload() map[string]error {
 	found, problems := p.files.read(slices.Collect(maps.Keys(p.clusters.gave)))
 	wrong, unknown := p.follows.into(found, p.clusters.gave)
 	changes := p.clusters.update(time.Now(), found)
-	partly := unknown || p.unknown(problems) // and not where another file has the cluster: that is known
+	partly := unknown || p.unknown(problems) // a cluster that another file has is known
 	for _, o := range slices.Sorted(maps.Keys(changes.rejected)) {
 		other := changes.rejected[o]
 		problem := fmt.Errorf("%s: cluster %q is that of %s already", o.path(), found[o].name(), other.path())
@@ -170,8 +170,8 @@ func (p *publisher) reload() map[string]error {
 	return problems
 }
 
-// publish hands clusters to those who are subscribed to them. partly means that some may be
-// missing, since what is in a file was never known.
+// publish sends clusters to their subscribers. partly means that clusters may be missing, because
+// the content of a file was never known.
 func (p *publisher) publish(updated, removed []string, partly bool) {
 	clusters := make([]*given, len(updated))
 	now := time.Now()
@@ -195,8 +195,8 @@ func (p *publisher) publish(updated, removed []string, partly bool) {
 	}
 }
 
-// unknown reports whether a file is broken, or a directory cannot be read, and what is in
-// it was never known.
+// unknown reports whether a file is broken, or a directory cannot be read, whose content was never
+// known.
 func (p *publisher) unknown(problems map[string]error) bool {
 	if len(problems) == 0 {
 		return false
@@ -213,7 +213,7 @@ func (p *publisher) unknown(problems map[string]error) bool {
 	return false
 }
 
-// report logs what has changed.
+// report logs the changes.
 func (p *publisher) report(c changes) {
 	for _, name := range slices.Concat(c.added, c.changed) {
 		s := p.clusters.served[name]
@@ -227,7 +227,7 @@ func (p *publisher) report(c changes) {
 	}
 }
 
-// complain logs what is wrong with a path, once.
+// complain logs each problem of a path once.
 func (p *publisher) complain(problems map[string]error) {
 	for _, path := range slices.Sorted(maps.Keys(p.said)) {
 		if problems[path] == nil {
@@ -250,8 +250,7 @@ func (p *publisher) complain(problems map[string]error) {
 	}
 }
 
-// servedFrom returns the names of the clusters whose files are at the path, or in
-// the directory at it.
+// servedFrom returns the names of the clusters served from the path or from the directory at it.
 func (p *publisher) servedFrom(path string) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(p.clusters.served)) {

@@ -9,27 +9,26 @@ import (
 )
 
 const (
-	// maxQueued is how many bytes of lines wait for a log that is not read.
+	// maxQueued limits the bytes that wait for a log that is not read.
 	maxQueued = 1 << 20
-	// flushPatience is how long the last lines have to be written at the end.
+	// flushPatience limits the time for writing the last lines at the end.
 	flushPatience = time.Second
 )
 
-// queue is a writer of lines that never waits. A goroutine of its own hands them to the
-// writer behind it. Where that is too slow, or nobody reads what it is given, lines are
-// dropped and counted.
+// queue is a writer of lines that never blocks. A goroutine passes them to the underlying writer.
+// If that is too slow or blocked, lines are dropped and counted.
 type queue struct {
 	out  io.Writer
-	note func(w io.Writer, dropped uint64) // writes that lines were dropped
+	note func(w io.Writer, dropped uint64) // writes the number of dropped lines
 
-	total atomic.Uint64 // lines that were dropped
+	total atomic.Uint64 // dropped lines
 
 	mu      sync.Mutex
-	lines   []byte // that wait
-	dropped uint64 // since they were taken last
+	lines   []byte // waiting
+	dropped uint64 // dropped since the last take
 	closed  bool
 
-	more  chan struct{} // there may be something to do
+	more  chan struct{} // wakes the goroutine
 	ended chan struct{}
 }
 
@@ -39,7 +38,7 @@ func newQueue(out io.Writer, note func(w io.Writer, dropped uint64)) *queue {
 	return q
 }
 
-// Write queues a line, or several, or drops them.
+// Write queues or drops one or more lines.
 func (q *queue) Write(line []byte) (int, error) {
 	q.mu.Lock()
 	if q.closed || len(q.lines)+len(line) > maxQueued {
@@ -52,7 +51,7 @@ func (q *queue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// count counts lines that nobody will see.
+// count adds to the dropped lines.
 func (q *queue) count(lines []byte) uint64 {
 	n := uint64(bytes.Count(lines, []byte{'\n'}))
 	q.total.Add(n)
@@ -66,7 +65,7 @@ func (q *queue) wake() {
 	}
 }
 
-// take returns what is to be written now, and whether more may come.
+// take returns the lines to write now, and whether more may come.
 func (q *queue) take() (lines []byte, dropped uint64, open bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,7 +76,7 @@ func (q *queue) take() (lines []byte, dropped uint64, open bool) {
 
 func (q *queue) run() {
 	defer close(q.ended)
-	var untold uint64 // dropped, which the log does not say yet
+	var untold uint64 // dropped and not logged yet
 	for range q.more {
 		lines, dropped, open := q.take()
 		if len(lines) > 0 {
@@ -96,7 +95,7 @@ func (q *queue) run() {
 	}
 }
 
-// close ends the queue once all is written, or after flushPatience.
+// close ends the queue once all lines are written, or after flushPatience.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

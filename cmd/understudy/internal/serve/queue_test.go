@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-// stuck is a log that nobody reads, until it is let go.
+// stuck is a log that blocks until it is released.
 type stuck struct {
 	let  chan error
 	text bytes.Buffer
@@ -31,14 +31,14 @@ func writeLine(t *testing.T, q *queue, line string) {
 	must(t, err)
 }
 
-// A log that is not read holds nobody up. What does not fit is counted, and the log says so
-// once it is read again.
+// A log that is not read blocks nobody. Dropped lines are counted, and the count is logged once the
+// log is read again.
 func TestALogThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error)}
 		q := newQueue(out, noted)
 		writeLine(t, q, "first\n")
-		synctest.Wait() // it is being written
+		synctest.Wait() // a write is in progress
 		half := strings.Repeat("x", maxQueued/2-1) + "\n"
 		for range 5 {
 			writeLine(t, q, half)
@@ -56,7 +56,7 @@ func TestALogThatIsNotRead(t *testing.T) {
 	})
 }
 
-// What could not be written is dropped, and counted, too.
+// Lines that cannot be written are dropped and counted.
 func TestALogThatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error, 1)}
@@ -73,7 +73,7 @@ func TestALogThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// At the end, a log that nobody reads is waited for, but not for long.
+// close waits only briefly for a log that is not read.
 func TestTheEndDoesNotWaitForTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{let: make(chan error)}

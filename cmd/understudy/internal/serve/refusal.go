@@ -9,47 +9,47 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// limited says that a client is beyond a limit.
+// limited is the error that a client exceeds a limit.
 type limited struct {
 	limit string // the name of its flag
 	text  string
 }
 
-// Error says so to the client.
+// Error returns the text for the client.
 func (l *limited) Error() string { return fmt.Sprintf("%s (--%s)", l.text, l.limit) }
 
 func tooMuch(limit string, n int, what string, most int) *limited {
 	return &limited{limit, fmt.Sprintf("%d %s, want at most %d", n, what, most)}
 }
 
-// refusal counts what was beyond one limit.
+// refusal counts the refusals of one limit.
 type refusal struct {
-	count, logged int       // in all, and when it was logged last
-	at            time.Time // when that was
+	count, logged int       // in total, and when it was logged last
+	at            time.Time // when it was logged last
 }
 
-// refuse ends a stream that is beyond a limit, and returns why.
+// refuse ends a stream that exceeds a limit, and returns the reason.
 func (c *clients) refuse(s *client, beyond *limited) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.end(s, beyond)
 }
 
-// end is refuse where c is locked.
+// end is refuse with c locked.
 func (c *clients) end(s *client, beyond *limited) error {
 	c.refused(s.address, s.node, beyond)
 	s.end(beyond)
 	return beyond
 }
 
-// refusedConnection notes that a connection was closed at once.
+// refusedConnection records that a connection was closed at once.
 func (c *clients) refusedConnection(address net.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refused(address.String(), "", tooMuch("max-connections", c.limits.Connections+1, "connections", c.limits.Connections))
 }
 
-// refused counts what was beyond a limit. It is logged once a second, for each limit.
+// refused counts a refusal, and logs it at most once a second for each limit.
 func (c *clients) refused(address, node string, beyond *limited) {
 	r := c.refusals[beyond.limit]
 	if r == nil {
@@ -63,8 +63,7 @@ func (c *clients) refused(address, node string, beyond *limited) {
 	}
 }
 
-// rejects notes that a client rejects what it was sent. The same reason again is not logged,
-// nor is the eleventh in a minute.
+// rejects records a NACK. It does not log a repeated reason, nor more than ten in a minute.
 func (c *clients) rejects(s *client, r request, log *slog.Logger) {
 	reason := c.text(r.problem.GetMessage())
 	if before, known := s.rejected[r.typeURL]; known && before == reason || !s.nacks.allows(time.Now()) {
@@ -75,13 +74,13 @@ func (c *clients) rejects(s *client, r request, log *slog.Logger) {
 	log.Warn("client NACK", "names", c.some(r.names), "nonce", r.nonce, "version", c.text(r.version), "reason", reason)
 }
 
-// window counts what happened within a minute.
+// window counts events within a minute.
 type window struct {
 	begin time.Time
 	count int
 }
 
-// allows reports whether it may happen once more.
+// allows reports whether another event is within the limit.
 func (w *window) allows(now time.Time) bool {
 	if now.Sub(w.begin) >= time.Minute {
 		*w = window{begin: now}
@@ -90,10 +89,10 @@ func (w *window) allows(now time.Time) bool {
 	return w.count <= 10
 }
 
-// text returns a text from a client as it is logged.
+// text returns a client's text for the log.
 func (c *clients) text(s string) string { return printable.Line(s, c.limits.Logged) }
 
-// some is a list of names as it is logged, where it is.
+// some returns names for the log, formatted only if they are logged.
 func (c *clients) some(names []string) slog.LogValuer { return list{c, names} }
 
 type list struct {
@@ -101,10 +100,10 @@ type list struct {
 	names   []string
 }
 
-// maxListed is how many names are logged.
+// maxListed limits the names in a log line.
 const maxListed = 20
 
-// LogValue returns the first of them.
+// LogValue returns the first names.
 func (l list) LogValue() slog.Value {
 	var all []string
 	for _, name := range l.names[:min(len(l.names), maxListed)] {

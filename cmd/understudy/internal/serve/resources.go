@@ -12,15 +12,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// resources is what is served: a cache for each type.
+// resources are the resources served: one cache for each type.
 type resources struct {
-	policy                         string // that clusters name
+	policy                         string // the policy in clusters
 	endpoints, clusters, listeners *cachev3.LinearCache
-	gate                           *gate // before all of them
+	gate                           *gate // in front of all caches
 }
 
-// newResources returns empty ones. go-control-plane's versions differ from those that clients name when
-// they come: the first request of a stream is for all that it names.
+// newResources returns empty caches. Their versions differ from those that clients name at first,
+// so that the first request of a stream returns all its names.
 func newResources(policy string) *resources {
 	prefix := strconv.FormatInt(time.Now().UnixNano(), 36) + "-"
 	empty := func(typeURL string) *cachev3.LinearCache {
@@ -31,7 +31,7 @@ func newResources(policy string) *resources {
 	return r
 }
 
-// cache has all types that are served: see isServed.
+// cache returns the caches of all types served; see isServed.
 func (r *resources) cache() cachev3.Cache {
 	return &cachev3.MuxCache{
 		Caches: map[string]cachev3.Cache{
@@ -44,9 +44,8 @@ func (r *resources) cache() cachev3.Cache {
 	}
 }
 
-// set serves these clusters, new or changed, and those of the removed names no longer.
-// All changes of one type come at once, and what a resource refers to comes before it
-// and goes after it.
+// set serves new or changed clusters and removes others. All changes of one type are published
+// together. A resource is published after the resources that it refers to, and removed before them.
 func (r *resources) set(updated []*given, removed []string) error {
 	if len(updated)+len(removed) == 0 {
 		return nil
@@ -54,7 +53,7 @@ func (r *resources) set(updated []*given, removed []string) error {
 	endpoints := make(map[string]types.Resource)
 	clusters, listeners := make(map[string]types.Resource), make(map[string]types.Resource)
 	known := r.clusters.GetResources()
-	var without []string // whose endpoints come from elsewhere
+	var without []string // clusters whose endpoints come from another server
 	for _, g := range updated {
 		name := g.name()
 		if g.endpoints != nil {
@@ -85,7 +84,7 @@ func (r *resources) set(updated []*given, removed []string) error {
 	)
 }
 
-// quiet discards what go-control-plane logs for its own sake.
+// quiet discards the log of go-control-plane.
 type quiet struct{}
 
 func (quiet) Debugf(string, ...any) {}

@@ -1,10 +1,9 @@
-// Package serve is a management server for xDS clients: it serves the endpoints in
-// files, and those that targets lead to, by Envoy's v3 aggregated discovery service, to package discovery/eds, to
-// gRPC's own xds: targets and, with RoundRobin, to Envoy.
+// Package serve is a management server for xDS clients. It serves the endpoints of files and
+// targets by Envoy's v3 aggregated discovery service to package discovery/eds, to gRPC's xds:
+// targets and, with RoundRobin, to Envoy.
 //
-// Each cluster becomes three resources of one name, or two where its endpoints come from
-// elsewhere: a listener with its route configuration inside, a cluster, and the cluster's
-// endpoints.
+// Each cluster becomes up to three resources of the same name: a listener that contains its routes,
+// a cluster, and the cluster's endpoints unless another server has them.
 package serve
 
 import (
@@ -30,65 +29,62 @@ import (
 )
 
 const (
-	// DefaultListen is the address that is served by default.
+	// DefaultListen is the default of Options.Listen.
 	DefaultListen = "127.0.0.1:18000"
-	// DefaultRemovalDelay is how long the command serves a cluster whose file is gone.
+	// DefaultRemovalDelay is the command's default of Options.RemovalDelay.
 	DefaultRemovalDelay = 10 * time.Second
 
-	// DefaultMaxConnectionAge is how old the connection of a client of the command may become.
+	// DefaultMaxConnectionAge is the command's default of Options.MaxConnectionAge.
 	DefaultMaxConnectionAge = 30 * time.Minute
 
-	// RoundRobin is the policy that every xDS client has.
+	// RoundRobin is a policy that every xDS client has.
 	RoundRobin = "round_robin"
 )
 
-// Options say what to serve, and to whom.
+// Options configure a server.
 type Options struct {
-	// Paths are files of endpoints, and directories of which every file with the
-	// extension .yaml, .yml or .json is one, hidden files aside. At least one, or From.
+	// Paths are endpoints files, and directories whose files with the extension .yaml, .yml or
+	// .json are endpoints files, except for hidden ones. At least one path or target is required.
 	Paths []string
-	// From are targets to follow, each NAME=TARGET, or a target that is served by its
-	// authority. They are any of this project, with their parameters and parts; those about
-	// policies have no effect.
+	// From are targets to follow, each NAME=TARGET, or a target that is served under its authority.
+	// All of this project's targets are allowed, with all parameters. Parameters about policies
+	// have no effect.
 	From []string
-	// Kubeconfig says how to reach Kubernetes, where a target needs it.
+	// Kubeconfig configures access to Kubernetes for targets that need it.
 	Kubeconfig kubeconfig.Options
-	// Listen is the address to serve, host:port. Port 0 takes a free one; see
-	// Server.Addr. Default: DefaultListen.
+	// Listen is the address to serve, host:port. Port 0 is any free port; see Server.Addr. Default:
+	// DefaultListen.
 	Listen string
 	// TLS are the files of the server's certificate, if any.
 	TLS TLS
-	// RemovalDelay is how long a cluster is served on that no file gives any more. 0
-	// is not at all; the command's default is DefaultRemovalDelay.
+	// RemovalDelay is how long a cluster is still served after no file gives it any more. 0 is not
+	// at all; the command's default is DefaultRemovalDelay.
 	RemovalDelay time.Duration
-	// MaxConnectionAge is how old the connection of a client may become, give or take a tenth. Then
-	// the client connects again, perhaps to a replica that started later; nothing that it knows is
-	// lost. 1 s and more; 0 is for no limit; the command's default is DefaultMaxConnectionAge.
+	// MaxConnectionAge limits the age of a client's connection, give or take a tenth. The client
+	// then reconnects, maybe to a newer replica, and keeps its state. Range: 1 s and more; 0 is no
+	// limit; the command's default is DefaultMaxConnectionAge.
 	MaxConnectionAge time.Duration
-	// Cache, if not empty, is a directory in which the last good form of each
-	// cluster survives a restart.
+	// Cache, if not empty, is a directory where the last valid form of each cluster survives a
+	// restart.
 	Cache string
-	// Strict makes Start fail where a file is not good, or where there is none, and where a target
-	// leads to nothing within 15 s.
-	// Otherwise that is logged, and the rest is served.
+	// Strict makes Start fail if a file is invalid, if there is none, or if a target does not
+	// answer within 15 s. Otherwise Start logs that, and serves the rest.
 	Strict bool
-	// Policy is the load balancing policy that clusters name: the name of package
-	// weightedroundrobin, the default, beside which they name RoundRobin for clients
-	// that lack it; or RoundRobin alone.
+	// Policy is the load balancing policy of clusters: the name of package weightedroundrobin (the
+	// default), with RoundRobin as the fallback for clients that lack it; or RoundRobin.
 	Policy string
-	// Insecure allows an address that is not on loopback without TLS.
+	// Insecure allows an address outside loopback without TLS.
 	Insecure bool
-	// Metrics, if not empty, is the address at which metrics are served, in
-	// Prometheus' text format, and /healthz and /readyz: host:port, or a port on
-	// loopback.
+	// Metrics, if not empty, is the address for metrics in Prometheus' text format, /healthz and
+	// /readyz: host:port, or a port on loopback.
 	Metrics string
 	// Limits bound what clients make the server hold.
 	Limits Limits
-	// Log takes lines about clients and files, under locks that requests wait for: it must
-	// not wait. Default: nothing is logged.
+	// Log receives lines about clients and files, while locks are held that requests wait for: it
+	// must not block. Default: no log.
 	Log *slog.Logger
 
-	dropped func() uint64 // how many lines of the log were; nil for none
+	dropped func() uint64 // returns the number of lines that the log dropped, nil for none
 }
 
 // Server serves until its context ends or Stop is called.
@@ -105,13 +101,12 @@ type Server struct {
 	err    error // why it ended, once done is closed
 }
 
-// stopPatience is how long streams have to end by themselves.
+// stopPatience limits the time that streams have to end on their own.
 const stopPatience = 5 * time.Second
 
-// Start loads the files and serves them: those that are good, and what the cache holds
-// of those that are not. It fails if there is nothing at any of the paths, or if the
-// address cannot be served. When ctx ends the server stops gracefully: streams end
-// with the status OK.
+// Start loads and serves the valid files, and the cached clusters of invalid ones. It fails if none
+// of the paths exists or the address cannot be served. When ctx ends the server stops gracefully:
+// streams end with the status OK.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -138,7 +133,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{log: o.Log, keys: keys, done: make(chan struct{})}
-	s.watcher = filewatch.New(o.Paths...) // what changes from here on is noticed
+	s.watcher = filewatch.New(o.Paths...) // before the files are read, so that no change is missed
 	if err := s.open(ctx, o); err != nil {
 		s.close()
 		return nil, err
@@ -162,13 +157,13 @@ func (s *Server) open(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// Failure is an error that is no fault of the arguments or the files.
+// Failure is an error that neither the arguments nor the files caused.
 type Failure struct{ error }
 
 // Unwrap returns the error.
 func (f Failure) Unwrap() error { return f.error }
 
-// listen listens at an address. A port that is in use, or that we may not use, is a Failure.
+// listen listens at an address. A port that is in use or not permitted is a Failure.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if _, refused := errors.AsType[*os.SyscallError](err); refused {
@@ -177,7 +172,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, err
 }
 
-// close ends what was opened, but for the listener, which its server closes.
+// close releases everything except the listener, which its server closes.
 func (s *Server) close() {
 	s.watcher.Close()
 	s.metrics.close()
@@ -186,10 +181,10 @@ func (s *Server) close() {
 	}
 }
 
-// Addr is the address that is served.
+// Addr returns the address that is served.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// MetricsAddr is the address at which metrics are served, nil if they are not.
+// MetricsAddr returns the address of the metrics, nil for none.
 func (s *Server) MetricsAddr() net.Addr {
 	if s.metrics == nil {
 		return nil
@@ -197,7 +192,7 @@ func (s *Server) MetricsAddr() net.Addr {
 	return s.metrics.listener.Addr()
 }
 
-// Reload looks at all files, changed or not. It may be called at any time.
+// Reload reads all files, changed or not. It is safe for concurrent use.
 func (s *Server) Reload() {
 	s.publisher.ask()
 	if s.keys != nil {
@@ -211,7 +206,7 @@ func (s *Server) Stop() {
 	<-s.done
 }
 
-// Wait returns when the server has ended: nil where it was stopped.
+// Wait returns when the server has ended. The error is nil if it was stopped.
 func (s *Server) Wait() error {
 	<-s.done
 	return s.err
@@ -222,9 +217,8 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	defer s.cancel()
 	server := grpc.NewServer(append(o.Limits.serverOptions(&s.publisher.clients.large),
 		grpc.Creds(creds),
-		// Clients that find out about dead servers by pings are welcome: those of
-		// discovery/eds and gRPC's own ping every 5 minutes, or as often as they are
-		// told, but for a second that a ping may come early.
+		// Keepalive pings are allowed: those of discovery/eds, and gRPC's own every 5 minutes or as
+		// configured. A ping may come a second early.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 9 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 5 * time.Minute, MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: stopPatience}),
 		grpc.ChainStreamInterceptor(endWith(ctx, s.publisher.resources.gate)),
@@ -249,7 +243,7 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	if s.metrics != nil {
 		s.log.Info("metrics", "url", "http://"+s.MetricsAddr().String()+"/metrics")
 	}
-	// Where it was stopped before it began, Serve says so, which is no failure.
+	// Serve returns this error if the server was stopped before it began, which is no failure.
 	if err := server.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		s.err = Failure{fmt.Errorf("serve: %w", err)}
 	}
@@ -261,8 +255,8 @@ func (s *Server) run(ctx context.Context, o Options, creds credentials.Transport
 	s.log.Info("stopped")
 }
 
-// stop lets streams end, which they do because their server's context has ended,
-// and then breaks what is left: a connection on which a client never reads.
+// stop lets streams end, which they do because the server's context has ended. Then it breaks the
+// remaining ones, whose clients do not read.
 func stop(server *grpc.Server) {
 	timer := time.AfterFunc(stopPatience, server.Stop)
 	defer timer.Stop()

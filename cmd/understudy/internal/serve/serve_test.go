@@ -18,7 +18,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 )
 
-// decoded decodes the endpoints in a response: name and number of endpoints.
+// decoded returns the number of endpoints of each name in a response.
 func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 	t.Helper()
 	all := make(map[string]int)
@@ -32,8 +32,8 @@ func decoded(t *testing.T, r *discoveryv3.DiscoveryResponse) map[string]int {
 	return all
 }
 
-// ask asks for the endpoints of a cluster and returns a function that acknowledges
-// the last response and waits for the next.
+// ask requests the endpoints of a cluster. It returns a function that acknowledges the last
+// response and waits for the next.
 func ask(t *testing.T, stream adsStream, name string) (next func() int) {
 	t.Helper()
 	request := &discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{name}, Node: &corev3.Node{Id: "me"}}
@@ -73,7 +73,7 @@ func TestEditsArePushedAndBrokenOnesRejected(t *testing.T) {
 	}
 }
 
-// first returns the response to a first request on a stream of its own.
+// first returns the response to a first request on a new stream.
 func first(t *testing.T, s *Server, typeURL string, names ...string) *discoveryv3.DiscoveryResponse {
 	t.Helper()
 	stream := open(t, s, nil)
@@ -231,7 +231,7 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 	s.Stop()
 }
 
-// Kubernetes swaps a symbolic link to the directory of all of a ConfigMap's files.
+// Kubernetes updates a ConfigMap volume by replacing a symbolic link to the directory of its files.
 func TestConfigMapSwap(t *testing.T) {
 	dir := t.TempDir()
 	link := func(from, to string) {

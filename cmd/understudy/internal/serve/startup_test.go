@@ -51,7 +51,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	s, l := start(t, o)
 	next := ask(t, open(t, s, nil), "a")
 	next()
-	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // the last good form, not the first
+	write(t, filepath.Join(dir, "a.yaml"), endpoints("1", "2")) // the cache must hold the last valid form, not the first
 	next()
 
 	write(t, filepath.Join(dir, "a.yaml"), "endpoints: [")
@@ -63,7 +63,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	s.Stop()
 	remove(t, filepath.Join(dir, "gone.yaml"))
 	s, l = start(t, o)
-	l.wait(t, "cluster has no file any more") // but for a delay it is served
+	l.wait(t, "cluster has no file any more") // it is served for the removal delay
 	expect(t, s, "with a file that is gone", map[string]int{"a": 2, "b": 1, "gone": 1})
 
 	s.Stop()
@@ -85,7 +85,7 @@ func TestTheCacheOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// A file that gave another cluster shortly before the restart gives the later one.
+// If a file gave another cluster shortly before the restart, the cache holds the later one.
 func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.yaml")
@@ -105,7 +105,7 @@ func TestTheCacheKnowsWhichClusterAFileGaveLast(t *testing.T) {
 	}
 }
 
-// What is in the cache may be anything.
+// Start tolerates arbitrary files in the cache directory.
 func TestAHostileCache(t *testing.T) {
 	dir, cache := directory(t, t.TempDir(), "a.yaml"), t.TempDir()
 	file := filepath.Join(dir, "b.yaml")
@@ -162,8 +162,8 @@ func TestAHostileCache(t *testing.T) {
 	}
 }
 
-// A cache that cannot be written is no reason not to serve, and is written once it
-// can be.
+// A cache directory that is not writable does not prevent serving, and is written once it is
+// writable.
 func TestACacheThatCannotBeWritten(t *testing.T) {
 	dir, cache := directory(t, t.TempDir(), "a.yaml"), filepath.Join(t.TempDir(), "cache")
 	s, l := start(t, Options{Paths: []string{dir}, Cache: cache})
@@ -186,14 +186,13 @@ func TestACacheThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// The name of a file may be any bytes. It is served under a name that is text, and is no
-// harm to the others.
+// A file name may be any bytes. Its cluster gets a valid name, and other files are not affected.
 func TestAFileWhoseNameIsNotUTF8(t *testing.T) {
 	s, _ := start(t, Options{Paths: []string{directory(t, t.TempDir(), "a.yaml", "caf\xe9.yaml")}})
 	expect(t, s, "beside a name that is not UTF-8", map[string]int{"a": 1, "caf\ufffd": 1})
 }
 
-// To be stopped before the first client can come is no failure.
+// A stop before the first client is no failure.
 func TestStopAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, path, endpoints("1"))

@@ -24,31 +24,30 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// store keeps the clusters that are served in a directory, for the next process: one
-// whose file is broken by then is served as it was. What is read back is checked as
-// strictly as a file.
+// store keeps the served clusters in a directory for the next process, which serves a cluster from
+// it while its file is broken. Entries are validated as strictly as files.
 type store struct {
 	directory string
 	log       *slog.Logger
-	kept      map[string]served // by name: what is in the directory
-	failed    map[string]string // by name: why it could not be kept, as logged last
+	kept      map[string]served // by name: the entries in the directory
+	failed    map[string]string // by name: the last failure logged
 }
 
-// entry is a cluster that is kept, and the content of its file in JSON.
+// entry is a stored cluster. Its file is JSON.
 type entry struct {
 	File    origin          `json:"file"`             // that gave it
 	Lost    bool            `json:"lost,omitempty"`   // no file gives it any more
 	Cluster json.RawMessage `json:"cluster"`          // its endpoints, or
-	Config  bool            `json:"config,omitempty"` // where they come from
+	Config  bool            `json:"config,omitempty"` // its configuration
 
 	given *given
 }
 
 const (
-	maxEntry   = 64 << 20 // bytes: more than clusterfile.MaxSize, since JSON is longer
+	maxEntry   = 64 << 20 // bytes: more than clusterfile.MaxSize, because JSON is longer
 	maxStore   = 1 << 30  // bytes of all entries
 	maxEntries = 10_000
-	// Entries are written under another name first.
+	// Entries are written under a temporary name first.
 	temporary = ".new-"
 )
 
@@ -59,7 +58,7 @@ func openStore(directory string, log *slog.Logger) (*store, error) {
 	return &store{directory, log, make(map[string]served), make(map[string]string)}, nil
 }
 
-// load returns the entries of wanted files. What is no entry is logged, and left.
+// load returns the entries of wanted files. It logs other files and leaves them.
 func (s *store) load(wanted func(origin) bool) []entry {
 	list, err := os.ReadDir(s.directory)
 	if err != nil {
@@ -70,7 +69,7 @@ func (s *store) load(wanted func(origin) bool) []entry {
 	for i, item := range list {
 		path := filepath.Join(s.directory, item.Name())
 		if strings.HasPrefix(item.Name(), temporary) {
-			_ = os.Remove(path) // of a process that was killed as it wrote
+			_ = os.Remove(path) // left by a process that was killed while it wrote
 			continue
 		}
 		if i == maxEntries {
@@ -95,7 +94,7 @@ func (s *store) load(wanted func(origin) bool) []entry {
 	return entries
 }
 
-// readEntry returns the entry in the file at path, and how many bytes were read.
+// readEntry returns the entry in a file and the number of bytes read.
 func readEntry(path string, most int64) (e entry, size int64, err error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -122,7 +121,7 @@ func readEntry(path string, most int64) (e entry, size int64, err error) {
 	return e, int64(len(data)), err
 }
 
-// parseEntry returns the entry in data if it keeps all rules of a cluster.
+// parseEntry returns the entry in data if its cluster is valid.
 func parseEntry(data []byte) (entry, error) {
 	var e entry
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -139,7 +138,7 @@ func parseEntry(data []byte) (entry, error) {
 		return entry{}, errors.New("the cluster has no name")
 	}
 	if _, err := cds.Read(&clusterv3.Cluster{Name: e.given.name(), ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}}); err != nil {
-		return entry{}, err // of the name
+		return entry{}, err // the error is about the name
 	}
 	if e.Config {
 		if _, err := cds.Read(e.given.config); err != nil {
@@ -151,8 +150,8 @@ func parseEntry(data []byte) (entry, error) {
 	return e, envoy.Validate(e.given.endpoints)
 }
 
-// keep makes the directory hold these clusters, until ctx ends. What fails is tried again
-// the next time.
+// keep makes the directory hold these clusters, until ctx ends. Failures are retried at the next
+// call.
 func (s *store) keep(ctx context.Context, now map[string]served) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if ctx.Err() != nil {
@@ -183,13 +182,13 @@ func (s *store) keep(ctx context.Context, now map[string]served) {
 	}
 }
 
-// holds reports whether the directory holds a cluster as it is.
+// holds reports whether the directory holds a cluster in this form.
 func (s *store) holds(name string, is served) bool {
 	was, known := s.kept[name]
 	return known && was.file == is.file && was.lost.IsZero() == is.lost.IsZero() && (was.cluster == is.cluster || was.cluster.equal(is.cluster))
 }
 
-// note logs that a cluster could not be kept, or removed, once.
+// note logs once that a cluster could not be stored or removed.
 func (s *store) note(name string, err error) {
 	if err == nil {
 		delete(s.failed, name)
@@ -201,7 +200,7 @@ func (s *store) note(name string, err error) {
 	}
 }
 
-// write replaces an entry: a reader, even one after a crash, sees the old or the new.
+// write replaces an entry atomically, even if the process crashes.
 func (s *store) write(name string, c served) error {
 	cluster, err := protojson.Marshal(c.cluster.message())
 	if err != nil {
@@ -229,7 +228,7 @@ func (s *store) write(name string, c served) error {
 	return err
 }
 
-// entryName is the name of a cluster's file. A cluster's own name may be anything.
+// entryName returns the file name of a cluster, whose own name may be any string.
 func entryName(cluster string) string {
 	sum := sha256.Sum256([]byte(cluster))
 	return hex.EncodeToString(sum[:16]) + ".json"

@@ -23,8 +23,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// ads serves streams. Each has a server of go-control-plane of its own, which sees the
-// requests that keep the limits, and are for what is served.
+// ads serves streams. Each has its own go-control-plane server, which receives the requests within
+// the limits for types that are served.
 type ads struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	clients *clients
@@ -32,7 +32,7 @@ type ads struct {
 }
 
 // StreamAggregatedResources serves the state-of-the-world variant. In its ordered form
-// go-control-plane does not go through all types of the stream for each message.
+// go-control-plane does not scan all types of the stream for each message.
 func (a *ads) StreamAggregatedResources(stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return a.serve(stream, false, func(ctx context.Context, m *messages) error {
 		return sotwv3.NewServer(ctx, a.watches(m), nil, sotwv3.WithOrderedADS(), sotwv3.WithLogger(quiet{})).
@@ -50,7 +50,7 @@ func (a *ads) DeltaAggregatedResources(stream discoveryv3.AggregatedDiscoverySer
 
 func (a *ads) watches(m *messages) watches { return watches{a.clients, m.client, a.gate} }
 
-// serve serves a stream until it ends, by itself or because the client is beyond a limit.
+// serve serves a stream until it ends or its client exceeds a limit.
 func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(context.Context, *messages) error) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
@@ -64,7 +64,7 @@ func (a *ads) serve(stream grpc.ServerStream, incremental bool, handle func(cont
 	return err
 }
 
-// messages are those of a stream.
+// messages are the messages of a stream.
 type messages struct {
 	stream  grpc.ServerStream
 	clients *clients
@@ -84,7 +84,7 @@ func (m *messages) receive(r proto.Message, of fields) error {
 	return nil
 }
 
-// send is called by go-control-plane, and where a request is answered without it.
+// send sends a message. go-control-plane calls it, and so do requests that are answered without it.
 func (m *messages) send(r proto.Message) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,11 +97,11 @@ type stateStream struct {
 	*messages
 }
 
-// Recv returns the next request for what is served.
+// Recv returns the next request for a served type.
 //
-// One that answers a response of this stream is given its version: to go-control-plane
-// another one means a client that has nothing and wants all of it again. That would be
-// so with the version in a NACK, and what was rejected would be rejected again.
+// A request that answers a response gets that response's version. With another version, such as
+// that of a NACK, go-control-plane would assume that the client has nothing, and would send the
+// rejected response again.
 func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	for {
 		r := new(discoveryv3.DiscoveryRequest)
@@ -126,8 +126,8 @@ func (s stateStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	}
 }
 
-// Send sends a response. To its client the version is that of the content, which replicas have in common;
-// go-control-plane counts those of its own.
+// Send sends a response. Its version is a hash of the content, which is the same in all replicas,
+// in place of go-control-plane's counter.
 func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
 	names := make([]string, len(r.GetResources()))
 	for i, resource := range r.GetResources() {
@@ -140,13 +140,13 @@ func (s stateStream) Send(r *discoveryv3.DiscoveryResponse) error {
 	return s.send(r)
 }
 
-// versionOf returns a hash of resources, whatever their order.
+// versionOf returns a hash of resources that does not depend on their order.
 func versionOf(resources []*anypb.Any) string {
 	sorted := slices.Clone(resources)
 	slices.SortFunc(sorted, func(a, b *anypb.Any) int { return strings.Compare(nameOf(a.GetValue()), nameOf(b.GetValue())) })
 	sum := sha256.New()
 	for _, r := range sorted {
-		_ = binary.Write(sum, binary.BigEndian, uint64(len(r.GetValue()))) // a hash takes all
+		_ = binary.Write(sum, binary.BigEndian, uint64(len(r.GetValue()))) // a hash accepts all writes
 		_, _ = sum.Write(r.GetValue())
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:12])
@@ -158,7 +158,7 @@ type deltaStream struct {
 	*messages
 }
 
-// Recv returns the next request for what is served.
+// Recv returns the next request for a served type.
 func (s deltaStream) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
 	for {
 		r := new(discoveryv3.DeltaDiscoveryRequest)
@@ -190,12 +190,12 @@ func (s deltaStream) Send(r *discoveryv3.DeltaDiscoveryResponse) error {
 	return s.send(r)
 }
 
-// noVersion is the version and the nonce of the empty answer to a request for a type that is
-// not served here. The client then need not wait for it.
+// noVersion is the version and the nonce of the empty response to a request for a type that is not
+// served. The client then does not wait for it.
 const noVersion = "none"
 
-// isServed reports whether resources of the type are served. Without a type, go-control-plane
-// ends the stream.
+// isServed reports whether resources of the type are served. Without a type, go-control-plane ends
+// the stream.
 func isServed(typeURL string) bool {
 	return typeURL == "" || typeURL == resourcev3.EndpointType || typeURL == resourcev3.ClusterType || typeURL == resourcev3.ListenerType
 }

@@ -7,27 +7,27 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// tally is what is counted for one cluster.
+// tally holds the counts of one cluster.
 type tally struct {
-	endpoints bool      // whether it has endpoints here; else they come from elsewhere
-	changed   time.Time // when that or they changed last
-	// By the last part of a type's name:
+	endpoints bool      // its endpoints are served here, not by another server
+	changed   time.Time // when the endpoints or that last changed
+	// By the last element of a type's name:
 	acks, nacks map[string]int
 }
 
-// lacks is, for each cluster whose endpoints a client has asked for, since when it
-// lacks the newest; zero where it has accepted them.
+// lacks maps each cluster whose endpoints a client requests to the time since when it lacks the
+// newest ones; zero if it has accepted them.
 type lacks map[string]time.Time
 
-// response is what a client was sent.
+// response is a response to a client.
 type response struct {
 	nonce, version string
 	names          []string
 	at             time.Time
 }
 
-// changed notes that a cluster is about to change, and whether it has endpoints then. Where
-// it had none before, there was nothing to lack, however long ago a client asked for them.
+// changed records that a cluster is about to change, and whether it has endpoints then. If it had
+// none before, clients lack them only from now on.
 func (c *clients) changed(name string, endpoints bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,15 +44,15 @@ func (c *clients) changed(name string, endpoints bool, now time.Time) {
 	}
 }
 
-// removed forgets a cluster.
+// removed discards a cluster.
 func (c *clients) removed(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.clusters, name)
 }
 
-// subscribe notes which endpoints the client wants. In the incremental variant the
-// names are added to those before.
+// subscribe records which endpoints the client requests. In the incremental variant names are
+// added.
 func (c *clients) subscribe(s *client, r request) {
 	before, now := s.lacks, time.Now()
 	if !s.incremental {
@@ -70,7 +70,7 @@ func (c *clients) subscribe(s *client, r request) {
 	}
 }
 
-// response notes what is about to be sent.
+// response records a response that is about to be sent.
 func (c *clients) response(s *client, typeURL string, r response) {
 	defer c.turn(len(r.names))()
 	c.mu.Lock()
@@ -86,11 +86,11 @@ func (c *clients) response(s *client, typeURL string, r response) {
 	}
 }
 
-// answer counts an ACK or a NACK for each cluster that was in the response.
+// answer counts an ACK or a NACK for each cluster in the response.
 func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 	sent := s.sent[typeURL]
 	if sent.nonce != nonce {
-		return // of a response before the last one
+		return // it answers an earlier response
 	}
 	for _, name := range sent.names {
 		t := c.clusters[name]
@@ -109,9 +109,8 @@ func (c *clients) answer(s *client, typeURL, nonce string, ack bool) {
 	}
 }
 
-// lag returns how many clients have asked for the endpoints of the cluster, and how
-// long that client has been behind which has been so for the longest. With endpoints that
-// come from elsewhere no client is behind.
+// lag returns how many clients request the endpoints of the cluster, and the longest time that one
+// of them has lacked the newest. No client lags if the endpoints come from another server.
 func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Duration) {
 	for s := range c.streams {
 		since, asked := s.lacks[name]
@@ -126,8 +125,8 @@ func (c *clients) lag(name string, now time.Time) (subscribers int, lag time.Dur
 	return subscribers, lag
 }
 
-// nameOf returns the name in an encoded listener, cluster or ClusterLoadAssignment:
-// the first field of each. The rest, which may be long, is not decoded.
+// nameOf returns the name in an encoded listener, cluster or ClusterLoadAssignment, which is the
+// first field of each. It does not decode the rest.
 func nameOf(resource []byte) string {
 	number, kind, n := protowire.ConsumeTag(resource)
 	if n < 0 || number != 1 || kind != protowire.BytesType {

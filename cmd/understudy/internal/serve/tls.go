@@ -15,28 +15,28 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// TLS are the PEM files of a server's certificate. They are read for each connection, so
-// that a renewed certificate is used without a restart. Where they are broken, or caught
-// while they are renewed, their last good form is used.
+// TLS are the PEM files of a server's certificate. They are read for each connection, so that a
+// renewed certificate takes effect without a restart. The last valid form is used while they are
+// invalid or being renewed.
 type TLS struct {
 	// Certificate and Key are the server's own.
 	Certificate, Key string
-	// ClientCA, if any, are the roots of the certificates that clients must show
-	// (mTLS).
+	// ClientCA, if not empty, holds the root certificates for client certificates, which are then
+	// required (mTLS).
 	ClientCA string
 }
 
-// keyring has the last good form of the files.
+// keyring holds the last valid form of the files.
 type keyring struct {
 	files TLS
 	log   *slog.Logger
 
 	mu   sync.Mutex
 	good *tls.Config
-	said string // what is wrong with the files, as logged last
+	said string // the last problem logged
 }
 
-// newKeyring fails if the files are not good.
+// newKeyring fails if the files are invalid.
 func newKeyring(files TLS, log *slog.Logger) (*keyring, error) {
 	if files.Certificate == "" || files.Key == "" {
 		return nil, errors.New("TLS needs both a certificate (--tls-cert) and its key (--tls-key)")
@@ -48,7 +48,7 @@ func newKeyring(files TLS, log *slog.Logger) (*keyring, error) {
 	return &keyring{files: files, log: log, good: good}, nil
 }
 
-// look reads the files, and returns what to use. It logs once what is wrong with them.
+// look reads the files and returns the configuration to use. It logs each problem once.
 func (k *keyring) look() *tls.Config {
 	found, err := k.files.load()
 	text := ""
@@ -89,18 +89,18 @@ func (t TLS) load() (*tls.Config, error) {
 	return config, nil
 }
 
-// watched are credentials that log the handshakes that fail: the client's own log
-// may be far away.
+// watched are credentials that log failed handshakes, because the client's own log may be out of
+// reach.
 type watched struct {
 	credentials.TransportCredentials
 	log *slog.Logger
 }
 
-// ServerHandshake makes one connection secure.
+// ServerHandshake implements credentials.TransportCredentials.
 func (w watched) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secure, info, err := w.TransportCredentials.ServerHandshake(conn)
 	switch {
-	case errors.Is(err, io.EOF): // who only looks whether the port is open
+	case errors.Is(err, io.EOF): // a probe of the port
 		w.log.Debug("connection closed before the TLS handshake", "client", conn.RemoteAddr().String())
 	case err != nil:
 		w.log.Warn("TLS handshake failed", "client", conn.RemoteAddr().String(), "error", err.Error())
@@ -108,12 +108,12 @@ func (w watched) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo,
 	return secure, info, err
 }
 
-// Clone returns a copy.
+// Clone implements credentials.TransportCredentials.
 func (w watched) Clone() credentials.TransportCredentials {
 	return watched{w.TransportCredentials.Clone(), w.log}
 }
 
-// credentials returns those that Options ask for, and the keyring behind them, nil without TLS.
+// credentials returns the credentials of the options and their keyring, nil without TLS.
 func (o Options) credentials() (credentials.TransportCredentials, *keyring, error) {
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 		return nil, nil, fmt.Errorf("address %q: want host:port, as in %s", o.Listen, DefaultListen)

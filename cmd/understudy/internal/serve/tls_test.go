@@ -46,13 +46,13 @@ func TestClientWithoutACertificateIsTurnedAway(t *testing.T) {
 		return // refused in the handshake
 	}
 	defer conn.Close()
-	// With TLS 1.3 the client learns of it with the first bytes it reads.
+	// With TLS 1.3 the client receives the refusal with the first bytes it reads.
 	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("a client without a certificate is told %v", err)
 	}
 }
 
-// TLS files that break, or are caught while they are renewed, cost no client its connection.
+// Broken TLS files, or files in the middle of a renewal, do not fail connections.
 func TestBrokenTLSFiles(t *testing.T) {
 	a := testcert.New(t)
 	pair := a.Pair("server", "127.0.0.1")

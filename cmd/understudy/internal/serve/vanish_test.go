@@ -9,11 +9,10 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// long is a delay of removal that no test waits for.
+// long is a removal delay that no test reaches.
 const long = time.Hour
 
-// expect fails the test unless these clusters have these numbers of endpoints, and
-// listeners.
+// expect fails the test unless these clusters have these numbers of endpoints, and listeners.
 func expect(t *testing.T, s *Server, when string, want map[string]int) {
 	t.Helper()
 	var names []string
@@ -31,7 +30,7 @@ func expect(t *testing.T, s *Server, when string, want map[string]int) {
 	}
 }
 
-// A directory that cannot be asked says nothing about what it held.
+// A directory that cannot be read keeps the clusters of its files.
 func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
 	base := t.TempDir()
 	for _, test := range []struct {
@@ -56,7 +55,7 @@ func TestADirectoryThatVanishesKeepsEverything(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := directory(t, filepath.Join(base, test.name), "a.yaml", "b.yaml")
-			s, l := start(t, Options{Paths: []string{dir}}) // without any delay
+			s, l := start(t, Options{Paths: []string{dir}}) // without a removal delay
 			next := ask(t, open(t, s, nil), "a")
 			next()
 			test.away(dir)
@@ -97,7 +96,7 @@ func TestAFileThatIsGoneForAMoment(t *testing.T) {
 		t.Errorf("the log says %v, want that a is removed in an hour", line)
 	}
 	expect(t, s, "without the file", map[string]int{"a": 1, "b": 1})
-	write(t, path, "endpoints: [") // written again, and broken
+	write(t, path, "endpoints: [") // written again, but broken
 	l.wait(t, "rejected, what it held before is still served")
 	expect(t, s, "with a broken file", map[string]int{"a": 1, "b": 1})
 	write(t, path, "clusterName: a\n"+endpoints("1", "2"))
@@ -106,7 +105,7 @@ func TestAFileThatIsGoneForAMoment(t *testing.T) {
 	}
 	rename(t, path, filepath.Join(dir, "another.yaml"))
 	remove(t, filepath.Join(dir, "b.yaml"))
-	l.wait(t, "cluster has no file any more") // that of b: they were looked at together
+	l.wait(t, "cluster has no file any more") // b's: both were read together
 	expect(t, s, "after the rename", map[string]int{"a": 2, "b": 1})
 	write(t, filepath.Join(dir, "another.yaml"), "clusterName: a\n"+endpoints("1", "2", "3"))
 	if got := next(); got != 3 {
@@ -131,7 +130,7 @@ func TestTwoFilesExchangeTheirClusters(t *testing.T) {
 	next := ask(t, open(t, s, nil), "x")
 	next()
 	write(t, a, "clusterName: y\n"+endpoints("3"))
-	l.wait(t, "rejected, what it held before is still served") // looked at in between
+	l.wait(t, "rejected, what it held before is still served") // read in between
 	expect(t, s, "halfway", map[string]int{"x": 1, "y": 2})
 	write(t, b, "clusterName: x\n"+endpoints("3", "4", "5", "6"))
 	if got := next(); got != 4 {

@@ -7,19 +7,19 @@ import (
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// watches are those of a stream. It is a cachev3.ConfigWatcher.
+// watches creates the watches of a stream. It is a cachev3.ConfigWatcher.
 type watches struct {
 	clients *clients
 	client  *client
 	cache   cachev3.ConfigWatcher
 }
 
-// CreateWatch watches what a stream of the state-of-the-world variant asks for.
+// CreateWatch creates a watch of the state-of-the-world variant.
 func (w watches) CreateWatch(r *cachev3.Request, sub cachev3.Subscription, out chan cachev3.Response) (func(), error) {
 	return w.watch(r.GetTypeUrl(), sub, func() (func(), error) { return w.cache.CreateWatch(r, sub, out) })
 }
 
-// CreateDeltaWatch watches what a stream of the incremental variant asks for.
+// CreateDeltaWatch creates a watch of the incremental variant.
 func (w watches) CreateDeltaWatch(r *cachev3.DeltaRequest, sub cachev3.Subscription, out chan cachev3.DeltaResponse) (func(), error) {
 	return w.watch(r.GetTypeUrl(), sub, func() (func(), error) { return w.cache.CreateDeltaWatch(r, sub, out) })
 }
@@ -42,11 +42,11 @@ func (w watches) watch(typeURL string, sub cachev3.Subscription, create func() (
 	return func() { inTurn(cancel) }, err
 }
 
-// many is from how many names on a request waits for others of that kind. It may take
-// milliseconds, in which locks are held that each request needs.
+// many is the number of names from which on requests are handled one at a time. They may take
+// milliseconds and hold locks that every request needs.
 const many = 100
 
-// turn waits until what is done with n names may be done, and returns how to end it.
+// turn waits until a request with n names may be handled. done ends its turn.
 func (c *clients) turn(n int) (done func()) {
 	if n < many {
 		return func() {}
@@ -54,11 +54,11 @@ func (c *clients) turn(n int) (done func()) {
 	return c.large.enter()
 }
 
-// lane is for what is large. There is one at a time, and then nothing for as long as that
-// took: what is large takes half a processor at most, and leaves the rest to the others.
+// lane admits large requests: one at a time, followed by a pause of the same length. So they take
+// at most half a processor.
 type lane struct{ mu sync.Mutex }
 
-// enter waits for its turn, and returns how to end it.
+// enter waits for its turn. leave ends it.
 func (l *lane) enter() (leave func()) {
 	l.mu.Lock()
 	began := time.Now()

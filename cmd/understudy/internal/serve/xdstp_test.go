@@ -10,8 +10,7 @@ import (
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// Names of xdstp: are refused, wherever a name comes from: clients read more in them than
-// there is.
+// xdstp: names are refused wherever they come from, because clients give their parts a meaning.
 func TestNamesOfXdstpAreRefused(t *testing.T) {
 	dir, cache := directory(t, t.TempDir(), "a.yaml", "xdstp:file.yaml"), t.TempDir()
 	write(t, filepath.Join(dir, "inside.yaml"), "clusterName: xdstp://inside\n"+endpoints("1"))
