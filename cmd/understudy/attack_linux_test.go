@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// With -attack.for, each attack goes on for that time, and the time of each probe counts: see
-// make attack. Without it there is a bounded number of streams, and no time counts.
+// With -attack.for each attack lasts that long, and the durations of probes count; see make attack.
+// Without it the number of streams is bounded, and durations do not count.
 var (
 	attackFor  = flag.Duration("attack.for", 0, "how long each attack lasts, and probes are timed")
 	attackBy   = flag.String("attack.by", "", "of the attacker's own process: the attack")
@@ -30,11 +30,12 @@ var (
 
 const (
 	attackers  = 32  // connections
-	mostMemory = 200 // MB that a server may take
+	mostMemory = 200 // limit on the server's memory in MB
 	mostDelay  = 50 * time.Millisecond
 )
 
-// An attacker does what it likes to a server. The server serves others, in bounded memory.
+// TestAttacks holds that attacks neither stop the server from serving others nor exceed a bound on
+// its memory.
 func TestAttacks(t *testing.T) {
 	if *attackBy != "" {
 		attackServer(*attackBy, *attackAt)
@@ -47,7 +48,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// withstand probes a server that is attacked.
+// withstand probes a server during an attack.
 func withstand(t *testing.T, name string) {
 	s := serving(t, nil, "--log-level", "debug")
 	conn := s.dial(t)
@@ -84,7 +85,7 @@ func withstand(t *testing.T, name string) {
 	}
 }
 
-// fetch asks for endpoints on a stream of its own.
+// fetch requests endpoints on a new stream.
 func fetch(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -99,7 +100,7 @@ func fetch(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-// peak returns the most memory that a process has had, in MB.
+// peak returns the peak memory of a process in MB.
 func peak(t *testing.T, pid int) (mb int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -111,7 +112,7 @@ func peak(t *testing.T, pid int) (mb int) {
 	return kb / 1000
 }
 
-// attackServer attacks from many connections, each again as soon as it is turned away.
+// attackServer attacks from many connections. Each attacks again as soon as its stream ends.
 func attackServer(name, address string) {
 	rounds, hold, ctx := 1, time.Second, context.Background()
 	if *attackFor > 0 {
@@ -128,7 +129,7 @@ func attackServer(name, address string) {
 				if err != nil {
 					continue
 				}
-				ctx, cancel := context.WithTimeout(ctx, hold) // what is kept open ends then
+				ctx, cancel := context.WithTimeout(ctx, hold) // also ends the streams that are kept open
 				_ = attacks[name](ctx, discoveryv3.NewAggregatedDiscoveryServiceClient(conn), i<<20+n)
 				cancel()
 				_ = conn.Close()

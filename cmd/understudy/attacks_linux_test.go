@@ -13,12 +13,12 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// attack is what an attacker does on one stream, until the server ends it, or it has done
-// what it can.
+// attack is one stream of an attacker. It returns when the server ends the stream or the attack is
+// complete.
 type attack func(ctx context.Context, to adsClient, n int) error
 
 var attacks = map[string]attack{
-	"none":      func(ctx context.Context, _ adsClient, _ int) error { return pause(ctx) }, // to compare with
+	"none":      func(ctx context.Context, _ adsClient, _ int) error { return pause(ctx) }, // for comparison
 	"types":     madeUpTypes,
 	"nacks":     func(ctx context.Context, to adsClient, n int) error { return rejections(ctx, to, 10) },
 	"reasons":   func(ctx context.Context, to adsClient, n int) error { return rejections(ctx, to, 1_000_000) },
@@ -34,7 +34,7 @@ type (
 	adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 )
 
-// pause does nothing for a while.
+// pause sleeps.
 func pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -42,7 +42,7 @@ func pause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// madeUpTypes asks for as many types as reflect.Select does not take.
+// madeUpTypes requests more types than reflect.Select accepts.
 func madeUpTypes(ctx context.Context, to adsClient, _ int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	for i := 0; i < 65_535 && err == nil; i++ {
@@ -59,8 +59,8 @@ func drained(stream adsStream, err error) error {
 	return err
 }
 
-// rejections rejects everything, with a reason of that length that is always another. As soon
-// as nothing is sent to it again, it asks for something else and then for the same again.
+// rejections rejects every response with a different reason of that length. When no response comes,
+// it requests another name and then the same one again.
 func rejections(ctx context.Context, to adsClient, reason int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func rejections(ctx context.Context, to adsClient, reason int) error {
 	return err
 }
 
-// largeNodes says who it is at length: by its id, or in metadata.
+// largeNodes sends a large node: a long id or much metadata.
 func largeNodes(ctx context.Context, to adsClient, n int) error {
 	node := &corev3.Node{Id: strings.Repeat("n", 1_000_000)}
 	if n%2 == 0 {
@@ -99,7 +99,7 @@ func largeNodes(ctx context.Context, to adsClient, n int) error {
 	if err == nil {
 		err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"none"}, Node: node})
 	}
-	for i := 0; i < 20 && err == nil; i++ { // and it stays
+	for i := 0; i < 20 && err == nil; i++ { // and keeps the stream open
 		_, err = stream.Recv()
 		if err == nil {
 			err = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: resourcev3.EndpointType, ResourceNames: []string{"none", fmt.Sprint(i)}, Node: node})
@@ -108,7 +108,7 @@ func largeNodes(ctx context.Context, to adsClient, n int) error {
 	return err
 }
 
-// namesOf returns n names of the attacker that no other request has.
+// namesOf returns n names that no other request has.
 func namesOf(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -117,7 +117,7 @@ func namesOf(prefix string, n int) []string {
 	return names
 }
 
-// manyNames asks for as many names as a stream may, and then for others.
+// manyNames requests as many names as a stream may, and then others.
 func manyNames(ctx context.Context, to adsClient, n int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	for i := 0; i < 10 && err == nil; i++ {
@@ -130,7 +130,7 @@ func manyNames(ctx context.Context, to adsClient, n int) error {
 	return drained(stream, err)
 }
 
-// manyNamesInIncrements asks for half a million.
+// manyNamesInIncrements requests half a million names.
 func manyNamesInIncrements(ctx context.Context, to adsClient, n int) error {
 	stream, err := to.DeltaAggregatedResources(ctx)
 	for i := 0; i < 100 && err == nil; i++ {
@@ -142,7 +142,7 @@ func manyNamesInIncrements(ctx context.Context, to adsClient, n int) error {
 	return err
 }
 
-// longTypes asks for types whose names have a megabyte.
+// longTypes requests types with names of a megabyte.
 func longTypes(ctx context.Context, to adsClient, _ int) error {
 	stream, err := to.StreamAggregatedResources(ctx)
 	for i := 0; i < 16 && err == nil; i++ {
@@ -151,7 +151,7 @@ func longTypes(ctx context.Context, to adsClient, _ int) error {
 	return drained(stream, err)
 }
 
-// idleStreams opens streams on its connection, with some thousand names each, and holds them.
+// idleStreams opens streams with some thousand names each, and keeps them open.
 func idleStreams(ctx context.Context, to adsClient, n int) error {
 	var last adsStream
 	for i := range 8 {

@@ -13,10 +13,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/chromium"
 )
 
-// wide is a window on a desk.
+// wide is a desktop window.
 var wide = chromium.View{Width: 1600, Height: 1000}
 
-// browse opens the page of a demo that holds.
+// browse opens the page of a demo that stays open (--hold).
 func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *chromium.Page) {
 	t.Helper()
 	demo := hold(t, t.TempDir(), args...)
@@ -44,7 +44,7 @@ func browse(t *testing.T, v chromium.View, args ...string) (context.Context, *ch
 	return ctx, page
 }
 
-// until waits for a condition, and shows the page's text where it never holds.
+// until waits for a condition. If it stays false, it reports the page's text.
 func until(ctx context.Context, t *testing.T, page *chromium.Page, condition string) {
 	t.Helper()
 	waiting, cancel := context.WithTimeout(ctx, 15*time.Second)
@@ -56,12 +56,12 @@ func until(ctx context.Context, t *testing.T, page *chromium.Page, condition str
 	}
 }
 
-// says is the condition that the first line about the channel says something.
+// says returns the condition that the channel's first line contains a text.
 func says(text string) string {
 	return fmt.Sprintf(`document.querySelector(".headline")?.innerText.startsWith(%q)`, text)
 }
 
-// press presses the button that a screen reader calls label.
+// press presses the button with an accessible label.
 func press(ctx context.Context, t *testing.T, page *chromium.Page, label string) {
 	t.Helper()
 	if err := page.Press(ctx, fmt.Sprintf(`button[aria-label=%q]`, label)); err != nil {
@@ -69,13 +69,13 @@ func press(ctx context.Context, t *testing.T, page *chromium.Page, label string)
 	}
 }
 
-// unfolded is the condition that what has a name is unfolded, or is not.
+// unfolded returns the condition that an element is unfolded, or that it is not.
 func unfolded(name string, is bool) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("main details")].find(d => d.querySelector(".name")?.innerText === %q)?.open === %v`, name, is)
 }
 
-// Kill priority 0, and see on the page how priority 1 steps in, and why; restore it, and
-// see it come back. The page changes by itself.
+// A killed priority 0 shows on the page: priority 1 takes over, with the reason. Restored, it comes
+// back. The page updates without a reload.
 func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
@@ -84,7 +84,7 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `/Not p0 us-east\/a, us-east\/b: connection refused by 127\.0\.0\.1:/.test(document.querySelector(".why").innerText)`)
 	until(ctx, t, page, `document.querySelector(".said").innerText.startsWith("Killed p0 us-east/a, us-east/b at ")`)
 	until(ctx, t, page, `[...document.querySelectorAll(".controls .state")].filter(e => e.innerText === "killed").length === 3`)
-	if err := page.Key(ctx, chromium.Tab); err != nil { // it goes on where it was
+	if err := page.Key(ctx, chromium.Tab); err != nil { // the focus stays
 		t.Fatal(err)
 	}
 	until(ctx, t, page, `document.activeElement.getAttribute("aria-label") === "Kill: p0 us-east/a, us-east/b"`)
@@ -95,8 +95,8 @@ func TestAFailoverIsSeenInTheBrowser(t *testing.T) {
 	}
 }
 
-// The page unfolds by itself what is in use now, while somebody looks at it who does not
-// load it again. What that one has unfolded stays so.
+// The page unfolds the priority in use while it updates. Elements that the reader has unfolded stay
+// unfolded.
 func TestWhatIsInUseIsUnfoldedInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
@@ -114,7 +114,7 @@ func TestWhatIsInUseIsUnfoldedInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `document.activeElement.closest("details")?.dataset.key === "events"`)
 }
 
-// On a phone, and without script, the page and its buttons work, too.
+// The page and its buttons also work on a phone and without script.
 func TestWithoutScriptOnAPhoneInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, chromium.View{Width: 360, Height: 740, NoScript: true})
 	const fits = `document.documentElement.scrollWidth <= innerWidth`
@@ -135,8 +135,8 @@ func TestWithoutScriptOnAPhoneInTheBrowser(t *testing.T) {
 	until(ctx, t, page, unfolded("p0 us-east/a, us-east/b", true)+" && "+fits)
 }
 
-// Whoever presses a button on a phone sees there what it does to the calls, and can press the
-// next: the headline stands above the buttons, also after a button far down.
+// On a phone the headline stays visible above the buttons, so that the effect of a button on the
+// calls is visible without scrolling.
 func TestTheAnswerIsSeenWhereTheButtonIsPressedInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, chromium.View{Width: 360, Height: 740})
 	const seen = ` && (([answer, button]) => answer.top >= 0 && button.bottom <= innerHeight && answer.bottom <= button.top)([".headline", %q].map(s => document.querySelector(s).getBoundingClientRect()))`
@@ -150,8 +150,7 @@ func TestTheAnswerIsSeenWhereTheButtonIsPressedInTheBrowser(t *testing.T) {
 	}
 }
 
-// holds returns whether a condition holds. A page that is being replaced is none of which
-// it does.
+// holds reports whether a condition holds. On a page that is being replaced none does.
 func holds(ctx context.Context, t *testing.T, page *chromium.Page, condition string) (does bool) {
 	t.Helper()
 	if err := page.Eval(ctx, condition, &does); err != nil && ctx.Err() != nil {
@@ -160,8 +159,7 @@ func holds(ctx context.Context, t *testing.T, page *chromium.Page, condition str
 	return does
 }
 
-// A backend that answers errors is seen to be ejected, and why; weights that are typed in
-// are seen as shares.
+// The page shows the reason of an ejection, and shares follow weights that are typed in.
 func TestErrorsAndWeightsAreSeenInTheBrowser(t *testing.T) {
 	ctx, page := browse(t, wide)
 	until(ctx, t, page, says("Calls go to p0 us-east/a, us-east/b"))
@@ -169,8 +167,8 @@ func TestErrorsAndWeightsAreSeenInTheBrowser(t *testing.T) {
 	until(ctx, t, page, `/ejected by failures in a row, for \d+ s more/.test(document.querySelector("main tr.more")?.innerText)`)
 	until(ctx, t, page, unfolded("us-east/b", true)+" && "+says("Calls go to p0 us-east/a, us-east/b"))
 	press(ctx, t, page, "Kill: us-east/b")
-	until(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`) // it is another page
-	// Those of the first priority: the next one, on standby, has endpoints, too.
+	until(ctx, t, page, `document.querySelector(".said")?.innerText.startsWith("Killed us-east/b at ")`) // the page was loaded again
+	// Only the first priority's shares: the standby has endpoints, too.
 	const shares = `[...document.querySelectorAll('main td[data-label="Share"]')].slice(0, 3).map(e => e.innerText.trim()).join(", ")`
 	until(ctx, t, page, shares+` === "66.7 %, 33.3 %, 0 %"`)
 	until(ctx, t, page, `(document.querySelectorAll('.controls input[type="number"]')[1].value = 3) === 3`)

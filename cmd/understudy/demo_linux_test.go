@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// asDemo makes this test binary the understudy binary.
+// asDemo makes this test binary act as the understudy command.
 const asDemo = "UNDERSTUDY_TEST_AS_BINARY"
 
-// However the demo that holds ends, no backend is left, those that hang or were brought
-// back among them; an interrupt is how it should end.
+// The demo with --hold leaves no backend behind, however it ends, including hanging and restored
+// ones. An interrupt is a success.
 func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -61,13 +61,13 @@ func TestNoBackendOutlivesTheDemoThatHolds(t *testing.T) {
 	}
 }
 
-// However the demo ends, no backend is left.
+// The demo leaves no backend behind, however it ends.
 func TestNoBackendOutlivesTheDemo(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			demo := exec.Command(os.Args[0], "demo")
-			dir := t.TempDir() // a demo that is killed cannot remove its own
+			dir := t.TempDir() // a killed demo cannot remove its own directory
 			demo.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+dir)
 			progress, err := demo.StderrPipe()
 			if err != nil {
@@ -103,7 +103,7 @@ func TestNoBackendOutlivesTheDemo(t *testing.T) {
 
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
-	// Any thread of the process may have started them.
+	// Any thread of the process may have started the backends.
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
 		t.Fatal(err)
@@ -125,8 +125,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-// awaitEnd returns when the process is gone, or a zombie that its new parent has yet
-// to collect.
+// awaitEnd returns when the process is gone or a zombie.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)

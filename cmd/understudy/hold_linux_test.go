@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// heldDemo is a demo that holds, as a process of its own.
+// heldDemo is a demo with --hold in its own process.
 type heldDemo struct {
 	*exec.Cmd
 	page string // its URL
 }
 
-// hold starts one, and returns when its page is served.
+// hold starts a demo and returns when its page is served.
 func hold(t *testing.T, dir string, args ...string) *heldDemo {
 	t.Helper()
 	d := &heldDemo{Cmd: exec.Command(os.Args[0], append([]string{"demo", "--hold"}, args...)...)}

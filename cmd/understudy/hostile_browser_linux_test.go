@@ -20,10 +20,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// evil is what a name or an error may be made of.
+// evil is a hostile name or error.
 const evil = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>` + "\x1b[31m\u202e\u2066\x00"
 
-// hostile is a source all of whose names and errors are.
+// hostile is a source whose names and errors are all hostile.
 type hostile struct{}
 
 func (hostile) Check(bool) error { return nil }
@@ -38,8 +38,8 @@ func (hostile) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, err
 }
 
-// Names and errors from outside are text on the page, in one line of sense, and fit a
-// phone. Were one taken for HTML, it could still run no script.
+// Hostile names and errors are shown as text, in one line, and fit a phone. A
+// Content-Security-Policy would stop a script even if they were taken for HTML.
 func TestHostileNamesInTheBrowser(t *testing.T) {
 	builder := given.NewBuilder("evil", func(*discovery.Target) ([]discovery.Part, error) {
 		return []discovery.Part{{Name: evil, Source: hostile{}}}, nil

@@ -1,9 +1,8 @@
-// Command understudy shows failover and weighted load balancing of gRPC calls at
-// work, explains endpoints files, serves them to a fleet, and watches channels.
+// Command understudy demonstrates failover and weighted load balancing of gRPC calls, explains
+// endpoints files, serves them to a fleet, and watches channels.
 //
-// It exits with 0 if all is well, with 1 if something is not as it should be, with 2
-// if it was used or fed wrongly, and with 3 if what it explains or watches cannot take
-// calls.
+// Exit codes: 0 for success, 1 for a failure, 2 for wrong arguments or input, 3 if what it explains
+// or watches cannot take calls.
 package main
 
 import (
@@ -29,7 +28,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// failure is an error that was no fault of the arguments or the input.
+// failure is an error that neither the arguments nor the input caused.
 type failure struct{ error }
 
 // Unwrap returns the error.
@@ -59,10 +58,10 @@ func exitCode(err error) int {
 	return 2
 }
 
-// complain prints err. What is wrong inside a file comes one problem a line, in the
-// form that editors find the place by. Errors that were joined come one by one.
+// complain prints err. Problems inside a file get one line each, in the form that editors parse.
+// Joined errors are printed one by one.
 func complain(w io.Writer, err error) {
-	// Joined errors, and no others, are of several lines.
+	// Only joined errors have several lines.
 	if several, ok := errors.AsType[interface {
 		error
 		Unwrap() []error
@@ -107,8 +106,8 @@ wrong, and 3 if calls cannot be taken.`,
 	return root
 }
 
-// outputFlag adds the flag -o to a command, and returns a function that tells
-// whether it asks for JSON.
+// outputFlag adds the flag -o to a command. The function that it returns reports whether the flag
+// asks for JSON.
 func outputFlag(command *cobra.Command) func() (bool, error) {
 	output := command.Flags().StringP("output", "o", "table", "`table` for people, json for machines")
 	return func() (bool, error) {
@@ -227,8 +226,8 @@ The fields of the output with -o json are described in docs/explain.md.`,
 	return command
 }
 
-// runExplain explains, and tells what is no fault of the file or the target from what is.
-// roleFlag adds the flag that prints a Role, and returns what does so for a target.
+// roleFlag adds the flag that prints a Role. The function that it returns prints the Role for a
+// target.
 func roleFlag(command *cobra.Command) func(target string) error {
 	account := command.Flags().String("rbac", "", "print, in place of the tree, the manifests of a Role and a RoleBinding that a target of kubernetes: needs, for a service `ACCOUNT`: NAME, or NAMESPACE:NAME (default: default)")
 	command.Flags().Lookup("rbac").NoOptDefVal = "default"
@@ -242,7 +241,7 @@ func roleFlag(command *cobra.Command) func(target string) error {
 }
 
 func runExplain(cmd *cobra.Command, opts explain.Options) error {
-	debug.SetGCPercent(400) // the process ends with the answer
+	debug.SetGCPercent(400) // the process is short-lived
 	err := explain.Run(cmd.Context(), opts)
 	if _, ok := errors.AsType[*explain.OutputError](err); ok || errors.Is(err, explain.ErrNoAnswer) || err != nil && cmd.Context().Err() != nil {
 		return failure{err}
@@ -250,7 +249,8 @@ func runExplain(cmd *cobra.Command, opts explain.Options) error {
 	return err
 }
 
-// placeFlags adds the flags that say where a client runs, and returns what gives them as options.
+// placeFlags adds the flags for the client's location. The function that it returns returns them as
+// options.
 func placeFlags(command *cobra.Command) func() []string {
 	names := []string{"zone", "region", "node"}
 	for _, name := range names {

@@ -2,5 +2,5 @@
 
 package main
 
-// underRace is set where the race detector is on, which takes several times the memory.
+// underRace reports whether the race detector is on, which needs several times the memory.
 const underRace = true

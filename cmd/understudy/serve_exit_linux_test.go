@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A port that is in use is no fault of the arguments, and an address that is none is.
+// A port in use is a failure (1), an invalid address a wrong argument (2).
 func TestExitCodesOfServe(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -19,22 +19,22 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// patience is how long a test waits for what must come.
+// patience bounds the wait for events that must occur.
 const patience = 30 * time.Second
 
 const oneEndpoint = `endpoints: [{lbEndpoints: [{endpoint: {address: {socketAddress: {address: 127.0.0.1, portValue: 1}}}}]}]`
 
-// served is a process that serves endpoints.
+// served is a process that runs understudy serve.
 type served struct {
 	*exec.Cmd
-	out              *bufio.Reader // its log; nobody reads it but the test
+	out              *bufio.Reader // its log, which only the test reads
 	outPipe, errPipe *os.File
 	address, metrics string
 	ended            chan struct{}
 	err              error // of the process, once it has ended
 }
 
-// serving starts one, with a file of one endpoint or the paths in args, and reads its log
+// serving starts a server with a file of one endpoint, or with the paths in args, and reads its log
 // until it serves. Its pipes hold 4 KiB.
 func serving(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
@@ -76,7 +76,7 @@ func smallPipe(t *testing.T) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-// log returns the next line of the log with that message.
+// log returns the next log line with that message.
 func (s *served) log(t *testing.T, msg string) map[string]any {
 	t.Helper()
 	must(t, s.outPipe.SetReadDeadline(time.Now().Add(patience)))
@@ -93,7 +93,7 @@ func (s *served) log(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// get returns the status and the body of a page on the port of the metrics.
+// get returns the status and the body of a page on the metrics port.
 func (s *served) get(t *testing.T, path string) (int, string) {
 	t.Helper()
 	client := http.Client{Timeout: patience}
@@ -106,7 +106,7 @@ func (s *served) get(t *testing.T, path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// dial opens a connection to the server, which ends with the test.
+// dial opens a connection to the server until the test ends.
 func (s *served) dial(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -115,7 +115,7 @@ func (s *served) dial(t *testing.T) *grpc.ClientConn {
 	return conn
 }
 
-// probe fails the test unless the server says that it is well.
+// probe fails the test unless the server reports health.
 func (s *served) probe(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -125,7 +125,7 @@ func (s *served) probe(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-// ends waits for the end of the process.
+// ends waits until the process ends.
 func (s *served) ends(t *testing.T) {
 	t.Helper()
 	select {

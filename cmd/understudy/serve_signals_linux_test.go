@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// SIGHUP has a file looked at that seems not to have changed.
+// SIGHUP reads a file again even if it seems unchanged.
 func TestSIGHUPLooksAtTheFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	writeFile(t, path, oneEndpoint)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the other end of a terminal, and what was printed on it.
+// terminal is the controlling side of a pseudo-terminal, and its output.
 type terminal struct {
 	t    *testing.T
 	ours *os.File
@@ -25,7 +25,7 @@ type terminal struct {
 	more chan struct{}
 }
 
-// newTerminal opens a terminal of so many columns and rows.
+// newTerminal opens a terminal of this size.
 func newTerminal(t *testing.T, columns, rows uint16) (term *terminal, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -72,7 +72,7 @@ func (term *terminal) resize(columns, rows uint16) {
 	}
 }
 
-// await returns what was printed since the last time, once a text is in it.
+// await waits for a text and returns the output since the last call.
 func (term *terminal) await(text string) string {
 	term.t.Helper()
 	patience := time.After(time.Minute)
@@ -98,7 +98,7 @@ const (
 	left    = "\x1b[?25h\x1b[?1049l"
 )
 
-// However the view ends, the terminal is as it was, and the exit code says what was.
+// The view restores the terminal however it ends, and the exit code tells success from failure.
 func TestWatchGivesTheTerminalBack(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -137,10 +137,10 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 			if coloured := strings.Contains(shown, "\x1b[2m"); coloured == (test.env == "NO_COLOR=1") {
 				t.Errorf("with %s the view has colours: %v", test.env, coloured)
 			}
-			if name != "for" { // else it may have ended
+			if name != "for" { // otherwise it may have ended
 				term.resize(50, 10)
 				again := term.await("q ends")
-				for frames := 0; strings.Count(again, "\r\n") != 9; frames++ { // it is drawn each second
+				for frames := 0; strings.Count(again, "\r\n") != 9; frames++ { // it is redrawn each second
 					if again = term.await("q ends"); frames == 20 || strings.Contains(again, left) {
 						t.Fatalf("resized to 10 rows the view is %q", again)
 					}
@@ -163,7 +163,7 @@ func TestWatchGivesTheTerminalBack(t *testing.T) {
 	}
 }
 
-// A terminal that understands no escapes gets lines.
+// A terminal without escape sequences gets plain lines.
 func TestADumbTerminalGetsLines(t *testing.T) {
 	term, theirs := newTerminal(t, 70, 20)
 	command := exec.Command(os.Args[0], "watch", "127.0.0.1:1")

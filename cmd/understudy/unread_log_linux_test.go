@@ -18,7 +18,7 @@ import (
 
 var dropped = regexp.MustCompile(`(?m)^understudy_serve_log_lines_dropped_total [1-9]`)
 
-// visit is a client that comes, is answered and leaves, which makes three lines of the log.
+// visit connects, gets a response and leaves, which writes three log lines.
 func (s *served) visit(t *testing.T, ads discoveryv3.AggregatedDiscoveryServiceClient) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -31,7 +31,7 @@ func (s *served) visit(t *testing.T, ads discoveryv3.AggregatedDiscoveryServiceC
 	}
 }
 
-// babble is a client that does not speak HTTP/2, of which gRPC complains.
+// babble connects without speaking HTTP/2, which gRPC logs.
 func (s *served) babble(t *testing.T) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
@@ -45,7 +45,7 @@ func (s *served) babble(t *testing.T) {
 	}
 }
 
-// flood makes lines of the log until some of them were dropped.
+// flood writes log lines until some of them are dropped.
 func (s *served) flood(t *testing.T) {
 	t.Helper()
 	ads := discoveryv3.NewAggregatedDiscoveryServiceClient(s.dial(t))
@@ -60,8 +60,8 @@ func (s *served) flood(t *testing.T) {
 	t.Fatal("the log takes all, though nobody reads it")
 }
 
-// Nobody reads the log, or what gRPC complains of on standard error: clients, probes, metrics
-// and SIGTERM are served all the same, and the log says how much is missing once it is read.
+// If nobody reads the log or standard error, clients, probes, metrics and SIGTERM still work. Once
+// the log is read, it reports the number of missing lines.
 func TestALogThatNobodyReads(t *testing.T) {
 	s := serving(t, []string{"GRPC_GO_LOG_SEVERITY_LEVEL=info"}, "--log-level", "debug")
 	for range 200 {
@@ -83,7 +83,7 @@ func TestALogThatNobodyReads(t *testing.T) {
 	}
 }
 
-// Who read the log has gone: that ends nothing.
+// The server continues after the reader of its log has exited.
 func TestALogWhoseReaderHasGone(t *testing.T) {
 	s := serving(t, nil)
 	s.outPipe.Close()

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version says which build this is: of a release, or of a commit, by which Go.
+// version returns the release or the commit of this build, and its Go version.
 func version() string {
 	release, commit := "(unknown)", ""
 	if info, ok := debug.ReadBuildInfo(); ok {

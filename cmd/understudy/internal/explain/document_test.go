@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// Each field of the JSON is described, in the order in which it is printed, and no
-// other.
+// docs/explain.md describes each field of the JSON in the order of printing.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	document, err := os.ReadFile("../../../../docs/explain.md")
 	if err != nil {
@@ -26,7 +25,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	}
 }
 
-// fieldsOf returns the names of the JSON fields of a struct and of those inside it.
+// fieldsOf returns the names of the JSON fields of a struct and of the structs in it.
 func fieldsOf(s reflect.Type, prefix string) []string {
 	var fields []string
 	for i := range s.NumField() {

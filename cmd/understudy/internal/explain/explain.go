@@ -1,5 +1,5 @@
-// Package explain says what the policies make of an endpoints file, or of what a target leads to: which endpoint
-// gets which share of the calls, and what becomes of it when something is down.
+// Package explain computes the share of the calls that each endpoint of a file or target gets, and
+// where the calls go when endpoints are down.
 package explain
 
 import (
@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"strings"
 
-	_ "github.com/understudy-lb/understudy" // the policies that trees are made of
+	_ "github.com/understudy-lb/understudy" // registers the policies
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/kubeconfig"
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 	"github.com/understudy-lb/understudy/internal/clusterfile"
@@ -19,11 +19,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ErrNoEndpoint is returned by Run, after it has printed the result, where no endpoint
-// can take calls.
+// ErrNoEndpoint is returned by Run after it has printed the result, if no endpoint can take calls.
 var ErrNoEndpoint = errors.New("no endpoint can take calls")
 
-// OutputError is returned by Run where the result could not be written.
+// OutputError is returned by Run if the result could not be written.
 type OutputError struct{ Err error }
 
 // Error returns the reason.
@@ -32,34 +31,33 @@ func (e *OutputError) Error() string { return fmt.Sprintf("write the result: %v"
 // Unwrap returns the error of the writer.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// stdin is what standard input is called as a file, and its name in messages.
+// The argument for standard input, and its name in messages.
 const (
 	stdin     = "-"
 	stdinName = "stdin"
 )
 
-// Options say what to explain.
+// Options configure Run.
 type Options struct {
-	// File is the path of the endpoints file, or "-" for In, or a target.
+	// File is the path of an endpoints file, "-" for In, or a target.
 	File string
-	// Cluster is the one to explain of those in the file, "" for all.
+	// Cluster selects a cluster of the file, "" for all.
 	Cluster string
-	// Down names what is down: an address, a locality, "cluster:NAME" of an aggregate, or
-	// "priority:N".
+	// Down lists what is down: addresses, localities, "cluster:NAME" of an aggregate, "priority:N".
 	Down []string
-	// Options are those of a channel, NAME=VALUE as in the query of a target.
+	// Options are options of a channel, NAME=VALUE as in the query of a target.
 	Options []string
-	// Kubeconfig says how to reach Kubernetes, where the target needs it.
+	// Kubeconfig configures access to Kubernetes for targets that need it.
 	Kubeconfig kubeconfig.Options
-	// JSON prints the result as JSON, and no table.
+	// JSON selects JSON in place of tables.
 	JSON bool
-	// In is standard input, Out where the result goes.
+	// In is standard input, Out the output.
 	In  io.Reader
 	Out io.Writer
 }
 
-// Run explains a file or a target. Its errors are of the input, but for ErrNoEndpoint, ErrNoAnswer, an
-// *OutputError, and ctx's.
+// Run explains a file or a target. Its errors concern the input, except for ErrNoEndpoint,
+// ErrNoAnswer, an *OutputError, and ctx's error.
 func Run(ctx context.Context, opts Options) error {
 	subjects, list, settings, err := find(ctx, opts)
 	if err != nil {
@@ -91,7 +89,7 @@ func Run(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// find returns what is to be explained, whether as a list, and what the options say of the policies.
+// find returns the clusters to explain, whether they are printed as a list, and the settings.
 func find(ctx context.Context, opts Options) (subjects []*subject, list bool, settings topology.Settings, err error) {
 	if isTarget(opts.File) {
 		if opts.Cluster != "" {
@@ -110,7 +108,7 @@ func find(ctx context.Context, opts Options) (subjects []*subject, list bool, se
 	return subjects, err == nil && doc.Clusters != nil && opts.Cluster == "", settings, err
 }
 
-// parseOptions returns what options of a channel say of the policies.
+// parseOptions returns the settings from options of a channel.
 func parseOptions(given []string) (topology.Settings, error) {
 	values := make(url.Values)
 	for _, option := range given {
@@ -134,7 +132,7 @@ func load(opts Options) (*clusterfile.Document, error) {
 	return clusterfile.Load(opts.File)
 }
 
-// write writes the results, all at once: as a list, or the only one.
+// write writes all results at once, as a list or alone.
 func write(subjects []*subject, list bool, opts Options) error {
 	var text bytes.Buffer
 	if opts.JSON {
@@ -161,7 +159,7 @@ func write(subjects []*subject, list bool, opts Options) error {
 	return err
 }
 
-// measure notes each endpoint's share of the calls.
+// measure records each endpoint's share of the calls.
 func (r *Result) measure(s *simulation) {
 	o := s.run(hypothesis{down: (*Endpoint).isDown})
 	if o.err != nil {
@@ -176,14 +174,14 @@ func (r *Result) measure(s *simulation) {
 	}
 }
 
-// owners returns the endpoint of each address: of several with one address, the first that is
-// healthy, as in the tree.
+// owners maps each address to its endpoint: of several with one address, the first healthy one, as
+// in the tree.
 func (r *Result) owners() map[partAddress]*Endpoint {
 	owner := make(map[partAddress]*Endpoint)
 	for i := range r.Endpoints {
 		e := &r.Endpoints[i]
 		if e.LocalityWeight == 0 {
-			continue // without traffic, it may have the addresses of another
+			continue // it gets no calls and may share an address with another endpoint
 		}
 		for _, address := range e.addresses() {
 			key := partAddress{e.part, address}

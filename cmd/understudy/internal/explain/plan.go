@@ -16,15 +16,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// plan is a tree over the parts of a cluster, and what people call its priorities.
+// plan is the tree over the mechanisms of a cluster, with the names of its priorities.
 type plan struct {
 	tree     topology.Tree
 	config   json.RawMessage   // of the tree's policies
-	names    map[string]string // of children; nil: those of the tree
+	names    map[string]string // of children
 	failures map[string]string // why children have no endpoints
 	clusters []string          // by priority
-	first    []int             // the first priority of each part
-	notes    []string          // on what has no effect
+	first    []int             // the first priority of each mechanism
+	notes    []string          // on fields without effect
 }
 
 // planOf returns the plan over the mechanisms of a cluster.
@@ -64,8 +64,8 @@ func planOf(parts []clusterfile.Mechanism, settings topology.Settings) (plan, er
 	return p, nil
 }
 
-// treeOf returns the tree of part i, whose addresses have the part among their attributes, and
-// notes on what has no effect.
+// treeOf returns the tree of mechanism i and notes on fields without effect. Attributes of the
+// addresses hold i.
 func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, several bool) (tree topology.Tree, notes []string, err error) {
 	name := ""
 	if several {
@@ -105,14 +105,13 @@ func treeOf(i int, part clusterfile.Mechanism, settings topology.Settings, sever
 	return tree, notes, nil
 }
 
-// partAddress is an address of one part: another part may have the same.
+// partAddress is an address of one mechanism. Another mechanism may have the same address.
 type partAddress struct {
 	part int
 	dial string // as gRPC dials it
 }
 
-// partKey is the key of the part among an address's attributes. Policies keep these, and go
-// by the address itself, such as pick_first by its family.
+// partKey is the key of the mechanism in an address's attributes.
 type partKey struct{}
 
 func withPart(address resolver.Address, part int) resolver.Address {
@@ -125,8 +124,8 @@ func partAddressOf(address resolver.Address) partAddress {
 	return partAddress{part, address.Addr}
 }
 
-// stand returns the one address that stands for endpoints which only a channel finds out,
-// and says what it stands for. It is "" where there are none.
+// stand returns an address in place of endpoints that only a channel resolves, and a description of
+// them, or "".
 func stand(part clusterfile.Mechanism) (address, of string) {
 	switch {
 	case part.Host != "":
@@ -139,7 +138,7 @@ func stand(part clusterfile.Mechanism) (address, of string) {
 
 const ofName = "all addresses of the name"
 
-// isName returns whether an address, as gRPC dials it, is a name with a port.
+// isName reports whether an address is a DNS name with a port.
 func isName(address string) bool {
 	if strings.HasPrefix(address, "unix:") {
 		return false
@@ -152,7 +151,7 @@ func isName(address string) bool {
 	return err != nil
 }
 
-// add notes the endpoints and drops of part i, whose priorities begin with first.
+// add adds the endpoints and drops of mechanism i, whose priorities begin with first.
 func (r *Result) add(i int, part clusterfile.Mechanism, first int, several bool) {
 	cluster := ""
 	if several {
@@ -179,7 +178,7 @@ func endpointsOf(cluster *endpointv3.ClusterLoadAssignment) (list []Endpoint) {
 	for _, locality := range cluster.GetEndpoints() {
 		for _, lb := range locality.GetLbEndpoints() {
 			addresses := envoy.Addresses(lb)
-			if len(addresses) == 0 { // it gets no traffic
+			if len(addresses) == 0 { // it gets no calls
 				addresses = []string{"no address"}
 			}
 			e := Endpoint{

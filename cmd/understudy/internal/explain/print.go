@@ -24,8 +24,7 @@ func printJSON(w *bytes.Buffer, value any) error {
 	return nil
 }
 
-// printTable prints the tree, a line for each endpoint: what is the same as in the
-// line above is left out.
+// printTable prints one line for each endpoint. Cells that repeat the line above are empty.
 func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	fmt.Fprintf(w, "cluster %s: ", printable.Text(r.Cluster))
 	if r.Priority != nil {
@@ -65,7 +64,7 @@ func (r *Result) printTable(w *bytes.Buffer, paint table.Painter) {
 	}
 }
 
-// printTiers prints what becomes of each priority, where there are several, or options.
+// printTiers prints the fate of each priority if there are several, or options.
 func (r *Result) printTiers(w *bytes.Buffer) {
 	if len(r.Tiers) == 0 || len(r.Tiers) == 1 && len(r.Options) == 0 {
 		return
@@ -116,7 +115,7 @@ func (e *Endpoint) addTo(t *table.Table, last *Endpoint, several bool) {
 	}
 }
 
-// columns returns all columns, or those without the second, the cluster's.
+// columns returns all columns, or all but the second, the cluster's.
 func columns[T any](several bool, all []T) []T {
 	if several {
 		return all
@@ -131,7 +130,7 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.2f %%", 100*share)
 }
 
-// drops returns the drops with their parts of the calls in percent.
+// drops returns the drops with their shares of the calls in percent.
 func (r *Result) drops() string {
 	var drops []string
 	for _, d := range r.Drops {
@@ -158,7 +157,7 @@ func (e *Endpoint) remark() string {
 	return e.addressRemark(e.Address)
 }
 
-// addressRemark says which address is down where not all are.
+// addressRemark marks an address that is down while others are not.
 func (e *Endpoint) addressRemark(address string) string {
 	if !e.Down && e.isDown(address) {
 		return "address down"

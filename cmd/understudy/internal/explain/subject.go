@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// subject is a cluster that is explained.
+// subject is a cluster to explain.
 type subject struct {
 	name   string
 	parts  []clusterfile.Mechanism
@@ -19,8 +19,8 @@ type subject struct {
 	result *Result
 }
 
-// subjectsOf returns what is to be explained: the one cluster of the file, the one that was
-// asked for, or all in the list.
+// subjectsOf returns the cluster that opts selects, the only one of the file, or all clusters of
+// its list.
 func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	if doc.Clusters == nil {
 		name := doc.Endpoints.GetClusterName()
@@ -36,7 +36,7 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 		}
 	}
 	if len(subjects) == 0 {
-		subjects = []*subject{{name: opts.Cluster}} // which is not there
+		subjects = []*subject{{name: opts.Cluster}} // it does not exist: Mechanisms returns the error
 	}
 	for _, s := range subjects {
 		var err error
@@ -47,8 +47,8 @@ func subjectsOf(doc *clusterfile.Document, opts Options) ([]*subject, error) {
 	return subjects, nil
 }
 
-// takeDown plans the subjects, and marks in their results what is down. A name that names
-// nothing in any of them is an error.
+// takeDown plans the subjects and marks what is down in their results. It returns an error if a
+// name matches nothing.
 func takeDown(subjects []*subject, settings topology.Settings, opts Options) (err error) {
 	for _, s := range subjects {
 		if s.plan, err = planOf(s.parts, settings); err != nil {
@@ -75,7 +75,7 @@ func takeDown(subjects []*subject, settings topology.Settings, opts Options) (er
 	return nil
 }
 
-// takeDown marks what a name names, and returns whether that is anything.
+// takeDown marks the matches of a name and reports whether there are any.
 func (s *subject) takeDown(name string) bool {
 	found := s.has(name)
 	for i := range s.result.Endpoints {
@@ -87,8 +87,8 @@ func (s *subject) takeDown(name string) bool {
 	return found
 }
 
-// has returns whether name is that of a priority, of a locality, or of a cluster in an
-// aggregate: all may be without endpoints.
+// has reports whether name is a priority, a locality, or a cluster of an aggregate. Each may be
+// without endpoints.
 func (s *subject) has(name string) bool {
 	for priority := range s.plan.clusters {
 		if name == fmt.Sprintf("priority:%d", priority) {
@@ -108,16 +108,15 @@ func (s *subject) has(name string) bool {
 	})
 }
 
-// isLocality returns whether name is that of a locality. It may be written with the slashes
-// that nothing follows.
+// isLocality reports whether name is a locality. Its trailing slashes are optional.
 func isLocality(name, locality string) bool {
 	return name != "" && strings.TrimRight(name, "/") == strings.TrimRight(locality, "/")
 }
 
-// isAggregate returns whether its parts have the names of clusters.
+// isAggregate reports whether its mechanisms have the names of clusters.
 func (s *subject) isAggregate() bool { return len(s.parts) > 1 }
 
-// namesIn says for an error which kinds of names the subjects have, with an example of each.
+// namesIn returns a list of the kinds of names, with an example of each, for an error.
 func namesIn(subjects []*subject) string {
 	kinds, cluster := "address, locality or priority", ""
 	if i := slices.IndexFunc(subjects, (*subject).isAggregate); i >= 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // its targets
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers its targets
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 	"github.com/understudy-lb/understudy/internal/envoy"
 	"github.com/understudy-lb/understudy/internal/join"
@@ -16,16 +16,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ErrNoAnswer is returned by Run where a target led to nothing.
+// ErrNoAnswer is returned by Run if a target led to no endpoints.
 var ErrNoAnswer = errors.New("no answer")
 
-// mostWait is how long parts of a target are waited for: longer than a channel waits for the first.
+// mostWait limits the wait for slow mechanisms. It exceeds a channel's own wait.
 const mostWait = 15 * time.Second
 
-// isTarget reports whether what is to be explained is a target, and no file.
+// isTarget reports whether the argument is a target rather than a file.
 func isTarget(file string) bool { return strings.Contains(file, "://") }
 
-// followed returns what a target leads to now, with what it and the options say of the policies.
+// followed returns the present answers of a target, and the settings from it and the options.
 func followed(ctx context.Context, opts Options) (*subject, topology.Settings, error) {
 	target, err := resolving.WithOptions(opts.File, opts.Options)
 	if err != nil {
@@ -35,7 +35,7 @@ func followed(ctx context.Context, opts Options) (*subject, topology.Settings, e
 	if err != nil {
 		return nil, topology.Settings{}, err
 	}
-	name, _ := resolving.Authority(target) // it was read before
+	name, _ := resolving.Authority(target) // validated above
 	sources, err := opts.Kubeconfig.Sources(target)
 	if err != nil {
 		return nil, topology.Settings{}, err
@@ -56,12 +56,12 @@ func followed(ctx context.Context, opts Options) (*subject, topology.Settings, e
 	return s, topology.Settings(settings), nil
 }
 
-// await returns what a target leads to once each part has answered or failed, or the time is over.
+// await follows a target until each mechanism has answered or failed, at most for mostWait.
 func await(ctx context.Context, target string, program options.Program) (last join.News, err error) {
 	news := make(chan join.News, 1)
 	stop, err := resolving.Follow(target, program, func(n join.News) {
 		select {
-		case <-news: // which nobody has seen
+		case <-news: // replaced by n
 		default:
 		}
 		news <- n
@@ -91,7 +91,7 @@ func await(ctx context.Context, target string, program options.Program) (last jo
 	return join.News{}, fmt.Errorf("%w: %s", ErrNoAnswer, last.Why)
 }
 
-// add adds a part of the target.
+// add adds a mechanism of the target.
 func (s *subject) add(found join.Found) error {
 	part := clusterfile.Mechanism{Cluster: found.Name}
 	if part.Cluster == "" {

@@ -8,26 +8,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Tier is what becomes of one priority, while those above it are down and nothing else is.
+// Tier describes what happens to a priority while those above it are down.
 type Tier struct {
 	Priority uint32 `json:"priority"`
-	// Cluster is the one that it is of, where the cluster is an aggregate.
+	// Cluster is the priority's cluster within an aggregate.
 	Cluster string `json:"cluster,omitempty"`
-	// Endpoints is how many may get calls.
+	// Endpoints is the number of endpoints that may get calls.
 	Endpoints int `json:"endpoints"`
-	// Standby is set where it is connected before it is needed, while priority 0 is used.
+	// Standby is set if it is connected as a standby while priority 0 is used.
 	Standby bool `json:"standby,omitempty"`
-	// LeftAfter is how many of its endpoints must be lost for the calls to leave it, the
-	// heaviest first.
+	// LeftAfter is the number of endpoints, the heaviest first, that must be lost before the calls
+	// leave the priority.
 	LeftAfter int `json:"left_after"`
-	// Next is the priority that the calls go to then, nil where they fail.
+	// Next is the priority that then gets the calls, nil if calls fail.
 	Next *uint32 `json:"next"`
-	// ErrorsTo is the priority that the calls go to where all its endpoints answer every
-	// call with an error: its own where they stay.
+	// ErrorsTo is the priority that gets the calls if every call to this one fails: its own number
+	// if calls stay.
 	ErrorsTo uint32 `json:"errors_to"`
 }
 
-// tiers finds out what becomes of each priority.
+// tiers computes the fate of each priority.
 type tiers struct {
 	simulation *simulation
 	settings   topology.Settings
@@ -35,10 +35,10 @@ type tiers struct {
 	child      []string // the tree's child of each priority
 }
 
-// addTiers notes what becomes of each priority, unless near groups split them.
+// addTiers adds the fate of each priority, unless near groups split them.
 func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 	if settings.Near().Prefer != "" {
-		return // the numbers of near groups are not those of the file
+		return // near groups have other numbers than the file's priorities
 	}
 	t := tiers{simulation: s, settings: settings, result: r}
 	for _, priority := range s.priorities {
@@ -53,7 +53,7 @@ func (r *Result) addTiers(s *simulation, settings topology.Settings) {
 	}
 }
 
-// measure finds out what becomes of a priority.
+// measure computes the fate of a priority.
 func (t *tiers) measure(priority uint32) Tier {
 	tier := Tier{Priority: priority, ErrorsTo: priority}
 	endpoints := t.heaviest(priority)
@@ -65,7 +65,7 @@ func (t *tiers) measure(priority uint32) Tier {
 		return tier
 	}
 	tier.LeftAfter = tier.Endpoints
-	if t.settings.MinReady > 0 { // else the last one is enough
+	if t.settings.MinReady > 0 { // otherwise calls leave with the last endpoint
 		tier.LeftAfter = 1 + sort.Search(tier.Endpoints-1, func(i int) bool {
 			to := t.goTo(priority, endpoints[:i+1])
 			return to == nil || *to != priority
@@ -80,8 +80,8 @@ func (t *tiers) measure(priority uint32) Tier {
 
 // heaviest returns the endpoints of a priority that may get calls, the heaviest first.
 func (t *tiers) heaviest(priority uint32) []*Endpoint {
-	sums := make(map[string]uint64)         // of the weights of a locality's endpoints
-	connected := make(map[partAddress]bool) // a subset may leave some out
+	sums := make(map[string]uint64)         // by locality: the sum of its endpoints' weights
+	connected := make(map[partAddress]bool) // a subset omits others
 	for _, e := range t.simulation.plan.tree.Endpoints {
 		connected[partAddressOf(e.Addresses[0])] = true
 	}

@@ -16,10 +16,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxFile bounds each file that is read, and what a plugin prints.
+// maxFile limits the size of each file and of a plugin's output.
 const maxFile = 1 << 20
 
-// config is what files of kubectl say, as far as it is of use here. The first to say something wins.
+// config holds the fields of a kubeconfig that are used here. With several files the first value
+// wins.
 type config struct {
 	Current  string         `yaml:"current-context"`
 	Contexts []namedContext `yaml:"contexts"`
@@ -69,7 +70,7 @@ type user struct {
 	Provider any    `yaml:"auth-provider"`
 }
 
-// load reads files. One that does not exist is left out, unless there is no other.
+// load reads files. It skips missing files unless all are missing.
 func load(paths []string) (*config, error) {
 	var all *config
 	var missing error
@@ -123,8 +124,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// content returns what stands in the file at base as data, in base64, or in another file, whose path
-// is relative to that one's directory. It is nil where there is neither.
+// content returns the base64-encoded data, or else the content of the file, whose path is relative
+// to the directory of base. It returns nil if both are empty.
 func content(base, field, data, file string) ([]byte, error) {
 	if data != "" {
 		decoded, err := base64.StdEncoding.DecodeString(data)
@@ -143,7 +144,7 @@ func content(base, field, data, file string) ([]byte, error) {
 	return bytes.TrimSpace(text), nil
 }
 
-// beside returns the path of a file that one at base names.
+// beside resolves a path relative to the file at base.
 func beside(base, file string) string {
 	if filepath.IsAbs(file) {
 		return file

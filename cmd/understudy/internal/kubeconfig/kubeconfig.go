@@ -1,5 +1,5 @@
-// Package kubeconfig reads how kubectl reaches an API server, so that targets of Kubernetes can be
-// followed from outside of a cluster.
+// Package kubeconfig reads kubectl's configuration, so that targets of Kubernetes work outside a
+// cluster.
 package kubeconfig
 
 import (
@@ -26,9 +26,9 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Options say which file and which of its contexts count.
+// Options select the file and the context.
 type Options struct {
-	// Path is that of the file, "" for those that KUBECONFIG lists, or else ~/.kube/config.
+	// Path is the file, "" for the files in KUBECONFIG, or else ~/.kube/config.
 	Path string
 	// Context is the name of the context, "" for the current one.
 	Context string
@@ -42,12 +42,12 @@ func (o *Options) Flags(flags interface {
 	flags.StringVar(&o.Context, "context", "", "`name` of the kubeconfig's context (default: the current one)")
 }
 
-// ofKubernetes finds targets of Kubernetes, parts of others among them.
+// ofKubernetes matches targets of Kubernetes, also within other targets.
 var ofKubernetes = regexp.MustCompile(`(^|[^a-z0-9+.-])(kubernetes|k8s):`)
 
-// Sources returns the options of sources that these targets need: none where no target is of
-// Kubernetes, or where the program runs in a cluster and nobody names a file or a context. No file is
-// read then.
+// Sources returns the source options that these targets need. It returns none and reads no file if
+// no target is of Kubernetes, or if the program runs in a cluster and neither a file nor a context
+// is given.
 func (o Options) Sources(targets ...string) ([]any, error) {
 	if !slices.ContainsFunc(targets, ofKubernetes.MatchString) {
 		return nil, nil
@@ -62,7 +62,7 @@ func (o Options) Sources(targets ...string) ([]any, error) {
 	return []any{kubernetes.WithTransport(host, t)}, nil
 }
 
-// paths returns those of the files that count.
+// paths returns the paths of the files to read.
 func (o Options) paths() []string {
 	if o.Path != "" {
 		return []string{o.Path}
@@ -77,7 +77,7 @@ func (o Options) paths() []string {
 	return []string{filepath.Join(home, ".kube", "config")}
 }
 
-// transport returns the host of the API server, and what reaches it.
+// transport returns the host of the API server and a transport to it.
 func (o Options) transport() (string, *transport, error) {
 	paths := o.paths()
 	c, err := load(paths)
@@ -111,7 +111,7 @@ func (o Options) transport() (string, *transport, error) {
 	return to.Cluster.Server, t, nil
 }
 
-// find returns the first entry of that name.
+// find returns the first entry with a name.
 func find[T any](list []T, nameOf func(T) string, what, name string, paths []string) (none T, err error) {
 	if name == "" {
 		return none, fmt.Errorf("kubeconfig: %s: no %s is named; want one by current-context or --context", paths[0], what)
@@ -123,7 +123,7 @@ func find[T any](list []T, nameOf func(T) string, what, name string, paths []str
 	return list[i], nil
 }
 
-// newTransport returns what reaches a cluster as a user.
+// newTransport returns a transport to a cluster as a user.
 func newTransport(to namedCluster, as namedUser) (*transport, error) {
 	c := to.Cluster
 	server, err := url.Parse(c.Server)

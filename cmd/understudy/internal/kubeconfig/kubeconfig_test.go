@@ -19,7 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// A test starts this program again as a plugin.
+// TestMain runs this program as a plugin if a test starts it as one.
 func TestMain(m *testing.M) {
 	switch what := os.Getenv("KUBECONFIG_TEST_PLUGIN"); what {
 	case "":
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		_ = json.Unmarshal([]byte(os.Getenv("KUBERNETES_EXEC_INFO")), &info)
 		fmt.Printf(`{"apiVersion":%q,"kind":"ExecCredential","status":{"token":%q}}`, version, "for "+info.Spec.Cluster.Server)
-	case "count": // each run gives another token
+	case "count": // each run prints another token
 		count, _ := os.ReadFile(os.Getenv("COUNT"))
 		_ = os.WriteFile(os.Getenv("COUNT"), append(count, 'x'), 0o600)
 		fmt.Printf(`{"apiVersion":%q,"kind":"ExecCredential","status":{"token":"run%s","expirationTimestamp":%q}}`, version, count, os.Getenv("EXPIRES"))
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 
 const version = "client.authentication.k8s.io/v1"
 
-// apiServer is one that says who asks, and refuses the token "run".
+// apiServer is a server that returns the user of each request, and refuses the token "run".
 func apiServer(t *testing.T) *httptest.Server {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := r.Header.Get("Authorization")
@@ -93,7 +93,7 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-// ask asks the server that a file names, and returns who the server says that it was.
+// ask sends a request to the server in a file and returns the user that the server saw.
 func ask(t *testing.T, o Options) (string, error) {
 	t.Helper()
 	host, rt, err := o.transport()
@@ -120,7 +120,7 @@ func get(t *testing.T, host string, rt *transport) (string, error) {
 	return fmt.Sprint(response.StatusCode, " ", response.Header.Get("who")), nil
 }
 
-// run returns a user with a plugin, which does what is said.
+// run returns a user whose plugin runs a command.
 func run(what string) string {
 	return fmt.Sprintf("exec: {apiVersion: %s, command: %q, provideClusterInfo: true, env: [{name: KUBECONFIG_TEST_PLUGIN, value: %q}]}", version, os.Args[0], what)
 }
@@ -219,7 +219,7 @@ func TestMistakesOfAPlugin(t *testing.T) {
 	}
 }
 
-// A plugin runs again where the server refuses its credentials, and not before.
+// A plugin runs again only after the server has refused its credentials.
 func TestAPluginWhoseCredentialsAreRefused(t *testing.T) {
 	s, dir := apiServer(t), t.TempDir()
 	t.Setenv("COUNT", filepath.Join(dir, "count"))
@@ -237,7 +237,7 @@ func TestAPluginWhoseCredentialsAreRefused(t *testing.T) {
 	}
 }
 
-// It runs again where they expire, though not at once.
+// A plugin runs again when its credentials expire, but not at once.
 func TestAPluginWhoseCredentialsExpire(t *testing.T) {
 	t.Setenv("KUBECONFIG_TEST_PLUGIN", "count")
 	for expires, want := range map[string]string{"2999-01-01T00:00:00Z": "run run run", "2001-01-01T00:00:00Z": "run run runx"} {
@@ -264,7 +264,7 @@ func TestAPluginWhoseCredentialsExpire(t *testing.T) {
 	}
 }
 
-// Of several files the first to say something wins, and one that does not exist is left out.
+// With several files the first value wins, and missing files are skipped.
 func TestSeveralFiles(t *testing.T) {
 	s, dir := apiServer(t), t.TempDir()
 	one := write(t, filepath.Join(dir, "one"), "current-context: here\nusers: [{name: u, user: {token: first}}]")
@@ -275,7 +275,7 @@ func TestSeveralFiles(t *testing.T) {
 	}
 }
 
-// No file is read where no target needs it, or a pod has an account of its own.
+// No file is read if no target needs it, or if the pod has a service account.
 func TestWhoNeedsAFile(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "nowhere"))
 	for _, test := range []struct {

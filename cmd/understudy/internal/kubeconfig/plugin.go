@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// pluginTime is how long a plugin may take.
+	// pluginTime limits how long a plugin may run.
 	pluginTime = 30 * time.Second
-	// early is how long before they expire credentials are asked for again, though not within atLeast:
-	// a plugin may have another clock.
+	// early is how long before their expiry credentials are renewed, but not within atLeast: a
+	// plugin's clock may differ.
 	early   = 10 * time.Second
 	atLeast = time.Second
 )
 
-// plugin is a program that prints credentials (client.authentication.k8s.io).
+// plugin is a credential plugin (client.authentication.k8s.io).
 type plugin struct {
 	APIVersion string   `yaml:"apiVersion"`
 	Command    string   `yaml:"command"`
@@ -37,7 +37,7 @@ type plugin struct {
 	Interactive string `yaml:"interactiveMode"`
 	ClusterInfo bool   `yaml:"provideClusterInfo"`
 
-	info string // what the program learns of the cluster
+	info string // the cluster information for the plugin
 
 	mu      sync.Mutex
 	has     *credentials
@@ -45,7 +45,7 @@ type plugin struct {
 	ran     time.Time
 }
 
-// checked returns the plugin, which a file at that path names.
+// checked validates the plugin from the file at a path.
 func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	switch {
 	case p.APIVersion != "client.authentication.k8s.io/v1" && p.APIVersion != "client.authentication.k8s.io/v1beta1":
@@ -67,7 +67,7 @@ func (p *plugin) checked(path string, c cluster, ca []byte) (*plugin, error) {
 	return p, err
 }
 
-// credentials returns those that the program printed last, as long as they hold.
+// credentials returns the plugin's last credentials while they are valid, or runs it.
 func (p *plugin) credentials(ctx context.Context) (credentials, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *plugin) forget() {
 	p.has = nil
 }
 
-// run runs the program.
+// run runs the plugin.
 func (p *plugin) run(ctx context.Context) (*credentials, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, pluginTime)
 	defer cancel()
@@ -114,7 +114,7 @@ func (p *plugin) run(ctx context.Context) (*credentials, time.Time, error) {
 	return p.parse(output.kept.Bytes())
 }
 
-// parse reads what the program printed. No error shows any of it.
+// parse parses the plugin's output. Its errors do not contain any of it.
 func (p *plugin) parse(text []byte) (*credentials, time.Time, error) {
 	var printed struct {
 		APIVersion string `json:"apiVersion"`
@@ -145,7 +145,7 @@ func (p *plugin) parse(text []byte) (*credentials, time.Time, error) {
 	return c, s.Expires, nil
 }
 
-// bounded keeps the beginning of what is written.
+// bounded keeps the beginning of its input.
 type bounded struct {
 	kept bytes.Buffer
 	most int

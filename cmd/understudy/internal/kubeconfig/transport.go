@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// transport adds the credentials of a user to requests. It is safe for concurrent use.
+// transport adds a user's credentials to requests. It is safe for concurrent use.
 type transport struct {
 	base *http.Transport
-	// credentials returns those of now; nil for a user without a token.
+	// credentials returns the present credentials. It is nil for a user without a token.
 	credentials func(context.Context) (credentials, error)
-	// forget has them asked for again, since the server refuses them.
+	// forget discards the credentials, because the server refused them.
 	forget func()
 }
 
-// credentials are what a plugin or a file gives.
+// credentials come from a plugin or a file.
 type credentials struct {
 	token       string
 	certificate *tls.Certificate
@@ -40,12 +40,12 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.base.RoundTrip(r)
 	if err == nil && response.StatusCode == http.StatusUnauthorized && t.forget != nil {
 		t.forget()
-		t.base.CloseIdleConnections() // a certificate is the connection's
+		t.base.CloseIdleConnections() // a certificate belongs to its connection
 	}
 	return response, err
 }
 
-// authenticate makes requests those of a user.
+// authenticate configures the transport for a user.
 func (t *transport) authenticate(as namedUser, c cluster, ca []byte) error {
 	u := as.User
 	certificate, err := content(as.file, "client-certificate", u.CertificateData, u.CertificateFile)
@@ -88,7 +88,7 @@ func (t *transport) authenticate(as namedUser, c cluster, ca []byte) error {
 	return nil
 }
 
-// tokenFile is a token in a file, which is read again when it is a minute old.
+// tokenFile is a token in a file, which is read again after a minute.
 type tokenFile struct {
 	path string
 

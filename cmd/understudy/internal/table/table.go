@@ -1,5 +1,4 @@
-// Package table prints aligned tables for people, and knows when they are looking
-// at a terminal.
+// Package table prints aligned tables, and detects terminals.
 package table
 
 import (
@@ -12,31 +11,31 @@ import (
 	"golang.org/x/term"
 )
 
-// Align says on which side of its column a cell stands.
+// Align is the alignment of a column.
 type Align int
 
-// The sides.
+// The alignments.
 const (
 	Left Align = iota
 	Right
 )
 
-// Column is one column: its title, and the side its cells stand on.
+// Column is one column.
 type Column struct {
 	Title string
 	Align Align
 }
 
-// Table is a table with a title row. Its cells may not hold newlines.
+// Table is a table with a title row. Its cells must not contain newlines.
 type Table struct {
 	Columns []Column
 	rows    [][]string
 }
 
-// Row adds a row, of as many cells as there are columns.
+// Row adds a row with a cell for each column.
 func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// Print writes the table to w, two spaces between columns.
+// Print writes the table to w with two spaces between columns.
 func (t *Table) Print(w io.Writer) {
 	titles := make([]string, len(t.Columns))
 	widths := make([]int, len(t.Columns))
@@ -66,16 +65,16 @@ func (t *Table) Print(w io.Writer) {
 	}
 }
 
-// Painter colours text, where it is printed to a terminal that wants colour.
+// Painter colours text if its output is a terminal that supports colour.
 type Painter bool
 
-// PainterFor returns a Painter for w: one that colours only if w is a terminal and
-// the environment does not say otherwise (NO_COLOR, TERM=dumb).
+// PainterFor returns a Painter for w. It colours only if w is a terminal and the environment does
+// not forbid it (NO_COLOR, TERM=dumb).
 func PainterFor(w io.Writer) Painter {
 	return Painter(Steerable(w) != nil && os.Getenv("NO_COLOR") == "")
 }
 
-// Steerable returns stream as a file if it is a terminal that understands escapes, or nil.
+// Steerable returns stream as a file if it is a terminal that supports escape sequences, or nil.
 func Steerable(stream any) *os.File {
 	f, ok := stream.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
