@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A call that meets a management server which takes the connection and says nothing tells so.
+// A call names the management server that accepts the connection but never responds.
 func TestACallSaysThatTheServerIsAwaited(t *testing.T) {
 	for query, want := range map[string]string{
 		"":          "eds: no answer yet: waiting for management server dns:///192.0.2.1:1",
@@ -42,7 +42,7 @@ func TestACallSaysThatTheServerIsAwaited(t *testing.T) {
 			defer cancel()
 			_, err = healthpb.NewHealthClient(cc).Check(ctx, &healthpb.HealthCheckRequest{})
 			if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "while waiting for endpoints: ") || !strings.Contains(err.Error(), want) {
-				t.Errorf("%q: the call ended with %v, want %s", query, err, want)
+				t.Errorf("%q: call error = %v, want %s", query, err, want)
 			}
 		})
 	}

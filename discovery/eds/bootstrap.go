@@ -12,17 +12,17 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// The environment variables of the xDS bootstrap (gRFC A27), the file first.
+// The environment variables of the xDS bootstrap (gRFC A27). The file takes precedence.
 const (
 	bootstrapFileVar   = "GRPC_XDS_BOOTSTRAP"
 	bootstrapConfigVar = "GRPC_XDS_BOOTSTRAP_CONFIG"
 )
 
-// bootstrap is what is used of an xDS bootstrap.
+// bootstrap holds the supported fields of an xDS bootstrap.
 type bootstrap struct {
-	node    *corev3.Node // nil: none given
+	node    *corev3.Node // nil if not set
 	servers []bootstrapServer
-	isFile  bool // it was read from a file
+	isFile  bool // read from a file
 }
 
 type bootstrapServer struct {
@@ -35,8 +35,8 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// loadBootstrap reads the bootstrap that the environment names. Without one it
-// returns an empty one.
+// loadBootstrap reads the bootstrap that the environment names. It returns an empty bootstrap if
+// the environment names none.
 func loadBootstrap() (*bootstrap, error) {
 	if path := os.Getenv(bootstrapFileVar); path != "" {
 		text, err := os.ReadFile(path)
@@ -87,7 +87,7 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 	return b, nil
 }
 
-// find returns the server that uri names, with or without the scheme "dns", or nil.
+// find returns the server with the given URI, with or without the scheme "dns", or nil.
 func (b *bootstrap) find(uri string) *bootstrapServer {
 	for i := range b.servers {
 		if strings.TrimPrefix(b.servers[i].uri, "dns:///") == strings.TrimPrefix(uri, "dns:///") {
@@ -97,7 +97,7 @@ func (b *bootstrap) find(uri string) *bootstrapServer {
 	return nil
 }
 
-// credentials returns the first of the server's credentials that are known here.
+// credentials returns the first supported entry of the server's channel_creds.
 func (s *bootstrapServer) credentials() (channelCredentials, error) {
 	var unknown []string
 	for _, c := range s.creds {
@@ -131,7 +131,7 @@ func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
 	return channelCredentials{&fileCredentials{credentials.NewTLS(nil), files}, files}, nil
 }
 
-// nodeOrDefault returns the node to present to servers.
+// nodeOrDefault returns the node that identifies this client to servers.
 func (b *bootstrap) nodeOrDefault() *corev3.Node {
 	if b.node != nil {
 		return withAgent(b.node)
@@ -143,7 +143,7 @@ func (b *bootstrap) nodeOrDefault() *corev3.Node {
 	return withAgent(&corev3.Node{Id: id})
 }
 
-// withAgent adds to node what this client is and can do.
+// withAgent adds the user agent and the client features to node.
 func withAgent(node *corev3.Node) *corev3.Node {
 	node.UserAgentName = "understudy"
 	node.ClientFeatures = append(node.ClientFeatures, "envoy.lb.does_not_support_overprovisioning")

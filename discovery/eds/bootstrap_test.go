@@ -37,7 +37,7 @@ func TestBootstrapNamesTheServerAndTheNode(t *testing.T) {
 		t.Setenv(bootstrapConfigVar, "the file comes first")
 		c := build(t, "eds:///c")
 		if got := wait(t, "node", nodes); got != "me r v" {
-			t.Errorf("the node is %q, want that of the bootstrap", got)
+			t.Errorf("node = %q, want the bootstrap's", got)
 		}
 		wait(t, "state", c.states)
 	})
@@ -45,12 +45,12 @@ func TestBootstrapNamesTheServerAndTheNode(t *testing.T) {
 		t.Setenv(bootstrapConfigVar, text)
 		wait(t, "state", build(t, "eds:///c").states)
 	})
-	t.Run("node for a server it does not name", func(t *testing.T) {
+	t.Run("node for a server that is not listed", func(t *testing.T) {
 		t.Setenv(bootstrapConfigVar, strings.Replace(text, address, "other:1", 1))
 		<-nodes
 		c := build(t, "eds://"+address+"/c")
 		if got := wait(t, "node", nodes); got != "me r v" {
-			t.Errorf("the node is %q, want that of the bootstrap", got)
+			t.Errorf("node = %q, want the bootstrap's", got)
 		}
 		wait(t, "state", c.states)
 	})

@@ -16,7 +16,7 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// clusterSource finds out where the endpoints of a cluster come from, by CDS.
+// clusterSource is the source for targets that begin at a Cluster resource (CDS).
 type clusterSource struct {
 	source
 	target *discovery.Target
@@ -37,25 +37,25 @@ func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: h.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// hub tells of the parts of a cluster, and tells those that need EDS their endpoints.
+// hub turns the Cluster resources of a target into discovery mechanisms and passes
+// ClusterLoadAssignments to the mechanisms that use EDS.
 type hub struct {
 	source   source
 	receiver *discovery.Receiver
 	maker    cds.Maker
-	open     *atomic.Pointer[hub]               // to the hub itself, until it is closed
-	watch    atomic.Pointer[watch]              // nil until it is started
-	current  atomic.Pointer[adsclient.Snapshot] // that was told last, nil for none
+	open     *atomic.Pointer[hub]               // points to this hub, nil once it is closed
+	watch    atomic.Pointer[watch]              // nil before Start
+	current  atomic.Pointer[adsclient.Snapshot] // the last snapshot that was passed on, nil if none
 
-	events serial.Serializer // guards what follows
-	noted  map[string]string // what has no effect, by cluster, as was logged last
+	events serial.Serializer // guards the fields below
+	noted  map[string]string // the last warning logged for each cluster
 	held   *adsclient.Snapshot
-	passed bool         // a snapshot was
-	hold   serial.Timer // until held is passed on as it is
+	passed bool         // whether a snapshot has been passed on
+	hold   serial.Timer // passes held on when it fires
 	parts  map[*partWatch]bool
 }
 
-// needs says which resources are needed, as far as clusters are known. It is called on the
-// stack of the stream.
+// needs returns the resources that the known clusters require. The stream calls it.
 func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
 	g := cds.Resolve(h.source.cluster, func(name string) cds.Known { return find(known[name]) })
 	needs := adsclient.Needs{Clusters: g.Asked, For: g}
@@ -71,7 +71,7 @@ func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
 	return needs
 }
 
-// find returns what is known of a cluster.
+// find converts the state of a Cluster resource.
 func find(s adsclient.State) cds.Known {
 	if s.Good == nil {
 		return cds.Known{Err: s.Err}
@@ -79,13 +79,13 @@ func find(s adsclient.State) cds.Known {
 	return cds.Known{Cluster: s.Good.Read.(*cds.Cluster)}
 }
 
-// holdFor is how long the first list waits for what is not known yet, as A74 asks for
-// without end: calls would fail at a cluster that is down while the next one is on its
-// way. It is short, because the join waits for the first part as well
-// (docs/waits.md).
+// holdFor is how long the first list waits for missing resources, so that calls do not fail at an
+// unreachable cluster while the next one is still loading. gRFC A74 waits indefinitely. The delay
+// is short because the join also waits for the first mechanism (docs/waits.md).
 const holdFor = time.Second
 
-// pass passes on what is known. At first it waits until all of it is.
+// pass passes a snapshot on. The first snapshot waits up to holdFor until all its resources are
+// known.
 func (h *hub) pass(s adsclient.Snapshot) {
 	h.events.Run(func() {
 		if h.passed || !waits(s) {
@@ -99,7 +99,7 @@ func (h *hub) pass(s adsclient.Snapshot) {
 	})
 }
 
-// waits returns whether something is needed of which nothing is known.
+// waits reports whether the state of a needed resource is still unknown.
 func waits(s adsclient.Snapshot) bool {
 	for _, all := range []map[string]adsclient.State{s.Clusters, s.Endpoints} {
 		for _, state := range all {
@@ -111,7 +111,8 @@ func waits(s adsclient.Snapshot) bool {
 	return false
 }
 
-// tell tells of the parts, and those their endpoints, unless the hub is closed.
+// tell passes the discovery mechanisms to the receiver and the endpoints to each EDS mechanism. It
+// does nothing once the hub is closed.
 func (h *hub) tell(s adsclient.Snapshot) {
 	if h.open.Load() == nil {
 		return
@@ -131,7 +132,7 @@ func (h *hub) tell(s adsclient.Snapshot) {
 	}
 }
 
-// note logs what has no effect in these clusters, once.
+// note logs a warning for each cluster with ignored fields, once per distinct warning.
 func (h *hub) note(g *cds.Graph) {
 	for _, name := range g.Asked {
 		k := g.Known[name]
@@ -145,16 +146,16 @@ func (h *hub) note(g *cds.Graph) {
 	}
 }
 
-// close ends the watch of all parts.
+// close closes the watch that all mechanisms share.
 func (h *hub) close() {
 	h.open.Store(nil)
 	h.events.Run(h.hold.Stop)
 	h.watch.Load().stop()
 }
 
-// part is the source of a cluster whose endpoints come by EDS. They are those of the
-// server that the clusters come from. Parts are kept for the channel after this one, so they
-// do not hold the hub, which has all that belongs to this one.
+// part is the source of a cluster that uses EDS. Its endpoints come from the server that sent the
+// cluster. A part outlives its channel, for use by the next one, so it holds a pointer that the
+// closed hub clears, and not the hub.
 type part struct {
 	hub     *atomic.Pointer[hub]
 	source  source
@@ -162,8 +163,8 @@ type part struct {
 	service string
 }
 
-// Start implements discovery.Source. Where the hub is closed, as that of a channel which
-// was idle since, the part is on its own.
+// Start implements discovery.Source. If the hub is closed, for example because the channel was idle
+// since, the part requests its endpoints on a stream of its own.
 func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if h := p.hub.Load(); h != nil {
 		w := &partWatch{part: p, hub: h, receiver: r}
@@ -171,7 +172,7 @@ func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 		w.look()
 		h.events.Run(func() {
 			h.parts[w] = true
-			w.look() // once more: it was not among the parts that were told
+			w.look() // tell may have run before w was added
 		})
 		return discovery.Started{Close: w.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 	}
@@ -180,25 +181,25 @@ func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return s.Start(r)
 }
 
-// Check implements discovery.Source. The whole was checked.
+// Check implements discovery.Source. The clusterSource has already been checked.
 func (*part) Check(bool) error { return nil }
 
-// partWatch is a part at work.
+// partWatch is a started part.
 type partWatch struct {
 	*part
 	hub      *hub
 	receiver *discovery.Receiver
-	last     adsclient.State // used by Start, and then in events of the hub
+	last     adsclient.State // used by Start, then by the hub's events
 }
 
-// look passes on what the hub has told.
+// look passes on the endpoints of the hub's current snapshot.
 func (w *partWatch) look() {
 	if s := w.hub.current.Load(); s != nil && w.server == s.Server {
 		w.pass(s.Endpoints[w.service])
 	}
 }
 
-// pass passes on what is known of the endpoints, if that is news.
+// pass passes the state of the endpoints on if it has changed.
 func (w *partWatch) pass(s adsclient.State) {
 	if s != w.last {
 		w.last = s
@@ -206,7 +207,7 @@ func (w *partWatch) pass(s adsclient.State) {
 	}
 }
 
-// confirmed returns when the server was last heard. A part has no stream of its own.
+// confirmed returns the time of the last message from the server. All parts share the hub's stream.
 func (w *partWatch) confirmed() time.Time {
 	if watch := w.hub.watch.Load(); watch != nil {
 		return watch.confirmed()
@@ -214,14 +215,14 @@ func (w *partWatch) confirmed() time.Time {
 	return time.Now()
 }
 
-// endpointsFailed passes it on to the whole.
+// endpointsFailed forwards the failure to the hub's watch.
 func (w *partWatch) endpointsFailed() {
 	if watch := w.hub.watch.Load(); watch != nil {
 		watch.endpointsFailed()
 	}
 }
 
-// close takes the part out of the hub.
+// close removes the part from the hub.
 func (w *partWatch) close() {
 	w.hub.events.Run(func() { delete(w.hub.parts, w) })
 }

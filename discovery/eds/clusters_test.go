@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A37's case: EDS first, plain DNS as the last resort. It follows what changes.
+// gRFC A37's example: EDS first, plain DNS as the last resort. The channel follows changes.
 func TestClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -28,12 +28,12 @@ func TestClusters(t *testing.T) {
 		s.expect(`10.1.0.1:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
 		catalogue.Set(adstest.Cluster("near", "10.1.0.2:1"))
 		s.expect(`10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["near/child0","backup"]`)
-		// Another cluster in front: what is in use stays until it has come.
+		// A new cluster in front is not used until its endpoints arrive.
 		catalogue.Set(adstest.Aggregate("shop", "new", "near", "rest"), adstest.EDS("new"))
 		s.expect("")
 		catalogue.Set(adstest.Cluster("new", "10.3.0.1:1"))
 		s.expect(`10.3.0.1:1 new/child0, 10.1.0.2:1 near/child0, 10.9.0.1:443 backup of ["new/child0","near/child0","backup"]`)
-		// The cluster itself may become something else.
+		// The root cluster may change its type.
 		catalogue.Set(adstest.EDS("shop"), adstest.Cluster("shop", "10.4.0.1:1"))
 		s.expect(`10.4.0.1:1 shop/child0 of ["shop/child0"]`)
 		if got := fmt.Sprint(s.names); got != "[backup.example.com:443]" {
@@ -42,8 +42,8 @@ func TestClusters(t *testing.T) {
 	})
 }
 
-// A cluster without endpoints goes, and is back where another was, with endpoints that come
-// right behind it. The one before is used until then, and not the last resort.
+// A cluster that had no endpoints is removed, then replaces another cluster and receives endpoints.
+// The previous cluster is used until then, not the last resort.
 func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -68,8 +68,8 @@ func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	})
 }
 
-// What a cluster says of outlier detection is that of its priorities (gRFC A50), in its own
-// configuration of the tree. A cluster with a mistake in it is rejected, and stays as it was.
+// The outlier detection of a cluster applies to its priorities (gRFC A50). A cluster with an
+// invalid field is rejected, and the last good one stays in use.
 func TestOutlierDetectionOfClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -88,7 +88,7 @@ func TestOutlierDetectionOfClusters(t *testing.T) {
 			s.expect(both)
 			for child, interval := range map[string]string{"near": nearly, "far": "10s"} {
 				if want := `"` + child + `/child0":{"config":[{"understudy_outlier_detection":{"interval":"` + interval + `"`; !strings.Contains(s.cc.config.Load().(string), want) {
-					t.Errorf("config %s has no %s", s.cc.config.Load().(string), want)
+					t.Errorf("config %s does not contain %s", s.cc.config.Load().(string), want)
 				}
 			}
 		}
@@ -102,7 +102,7 @@ func TestOutlierDetectionOfClusters(t *testing.T) {
 	})
 }
 
-// A cluster that is no aggregate, with endpoints of another name.
+// A cluster that is not an aggregate may name its endpoints differently.
 func TestServiceNameOfACluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -115,8 +115,8 @@ func TestServiceNameOfACluster(t *testing.T) {
 	})
 }
 
-// Clusters that lead nowhere are priorities without endpoints, whose errors name the
-// cluster and the way to it; the others go on.
+// A cluster that cannot be used becomes a priority without endpoints. Its error names the cluster
+// and the path to it. The other clusters are used.
 func TestClustersThatLeadNowhere(t *testing.T) {
 	maglev := adstest.EDS("bad")
 	maglev.LbPolicy = clusterv3.Cluster_MAGLEV
@@ -144,17 +144,17 @@ func TestClustersThatLeadNowhere(t *testing.T) {
 				defer s.open(s.builder(), "eds://"+server+"/shop?cds=true&failoverTimeout=1h")()
 				time.Sleep(test.after)
 				if got := s.saw(); !strings.HasPrefix(got, "10.1.0.1:1 good/child0 of [") || strings.Contains(got, "\n") {
-					t.Errorf("channel saw\n%s\nwant the good cluster, behind the other", got)
+					t.Errorf("channel saw\n%s\nwant the good cluster behind the bad one", got)
 				}
 				if got := logged.Count(test.want) - before; got != 1 {
-					t.Errorf("%q is logged %d times, want once", test.want, got)
+					t.Errorf("%q was logged %d times, want once", test.want, got)
 				}
 			})
 		})
 	}
 }
 
-// What has not come in a second is not waited for, unless it is the first.
+// After holdFor, the channel no longer waits for any cluster except the first.
 func TestClustersThatAreSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -171,7 +171,7 @@ func TestClustersThatAreSlow(t *testing.T) {
 	})
 }
 
-// Nothing works: the error of each part is what calls see.
+// If no cluster can be used, calls fail with the error of each mechanism.
 func TestNoClusterAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -183,13 +183,13 @@ func TestNoClusterAtAll(t *testing.T) {
 		s.start(server, adstest.NewCatalogue(adstest.Aggregate("shop", "a", "b"), adstest.EDS("a"), adstest.EDS("b")).Serve)
 		time.Sleep(20 * time.Second)
 		if got := s.saw(); !strings.HasPrefix(got, `error eds: no part has an address: a: no endpoints of cluster "a" from dns`) && !strings.Contains(got, `a: eds: no endpoints of cluster "a"`) || !strings.Contains(got, `b: eds: no endpoints of cluster "b"`) {
-			t.Errorf("channel saw %s, want both", got)
+			t.Errorf("channel saw %s, want the errors of both clusters", got)
 		}
 	})
 }
 
-// The first server dies in the middle of an update. The second takes over with all that it
-// has, never with some of it beside the first one's.
+// The first server fails in the middle of an update. The second one's resources are used only when
+// they are complete, and never together with those of the first.
 func TestServersAreNeverMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -200,7 +200,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 		s.start(second, other.Serve)
 		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
-		first.Set(adstest.Aggregate("shop", "a", "d")) // which it does not have yet
+		first.Set(adstest.Aggregate("shop", "a", "d")) // d is not yet known
 		synctest.Wait()
 		s.stop(server)
 		time.Sleep(10 * time.Second) // the second server lacks c
@@ -218,12 +218,12 @@ func TestServersAreNeverMixed(t *testing.T) {
 		s.start(server, first.Serve)
 		time.Sleep(150 * time.Second)
 		if got := s.saw(); !strings.HasSuffix(got, `10.1.0.1:1 a/child0, 10.1.0.3:1 d/child0 of ["a/child0","d/child0"]`) {
-			t.Errorf("channel saw\n%s\nwant the first server's again", got)
+			t.Errorf("channel saw\n%s\nwant the first server's endpoints again", got)
 		}
 	})
 }
 
-// What was known is used by a channel that was idle while the server died.
+// A channel that was idle when its server failed uses the last good clusters.
 func TestClustersOfAnIdleChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -237,13 +237,13 @@ func TestClustersOfAnIdleChannel(t *testing.T) {
 		defer s.open(b, "eds://"+server+"/shop?cds=true")()
 		time.Sleep(time.Minute)
 		if got := s.saw(); !strings.HasSuffix(got, `10.1.0.1:1 a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]`) {
-			t.Errorf("channel saw\n%s\nwant what was known before", got)
+			t.Errorf("channel saw\n%s\nwant the endpoints from before", got)
 		}
 	})
 }
 
-// A channel leaves idleness while another one keeps the stream: all that it needs is known,
-// also that a cluster has no endpoints.
+// A channel leaves idleness while another channel keeps the stream open. All the resources that it
+// needs are known, including that a cluster has no endpoints.
 func TestClusterWithoutEndpointsHoldsNobodyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

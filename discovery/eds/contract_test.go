@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// The management server is in memory.
 func TestTheContractOfSources(t *testing.T) {
 	for about, lost := range map[string]bool{"well": false, "lost": true} {
 		t.Run(about, func(t *testing.T) {

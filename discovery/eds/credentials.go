@@ -20,14 +20,14 @@ type channelCredentials struct {
 	identity  any
 }
 
-// The identities of credentials that the user did not make.
+// The identities of the predefined credentials.
 const (
 	insecureIdentity = "insecure"
 	systemIdentity   = "tls"
 )
 
-// credentialsFor returns the credentials for the server that a target calls host
-// ("" where it names none) and that gRPC calls uri.
+// credentialsFor returns the credentials for a server. host is its name in the target, or "" if the
+// target names no server. uri is its gRPC target.
 func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCredentials, error) {
 	if o.credentials != nil {
 		return *o.credentials, nil
@@ -41,10 +41,11 @@ func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCred
 	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
 }
 
-// tlsFiles names the files of TLS credentials. It is comparable.
+// tlsFiles names the files of TLS credentials. It is comparable, so that it can serve as an
+// identity.
 type tlsFiles struct {
-	CA          string `json:"ca_certificate_file"` // empty: the roots of the system
-	Certificate string `json:"certificate_file"`    // with PrivateKey, or neither
+	CA          string `json:"ca_certificate_file"` // empty for the system's roots
+	Certificate string `json:"certificate_file"`    // requires PrivateKey
 	PrivateKey  string `json:"private_key_file"`
 }
 
@@ -56,7 +57,7 @@ func (f tlsFiles) check() error {
 	return err
 }
 
-// load reads the files. Its error is a fileError.
+// load reads the files. Errors are of type fileError.
 func (f tlsFiles) load() (*tls.Config, error) {
 	var config tls.Config
 	if f.CA != "" {
@@ -76,14 +77,14 @@ func (f tlsFiles) load() (*tls.Config, error) {
 	return &config, nil
 }
 
-// fileCredentials are TLS credentials that read their files anew for each
-// connection, so that renewed certificates are used without a restart.
+// fileCredentials are TLS credentials that read their files for each connection, so that renewed
+// certificates take effect without a restart.
 type fileCredentials struct {
-	credentials.TransportCredentials // of an empty configuration, for the rest
+	credentials.TransportCredentials // implements the other methods
 	files                            tlsFiles
 }
 
-// ClientHandshake makes one connection secure.
+// ClientHandshake reads the files and performs the TLS handshake.
 func (c *fileCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	config, err := c.files.load()
 	if err != nil {
@@ -92,7 +93,7 @@ func (c *fileCredentials) ClientHandshake(ctx context.Context, authority string,
 	return credentials.NewTLS(config).ClientHandshake(ctx, authority, conn)
 }
 
-// Clone returns a copy.
+// Clone returns a copy of the credentials.
 func (c *fileCredentials) Clone() credentials.TransportCredentials {
 	return &fileCredentials{c.TransportCredentials.Clone(), c.files}
 }

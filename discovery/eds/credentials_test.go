@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// serveTLS starts a management server with a certificate for 127.0.0.1. It asks for
-// a certificate of the client if clients is not nil.
+// serveTLS starts a management server with a certificate for 127.0.0.1. It requires a client
+// certificate if clients is not nil.
 func serveTLS(t *testing.T, a *testcert.Authority, clients *x509.CertPool) string {
 	t.Helper()
 	config := &tls.Config{Certificates: []tls.Certificate{a.Pair("server", "127.0.0.1").Load(t)}}
@@ -57,8 +57,8 @@ func tlsBootstrap(address, ca string, pair testcert.Pair) string {
 		address, ca, pair.Certificate, pair.Key)
 }
 
-// The certificates of a bootstrap are read for each connection: one that was
-// renewed is used without a restart.
+// The certificate files of a bootstrap are read for each connection, so a renewed certificate is
+// used without a restart.
 func TestBootstrapWithMutualTLS(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
@@ -105,7 +105,7 @@ func TestDefaultCredentials(t *testing.T) {
 	}
 }
 
-// Credentials that == cannot compare share a stream with nobody else's.
+// Credentials that cannot be compared with == do not share a stream.
 func TestCredentialsThatCannotBeCompared(t *testing.T) {
 	type sliced struct {
 		credentials.TransportCredentials

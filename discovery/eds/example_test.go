@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery/eds"
 )
 
-// A channel whose endpoints come from a management server, which is verified
-// against the system's roots, and which asks for a certificate.
+// Example creates a channel whose endpoints come from a management server over mutual TLS, with the
+// system's root certificates.
 func Example() {
 	var certificate tls.Certificate // from tls.LoadX509KeyPair
 	options := understudy.Recommended()

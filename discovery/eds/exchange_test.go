@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// longestPause is more than the longest backoff between two streams to a server.
+// longestPause exceeds the longest backoff between two streams to a server.
 const longestPause = 150 * time.Second
 
-// shopOf is what a management server knows: an aggregate of these clusters, whose endpoints
-// have addresses that begin as given, and behind them a name.
+// shopOf returns the resources of a management server: an aggregate of the given clusters, whose
+// addresses begin with prefix, and a DNS cluster as the last resort.
 func shopOf(prefix string, clusters ...string) []proto.Message {
 	all := []proto.Message{adstest.Aggregate("shop", append(clusters, "backup")...), adstest.LogicalDNS("backup", "backup.example.com", 443)}
 	for i, c := range clusters {
@@ -27,8 +27,7 @@ func shopOf(prefix string, clusters ...string) []proto.Message {
 	return all
 }
 
-// Two management servers in order, which are down before, while and after the channel
-// begins, and each of which is alone for a while.
+// Two management servers are each down at some point before, during and after the channel's start.
 func TestServersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -47,10 +46,10 @@ func TestServersTakeTurns(t *testing.T) {
 		s.stop(server)
 		s.stop(second)
 		time.Sleep(time.Hour)
-		s.expect("") // what was known stays
+		s.expect("") // The last good clusters stay in use.
 		s.start(second, other.Serve)
 		time.Sleep(longestPause)
-		s.expect("") // and does, since nothing is missing
+		s.expect("") // They still do, because no resource is missing.
 		s.stop(second)
 		first.Set(adstest.Cluster("a", "10.1.0.9:1"))
 		s.start(server, first.Serve)
@@ -59,8 +58,8 @@ func TestServersTakeTurns(t *testing.T) {
 	})
 }
 
-// The first server is back with a cluster that needs no endpoints by EDS: it has all that is
-// needed, and is used again.
+// The first server returns with a cluster that does not use EDS. Its resources are complete, so it
+// is used again.
 func TestServerIsBackWithANameAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -74,8 +73,7 @@ func TestServerIsBackWithANameAlone(t *testing.T) {
 	})
 }
 
-// Two management servers exchange their addresses, as after a move. What the one at the
-// first address says is used.
+// Two management servers swap their addresses. The channel uses the server at the first address.
 func TestServersExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -100,7 +98,7 @@ func TestServersExchange(t *testing.T) {
 					t.Errorf("channel saw %s", got)
 				}
 			} else if got != want+` a/child0, 10.9.0.1:443 backup of ["a/child0","backup"]` {
-				t.Errorf("channel saw %s, want the endpoints of the server at the first address", got)
+				t.Errorf("channel saw %s, want the endpoints of the first address's server", got)
 			}
 		}
 		if len(s.names) != 1 {
@@ -109,8 +107,8 @@ func TestServersExchange(t *testing.T) {
 	})
 }
 
-// Whatever two management servers do, the endpoints of both are never used together, there
-// are some once there were any, and the first server's are at the end.
+// Whatever two management servers do, their endpoints are never mixed, the channel never loses all
+// its endpoints, and it uses the first server in the end.
 func TestServersAtRandom(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
@@ -157,7 +155,8 @@ func TestServersAtRandom(t *testing.T) {
 	}
 }
 
-// checkStates looks at what a channel saw, and returns whether it has endpoints.
+// checkStates checks the states that a channel received and reports whether the channel has
+// endpoints.
 func checkStates(t *testing.T, seed uint64, saw string, began bool) bool {
 	t.Helper()
 	for _, line := range slices.Collect(strings.Lines(saw)) {
@@ -166,7 +165,7 @@ func checkStates(t *testing.T, seed uint64, saw string, began bool) bool {
 		case one && other:
 			t.Errorf("seed %d: the endpoints of both servers are used: %s", seed, line)
 		case began && !one && !other:
-			t.Errorf("seed %d: there are no endpoints any more: %s", seed, line)
+			t.Errorf("seed %d: the endpoints disappeared: %s", seed, line)
 		}
 		began = began || one || other
 	}

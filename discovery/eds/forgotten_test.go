@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// A channel that is closed is forgotten: what is kept for the next one is its answer, and not
-// all that belonged to it.
+// A closed channel is garbage collected. Only its answer is kept for the next channel.
 func TestAClosedChannelIsForgotten(t *testing.T) {
 	for name, path := range map[string]string{"endpoints": "/near", "clusters": "/shop?cds=true", "names": "/names?cds=true"} {
 		t.Run(name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A control plane that hangs when a channel is used again costs it two seconds, and a moment
-// more where clusters are known from before, however often that happens.
+// A management server that hangs delays a channel that leaves idleness by about two seconds, or
+// slightly longer with CDS, each time.
 func TestAServerThatHangsAfterIdleness(t *testing.T) {
 	for _, path := range []string{"/a", "/shop?cds=true"} {
 		synctest.Test(t, func(t *testing.T) {

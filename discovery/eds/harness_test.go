@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test on real sockets waits for what must come.
+// patience is the timeout of tests on real sockets.
 const patience = 30 * time.Second
 
-// channel is a resolver.ClientConn that passes on what it is given.
+// channel is a resolver.ClientConn that sends its states and errors to Go channels.
 type channel struct {
 	resolver.ClientConn
 	states chan resolver.State
@@ -34,7 +34,7 @@ func newChannel() *channel {
 }
 
 func (c *channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // it has nothing else
+	if awaiting.Is(s) { // has no endpoints
 		return nil
 	}
 	push(c.states, s)
@@ -42,8 +42,8 @@ func (c *channel) UpdateState(s resolver.State) error {
 }
 func (c *channel) ReportError(err error) { push(c.errors, err) }
 
-// push adds to what waits to be read, in place of the oldest where nobody reads: a channel never
-// blocks, which would keep its source from being closed, unless its test says so.
+// push sends v to a channel. If the buffer is full, push drops the oldest value, so that a source
+// can always be closed. A test that wants UpdateState to block uses an unbuffered channel.
 func push[T any](to chan T, v T) {
 	if cap(to) == 0 {
 		to <- v
@@ -62,7 +62,7 @@ func push[T any](to chan T, v T) {
 	}
 }
 
-// rawConfig is a service config that is not parsed.
+// rawConfig is an unparsed service config.
 type rawConfig struct {
 	serviceconfig.Config
 	text string
@@ -72,7 +72,7 @@ func (c *channel) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: rawConfig{text: text}}
 }
 
-// wait returns the next of what comes from c.
+// wait returns the next value of c.
 func wait[T any](t *testing.T, what string, c <-chan T) T {
 	t.Helper()
 	select {
@@ -84,7 +84,6 @@ func wait[T any](t *testing.T, what string, c <-chan T) T {
 	}
 }
 
-// listen returns a listener on loopback.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,7 +113,7 @@ func constant(s *adstest.Stream) error {
 	return s.Drain()
 }
 
-// build starts a resolver, which ends with the test.
+// build starts a resolver, which the test's cleanup closes.
 func build(t *testing.T, text string, opts ...given.Option) *channel {
 	t.Helper()
 	c := newChannel()
@@ -132,7 +131,7 @@ func buildError(t *testing.T, text string, opts ...given.Option) string {
 	r, err := given.Builder(Scheme, opts...).Build(target(t, text), newChannel(), resolver.BuildOptions{})
 	if err == nil {
 		r.Close()
-		t.Fatalf("%s: Build succeeds, want an error", text)
+		t.Fatalf("%s: Build succeeded, want an error", text)
 	}
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("the error has several lines: %v", err)

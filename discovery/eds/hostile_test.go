@@ -20,13 +20,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// hostility is what a management server does to a client that has good endpoints.
+// hostility is a misbehavior of a management server towards a client that has good endpoints.
 type hostility struct {
 	answer func(*adstest.Stream) error // on the first stream, and on each later one
-	bytes  func(net.Conn)              // on each connection but the first, in place of gRPC
-	metric string                      // which says so
+	bytes  func(net.Conn)              // on each connection except the first, instead of gRPC
+	metric string                      // the metric that must reach count
 	count  int64
-	log    string // part of the line that names the server
+	log    string // expected in a log line that names the server
 }
 
 var hostilities = map[string]hostility{
@@ -71,21 +71,21 @@ var hostilities = map[string]hostility{
 	},
 	"half a response, then a reset": {
 		bytes:  halfAResponse,
-		metric: "understudy.eds.stream_failures", count: 1, log: "failed", // gRPC words it by what it was doing
+		metric: "understudy.eds.stream_failures", count: 1, log: "failed", // gRPC's wording depends on timing
 	},
-	"RESOURCE_EXHAUSTED for ever": {
+	"RESOURCE_EXHAUSTED forever": {
 		answer: func(*adstest.Stream) error { return status.Error(codes.ResourceExhausted, "too many clients") },
 		metric: "understudy.eds.stream_failures", count: 2, log: "too many clients",
 	},
-	"an end at once, for ever": {
+	"immediate end of each stream": {
 		answer: func(*adstest.Stream) error { return nil },
 		metric: "understudy.eds.stream_failures", count: 2, log: "EOF",
 	},
 }
 
-// Each server in turn serves one backend, then is hostile: no call fails or goes
-// anywhere else, and the metrics and the log say why. Then it serves another
-// backend, which the client finds.
+// Each server serves one backend, then misbehaves. No call fails or goes to another backend, and
+// the metrics and the log report the reason. Then the server serves another backend, which the
+// client finds.
 func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
 	for name, h := range hostilities {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
 			c.metrics.wait(t, h.metric, h.count)
 			c.stays(a, 100)
 			if h.log != "" && logged.Count(gate.Addr().String(), h.log) == 0 {
-				t.Errorf("no line of the log names %s and says %q", gate.Addr(), h.log)
+				t.Errorf("no log line contains %s and %q", gate.Addr(), h.log)
 			}
 			close(mended)
 			c.until(b)
@@ -145,8 +145,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// gate passes the first connection to gRPC, and gives the later ones to bytes, if
-// there is one, until mended is closed.
+// gate passes the first connection to gRPC. Until mended is closed, it passes later connections to
+// bytes, unless bytes is nil.
 type gate struct {
 	net.Listener
 	bytes  func(net.Conn)
@@ -164,12 +164,12 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// raw is a message as it goes over the wire: 1 MiB of zeros for each nil part.
+// raw is a message in its wire format. A nil element is 1 MiB of zeros.
 type raw [][]byte
 
 var zeros = make([]byte, 1<<20)
 
-// rawCodec is the codec for protobuf, and sends raw as it is.
+// rawCodec is the protobuf codec, extended to send raw messages unchanged.
 type rawCodec struct{ encoding.CodecV2 }
 
 func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
@@ -187,10 +187,10 @@ func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return all, nil
 }
 
-// halfAResponse is a server that speaks HTTP/2 just well enough to begin a response
-// of 1000 bytes on the client's first stream, and then breaks the connection.
+// halfAResponse implements just enough of HTTP/2 to begin a response of 1000 bytes on the client's
+// first stream. Then it resets the connection.
 func halfAResponse(c net.Conn) {
-	// Until the client's HEADERS have come, there is no stream to answer on.
+	// A stream exists only after the client's HEADERS frame.
 	if !readUntilHeaders(c) {
 		return
 	}
@@ -198,7 +198,7 @@ func halfAResponse(c net.Conn) {
 	c.Write(frame(4, 0, 0, nil)) // SETTINGS
 	c.Write(frame(1, 4, stream, append([]byte{0x88, 0x0f, 0x10, 16}, "application/grpc"...)))
 	c.Write(frame(0, 0, stream, append([]byte{0, 0, 0, 3, 0xe8}, "half of it"...)))
-	c.(*net.TCPConn).SetLinger(0) // a reset, not an end
+	c.(*net.TCPConn).SetLinger(0) // sends a reset
 	c.Close()
 }
 
@@ -209,8 +209,8 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
 }
 
-// readUntilHeaders answers what a client begins a connection with, and reports
-// whether it opens a stream.
+// readUntilHeaders performs the server's side of the connection preface and reports whether the
+// client opens a stream.
 func readUntilHeaders(c net.Conn) bool {
 	c.Write(frame(4, 0, 0, nil))
 	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))

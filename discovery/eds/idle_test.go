@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A channel that was idle while its management server died goes on with the endpoints
-// that the server confirmed last.
+// A channel that was idle when its management server failed uses the last confirmed endpoints.
 func TestIdleChannelAndADeadServer(t *testing.T) {
 	address := backend(t)
 	l := listen(t)
@@ -31,11 +30,11 @@ func TestIdleChannelAndADeadServer(t *testing.T) {
 	awaitIdle(t, c.conn)
 	c.stays(address, 1)
 	if logged.Count(l.Addr().String(), "the endpoints that were confirmed") == 0 {
-		t.Error("the log does not say that old endpoints are used")
+		t.Error("the log does not report that old endpoints are used")
 	}
 }
 
-// awaitIdle waits until conn has been without calls for its idle time-out.
+// awaitIdle waits until conn is IDLE.
 func awaitIdle(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -22,7 +22,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// withEndpoints returns a cluster whose endpoints are in it.
+// withEndpoints returns a cluster with inline endpoints.
 func withEndpoints(name string, kind clusterv3.Cluster_DiscoveryType, address string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name:                 name,
@@ -31,8 +31,8 @@ func withEndpoints(name string, kind clusterv3.Cluster_DiscoveryType, address st
 	}
 }
 
-// A cluster becomes one of another type while it is in use, and back. No call fails, and all
-// go where the new one says.
+// A cluster in use changes its type and changes back. No call fails, and calls go to the endpoints
+// of the new type.
 func TestClusterChangesItsType(t *testing.T) {
 	before, after := backend(t), backend(t)
 	host, text, err := net.SplitHostPort(after)
@@ -62,7 +62,7 @@ func TestClusterChangesItsType(t *testing.T) {
 		c.until(before)
 		c.stays(before, 10)
 	}
-	// What cannot be used leaves all as it is.
+	// An invalid cluster changes nothing.
 	for _, wrong := range []*clusterv3.Cluster{withEndpoints("shop", clusterv3.Cluster_ORIGINAL_DST, after), adstest.Aggregate("shop", "shop")} {
 		catalogue.Set(wrong)
 		if wrong.GetClusterType() == nil {
@@ -73,12 +73,12 @@ func TestClusterChangesItsType(t *testing.T) {
 		c.stays(before, 10)
 	}
 	if calls := stop(); calls < 100 {
-		t.Errorf("%d calls meanwhile", calls)
+		t.Errorf("made only %d calls", calls)
 	}
 }
 
-// callAllTheTime makes calls, none of which may fail, until it is told to stop. It returns
-// how many there were.
+// callAllTheTime makes calls until stop is called. A call that fails is an error. stop returns the
+// number of calls.
 func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -102,8 +102,8 @@ func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	}
 }
 
-// A cluster that one channel uses by itself and another through an aggregate is asked for
-// once, on one stream, and both are told what changes.
+// A cluster that one channel uses directly and another through an aggregate is requested once, on
+// one stream. Both channels receive its updates.
 func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -135,8 +135,8 @@ func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 	})
 }
 
-// A response that lacks a cluster deletes it, by Envoy's rules. Here that changes nothing, as
-// gRFC A53 allows: neither for the channel that has it nor for one that comes later.
+// By Envoy's rules, a response that lacks a cluster deletes it. This client ignores the deletion,
+// as gRFC A53 allows, both for the channel that uses the cluster and for later channels.
 func TestClusterThatIsNoLongerSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -150,7 +150,7 @@ func TestClusterThatIsNoLongerSent(t *testing.T) {
 				for _, c := range list {
 					r.Resources = append(r.Resources, adstest.Any(c))
 				}
-				time.Sleep(time.Second) // until it is asked for what the last one named
+				time.Sleep(time.Second) // until the client requests the cluster that the last response named
 				return stream.Send(r)
 			}
 			err := errors.Join(send(shop), send(shop, near))

@@ -17,21 +17,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// silent is a resolver.ClientConn that keeps nothing, and says that something came.
+// silent is a resolver.ClientConn that discards states and reports their number of endpoints.
 type silent struct {
 	*channel
 	came chan int
 }
 
 func (c silent) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // it has nothing else
+	if awaiting.Is(s) { // has no endpoints
 		return nil
 	}
 	c.came <- len(s.Endpoints)
 	return nil
 }
 
-// open starts a resolver whose channel has kept nothing of its n endpoints.
+// open starts a resolver and waits for its n endpoints. The returned channel retains none of them.
 func open(t *testing.T, text string, n int) silent {
 	t.Helper()
 	c := silent{newChannel(), make(chan int, 100)}
@@ -45,8 +45,8 @@ func open(t *testing.T, text string, n int) silent {
 	return c
 }
 
-// Channels that are opened one after another share what the server sent: each takes what it
-// makes of that, and neither a message nor an encoding of its own.
+// Channels that are opened one after another share the server's resources. Each allocates only its
+// own state, and no copy of the message.
 func TestLaterChannelsShareWhatCame(t *testing.T) {
 	const n, channels = 2000, 40
 	for name, path := range map[string]string{"endpoints": "/c", "clusters": "/shop?cds=true"} {
@@ -59,22 +59,22 @@ func TestLaterChannelsShareWhatCame(t *testing.T) {
 				open(t, address, n)
 			}
 			each := (settled() - first) / channels >> 10
-			t.Logf("a channel takes %d kB, and %d kB were allocated for it", each, (allocated()-worked)/channels>>10)
+			t.Logf("a channel retains %d kB and allocates %d kB", each, (allocated()-worked)/channels>>10)
 			if each > 1000 {
-				t.Errorf("a later channel takes %d kB, want less than 1000", each)
+				t.Errorf("a later channel retains %d kB, want at most 1000", each)
 			}
 		})
 	}
 }
 
-// settled returns how many bytes are in use, once what is let go of was cleaned up.
+// settled returns the size of the heap in bytes after garbage collection and cleanups.
 func settled() int64 {
 	runtime.GC()
 	runtime.GC()
 	return int64(live())
 }
 
-// What was read of a cluster is let go of when the server sends another in its place.
+// The parsed cluster is released when the server sends a replacement.
 func TestAnEditedClusterIsForgotten(t *testing.T) {
 	const edits = 30
 	static := func(n int) *clusterv3.Cluster {
@@ -93,11 +93,11 @@ func TestAnEditedClusterIsForgotten(t *testing.T) {
 		}
 	}
 	if grown := settled() - first; grown > 12<<20 {
-		t.Errorf("%d edits take %d kB, want what one cluster takes", edits, grown>>10)
+		t.Errorf("heap grew by %[2]d kB in %[1]d edits, want at most one cluster's size", edits, grown>>10)
 	}
 }
 
-// taking is a receiver that keeps what it receives.
+// taking is a receiver that stores the last answer.
 type taking struct {
 	discovery.Receiver
 	answer discovery.Answer
@@ -108,7 +108,7 @@ func (r *taking) Update(a discovery.Answer) error {
 	return nil
 }
 
-// stateOf returns what a server says that has sent a resource.
+// stateOf returns the client state of a resource that a server has sent.
 func stateOf(t *testing.T, m proto.Message) adsclient.State {
 	t.Helper()
 	r, err := read(m)
@@ -118,7 +118,7 @@ func stateOf(t *testing.T, m proto.Message) adsclient.State {
 	return adsclient.State{Good: &adsclient.Resource{Read: r}, Version: "7"}
 }
 
-// What comes is read once, however many channels compare it and keep it.
+// A resource is parsed once, however many channels use it.
 func TestWhatComesIsReadOnce(t *testing.T) {
 	var one, other taking
 	state := stateOf(t, many(1))
@@ -126,6 +126,6 @@ func TestWhatComesIsReadOnce(t *testing.T) {
 	passOn(flat.Receiver(&other), state)
 	first := func(r taking) *discovery.Endpoint { return &r.answer.Priorities[0].Localities[0].Endpoints[0] }
 	if one.answer.Identity == "" || first(one) != first(other) {
-		t.Errorf("there are two readings, or no identity: %+v", one.answer)
+		t.Errorf("the resource was parsed twice, or has no identity: %+v", one.answer)
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// What a server says, and the names that it sends, add no line to the log or to the error of a
-// call.
+// Text that a server sends cannot add a line to the log or to the error of a call.
 func TestWhatAServerSaysStaysALine(t *testing.T) {
 	const evil = "busy\nERROR: [understudy] forged\x1b[31m"
 	for about, script := range map[string]adstest.Script{

@@ -14,26 +14,26 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Scheme is the scheme of the targets of this package.
+// Scheme is the URI scheme of the targets of this package.
 const Scheme = "eds"
 
 func init() { discovery.Register(Scheme, parts) }
 
-// defaultMaxResponse holds 100,000 endpoints several times over.
+// defaultMaxResponse is several times the size of a response with 100,000 endpoints.
 const defaultMaxResponse = 64 << 20
 
 type options struct {
-	credentials *channelCredentials // nil: those of the bootstrap, or the default
-	node        *corev3.Node        // nil: that of the bootstrap, or the default
+	credentials *channelCredentials // nil for those of the bootstrap, or the default
+	node        *corev3.Node        // nil for that of the bootstrap, or the default
 	maxResponse int
 
-	reachabilityOnly bool // A95
-	cds              bool // begin at the Cluster
+	reachabilityOnly bool // the rule of gRFC A95
+	cds              bool // start with the Cluster resource
 
 	dialOptions []grpc.DialOption
 }
 
-// check returns what is wrong with the options.
+// check returns an error if an option is invalid.
 func (o *options) check() error {
 	if o.maxResponse <= 0 {
 		return fmt.Errorf("a response size of %d bytes, want at least 1", o.maxResponse)
@@ -47,15 +47,15 @@ func (o *options) check() error {
 	return nil
 }
 
-// WithTransportCredentials sets the credentials of the connection to the management
-// server: credentials.NewTLS with the roots to verify it against and, for mTLS, the
-// client's certificate. They go before those of the bootstrap; nil is an error.
-// Channels share a stream only if their credentials are the same value. The package
-// comment has the default.
+// WithTransportCredentials sets the credentials of the connection to the management server. Use
+// credentials.NewTLS with the roots to verify the server against and, for mTLS, the client's
+// certificate. They take precedence over those of the bootstrap. The package comment describes the
+// default. A nil value is an error. Channels share a stream only if their credentials are the same
+// value.
 //
-// The credentials of the calls are those of the channel.
+// The credentials of calls are those of the channel.
 func WithTransportCredentials(c credentials.TransportCredentials) discovery.SourceOption {
-	// Credentials that == cannot compare are told apart by the option they came in.
+	// Each option value identifies credentials that cannot be compared.
 	identity := any(new(byte))
 	if c != nil && reflect.ValueOf(c).Comparable() {
 		identity = c
@@ -63,18 +63,18 @@ func WithTransportCredentials(c credentials.TransportCredentials) discovery.Sour
 	return discovery.OwnOption(func(o *options) { o.credentials = &channelCredentials{c, identity} })
 }
 
-// WithInsecure turns off encryption on the connection to the management server, on any
-// network. Whoever can change what the connection carries decides where the calls go.
-// By default only servers on the loopback interface go without.
+// WithInsecure disables encryption on the connection to the management server, on any network. An
+// attacker who can modify the connection decides where calls go. By default, only connections over
+// the loopback interface are unencrypted.
 func WithInsecure() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) {
 		o.credentials = &channelCredentials{insecure.NewCredentials(), insecureIdentity}
 	})
 }
 
-// WithNode sets what the client says about itself to the management server. It goes
-// before the node of the bootstrap. The default is that node, or one with the name of
-// the host as its id. The node is copied; nil asks for the default.
+// WithNode sets the node that identifies the client to the management server. It takes precedence
+// over the node of the bootstrap. Without either, the node's id is the host name. WithNode copies
+// the node. Nil selects the default.
 func WithNode(node *corev3.Node) discovery.SourceOption {
 	if node != nil {
 		node = withAgent(proto.CloneOf(node))
@@ -82,30 +82,29 @@ func WithNode(node *corev3.Node) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.node = node })
 }
 
-// WithMaxResponseSize sets how large, in bytes, a response of the management server
-// may be. A larger one is not read and ends the stream, as does one that gRPC cannot
-// parse. Default: 64 MiB, which holds 100,000 endpoints several times over. A
-// response takes about ten times its size in memory while it is being applied.
+// WithMaxResponseSize sets the largest accepted response of the management server, in bytes. A
+// larger response is not read and ends the stream. The default is 64 MiB, which is several times
+// the size of a response with 100,000 endpoints. While a response is being applied, it takes about
+// ten times its size in memory.
 func WithMaxResponseSize(bytes int) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.maxResponse = bytes })
 }
 
-// The options in a target.
+// The parameters of a target.
 const (
 	reachabilityParameter = "fallbackOnReachabilityOnly"
 	cdsParameter          = "cds"
 )
 
-// WithFallbackOnReachabilityOnly asks the next of several management servers as soon as
-// the one before cannot be reached, as fallback_on_reachability_only does in gRFC A95.
-// By default the next one is asked only where endpoints are also missing, as in gRFC
-// A71: a channel that has endpoints goes on with those.
+// WithFallbackOnReachabilityOnly tries the next of several management servers as soon as the
+// previous one cannot be reached, as fallback_on_reachability_only does in gRFC A95. By default,
+// the next server is tried only if endpoints are also missing, as in gRFC A71.
 func WithFallbackOnReachabilityOnly() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.reachabilityOnly = true })
 }
 
-// WithCDS begins at the Cluster of the target's name, by CDS, in place of its endpoints: it
-// may be an aggregate, a name in DNS, or say which endpoints to ask for (gRFC A37).
+// WithCDS requests the Cluster of the target's name before its endpoints. The Cluster may be an
+// aggregate, name a host in DNS, or name the ClusterLoadAssignment to request (gRFC A37).
 func WithCDS() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.cds = true })
 }

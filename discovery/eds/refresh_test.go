@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// rotating is DNS in which each look-up of a name has the next of its answers, in a circle.
+// rotating is a DNS resolver that cycles through the answers of each name.
 type rotating struct {
 	mu      sync.Mutex
 	answers map[string][]string
@@ -54,9 +54,9 @@ func (w *rotatingName) ResolveNow(resolver.ResolveNowOptions) {
 
 func (*rotatingName) Close() {}
 
-// The names in clusters are looked up again by the target's refresh, and an address leaves
-// after as many answers without it as the target says: answers that rotate three subsets
-// for an hour change nothing where that is 3, and do where it is 2.
+// The names in clusters are resolved again at the target's refresh interval. An address is removed
+// after removeAfter answers without it. With three rotating subsets, removeAfter=3 keeps the
+// endpoints stable for an hour, and the default does not.
 func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	for parameters, quiet := range map[string]bool{"&refresh=30s&removeAfter=3": true, "&refresh=30s": false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 			network := &adsclient.Network{Dial: s.dial}
 			b := given.Builder(Scheme, given.Sources(WithInsecure()), given.Sources(failover.WithResolvers(dns)), given.Sources(discovery.OwnOption(func(o *adsclient.Options) { o.Network = network })))
 			defer s.open(b, "eds://"+server+"/shop?cds=true"+parameters)()
-			time.Sleep(3 * 34 * time.Second) // all subsets were seen
+			time.Sleep(3 * 34 * time.Second) // long enough for all subsets
 			const all = `10.1.0.1:1 logical, 10.1.0.2:1 logical, 10.1.0.3:1 logical, 10.2.0.1:1 strict/child0, 10.2.0.2:1 strict/child0, 10.2.0.3:1 strict/child0 of ["logical","strict/child0"]`
 			if got := s.saw(); strings.HasSuffix(got, all) != quiet {
 				t.Errorf("%s: channel saw\n%s", parameters, got)
@@ -90,7 +90,7 @@ func TestNamesInClustersAreLookedUpAgain(t *testing.T) {
 	}
 }
 
-// pending is DNS that says nothing until it is told to.
+// pending is a DNS resolver that sends no answer until the test does.
 type pending struct {
 	mu   sync.Mutex
 	open []resolver.ClientConn
@@ -108,8 +108,8 @@ func (d *pending) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bu
 func (*pending) ResolveNow(resolver.ResolveNowOptions) {}
 func (*pending) Close()                                {}
 
-// The second server's list waits for a name that is being looked up. Meanwhile the first
-// server's clusters are used as they were, not with the second's endpoints.
+// The second server's clusters are not used while one of their names is being resolved. Until then,
+// the first server's clusters are used with their own endpoints.
 func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -133,8 +133,8 @@ func TestServersAreNotMixedWhileANameIsLookedUp(t *testing.T) {
 	})
 }
 
-// A server that is back after a channel was idle has the endpoints, but not the clusters:
-// what was known of these is used, and the endpoints are followed.
+// After a channel was idle, its server returns with the endpoints but without the clusters. The
+// last good clusters are used, and updates of the endpoints are followed.
 func TestEndpointsAreFollowedWithoutClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

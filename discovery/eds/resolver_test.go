@@ -26,7 +26,7 @@ func TestClusterBecomesState(t *testing.T) {
 			t.Errorf("service config %s lacks %s", config, want)
 		}
 	}
-	// Behind a proxy the paths come back from the sealed copy.
+	// Behind a proxy, the paths are restored from the sealed copy.
 	bare := state
 	bare.Endpoints = []resolver.Endpoint{{Addresses: state.Endpoints[0].Addresses}}
 	if got := hierarchy.Path(hierarchy.Unseal(bare).Endpoints[0]); len(got) != 2 {
@@ -43,14 +43,14 @@ func TestReasonReachesTheChannelWhileNothingIsKnown(t *testing.T) {
 	}
 	c := build(t, "eds://"+serve(t, bad)+"/c")
 	if err := wait(t, "error", c.errors); !strings.Contains(err.Error(), `eds: no endpoints of cluster "c" from dns:///127.0.0.1`) || !strings.Contains(err.Error(), "priority 1 is used") {
-		t.Errorf("the channel is told %q, want the cluster, the server and what is wrong", err)
+		t.Errorf("error = %q, want the cluster, the server and the reason", err)
 	}
 }
 
 func TestBuildSaysWhatIsWrong(t *testing.T) {
 	disabled := resolver.BuildOptions{DisableServiceConfig: true}
 	if _, err := given.Builder(Scheme).Build(target(t, "eds://h:1/c"), newChannel(), disabled); err == nil || !strings.Contains(err.Error(), "WithDisableServiceConfig") {
-		t.Errorf("with service configs disabled: %v, want an error that says so", err)
+		t.Errorf("with service configs disabled: %v, want an error that names the option", err)
 	}
 	for _, test := range []struct {
 		target string
@@ -69,14 +69,13 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// An update that is being applied when the resolver is closed, and one that
-// nobody will take any more, hold nothing up.
+// Close does not block while an update is being applied, or when nobody receives the next one.
 func TestCloseDuringAnUpdate(t *testing.T) {
 	gone := make(chan struct{})
-	t.Cleanup(func() { close(gone) }) // once the server has stopped
+	t.Cleanup(func() { close(gone) }) // after the server has stopped
 	c := newChannel()
-	c.states = make(chan resolver.State) // UpdateState waits until it is read
-	built := make(chan struct{})         // else that could be inside Build
+	c.states = make(chan resolver.State) // unbuffered, so that UpdateState blocks
+	built := make(chan struct{})         // otherwise UpdateState could block inside Build
 	script := func(s *adstest.Stream) error {
 		<-built
 		return constant(s)
@@ -93,7 +92,7 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 		close(closed)
 	}()
 	wait(t, "return of Close", closed)
-	go func() { // the stream ends once the update is over, which may begin only now
+	go func() { // The stream ends once UpdateState returns, which may start only now.
 		select {
 		case <-c.states:
 		case <-gone:

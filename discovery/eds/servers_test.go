@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// managers are two servers, the first of which ends every stream without a word until
-// it is up. Each serves a backend of its own.
+// managers are two management servers with a backend each. The first ends every stream without a
+// response until up is set.
 type managers struct {
 	up                          atomic.Bool
 	first, second               string // addresses
@@ -33,8 +33,8 @@ func newManagers(t *testing.T) *managers {
 	return m
 }
 
-// Calls go where the second server says while the first cannot be reached, and where
-// the first says when it is back, and none fails.
+// Calls use the second server's endpoints while the first server cannot be reached, and the first
+// server's when it returns. No call fails.
 func TestServersInOrder(t *testing.T) {
 	m := newManagers(t)
 	c := newTraffic(t, "eds://"+m.first+","+m.second+"/c")
@@ -47,7 +47,7 @@ func TestServersInOrder(t *testing.T) {
 	}
 }
 
-// A bootstrap's servers are asked in its order, each with its own credentials.
+// The servers of a bootstrap are tried in order, each with its own credentials.
 func TestServersOfTheBootstrapInOrder(t *testing.T) {
 	m := newManagers(t)
 	one := func(address string) string {
@@ -64,8 +64,8 @@ func TestServersOfTheBootstrapInOrder(t *testing.T) {
 	})
 }
 
-// By A95's rule the second server is used as soon as the first cannot be reached, also
-// by those that have its endpoints.
+// With the rule of gRFC A95, the second server is used as soon as the first cannot be reached, even
+// by channels that have endpoints.
 func TestFallbackOnReachabilityOnly(t *testing.T) {
 	for name, set := range map[string]func(t *testing.T, m *managers) *traffic{
 		"parameter": func(t *testing.T, m *managers) *traffic {
@@ -80,7 +80,7 @@ func TestFallbackOnReachabilityOnly(t *testing.T) {
 			alive := make(chan struct{})
 			m.first = serve(t, func(s *adstest.Stream) error {
 				if s.Number == 1 {
-					s.Recv() // what comes before it was asked for is ignored
+					s.Recv() // A response before the request is ignored.
 					s.Respond("1", "n", adstest.Cluster("c", m.firstBackend))
 					<-alive
 				}

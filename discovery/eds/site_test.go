@@ -22,11 +22,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// site is a channel over management servers in a network of its own.
+// site is a channel and a simulated network of management servers. It is also a DNS resolver.
 type site struct {
 	t       *testing.T
 	cc      told
-	names   []string // what was looked up
+	names   []string // the resolved names
 	mu      sync.Mutex
 	servers map[string]*bufconn.Listener
 	stops   map[string]func()
@@ -36,7 +36,7 @@ func newSite(t *testing.T) *site {
 	return &site{t: t, cc: told{channel: newChannel(), lines: make(chan string, 1000), config: new(atomic.Value)}, servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
 }
 
-// start starts a server at an address.
+// start starts a management server at an address.
 func (s *site) start(address string, script adstest.Script) {
 	l := bufconn.Listen(1 << 20)
 	server := adstest.Serve(l, script)
@@ -67,7 +67,7 @@ func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// Scheme, Build and the rest make it DNS.
+// The methods Scheme, Build, ResolveNow and Close implement DNS.
 func (*site) Scheme() string { return "dns" }
 
 func (s *site) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
@@ -84,7 +84,7 @@ func (s *site) builder(more ...given.Option) given.Resolvers {
 	return given.Builder(Scheme, append(more, all)...)
 }
 
-// open begins to resolve a target.
+// open starts a resolver for the target.
 func (s *site) open(b given.Resolvers, text string) (closeIt func()) {
 	s.t.Helper()
 	r, err := b.Build(target(s.t, text), s.cc, resolver.BuildOptions{})
@@ -94,7 +94,6 @@ func (s *site) open(b given.Resolvers, text string) (closeIt func()) {
 	return r.Close
 }
 
-// end stops all servers.
 func (s *site) end() {
 	for address := range s.servers {
 		s.stop(address)
@@ -102,15 +101,15 @@ func (s *site) end() {
 	synctest.Wait()
 }
 
-// told is a channel that writes down what it is told, in order.
+// told is a channel that records its states and errors as lines, in order.
 type told struct {
 	*channel
 	lines  chan string
-	config *atomic.Value // the last, as text
+	config *atomic.Value // the last service config
 }
 
 func (c told) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // it has nothing else
+	if awaiting.Is(state) { // has no endpoints
 		return nil
 	}
 	var parts []string
@@ -127,7 +126,7 @@ func (c told) UpdateState(state resolver.State) error {
 
 func (c told) ReportError(err error) { c.lines <- "error " + err.Error() }
 
-// saw returns what the channel was told since it was last called, a line each.
+// saw returns the lines since its last call.
 func (s *site) saw() string {
 	synctest.Wait()
 	var lines []string
@@ -148,5 +147,5 @@ func (s *site) expect(want string) {
 	}
 }
 
-// server is the address of the management servers.
+// The addresses of the management servers.
 const server, second = "10.0.0.1:18000", "10.0.0.2:18000"

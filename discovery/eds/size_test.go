@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// many returns a cluster with n endpoints.
+// many returns a ClusterLoadAssignment with n endpoints.
 func many(n int) *endpointv3.ClusterLoadAssignment {
 	addresses := make([]string, n)
 	for i := range addresses {
@@ -22,14 +22,14 @@ func many(n int) *endpointv3.ClusterLoadAssignment {
 	return adstest.Cluster("c", addresses...)
 }
 
-// allocated returns how many bytes were ever allocated on the heap.
+// allocated returns the number of heap bytes allocated since the start.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// live returns how many bytes are in use on the heap.
+// live returns the number of heap bytes in use.
 func live() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -56,7 +56,7 @@ func TestHundredThousandEndpoints(t *testing.T) {
 	runtime.KeepAlive(state)
 }
 
-// A response of 1 GiB is refused before it is read.
+// A response of 1 GiB is rejected before it is read.
 func TestTooLargeAResponseTakesNoMemory(t *testing.T) {
 	refused := make(chan struct{})
 	l := listen(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// parts reads a target.
+// parts parses a target into its single discovery mechanism.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	hosts, cluster, err := parseTarget(t.Target)
 	if err != nil {
@@ -43,7 +43,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	}
 	part := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
 	if s.options.cds {
-		if _, err := t.Refresh(cds.DNS); err != nil { // those clusters read it again that are names
+		if _, err := t.Refresh(cds.DNS); err != nil { // The sources of DNS clusters read the parameter later.
 			return nil, err
 		}
 		cds.Reach(t)
@@ -52,19 +52,20 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	return []discovery.Mechanism{part}, nil
 }
 
-// source finds the endpoints of a cluster.
+// source receives the endpoints of a cluster over EDS.
 type source struct {
-	hosts    []string // none: those of the bootstrap
+	hosts    []string // empty for those of the bootstrap
 	cluster  string
 	options  options
-	network  *adsclient.Network // nil: the system's
+	network  *adsclient.Network // nil for the system's network
 	recorder stats.MetricsRecorder
 
-	*location.Learned // that of the node, once it is read: before anything is asked
+	*location.Learned // the node's locality, set before the first request
 }
 
-// Start implements discovery.Source. A mistake in an option is an error, and so is one in a
-// bootstrap that is no file. What is read from files is read again until it is right.
+// Start implements discovery.Source. It returns an error if an option is invalid, or a bootstrap
+// that comes from the environment. Files that cannot be read, or are invalid, are read again until
+// they are valid.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
@@ -75,7 +76,8 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// follow begins to follow what is needed.
+// follow starts to follow the resources that needs returns. It keeps retrying while a file is
+// invalid.
 func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, pass func(adsclient.Snapshot)) (*watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
@@ -102,8 +104,8 @@ func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.St
 	return w, nil
 }
 
-// servers returns how to reach the management servers, in order. The error is a fileError
-// where a file is to blame.
+// servers returns the configuration of the management servers, in order. The error is a fileError
+// if a file is the cause.
 func (s source) servers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
@@ -116,8 +118,7 @@ func (s source) servers() ([]adsclient.Server, error) {
 	return servers, err
 }
 
-// serversWith returns them in the presence of a bootstrap, which names them if the target
-// does not.
+// serversWith is servers with a loaded bootstrap, which lists the servers if the target names none.
 func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	node := s.options.node
 	if node == nil {
@@ -158,8 +159,7 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	return servers, nil
 }
 
-// read returns what a resource says, once for all channels: a *discovery.Answer, or a
-// *cds.Cluster.
+// read converts a resource to a *discovery.Answer or a *cds.Cluster. All channels share the result.
 func read(m proto.Message) (any, error) {
 	switch m := m.(type) {
 	case *endpointv3.ClusterLoadAssignment:
@@ -173,8 +173,8 @@ func read(m proto.Message) (any, error) {
 	}
 }
 
-// Check says what is wrong with the options and the management servers. A mistake in a file
-// counts only where read is set: it may pass.
+// Check returns an error if an option or the configuration of a server is invalid. Errors in files
+// count only if read is set, because a later attempt may succeed.
 func (s source) Check(read bool) error {
 	if err := s.options.check(); err != nil {
 		return err

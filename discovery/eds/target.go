@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxName bounds the name of a cluster in bytes: all channels of a process ask on one stream,
-// and a server does not read a request that is too large.
+// maxName limits the length of a cluster's name in bytes. All channels of a process share one
+// request, and a server rejects requests that are too large.
 const maxName = 4096
 
-// parseTarget returns the hosts and ports of the management servers in order, and the
-// name of the cluster. Without servers, the bootstrap names them.
+// parseTarget returns the hosts and ports of the management servers, in order, and the name of the
+// cluster. hosts is empty if the bootstrap lists the servers.
 func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
 	u := target.URL
 	bad := func(format string, args ...any) error {
@@ -39,7 +39,7 @@ func parseTarget(target resolver.Target) (hosts []string, cluster string, err er
 	case len(clusterOf(target)) > maxName:
 		return nil, "", bad("names a cluster of %d bytes, want at most %d", len(clusterOf(target)), maxName)
 	case cds.NameProblem(clusterOf(target)) != "":
-		return nil, "", bad("names a cluster that cannot be: %s", cds.NameProblem(clusterOf(target)))
+		return nil, "", bad("names a cluster with an invalid name: %s", cds.NameProblem(clusterOf(target)))
 	case u.Host == "":
 		return nil, clusterOf(target), nil
 	}
@@ -55,7 +55,7 @@ func parseTarget(target resolver.Target) (hosts []string, cluster string, err er
 	return hosts, clusterOf(target), nil
 }
 
-// hostProblem says what is wrong with one server of a target, "" if nothing is.
+// hostProblem returns what is wrong with one server of a target, or "".
 func hostProblem(host string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -70,8 +70,7 @@ func hostProblem(host string) string {
 	return ""
 }
 
-// clusterOf returns everything after the slash that follows the server: names of
-// clusters may hold slashes.
+// clusterOf returns the path without its leading slash. Names of clusters may contain slashes.
 func clusterOf(target resolver.Target) string {
 	return strings.TrimPrefix(target.URL.Path, "/")
 }

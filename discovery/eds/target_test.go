@@ -31,11 +31,11 @@ func TestTargets(t *testing.T) {
 	} {
 		hosts, cluster, err := parseTarget(target(t, text))
 		if err != nil || strings.Join(hosts, ",") != want.hosts || cluster != want.cluster {
-			t.Errorf("%s is servers %q, cluster %q, %v; want %q and %q", text, hosts, cluster, err, want.hosts, want.cluster)
+			t.Errorf("%s: servers %q, cluster %q, error %v; want %q and %q", text, hosts, cluster, err, want.hosts, want.cluster)
 		}
 		overrider := given.Builder(Scheme)
 		if got := overrider.OverrideAuthority(target(t, text)); got != want.authority {
-			t.Errorf("%s has the authority %q, want %q", text, got, want.authority)
+			t.Errorf("%s: authority %q, want %q", text, got, want.authority)
 		}
 	}
 }
@@ -68,10 +68,10 @@ func TestTargetsThatAreWrong(t *testing.T) {
 		}
 		_, _, err = parseTarget(resolver.Target{URL: *u})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "want eds://server:port/cluster") {
-			t.Errorf("%s: %v, want an error with %q and the right form", text, err, want)
+			t.Errorf("%s: %v, want an error with %q and the correct form", text, err, want)
 		}
 		if strings.Contains(err.Error(), "pw") {
-			t.Errorf("%s: the error holds the password: %v", text, err)
+			t.Errorf("%s: the error contains the password: %v", text, err)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestQueriesThatAreWrong(t *testing.T) {
 	}
 }
 
-// A node that cannot be sent is a mistake in the option, found before anything is asked.
+// Check rejects a node that cannot be marshaled, before any request is sent.
 func TestANodeThatCannotBeSent(t *testing.T) {
 	node := &corev3.Node{Id: "a\xff"}
 	if got := buildError(t, "eds://127.0.0.1:1/c", given.Sources(WithNode(node))); !strings.Contains(got, "the node cannot be sent: ") {

@@ -19,8 +19,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// backend starts a server that names itself in the header "backend" of each answer,
-// and returns its address.
+// backend starts a server that sends its address in the header "backend" of each response. It
+// returns the address.
 func backend(t *testing.T) string {
 	t.Helper()
 	l := listen(t)
@@ -37,7 +37,7 @@ func backend(t *testing.T) string {
 	return address
 }
 
-// traffic is a channel, and what it does.
+// traffic is a channel that makes calls and records its metrics.
 type traffic struct {
 	t       *testing.T
 	conn    *grpc.ClientConn
@@ -56,7 +56,7 @@ func newTraffic(t *testing.T, target string, opts ...grpc.DialOption) *traffic {
 	return &traffic{t, conn, m}
 }
 
-// call returns which backend answers one call. It must not fail.
+// call makes a call and returns the backend that served it. The test fails if the call fails.
 func (c *traffic) call() string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -68,27 +68,27 @@ func (c *traffic) call() string {
 	return strings.Join(header.Get("backend"), ",")
 }
 
-// stays makes n calls, all of which must be answered by want.
+// stays makes n calls, all of which must reach want.
 func (c *traffic) stays(want string, n int) {
 	c.t.Helper()
 	for range n {
 		if got := c.call(); got != want {
-			c.t.Fatalf("a call was answered by %s, want %s", got, want)
+			c.t.Fatalf("a call reached %s, want %s", got, want)
 		}
 	}
 }
 
-// until makes calls until one is answered by want.
+// until makes calls until one reaches want.
 func (c *traffic) until(want string) {
 	c.t.Helper()
 	for end := time.Now().Add(patience); c.call() != want; {
 		if time.Now().After(end) {
-			c.t.Fatalf("no call was answered by %s within %v", want, patience)
+			c.t.Fatalf("no call reached %s within %v", want, patience)
 		}
 	}
 }
 
-// metrics keeps the metrics of a channel.
+// metrics records the metrics of a channel.
 type metrics struct {
 	estats.UnimplementedMetricsRecorder
 	more chan struct{}
@@ -126,13 +126,12 @@ func (m *metrics) get(name string) int64 {
 	return m.counts[name]
 }
 
-// wait waits until the metric is at least n.
 func (m *metrics) wait(t *testing.T, name string, n int64) {
 	t.Helper()
 	m.waitFor(t, name, func(got int64) bool { return got >= n })
 }
 
-// waitFor waits until the metric is as it should be.
+// waitFor waits until good accepts the metric's value.
 func (m *metrics) waitFor(t *testing.T, name string, good func(int64) bool) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -145,5 +144,5 @@ func (m *metrics) waitFor(t *testing.T, name string, good func(int64) bool) {
 	}
 }
 
-// logged is what was logged.
+// logged records the log of this package's tests.
 var logged = testlog.Keep()

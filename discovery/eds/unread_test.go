@@ -16,12 +16,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// A bootstrap that cannot be read for a while fails calls with its name meanwhile, and is used
-// once it can be, also where it has a mistake in between.
+// While a bootstrap cannot be read, calls fail with an error that names it. The bootstrap is used
+// once it can be read, even if it is invalid in between.
 func TestABootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	address := serve(t, constant)
 	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
-	for name, between := range map[string]string{"it comes": "", "it comes with a mistake first": "{"} {
+	for name, between := range map[string]string{"created": "", "created with invalid content first": "{"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "volume", "bootstrap.json")
 			t.Setenv(bootstrapFileVar, path)
@@ -49,11 +49,11 @@ func TestABootstrapThatCannotBeReadForAWhile(t *testing.T) {
 func expectError(t *testing.T, c *channel, want string) {
 	t.Helper()
 	if err := wait(t, "error", c.errors); !strings.Contains(err.Error(), want) {
-		t.Errorf("the channel is told %v, want %q", err, want)
+		t.Errorf("error = %v, want %q", err, want)
 	}
 }
 
-// A bootstrap that is caught while it is written, or was written wrong, is read again.
+// A bootstrap that is partially written or invalid is read again.
 func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 	address := serve(t, constant)
 	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
@@ -76,8 +76,8 @@ func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 	}
 }
 
-// So is a certificate that was renewed while its key was not, or that is half there, also where
-// the bootstrap is no file. In a list the other part goes on meanwhile.
+// A certificate that is partially written or does not match its key is read again, even if the
+// bootstrap is not a file. In a failover target, the other mechanism is used until then.
 func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
@@ -99,7 +99,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for n := 0; n != 2; { // endpoints: the name's, then those of the server, too
+	for n := 0; n != 2; { // one endpoint from DNS, then one more from the server
 		n = len(wait(t, "state", list.states).Endpoints)
 		if n == 1 {
 			rename(t, renewed.Key, pair.Key)
@@ -108,7 +108,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	wait(t, "state", c.states)
 }
 
-// So it is with a file that the bootstrap names, and where clusters come by CDS.
+// A file that the bootstrap names is read again, also with CDS.
 func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	cert := testcert.New(t)
 	path := filepath.Join(t.TempDir(), "ca.pem")
@@ -117,16 +117,17 @@ func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	c := build(t, "eds:///c?cds=true")
 	expectError(t, c, "ca_certificate_file: open "+path)
 	rename(t, cert.File(), path)
-	expectError(t, c, address) // the connection, which the server does not secure
+	expectError(t, c, address) // The server does not use TLS, so the connection fails.
 }
 
-// A channel that is closed meanwhile reads no more.
+// Closing a channel stops the attempts to read its bootstrap.
 func TestAChannelThatIsClosedBeforeItsBootstrapIsRead(t *testing.T) {
 	t.Setenv(bootstrapFileVar, filepath.Join(t.TempDir(), "bootstrap.json"))
-	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // TestMain looks for what is left
+	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // TestMain checks for leaked goroutines.
 }
 
-// A channel that was idle meanwhile goes on with what was known, and then with what is said.
+// A channel that leaves idleness while its bootstrap cannot be read uses the last good endpoints,
+// then the server's.
 func TestABootstrapThatCannotBeReadAfterIdleness(t *testing.T) {
 	for _, query := range []string{"", "?cds=true"} {
 		path := filepath.Join(t.TempDir(), "bootstrap.json")
@@ -155,7 +156,7 @@ func TestABootstrapThatCannotBeReadAfterIdleness(t *testing.T) {
 			rename(t, path+".gone", path)
 			time.Sleep(145 * time.Second) // the longest backoff
 			if got, want := s.saw(), strings.Replace(before, "10.1.0.1:1", "10.1.0.2:1", 1); !strings.HasSuffix(got, want) {
-				t.Errorf("%q: channel saw\n%s\nwant %s at last", query, got, want)
+				t.Errorf("%q: channel saw\n%s\nwant %s in the end", query, got, want)
 			}
 		})
 	}

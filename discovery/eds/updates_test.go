@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// A channel that is busy with one update is then given the last, and none between.
+// A channel that is busy with an update receives only the latest update next.
 func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	const last = 200
 	addresses := make([]string, last)
@@ -32,7 +32,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	}
 	taken, built := make(chan struct{}), make(chan struct{})
 	script := func(s *adstest.Stream) error {
-		<-built // else the channel could be busy inside Build, which nobody reads
+		<-built // otherwise UpdateState could block inside Build
 		for i := 1; i <= last; i++ {
 			if err := s.Respond(strconv.Itoa(i), strconv.Itoa(i), adstest.Cluster("c", addresses[:i]...)); err != nil {
 				return err
@@ -50,7 +50,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 		}
 	}
 	c := newChannel()
-	c.states = make(chan resolver.State) // UpdateState waits until it is read
+	c.states = make(chan resolver.State) // unbuffered, so that UpdateState blocks
 	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,8 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	for len(wait(t, "state", c.states).Endpoints) != last {
 		states++
 	}
-	// One was being applied. The ACK may be sent before the last comes here, so another can be next.
+	// One update was being applied. The server may receive the ACK before the last update gets
+	// here, so one more state can precede it.
 	const few = 5
 	if states > few {
 		t.Errorf("%d updates became %d states, want a few", last, states)
@@ -89,7 +90,7 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 	before := tenThousand()
 	after := proto.CloneOf(before)
 	after.Endpoints[3].LbEndpoints[7].LoadBalancingWeight = wrapperspb.UInt32(999)
-	const heavy = "10.3.0.7:443" // half of its locality's tenth
+	const heavy = "10.3.0.7:443" // has half of the weight of its locality, which has a tenth of the calls
 	next := make(chan struct{})
 	c := build(t, "eds://"+serve(t, func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n1", before); err != nil {
@@ -116,25 +117,25 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 		for _, sc := range cc.SubConns() {
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		<-time.After(time.Second) // pickers of many endpoints are not made at once
+		<-time.After(time.Second) // Pickers with many endpoints are built after a delay.
 		synctest.Wait()
 		if got := shareOf(cc, heavy); got != 1 {
 			t.Errorf("%d of 10,000 picks before the update, want 1", got)
 		}
 		apply(t, b, p, second)
 		synctest.Wait()
-		// Each of the 999 others starts at a random place of its turn, so the count has a standard
-		// deviation of 8: these bounds are five of them.
+		// Each of the 999 other endpoints starts at a random offset, so the standard deviation is
+		// 8. The bounds are 5 standard deviations.
 		if got := shareOf(cc, heavy); got < 460 || got > 540 {
 			t.Errorf("%d of 10,000 picks after the update, want about 500", got)
 		}
 		if all, live := len(cc.SubConns()), len(cc.Live()); all != 10_000 || live != 10_000 {
-			t.Errorf("%d connections were made and %d are left, want the first 10,000", all, live)
+			t.Errorf("%d connections were made and %d remain, want the first 10,000", all, live)
 		}
 	})
 }
 
-// apply gives state to a policy as a channel does.
+// apply passes a resolver state to a policy, as a channel does.
 func apply(t *testing.T, b balancer.Builder, p balancer.Balancer, state resolver.State) {
 	t.Helper()
 	var serviceConfig struct {

@@ -12,22 +12,22 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// watch passes on what is followed. It is called on the stack of the channel's own Following, and not
-// on that of a stream, which channels share.
+// watch passes the followed resources to a receiver. Its methods run on the channel's own
+// Following, not on a stream that channels share.
 type watch struct {
 	receiver *discovery.Receiver
 	pass     func(adsclient.Snapshot)
-	ctx      context.Context // ends with the watch
+	ctx      context.Context // cancelled by stop
 	cancel   context.CancelFunc
 
-	following atomic.Pointer[adsclient.Following] // nil until it is known how to reach the servers
-	lost      *adsclient.Outage                   // why the answer is not confirmed, nil where it is
+	following atomic.Pointer[adsclient.Following] // nil until the servers are known
+	lost      *adsclient.Outage                   // why the answer is unconfirmed, nil if it is confirmed
 }
 
 // Changed implements adsclient.Follower.
 func (w *watch) Changed(s adsclient.Snapshot) {
 	w.pass(s)
-	w.doubt() // what was passed on may be from before
+	w.doubt() // the answer may be from before the outage
 }
 
 // Unknown implements adsclient.Follower.
@@ -47,27 +47,26 @@ func (w *watch) Lost(o *adsclient.Outage) {
 	w.doubt()
 }
 
-// doubt says why the last answer is not confirmed, if it is not.
+// doubt reports the last answer as unconfirmed during an outage.
 func (w *watch) doubt() {
 	if w.lost != nil {
 		w.receiver.Unconfirmed(w.lost.Err, w.lost.Heard)
 	}
 }
 
-// passOn tells a receiver what is known of endpoints, if anything.
+// passOn passes the endpoints or the error of s to r, if there is either.
 func passOn(r *discovery.Receiver, s adsclient.State) {
 	switch {
 	case s.Good != nil:
 		answer := *s.Good.Read.(*discovery.Answer)
 		answer.Version = s.Version
-		_ = r.Update(answer) // the server sends what is new unasked
+		_ = r.Update(answer) // Update's error would request a re-resolution, but the server pushes updates.
 	case s.Err != nil:
 		r.Fail(s.Err)
 	}
 }
 
-// confirmed returns when the server in use was last heard: what it sent stays in use
-// without it.
+// confirmed returns when the server in use last sent a message. Endpoints stay in use without one.
 func (w *watch) confirmed() time.Time {
 	if following := w.following.Load(); following != nil {
 		return following.Heard()
@@ -75,14 +74,13 @@ func (w *watch) confirmed() time.Time {
 	return time.Time{}
 }
 
-// endpointsFailed notes that endpoints fail.
+// endpointsFailed reports to the client that endpoints fail.
 func (w *watch) endpointsFailed() {
 	if following := w.following.Load(); following != nil {
 		following.EndpointsFailed()
 	}
 }
 
-// stop ends the watch.
 func (w *watch) stop() {
 	w.cancel()
 	if following := w.following.Load(); following != nil {
@@ -90,11 +88,11 @@ func (w *watch) stop() {
 	}
 }
 
-// fileError says what is wrong with a file, or with what was read from one. It may pass: the
-// file may be in the middle of being written, or its volume not there yet.
+// fileError is an error in a file or in its content. A retry may succeed, because the file may be
+// partially written or its volume not yet mounted.
 type fileError struct{ error }
 
-// begin begins to follow, unless the watch is closed.
+// begin starts to follow the resources, unless the watch is closed.
 func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server) *adsclient.Following) {
 	w.receiver.Trying(awaited(servers))
 	if w.ctx.Err() != nil {
@@ -102,12 +100,12 @@ func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server
 	}
 	following := follow(servers)
 	w.following.Store(following)
-	if w.ctx.Err() != nil { // it may have been closed before that was stored
+	if w.ctx.Err() != nil { // stop may have run before following was stored
 		following.Stop()
 	}
 }
 
-// awaited says what is waited for.
+// awaited returns the reason for calls to wait.
 func awaited(servers []adsclient.Server) string {
 	var names []string
 	for _, s := range servers {
@@ -116,8 +114,8 @@ func awaited(servers []adsclient.Server) string {
 	return "waiting for management server " + strings.Join(names, ", then ")
 }
 
-// tryAgain reads how to reach the servers until it can, after gRPC's backoff each time. Until
-// then it passes on why it cannot.
+// tryAgain reads the configuration of the servers until that succeeds, with gRPC's backoff. It
+// reports each failure to the receiver.
 func (w *watch) tryAgain(err error, read func() ([]adsclient.Server, error), follow func([]adsclient.Server) *adsclient.Following) {
 	var servers []adsclient.Server
 	for attempt := 0; err != nil; attempt++ {

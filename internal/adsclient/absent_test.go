@@ -9,9 +9,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// startAbsent starts a manager whose client watches cluster a until leave is called, and has
-// asked for its endpoints, which are missing. Then it watches those of b alone. It returns what
-// the manager has.
+// startAbsent starts a manager whose client watches cluster a until leave is called. The endpoints
+// of a were requested and are missing. Then only those of b are watched. catalogue holds the
+// manager's resources.
 func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave func()) {
 	catalogue = adstest.NewCatalogue(adstest.Cluster("b", "10.0.0.1:1"))
 	m = startManager(t, catalogue.Serve)
@@ -26,9 +26,9 @@ func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave 
 	return m, catalogue, leave
 }
 
-// A cluster without endpoints goes, and comes back with them, while its endpoints are asked for
-// all the time: those who watch it again do not hear that it has none, just before these come.
-// So it is where the cluster comes back while nobody watches it, since its channel is idle.
+// A cluster without endpoints disappears and returns with endpoints, while they stay subscribed to.
+// New watchers do not receive the outdated error just before the endpoints arrive. The same holds
+// if the cluster returns while its channel is idle.
 func TestAbsentClusterIsBack(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,8 @@ func TestAbsentClusterIsBack(t *testing.T) {
 	}
 }
 
-// If they do not come, it is said soon that there are none, and not counted once more.
+// If the endpoints do not arrive, watchers receive the error after a short timeout. The metric does
+// not count the resource again.
 func TestAbsentClusterStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, catalogue, _ := startAbsent(t)
@@ -66,17 +67,17 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 		pass(1)
 		expect(t, "a", again.take(), "the server has no such resource")
 		expect(t, "the second", second.take(), "the server has no such resource")
-		third, cancelThird := m.watch("a") // somebody knows
+		third, cancelThird := m.watch("a") // after the error is known again
 		defer cancelThird()
 		expect(t, "the third", third.take(), "the server has no such resource")
 		if got := logged.count(`did not send endpoints of cluster "a"`) - warnings; got != 0 {
-			t.Errorf("it is logged %d times more, want none", got)
+			t.Errorf("logged %d more times, want none", got)
 		}
 	})
 }
 
-// Where no cluster has just come, nothing is on its way: a channel that is no longer idle is
-// told at once what is known.
+// Without a recent response with clusters, a channel that leaves idleness receives the known error
+// immediately.
 func TestAbsentClusterIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, _ := startAbsent(t)

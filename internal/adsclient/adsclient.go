@@ -1,8 +1,7 @@
-// Package adsclient keeps one stream to each xDS management server that anybody
-// watches a resource on, shared by all channels of the process, and follows a target
-// over several servers. Package ads decides what is said on a stream, and which server
-// is used. This package is its shell: the connections, the backoff, the timers, and the
-// decoding of resources.
+// Package adsclient keeps one stream to each xDS management server with a watched resource, shared
+// by all channels of the process, and follows a target over several servers. Package ads decides
+// which requests are sent and which server is used. This package implements the connections, the
+// backoff, the timers, and the decoding of resources.
 package adsclient
 
 import (
@@ -22,68 +21,66 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Server is a management server, and how to talk to it.
+// Server is a management server and the settings of the connection to it.
 type Server struct {
 	// URI is the gRPC target of the server.
 	URI string
-	// Credentials of the connection. Not nil.
+	// Credentials secure the connection. They must not be nil.
 	Credentials credentials.TransportCredentials
-	// Identity tells Credentials from others: a comparable value. Streams are
-	// shared by those whose URI, Identity, Node and MaxResponse are equal.
+	// Identity is a comparable value that identifies Credentials. Servers with equal URI, Identity,
+	// Node and MaxResponse share a stream.
 	Identity any
-	// Node says who is asking.
+	// Node identifies the client.
 	Node *corev3.Node
 	// MaxResponse is the size in bytes of the largest response that is read.
 	MaxResponse int
-	// Read returns what a resource says, which is all that is kept of it, or what is wrong
-	// with it.
+	// Read parses a resource. Only its result is kept. It returns an error if the resource is
+	// invalid.
 	Read func(proto.Message) (any, error)
-	// DialOptions are added to those of the connection.
+	// DialOptions are appended to the connection's own options.
 	DialOptions []grpc.DialOption
 }
 
-// Resource is a resource. It is shared and must not be modified.
+// Resource is a parsed resource. It is shared and must not be modified.
 type Resource struct {
-	Read any // what the server's Read returned
+	Read any // the result of Server.Read
 }
 
-// Watcher is told about one resource. Its methods are called one at a time, must
-// return at once and must not call this package. One call may still come after the
-// watch was cancelled.
+// Watcher receives the updates of one resource. Its methods are called one at a time, must not
+// block, and must not call this package. One call may still arrive after the watch was cancelled.
 type Watcher interface {
-	// Resource is called with each good resource that differs from the one
-	// before, and the version of the response that brought it, "" where that is not
-	// known any more.
+	// Resource is called with each good resource that differs from the previous one. version is the
+	// version of its response, or "" if that is unknown.
 	Resource(r *Resource, version string)
-	// Unknown is called, any number of times, while no good resource is known. The
-	// error is one line that names the server and the resource, and wraps nothing.
-	// Absent means that the server has said so, by not sending it in time.
+	// Unknown is called, any number of times, while there is no good resource. The error is a
+	// single line that names the server and the resource, and wraps no other error. absent means
+	// that the server does not have the resource: it did not send it in time.
 	Unknown(err error, absent bool)
-	// Rejected is called when a bad resource came in place of a good one, which stays. The
-	// error is like that of Unknown.
+	// Rejected is called when a good resource stays in use because its update was rejected. The
+	// error has the same form as that of Unknown.
 	Rejected(err error)
-	// Lost is called when the server cannot be reached, and again when the reason changes:
-	// a stream ended without an answer, or nothing came within the time that a
-	// resource has. It comes before any error that this causes. Lost(nil) is called when
-	// the server then answers, after the resources that came with the answer.
+	// Lost is called when the server becomes unreachable, and when the reason changes. A server is
+	// unreachable when a stream ends without a response, or when nothing arrives within the timeout
+	// of a resource. Lost precedes the resulting errors. Lost(nil) is called when the server
+	// responds again, after the resources of that response.
 	Lost(*Outage)
 }
 
-// Outage says that a server cannot be reached. It is shared and must not be modified.
+// Outage describes why a server is unreachable. It is shared and must not be modified.
 type Outage struct {
-	Err   error     // why, in one line that names the server; wraps nothing
-	Since time.Time // when that was noticed
-	Heard time.Time // when the server was heard last, zero for never
+	Err   error     // a single line that names the server; wraps no other error
+	Since time.Time // when the outage was detected
+	Heard time.Time // when the server last sent a message, zero for never
 
-	partial bool        // of one resource, which was asked for last; what came before is confirmed
-	over    atomic.Bool // the server answers again; its watchers are about to be told
+	partial bool        // concerns only the most recently requested resource; earlier ones remain confirmed
+	over    atomic.Bool // the server responds again, and Lost(nil) follows
 }
 
-// Watch asks server for the resource of a type and name until cancel is called. The
-// first watcher of a server opens the stream, and its recorder counts what happens
-// there. The last one closes the stream. recorder may be nil.
+// Watch subscribes to the resource of the given type and name until cancel is called. The first
+// watcher of a server opens the stream, whose metrics its recorder receives. The last one closes
+// the stream. recorder may be nil.
 func Watch(server Server, of *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
-	if !utf8.ValidString(name) { // one such name would end the stream for all
+	if !utf8.ValidString(name) { // such a name would end the stream for all watchers
 		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", of.noun, name, server.URI), true)
 		return func() {}
 	}
@@ -96,8 +93,8 @@ func Watch(server Server, of *Type, name string, w Watcher, recorder estats.Metr
 	})
 }
 
-// Heard returns when a server was last heard. It must be watched, and have answered.
-// While it answers on a stream, that is now.
+// Heard returns when a server last sent a message. The server must be watched and must have
+// responded before. While its stream is up, that is the current time.
 func Heard(server Server) time.Time {
 	if c := clients.find(server); c != nil {
 		if ended := c.ended.Load(); ended != nil {
@@ -107,15 +104,15 @@ func Heard(server Server) time.Time {
 	return time.Now()
 }
 
-// EndpointsFailed notes that endpoints fail which came from server. If it is watched and has
-// been quiet, a second stream is opened to it.
+// EndpointsFailed reports that endpoints from the server fail. If the server is watched and its
+// stream has been quiet, the client opens a second stream to it.
 func EndpointsFailed(server Server) {
 	if c := clients.find(server); c != nil {
 		c.endpointsFailed()
 	}
 }
 
-// key identifies a stream: watchers with the same key share one.
+// key identifies a stream. Watchers with the same key share the stream.
 type key struct {
 	uri      string
 	identity any
@@ -131,7 +128,7 @@ func (s Server) key() key {
 	return key{s.URI, s.Identity, string(node), s.MaxResponse}
 }
 
-// clients holds every client in use in this process.
+// clients holds all clients in use in this process.
 var clients = registry{clients: make(map[key]*client)}
 
 type registry struct {
@@ -139,7 +136,7 @@ type registry struct {
 	clients map[key]*client
 }
 
-// find returns the client of a server, nil where nobody watches it.
+// find returns the client of a server, or nil if the server is not watched.
 func (r *registry) find(server Server) *client {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,15 +14,15 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// talker is a stream as a server sees it.
+// talker is a stream as seen by a server.
 type talker interface {
 	Recv() (*discoveryv3.DiscoveryRequest, error)
 	Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error
 }
 
-// frugal is a server that does what the protocol asks of it and no more: it ignores
-// requests that answer an earlier response, and sends what it was not asked for by the
-// request before. longest is the most names that it was asked for.
+// frugal is a server that does only what the protocol requires: it ignores requests that
+// acknowledge an outdated response, and sends only the resources that the previous request did not
+// name. It stores the largest number of requested names in *longest.
 func frugal(s talker, longest *int) error {
 	var known []string
 	nonce := ""
@@ -48,9 +48,9 @@ func frugal(s talker, longest *int) error {
 	}
 }
 
-// A channel that is closed and opened again, while another keeps the stream, gets its
-// cluster again, however closely one follows the other: also where the server is so
-// slow to read that both requests become one.
+// A channel that is closed and reopened while another channel keeps the stream receives its cluster
+// again, however quickly it is reopened. This includes a server that reads so slowly that both
+// requests are merged.
 func TestClusterIsWatchedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := make(chan struct{}, 1)
@@ -58,7 +58,7 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
 			return frugal(&slow{s, reads}, new(int))
 		})
-		long := strings.Repeat("b", 100_000) // more than a stream takes without the server reading
+		long := strings.Repeat("b", 100_000) // more than the flow-control window of a stream
 		b, cancelB := m.watch(long)
 		defer cancelB()
 		expect(t, "b", b.take(), long+":1")
@@ -66,7 +66,7 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 		reads <- struct{}{} // the ACK of b
 		reads <- struct{}{} // the request for a
 		expect(t, "a", a.take(), "a:1")
-		_, cancelC := m.watch("c") // whose request waits behind the ACK of a
+		_, cancelC := m.watch("c") // its request waits behind the ACK of a
 		defer cancelC()
 		synctest.Wait()
 		cancelA()
@@ -81,7 +81,7 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 	})
 }
 
-// slow reads a request for each token.
+// slow reads one request per token.
 type slow struct {
 	*adstest.Stream
 	reads <-chan struct{}
@@ -92,8 +92,8 @@ func (s *slow) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	return s.Stream.Recv()
 }
 
-// Clusters that come and go by the hundred do not stay for ever: from time to time
-// the stream is renewed, which is no failure, and those that are watched lose nothing.
+// Subscriptions of closed channels do not accumulate. The stream is renewed from time to time,
+// which is not a failure and does not affect the watched clusters.
 func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longest := 0
@@ -110,13 +110,12 @@ func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 		}
 		expect(t, "stays", stays.take())
 		if streams := m.server.Streams(); longest > 110 || streams < 4 || streams > 6 {
-			t.Errorf("up to %d clusters are asked for on %d streams, want about 100 on 5", longest, streams)
+			t.Errorf("up to %d clusters on %d streams, want about 100 on 5", longest, streams)
 		}
 	})
 }
 
-// The reason of a NACK that waits to be sent is sent with the change of subscription
-// that replaces it, once.
+// When a changed subscription replaces an unsent NACK, the new request carries the reason once.
 func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	subs, all := ads.New(), newMailboxes()
 	m := all[0]
@@ -138,16 +137,16 @@ func TestReasonOutlivesAChangeOfSubscription(t *testing.T) {
 	put(subs.Watch("c", false))
 	got := take()
 	if !slices.Equal(got.Names, []string{"a", "b", "c"}) || got.Nonce != "n" || got.Reject != "a: weight is 0" {
-		t.Errorf("sends %+v, want all three names and the reason", got)
+		t.Errorf("sent %+v, want all three names and the reason", got)
 	}
 	put(subs.Watch("d", false))
 	if got := take(); got.Reject != "" {
-		t.Errorf("the reason is sent twice: %+v", got)
+		t.Errorf("the reason was sent twice: %+v", got)
 	}
-	// The answer to a later response has its own verdict, also under the same nonce.
+	// A later response is acknowledged separately, even with the same nonce.
 	put(subs.Received("1", "n", bad))
 	put(subs.Received("1", "n", []ads.Resource{{Name: "a"}}))
 	if got := take(); got.Reject != "" {
-		t.Errorf("a good response is rejected: %+v", got)
+		t.Errorf("a good response was rejected: %+v", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// RESOURCE_EXHAUSTED for ever, then one answer, then RESOURCE_EXHAUSTED again.
+// The server always fails with RESOURCE_EXHAUSTED, except for one response.
 func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began []time.Time
@@ -42,14 +42,14 @@ func TestAttemptsBackOffUntilAnAnswer(t *testing.T) {
 			}
 			gap := began[i].Sub(began[i-1]).Seconds()
 			if gap < 0.79*want || gap > 1.21*want {
-				t.Errorf("attempt %d came %.2f s after the one before, want %.2f s ± 20 %%", i+1, gap, want)
+				t.Errorf("attempt %d started %.2f s after the previous one, want %.2f s ± 20 %%", i+1, gap, want)
 			}
 			want = min(want*1.6, 120)
 		}
 	})
 }
 
-// As everywhere in gRPC, the delay counts from the beginning of an attempt.
+// The backoff counts from the start of an attempt, as elsewhere in gRPC.
 func TestLongStreamIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -63,7 +63,7 @@ func TestLongStreamIsReplacedAtOnce(t *testing.T) {
 		pass(30 * time.Minute)
 		synctest.Wait()
 		if got := m.server.Streams(); got != 2 {
-			t.Errorf("%d streams right after the first ended, want 2", got)
+			t.Errorf("%d streams after the first ended, want 2", got)
 		}
 		cancel()
 		pass(time.Hour)

@@ -13,40 +13,39 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// missingAfter is how long a resource has to come once it was asked for (A57; docs/waits.md).
+// missingAfter is the timeout of a requested resource (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// onItsWay is how long it has where it was missing while nobody watched it, and a cluster came
-// within that time. A server sends clusters before their endpoints, so these follow soon, or
-// not at all.
+// onItsWay is the timeout of a resource that was missing before it was unwatched, if a cluster
+// arrived within the last onItsWay. A server sends the endpoints soon after their cluster, or
+// never.
 const onItsWay = 500 * time.Millisecond
 
-// client is one stream, again and again. Everything that changes after its making
-// is touched only in events of its serializer, except where noted.
+// client maintains the stream to a server. Fields that change after newClient are accessed only in
+// events of the serializer, unless noted otherwise.
 type client struct {
 	server   Server
 	key      key
 	users    int             // guarded by the registry
-	ctx      context.Context // ends with stop
+	ctx      context.Context // cancelled by stop
 	stop     context.CancelFunc
-	recorder estats.MetricsRecorder // nil for none
+	recorder estats.MetricsRecorder // may be nil
 
 	serial   serial.Serializer
-	topics   []*topic  // one a type
-	answered bool      // something came on the current stream
-	lost     *Outage   // why the server cannot be reached, nil while it can
-	current  *stream   // nil between two
-	ignored  string    // logged last: a type
-	news     time.Time // when clusters were sent last
+	topics   []*topic  // one per type
+	answered bool      // a response arrived on the current stream
+	lost     *Outage   // why the server is unreachable, nil while it is reachable
+	current  *stream   // nil between streams
+	ignored  string    // the type that was logged last
+	news     time.Time // when a response with clusters last arrived
 
 	pinging pinging
 	doubt   doubt
 
-	ended atomic.Pointer[time.Time] // when a stream on which the server answered ended; nil while there is one
+	ended atomic.Pointer[time.Time] // when the last stream with a response ended, nil while such a stream is open
 }
 
-// newClient starts a client that nobody watches yet. It opens its stream when
-// somebody does.
+// newClient returns a client without watchers. Its stream opens at once.
 func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &client{
@@ -72,7 +71,7 @@ func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 	return c
 }
 
-// topic returns what is known about the resources of a type, nil for an unknown type.
+// topic returns the topic of a type, or nil if the type is unknown.
 func (c *client) topic(url string) *topic {
 	for _, t := range c.topics {
 		if t.url == url {
@@ -82,7 +81,7 @@ func (c *client) topic(url string) *topic {
 	return nil
 }
 
-// lose notes why the server cannot be reached.
+// lose records that the server is unreachable.
 func (c *client) lose(why error) {
 	err := c.unreachable(why)
 	if c.lost != nil && c.lost.Err.Error() == err.Error() {
@@ -102,8 +101,8 @@ func (c *client) unreachable(why error) error {
 	return fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, why)
 }
 
-// silent reports whether the server has not answered for so long that a resource would be
-// missing: on this stream, nor on one that ended since.
+// silent reports whether the server has sent no response for missingAfter, neither on this stream
+// nor on previous ones.
 func (c *client) silent() bool {
 	if c.answered {
 		return false
@@ -112,7 +111,7 @@ func (c *client) silent() bool {
 	return ended == nil || time.Since(*ended) >= missingAfter
 }
 
-// reached notes that the server can be reached.
+// reached records that the server is reachable.
 func (c *client) reached() {
 	if c.lost != nil {
 		c.setLost(nil)
@@ -124,7 +123,7 @@ func (c *client) reached() {
 	}
 }
 
-// setLost tells all watchers.
+// setLost records the outage and notifies all watchers.
 func (c *client) setLost(o *Outage) {
 	c.lost = o
 	for _, t := range c.topics {
@@ -137,7 +136,7 @@ func (c *client) setLost(o *Outage) {
 	}
 }
 
-// opened begins a stream. What was asked for on it already is not asked for twice.
+// opened starts to use a stream. It does not repeat requests that were already sent on it.
 func (c *client) opened(s *stream) {
 	c.answered, c.current = false, s
 	for i, t := range c.topics {
@@ -150,10 +149,10 @@ func (c *client) opened(s *stream) {
 	}
 }
 
-// closed ends the stream. err says why; it is nil where that is no failure.
+// closed records the end of the stream. err is nil if the end was not a failure.
 func (c *client) closed(err error) {
 	if c.answered {
-		err = nil // A57
+		err = nil // gRFC A57: not a failure
 	}
 	c.answered = false
 	if err != nil {

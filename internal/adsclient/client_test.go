@@ -17,11 +17,11 @@ import (
 func expect(t *testing.T, who string, got []string, want ...string) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("%s was told %q, want %q", who, got, want)
+		t.Fatalf("%s received %q, want %q", who, got, want)
 	}
 	for i := range want {
 		if !strings.Contains(got[i], want[i]) {
-			t.Fatalf("%s was told %q, want %q", who, got, want)
+			t.Fatalf("%s received %q, want %q", who, got, want)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestStreamIsSharedAndCounted(t *testing.T) {
 		expect(t, "a1", a1.take())
 		_, cancelB := m.watch("b")
 		cancelA1()
-		cancelA1() // the second time changes nothing
+		cancelA1() // has no effect
 		synctest.Wait()
 		cancelA2()
 		synctest.Wait()
@@ -81,17 +81,17 @@ func TestStreamIsSharedAndCounted(t *testing.T) {
 		}
 		want := [][]string{{"a"}, {"a"}, {"a", "b"}}
 		if !slices.EqualFunc(asked, want, slices.Equal) {
-			t.Errorf("asked for %q, want %q", asked, want)
+			t.Errorf("requested %q, want %q", asked, want)
 		}
 		cancelB()
 		synctest.Wait()
 		if open != 0 || len(clients.clients) != 0 {
-			t.Errorf("%d streams and %d clients are left", open, len(clients.clients))
+			t.Errorf("%d streams and %d clients remain", open, len(clients.clients))
 		}
 	})
 }
 
-// The goroutine that runs a stream never counts its end twice.
+// The end of a stream is counted only once.
 func TestConnectedIsCountedOnce(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestConnectedIsCountedOnce(t *testing.T) {
 			})
 			g := new(gauge)
 			cancel := Watch(m.target(), Endpoints, "a", new(notes), g)
-			pass(time.Minute) // the next attempt would be due at once
+			pass(time.Minute) // the next attempt would start immediately
 			if got := g.value.Load(); got != 1 {
 				t.Errorf("%d streams are connected, want 1", got)
 			}
@@ -113,7 +113,7 @@ func TestConnectedIsCountedOnce(t *testing.T) {
 	}
 }
 
-// gauge keeps understudy.eds.connected.
+// gauge records understudy.eds.connected.
 type gauge struct {
 	estats.UnimplementedMetricsRecorder
 	value atomic.Int64
@@ -158,7 +158,7 @@ func TestOthersDoNotShareTheStream(t *testing.T) {
 	})
 }
 
-// What is used on while the server is gone was confirmed when it was last heard.
+// While the server is down, Heard returns the end of its last stream.
 func TestHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -180,7 +180,7 @@ func TestHeard(t *testing.T) {
 		pass(time.Hour)
 		age("an hour after the server died", time.Hour, time.Hour)
 		m.start()
-		pass(3 * time.Minute) // the backoff is 2 at most
+		pass(3 * time.Minute) // the backoff is at most 2 minutes
 		age("after it came back", 0, 0)
 		expect(t, "all the time", n.take())
 	})
@@ -194,9 +194,9 @@ func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			// Each stream begins anew.
+			// Each stream starts without a version and a nonce.
 			if r.GetVersionInfo() != "" || r.GetResponseNonce() != "" || r.GetNode().GetId() != "test" {
-				t.Errorf("a stream begins with %v", r)
+				t.Errorf("a stream began with %v", r)
 			}
 			addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}[:streams.Add(1)]
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", addresses...)), s.Drain())
@@ -213,7 +213,7 @@ func TestLostStreamKeepsWhatIsKnown(t *testing.T) {
 		defer cancelLate()
 		expect(t, "late", late.take(), "a:1")
 		m.start()
-		pass(144 * time.Second) // the longest backoff
+		pass(144 * time.Second) // exceeds the longest backoff
 		expect(t, "a", a.take(), "a:2")
 		expect(t, "late", late.take(), "a:2")
 	})

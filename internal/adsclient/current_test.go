@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// thrifty returns the script of a server that sends nothing to a client which names the current
-// version, as the protocol allows, and ends each stream after a while.
+// thrifty returns a server script that sends nothing to a client with the current version, as the
+// protocol allows, and ends each stream after a while.
 func thrifty(count int, after time.Duration) adstest.Script {
 	return func(s *adstest.Stream) error {
 		r, err := s.Recv()
@@ -27,7 +27,7 @@ func thrifty(count int, after time.Duration) adstest.Script {
 }
 
 // "Servers may decide to optimize by not resending resources that the client had already seen on
-// the previous stream": such a server is seen to be back, all the same.
+// the previous stream": the client still detects that such a server has returned.
 func TestThriftyServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 24*time.Hour), "second": thrifty(2, 24*time.Hour)})
@@ -45,7 +45,7 @@ func TestThriftyServerIsBack(t *testing.T) {
 	})
 }
 
-// Nor is a thrifty server that is the only one taken for lost once it is back.
+// With a single thrifty server, the outage also ends when the server returns.
 func TestThriftyServerIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, thrifty(1, 24*time.Hour))
@@ -64,8 +64,8 @@ func TestThriftyServerIsHeard(t *testing.T) {
 	})
 }
 
-// A thrifty server may end its streams to spread its clients. That is no failure (A57), so its
-// clients stay.
+// A thrifty server may end its streams to rebalance its clients. That is not a failure (gRFC A57),
+// so the clients stay.
 func TestThriftyServerEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 30*time.Minute), "second": thrifty(2, 24*time.Hour)})

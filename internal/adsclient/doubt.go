@@ -10,14 +10,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// A server that is gone without a word looks like one that has nothing to say. A failure of
-// endpoints raises a doubt: a server that is there would soon send others. Then a second stream is
-// opened to it, and the current one goes on. The first that brings a response is used. docs/waits.md
-// has these times beside the others.
+// A server that disappeared without closing the connection looks like one that has no updates. When
+// endpoints fail, a working server would soon send others. If no message arrives, the client opens
+// a second stream next to the current one, and keeps whichever first receives a response.
+// docs/waits.md lists these durations with the others.
 const (
-	quietFor    = 30 * time.Second // how long a stream brings nothing until it is doubted
-	quietJitter = 10 * time.Second // at most, so that the clients of a server do not come at once
-	secondEvery = 5 * time.Minute  // the least time from one second stream to the next
+	quietFor    = 30 * time.Second // how long a stream is quiet before a second stream is opened
+	quietJitter = 10 * time.Second // maximum, so that the clients of a server do not all reconnect at the same time
+	secondEvery = 5 * time.Minute  // minimum time between two second streams
 )
 
 var (
@@ -25,25 +25,25 @@ var (
 	errNoAnswer  = fmt.Errorf("no answer within %v", missingAfter)
 )
 
-// doubt is what a client knows of this. It is touched in events of its serializer.
+// doubt is the state of second streams. It is accessed only in events of the serializer.
 type doubt struct {
-	heard  time.Time   // when the current stream brought something last
-	tried  time.Time   // when a second stream was opened last
-	due    *time.Timer // until one is opened, or nil
-	second *attempt    // the one that waits for its answer, or nil
-	next   *stream     // the one that was answered, until it takes over
+	heard  time.Time   // when the current stream last received a response
+	tried  time.Time   // when a second stream was last opened
+	due    *time.Timer // opens a second stream; nil if none is due
+	second *attempt    // the second stream that waits for a response, or nil
+	next   *stream     // the second stream that received a response, until it takes over
 }
 
 // attempt is a second stream that is not in use yet.
 type attempt struct{ cancel context.CancelCauseFunc }
 
-// believe notes that the current stream brought something.
+// believe records a response on the current stream.
 func (c *client) believe() {
 	c.doubt.heard = time.Now()
 	c.trust()
 }
 
-// trust ends a doubt.
+// trust cancels the second stream, whether due or open.
 func (c *client) trust() {
 	if c.doubt.due != nil {
 		c.doubt.due.Stop()
@@ -55,9 +55,9 @@ func (c *client) trust() {
 	}
 }
 
-// endpointsFailed notes that endpoints fail which the server sent. It is remembered until the
-// stream is quiet for long enough, or brings something: they may fail but once. A ping each 30 s
-// says more than a second stream.
+// endpointsFailed reports that endpoints from the server fail. It schedules a second stream for
+// when the current one has been quiet long enough, because endpoints may report a failure only
+// once. A response cancels it. Streams with a ping every 30 s do not need it.
 func (c *client) endpointsFailed() {
 	c.serial.Do(func() {
 		d := &c.doubt
@@ -80,7 +80,6 @@ func (c *client) endpointsFailed() {
 	})
 }
 
-// openSecond opens a second stream.
 func (c *client) openSecond() {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	a := &attempt{cancel}
@@ -89,7 +88,8 @@ func (c *client) openSecond() {
 	go c.runSecond(ctx, a)
 }
 
-// runSecond opens a second stream, waits for the first response on it, and has it take over.
+// runSecond opens a second stream and waits for the first response on it. The stream then takes
+// over.
 func (c *client) runSecond(ctx context.Context, a *attempt) {
 	limit := time.AfterFunc(missingAfter, func() { a.cancel(errNoAnswer) })
 	defer limit.Stop()
@@ -101,7 +101,7 @@ func (c *client) runSecond(ctx context.Context, a *attempt) {
 	took := false
 	c.serial.Do(func() {
 		if c.doubt.second != a || c.ctx.Err() != nil {
-			return // it is not wanted any more
+			return // cancelled by trust or a newer attempt
 		}
 		c.doubt.second = nil
 		if err == nil && limit.Stop() && ctx.Err() == nil {
@@ -119,7 +119,7 @@ func (c *client) runSecond(ctx context.Context, a *attempt) {
 	}
 }
 
-// askOn asks on a second stream for all that is wanted.
+// askOn sends the current subscriptions on a second stream.
 func (c *client) askOn(s *stream) {
 	for i, t := range c.topics {
 		if r := t.subs.Outset(); r != nil {
@@ -129,7 +129,7 @@ func (c *client) askOn(s *stream) {
 	}
 }
 
-// firstOf waits for the first response on a second stream, of a type that was asked for.
+// firstOf waits for the first response on a second stream whose type was requested.
 func (c *client) firstOf(s *stream) error {
 	for {
 		response, err := s.ads.Recv()

@@ -12,36 +12,36 @@ import (
 	"github.com/understudy-lb/understudy/internal/serial"
 )
 
-// Target is what a channel wants to know, and whom to ask.
+// Target is a set of resources that a channel needs, and the servers that provide them.
 type Target struct {
 	// Cluster is what the target is about, for the log.
 	Cluster string
-	// Servers are the management servers in the order of preference, at least one.
-	// ads.Servers says when each is asked, and that their resources are never mixed.
+	// Servers are the management servers in order of preference. There must be at least one.
+	// ads.Servers describes when each is used and that their resources are never mixed.
 	Servers []Server
-	// ReachabilityOnly asks the next server even if nothing is waited for (A95).
+	// ReachabilityOnly switches to the next server even if all resources are known (gRFC A95).
 	ReachabilityOnly bool
-	// Needs says what is needed, once the state of each of these clusters is known.
+	// Needs returns the needed resources, given the state of the clusters needed so far.
 	Needs func(clusters map[string]State) Needs
 }
 
-// Follower learns about a target. Its methods are called one at a time, must return at once, and
-// must not call this package but for Stop. One call may still come after that.
+// Follower receives the updates of a target. Its methods are called one at a time, must not block,
+// and must not call this package, except Stop. One call may still arrive after Stop.
 type Follower interface {
-	// Changed is called with what is to be used, in place of what was before.
+	// Changed is called with the snapshot to use from now on.
 	Changed(Snapshot)
-	// Unknown is called while there is nothing to be used, each time the reason changes.
+	// Unknown is called while there is no snapshot to use, each time the reason changes.
 	Unknown(error)
-	// Rejected is called when the server in use sent something bad, in place of which what
-	// it sent before is used on.
+	// Rejected is called when the server in use sent an invalid resource. The last good one stays
+	// in use.
 	Rejected(error)
-	// Lost is called when the server in use cannot be reached, or one before it, and again
-	// when the reason changes. Only in the first case what is in use is not confirmed any
-	// more, and Heard is set. Lost(nil) is called when that is over.
+	// Lost is called when the server in use, or a preferred server, becomes unreachable, and when
+	// the reason changes. Only an outage of the server in use makes the snapshot unconfirmed. Only
+	// then is Heard set. Lost(nil) is called when the outage ends.
 	Lost(*Outage)
 }
 
-// Follow tells f about a target until it is stopped.
+// Follow sends the updates of a target to f until Stop is called.
 func Follow(t Target, f Follower, recorder estats.MetricsRecorder) *Following {
 	g := &Following{
 		target:   t,
@@ -55,26 +55,25 @@ func Follow(t Target, f Follower, recorder estats.MetricsRecorder) *Following {
 	return g
 }
 
-// Following is a target that is followed. Its methods, but for Stop, must not be called from inside
-// a call of the Follower's.
+// Following is a target that is being followed. A Follower must not call its methods, except Stop.
 type Following struct {
 	target   Target
 	follower Follower
 	recorder estats.MetricsRecorder
 
-	// All below is touched in events of the serializer only.
+	// The fields below are accessed only in events of the serializer.
 	serial serial.Serializer
 	order  *ads.Servers
-	views  []*view // of the servers asked
-	news   bool    // one of them has changed since the follower was told
-	used   int     // the server whose view was passed on last, or -1
-	why    string  // the reason that was passed on last, "" after a view
+	views  []*view // of the servers in use
+	news   bool    // a view has changed since the last call of tell
+	used   int     // the server whose snapshot was passed on last, or -1
+	why    string  // the last reason passed to Unknown, "" after a snapshot
 
-	lost *Outage // that was passed on last
-	by   int     // the server in use then
+	lost *Outage // the last outage passed to Lost
+	by   int     // the server in use at that time
 }
 
-// ask asks those servers that are to be asked, and no others.
+// ask opens and closes views until they match the servers that order selects.
 func (g *Following) ask() {
 	for len(g.views) > g.order.Asked() {
 		last := len(g.views) - 1
@@ -88,7 +87,7 @@ func (g *Following) ask() {
 	}
 }
 
-// Stop ends the watches. To call it again changes nothing.
+// Stop ends the subscriptions. Further calls do nothing.
 func (g *Following) Stop() {
 	g.serial.Run(func() {
 		for _, v := range g.views {
@@ -98,14 +97,14 @@ func (g *Following) Stop() {
 	})
 }
 
-// Heard returns when the server in use was last heard. While it answers, that is now.
+// Heard returns when the server in use last sent a message. While its stream is up, that is the
+// current time.
 func (g *Following) Heard() (at time.Time) {
 	g.serial.Do(func() { at = Heard(g.target.Servers[max(g.used, 0)]) })
 	return at
 }
 
-// EndpointsFailed notes that endpoints fail which came from a server. Those that are asked may be
-// gone without a word.
+// EndpointsFailed reports that endpoints fail, to all the servers that are being followed.
 func (g *Following) EndpointsFailed() {
 	asked := 0
 	g.serial.Do(func() { asked = len(g.views) })
@@ -114,8 +113,8 @@ func (g *Following) EndpointsFailed() {
 	}
 }
 
-// happened follows something that happened to a view. What comes while the follower is called becomes
-// one change.
+// happened handles a change of a view. The changes during a call of the follower are passed on
+// together.
 func (g *Following) happened(v *view, news bool) {
 	if news {
 		v.news, g.news = true, true
@@ -124,8 +123,8 @@ func (g *Following) happened(v *view, news bool) {
 	g.ask()
 }
 
-// shown returns the server whose view is to be passed on: the one in use or, while none
-// has sent everything, the first that has sent something good. It is -1 for none.
+// shown returns the server whose snapshot is passed on. Until a server has sent all resources, it
+// is the first with a good resource. It is -1 if there is none.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -138,11 +137,11 @@ func (g *Following) shown() int {
 	return -1
 }
 
-// tell tells the follower what has changed.
+// tell notifies the follower of the changes.
 func (g *Following) tell() {
 	shown := g.shown()
 	switch {
-	case len(g.views) == 0: // it was stopped
+	case len(g.views) == 0: // after Stop
 		return
 	case shown < 0:
 		if g.news {
@@ -162,7 +161,7 @@ func (g *Following) tell() {
 	g.tellLost()
 }
 
-// unknown tells the follower why there is nothing, if err is not what it was told last.
+// unknown passes err to the follower unless it repeats the last reason.
 func (g *Following) unknown(err error) {
 	if err != nil && err.Error() != g.why {
 		g.why = err.Error()
@@ -170,7 +169,7 @@ func (g *Following) unknown(err error) {
 	}
 }
 
-// log says which server is used from now on.
+// log logs a change of the server in use.
 func (g *Following) log(used int) {
 	uri := g.target.Servers[used].URI
 	switch {
@@ -181,8 +180,8 @@ func (g *Following) log(used int) {
 	}
 }
 
-// whyNone returns why no server has anything. It is nil while a server that is asked has
-// not said why.
+// whyNone returns why no server has a snapshot. It is nil until all servers in use have reported a
+// reason.
 func (g *Following) whyNone() error {
 	var texts []string
 	for i, v := range g.views {
@@ -198,8 +197,8 @@ func (g *Following) whyNone() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// tellLost tells the follower which server cannot be reached, if that has changed: the one
-// in use, or else the first before it.
+// tellLost passes on the outage of the server in use or, without one, that of the first unreachable
+// server before it, if it has changed.
 func (g *Following) tellLost() {
 	if g.used < 0 || g.used >= len(g.views) {
 		return

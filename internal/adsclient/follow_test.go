@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// serving answers with cluster "a", which has as many endpoints as *count says.
+// serving returns a server script that sends cluster "a" with *count endpoints.
 func serving(count *int) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if _, err := s.Recv(); err != nil {
@@ -23,11 +23,11 @@ func serving(count *int) adstest.Script {
 	}
 }
 
-// longest is more than the longest backoff.
+// longest exceeds the longest backoff.
 const longest = 145 * time.Second
 
-// The first server is down when the channel begins: the second is used at once, until
-// the first is back; it is then asked no longer.
+// If the first server is down when the channel starts, the second is used until the first returns,
+// and is then dropped.
 func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -38,19 +38,19 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 		defer stop()
 		expect(t, "a", a.take(), "a:2")
 		if got := logged.count("management server passthrough:///second is used, in place of passthrough:///first") - warnings; got != 1 {
-			t.Errorf("the change is logged %d times, want once", got)
+			t.Errorf("the change was logged %d times, want once", got)
 		}
 		m["first"].start()
 		pass(longest)
 		expect(t, "a", a.take(), "a:1")
 		if got := len(clients.clients); got != 1 {
-			t.Errorf("%d servers are asked, want the first alone", got)
+			t.Errorf("%d servers are in use, want only the first", got)
 		}
 	})
 }
 
-// A71: what is cached is used rather than what another server has. A95's rule asks the
-// other, and goes back.
+// By gRFC A71, cached resources take precedence over those of another server. By gRFC A95, the
+// other server is used until the first returns.
 func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	}
 }
 
-// A server that has said before all that it says when it is back is used again, too.
+// A server that returns without changed resources is used again.
 func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -90,7 +90,7 @@ func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 	})
 }
 
-// All servers are down: the reason names each. They come up in the wrong order.
+// While all servers are down, the error names each of them. They then return in reverse order.
 func TestAllServersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two, three := 1, 2, 3
@@ -117,13 +117,13 @@ func TestAllServersAreDown(t *testing.T) {
 	})
 }
 
-// Servers that say nothing, that end each stream without a word, and that send what
-// breaks the rules and die: the next one is asked, and the last good endpoints stay.
+// If the first server sends nothing, ends each stream, or sends an invalid response and fails, the
+// next server is used.
 func TestHostileFirstServers(t *testing.T) {
 	for name, script := range map[string]adstest.Script{
 		"says nothing":        (*adstest.Stream).Drain,
 		"ends without a word": func(s *adstest.Stream) error { return errors.New("full") },
-		"answers another thing": func(s *adstest.Stream) error {
+		"sends another type": func(s *adstest.Stream) error {
 			return errors.Join(s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: "type.googleapis.com/other", Nonce: "n"}), s.Drain())
 		},
 		"rejected, then dead": func(s *adstest.Stream) error {
@@ -142,7 +142,7 @@ func TestHostileFirstServers(t *testing.T) {
 				pass(20 * time.Second)
 				got := a.take()
 				if len(got) == 0 || got[len(got)-1] != "a:2" {
-					t.Errorf("was told %q, want the second server's endpoints at last", got)
+					t.Errorf("received %q, want the second server's endpoints in the end", got)
 				}
 				pass(time.Hour)
 				expect(t, "a", a.take())
@@ -151,8 +151,8 @@ func TestHostileFirstServers(t *testing.T) {
 	}
 }
 
-// A server that can be reached and says that there is no such cluster is believed;
-// but it does not take what another has given.
+// A reachable server that lacks the cluster is not bypassed, but its answer does not remove the
+// endpoints of another server.
 func TestServerWithoutTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty := func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n"), s.Drain()) }
@@ -165,7 +165,7 @@ func TestServerWithoutTheCluster(t *testing.T) {
 		pass(time.Hour)
 		for _, line := range a.take() {
 			if line == "a:2" {
-				t.Error("the second server is used for a cluster that the first said it lacks")
+				t.Error("the second server is used although the first one is reachable and lacks the cluster")
 			}
 		}
 		stop()
@@ -178,8 +178,8 @@ func TestServerWithoutTheCluster(t *testing.T) {
 	})
 }
 
-// Channels share the stream to a server, but not the decision: one that has its
-// endpoints from the first server keeps them while a new one is given the second's.
+// Channels share the stream to a server, but each selects its server separately. A channel with
+// endpoints of the first server keeps them, while a new channel uses those of the second.
 func TestEachChannelDecidesForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
@@ -191,7 +191,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 		expect(t, "a", a.take(), "a:1")
 		m["first"].stop()
 		pass(time.Minute)
-		late, stopLate := follow(false, m["first"], m["second"]) // has it from the stream that they share
+		late, stopLate := follow(false, m["first"], m["second"]) // receives them from the shared stream
 		expect(t, "late", late.take(), "a:1")
 		stopLate()
 		b := new(notes)
@@ -202,7 +202,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 	})
 }
 
-// A channel that ends while servers come and go leaves nothing behind.
+// Stop releases everything, even while servers fail and return.
 func TestFollowingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -218,12 +218,12 @@ func TestFollowingEnds(t *testing.T) {
 			expect(t, "a", a.take())
 		}
 		if got := len(clients.clients); got != 0 {
-			t.Errorf("%d clients are left", got)
+			t.Errorf("%d clients remain", got)
 		}
 	})
 }
 
-// busy is a follower that takes its time for each change.
+// busy is a follower that is slow to handle each change.
 type busy struct {
 	followed
 	rest func()
@@ -234,7 +234,7 @@ func (b busy) Changed(s Snapshot) {
 	b.rest()
 }
 
-// What comes while the follower is called becomes one change: a burst of responses costs it two.
+// Updates that arrive while the follower is busy are passed on as one change.
 func TestABurstBecomesOneChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1"}

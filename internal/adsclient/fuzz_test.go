@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Whatever bytes a server sends, a response is answered, and what is delivered can
-// be decoded again and translated.
+// For any response bytes, the client sends a request with the response's nonce, and every delivered
+// resource can be decoded again and translated.
 func FuzzResponse(f *testing.F) {
 	for _, r := range []*discoveryv3.DiscoveryResponse{
 		response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1")), adstest.Any(weightless("a"))),
@@ -42,7 +42,7 @@ func FuzzResponse(f *testing.F) {
 		}
 		a := subs.Received(r.GetVersionInfo(), r.GetNonce(), received)
 		if a.Send == nil || a.Send.Nonce != r.GetNonce() {
-			t.Fatalf("answered by %+v", a.Send)
+			t.Fatalf("replied with %+v", a.Send)
 		}
 		for _, d := range a.Deliver {
 			m, err := c.unmarshal(d.Body)
@@ -50,13 +50,13 @@ func FuzzResponse(f *testing.F) {
 				err = usable(m.(*endpointv3.ClusterLoadAssignment))
 			}
 			if err != nil {
-				t.Fatalf("delivered what cannot be used: %v", err)
+				t.Fatalf("delivered an unusable resource: %v", err)
 			}
 		}
 	})
 }
 
-// usable returns why a cluster makes no tree.
+// usable returns an error if a cluster cannot be translated to a tree of policies.
 func usable(cluster *endpointv3.ClusterLoadAssignment) error {
 	answer, _, err := envoy.Read(cluster)
 	if err == nil {

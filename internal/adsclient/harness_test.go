@@ -25,7 +25,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// manager is a management server that can be stopped and started again.
+// manager is a management server that can be stopped and restarted.
 type manager struct {
 	t      *testing.T
 	name   string
@@ -34,7 +34,7 @@ type manager struct {
 	mu       sync.Mutex
 	listener *bufconn.Listener // nil while stopped
 	server   *adstest.Server
-	refusal  string // what is said while it is stopped
+	refusal  string // the dial error while it is stopped
 }
 
 func startManager(t *testing.T, script adstest.Script) *manager {
@@ -44,7 +44,7 @@ func startManager(t *testing.T, script adstest.Script) *manager {
 	return m
 }
 
-// startManagers starts a manager of each name.
+// startManagers starts a manager for each script.
 func startManagers(t *testing.T, scripts map[string]adstest.Script) map[string]*manager {
 	managers := make(map[string]*manager)
 	for name, script := range scripts {
@@ -91,7 +91,7 @@ func (m *manager) target() Server {
 	}
 }
 
-// reads counts what is read.
+// reads counts the calls of read.
 var reads atomic.Int64
 
 func read(m proto.Message) (any, error) {
@@ -102,7 +102,7 @@ func read(m proto.Message) (any, error) {
 	return m, nil
 }
 
-// notes is a watcher that writes down what it is told.
+// notes is a watcher that records its updates.
 type notes struct {
 	mu      sync.Mutex
 	list    []string
@@ -143,7 +143,7 @@ func (n *notes) Lost(o *Outage) {
 	n.lost = append(n.lost, o)
 }
 
-// take waits until nothing moves any more and returns what was added since.
+// take waits until the bubble is idle and returns the entries added since the last call.
 func (n *notes) take() []string {
 	synctest.Wait()
 	n.mu.Lock()
@@ -153,14 +153,13 @@ func (n *notes) take() []string {
 	return list
 }
 
-// watch starts to watch cluster in a bubble. The last cancel must be called in
-// the bubble, too.
+// watch watches cluster. The last cancel must be called in the bubble.
 func (m *manager) watch(cluster string) (*notes, func()) {
 	n := new(notes)
 	return n, Watch(m.target(), Endpoints, cluster, n, nil)
 }
 
-// followed is a Follower that writes down what it is told of endpoints, and of clusters.
+// followed is a Follower that records its updates.
 type followed struct{ *notes }
 
 func (f followed) Changed(s Snapshot) {
@@ -180,12 +179,12 @@ func (f followed) Changed(s Snapshot) {
 
 func (f followed) Unknown(err error) { f.add(err.Error()) }
 
-// needs returns a need of the endpoints of a cluster.
+// needs returns a Needs function for the endpoints of a cluster.
 func needs(cluster string) func(map[string]State) Needs {
 	return func(map[string]State) Needs { return Needs{Endpoints: []string{cluster}} }
 }
 
-// follow starts to follow cluster "a" over managers in a bubble.
+// follow follows cluster "a" over managers.
 func follow(reachabilityOnly bool, managers ...*manager) (*notes, func()) {
 	target := Target{Cluster: "a", ReachabilityOnly: reachabilityOnly, Needs: needs("a")}
 	for _, m := range managers {
@@ -195,5 +194,4 @@ func follow(reachabilityOnly bool, managers ...*manager) (*notes, func()) {
 	return n, Follow(target, followed{n}, nil).Stop
 }
 
-// pass lets time pass in a bubble.
 func pass(d time.Duration) { <-time.After(d) }

@@ -12,9 +12,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Whatever happens to connections, endpoints, watchers and second streams, in any order: no
-// resource is lost, no server counts as lost, one stream at most is in use, and what the server
-// has in the end is known soon after endpoints fail.
+// For random sequences of failing connections, failing endpoints, watchers and second streams: no
+// resource is lost, no server counts as unreachable, at most one stream is in use, and the server's
+// final state arrives soon after endpoints fail.
 func TestHistoriesOfSecondStreams(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -50,19 +50,19 @@ func TestHistoriesOfSecondStreams(t *testing.T) {
 				healed.Store(true)
 				q.set(1)
 				q.set(2)
-				for range 8 { // two tries
+				for range 8 { // enough for two second streams
 					EndpointsFailed(q.target)
 					pass(2 * time.Minute)
 				}
 				told := append([]string{"nothing"}, q.a.take()...)
 				if last := told[len(told)-1]; last != "a:2" || strings.Contains(strings.Join(told, ""), "no endpoints") {
-					t.Errorf("was told %q, want no loss and a:2 in the end", told)
+					t.Errorf("received %q, want no loss and a:2 in the end", told)
 				}
 				cancelB()
 				q.cancel()
 				synctest.Wait()
 				if got := q.gauge.value.Load(); got != 0 {
-					t.Errorf("%d streams are in use in the end", got)
+					t.Errorf("%d streams are still in use", got)
 				}
 			})
 		})

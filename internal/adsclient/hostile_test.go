@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// logged is what is logged at WARNING or above by this process.
+// logged records the log of this process at WARNING or above.
 var logged lines
 
 type lines struct {
@@ -28,7 +28,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// count returns how many lines hold text.
+// count returns the number of occurrences of text.
 func (l *lines) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,9 +37,8 @@ func (l *lines) count(text string) int {
 
 func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(new(lines), &logged, &logged)) }
 
-// A server that ends its stream after each response is asked again once a second, as
-// is usual, and gives what it has. What it does not have does not wait for ever,
-// although no stream lasts long enough for the time that it has to come.
+// A server that ends its stream after each response is retried every second, and its resources are
+// used. A missing resource still times out, although no stream lasts for the length of the timeout.
 func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -65,7 +64,7 @@ func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 	})
 }
 
-// A server that sends nothing but what was not asked for fills no log.
+// A server that sends only unrequested responses does not fill the log.
 func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const what = "type.googleapis.com/flood"
@@ -87,9 +86,8 @@ func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// A server that is down when the watch begins, comes up, goes down and comes up with
-// an older version of its resources: what is known holds meanwhile, and what it says
-// last holds then.
+// A server is down at first, starts, fails, and returns with an older version of its resources. The
+// last good resource is used during the outage, and the server's current one afterwards.
 func TestServerThatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version, cluster := "9", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1")

@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// hangs answers with cluster "a", and says no more until wake is closed. Then it sends what say
-// does.
+// hangs returns a server script that sends cluster "a", then nothing until wake is closed. Then it
+// runs say.
 func hangs(wake <-chan struct{}, say func(*adstest.Stream) error) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")); err != nil {
@@ -25,8 +25,7 @@ func hangs(wake <-chan struct{}, say func(*adstest.Stream) error) adstest.Script
 	}
 }
 
-// followB starts to follow cluster "b" over managers in a bubble, where the second one has two
-// endpoints of it.
+// followB follows cluster "b" over managers. servingB serves it with two endpoints.
 func followB(managers ...*manager) (*notes, func()) {
 	target := Target{Cluster: "b", Needs: needs("b")}
 	for _, m := range managers {
@@ -40,9 +39,9 @@ func servingB(s *adstest.Stream) error {
 	return errors.Join(s.Respond("1", "n", adstest.Cluster("b", "10.0.0.1:1", "10.0.0.2:1")), s.Drain())
 }
 
-// A server answers one channel, and hangs. A channel that comes later does not take its silence
-// for the word that there is no such cluster: the next server is used. The other channel stays
-// where it is. When the server sends the cluster after all, it is used again.
+// A server responds to one channel and then hangs. A later channel does not conclude that its
+// cluster does not exist, but uses the next server. The first channel is not affected. When the
+// server sends the cluster, it is used again.
 func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})
@@ -69,15 +68,15 @@ func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 		close(wake)
 		expect(t, "b", b.take(), "b:1")
 		expect(t, "late", late.take(), "b:1")
-		why := "management server passthrough:///first cannot be reached: it said nothing within 15s; passthrough:///second is used"
+		why := "management server passthrough:///first cannot be reached: no response within 15s; passthrough:///second is used"
 		wantOutages(t, "a", a)
 		wantOutages(t, "b", b, why, "")
 		wantOutages(t, "late", late, why, "")
 	})
 }
 
-// A server that spoke since then is believed. One that speaks at last has the whole time again to
-// send what is missing.
+// If the server responds after the request, the missing cluster counts as absent. A response after
+// a long silence restarts the timeout of the missing resources.
 func TestServerThatSpokeIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})

@@ -23,7 +23,7 @@ func (k *keeper) Resource(m *Resource, version string) {
 	k.last = m
 }
 
-// keep watches "a" and returns a watcher that has it.
+// keep watches "a", expects want, and returns the watcher.
 func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
 	k := new(keeper)
 	cancel := Watch(m.target(), Endpoints, "a", k, nil)
@@ -31,7 +31,7 @@ func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
 	return k, cancel
 }
 
-// A watcher that comes later gets the message that those before it have, and the one of now.
+// Watchers of the same resource share one parsed message, also after an update.
 func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		catalogue := adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))
@@ -39,7 +39,7 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 		before := reads.Load()
 		defer func() {
 			if n := reads.Load() - before; n != 2 {
-				t.Errorf("the resource was read %d times, want once, and once after its change", n)
+				t.Errorf("the resource was read %d times, want once per version", n)
 			}
 		}()
 		first, cancel := m.keep(t, "a:1")
@@ -48,7 +48,7 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 			later, cancel := m.keep(t, "a:1")
 			defer cancel()
 			if later.last != first.last {
-				t.Error("a later watcher has a message of its own")
+				t.Error("a later watcher has its own message")
 			}
 		}
 		catalogue.Set(adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1"))
@@ -56,12 +56,12 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 		later, cancel := m.keep(t, "a:2")
 		defer cancel()
 		if later.last != first.last {
-			t.Error("a later watcher has a message of its own after a change")
+			t.Error("a later watcher has its own message after an update")
 		}
 	})
 }
 
-// A message that no watcher has any more is not kept, and is decoded for the next one.
+// A message that no watcher holds is released, and decoded again for the next watcher.
 func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 	m := startManager(t, adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1")).Serve)
 	came := func(w *waiter) *Resource {
@@ -99,7 +99,7 @@ func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 	}
 }
 
-// waiter is a watcher that passes on what comes, and keeps nothing.
+// waiter is a watcher that sends resources to a channel and does not retain them.
 type waiter struct {
 	notes
 	came chan *Resource

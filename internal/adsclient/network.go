@@ -7,25 +7,24 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Network reaches servers in another way than the system's network, such as a
-// simulated one.
+// Network replaces the system's network, for example with a simulated one.
 type Network struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
-// Options are given to a source by discovery.OwnOption.
+// Options are options for discovery.OwnOption.
 type Options struct {
 	Network *Network // nil for the system's
 }
 
-// in is the identity of credentials in a network.
+// in is the identity of credentials within a network.
 type in struct {
 	network     *Network
 	credentials any
 }
 
-// Within returns the server as it is reached within a network. Streams are shared within
-// one network only.
+// Within returns a copy of the server that is reached over network n. Servers in different networks
+// do not share streams.
 func (s Server) Within(n *Network) Server {
 	if n == nil {
 		return s

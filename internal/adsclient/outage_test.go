@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// What is told of a server that is lost: since when, why, also when that changes, when it
-// was heard last, and that it is over. One that begins to watch meanwhile is told as well.
+// An outage reports when it began, when the server last sent a message, its reason and changes of
+// the reason, and its end. A watcher that subscribes during the outage receives it too.
 func TestAnOutageIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
@@ -27,7 +27,7 @@ func TestAnOutageIsTold(t *testing.T) {
 		pass(10 * time.Minute)
 		b, stopB := follow(false, m)
 		defer stopB()
-		expect(t, "b", b.take(), "a:1") // as the stream knows it
+		expect(t, "b", b.take(), "a:1") // the cached resource
 		m.start()
 		pass(longest)
 		a.take()
@@ -37,13 +37,14 @@ func TestAnOutageIsTold(t *testing.T) {
 		wantOutages(t, "b", b, prefix+"no route to host", "")
 		for _, o := range []*Outage{a.lost[0], a.lost[1], b.lost[0]} {
 			if !o.Heard.Equal(ended) || o.Since.Sub(ended) > time.Second {
-				t.Errorf("the outage is since %v and the server was heard at %v, want both %v", o.Since, o.Heard, ended)
+				t.Errorf("outage since %v, last message at %v, want both at %v", o.Since, o.Heard, ended)
 			}
 		}
 	})
 }
 
-// The server in use is what counts, and else one before it.
+// The reported outage is that of the server in use or, if there is none, that of a server before
+// it.
 func TestAnOutageOfAServerThatIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -63,7 +64,7 @@ func TestAnOutageOfAServerThatIsNotUsed(t *testing.T) {
 		first := "management server passthrough:///first cannot be reached: connection refused; passthrough:///second is used"
 		wantOutages(t, "a", a, first, "management server passthrough:///second cannot be reached: connection refused", first, "")
 		if !a.lost[0].Heard.IsZero() || a.lost[1].Heard.IsZero() {
-			t.Errorf("the outages are %+v and %+v, want the second server heard, which is used", a.lost[0], a.lost[1])
+			t.Errorf("the outages are %+v and %+v, want Heard set only for the second server, which is in use", a.lost[0], a.lost[1])
 		}
 	})
 }
@@ -79,11 +80,11 @@ func wantOutages(t *testing.T, who string, n *notes, want ...string) {
 		got = append(got, text)
 	}
 	if len(got) != len(want) {
-		t.Fatalf("%s was told %q, want %q", who, got, want)
+		t.Fatalf("%s received %q, want %q", who, got, want)
 	}
 	for i := range want {
 		if got[i] != want[i] {
-			t.Errorf("%s was told %q, want %q", who, got[i], want[i])
+			t.Errorf("%s received %q, want %q", who, got[i], want[i])
 		}
 	}
 }

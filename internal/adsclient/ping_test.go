@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// cabled returns how to reach the server, and how to cut the connection made last.
+// cabled returns a Server whose most recent connection can be cut.
 func (m *manager) cabled() (target Server, cut func(full bool)) {
 	var last atomic.Pointer[func(bool)]
 	target = m.target()
@@ -33,8 +33,9 @@ func (m *manager) cabled() (target Server, cut func(full bool)) {
 	return target, func(full bool) { (*last.Load())(full) }
 }
 
-// startPinged starts a server in a bubble that says which pings it allows, "" for nothing, and
-// enforces minTime. It returns how to reach it, and how to cut the connection in use.
+// startPinged starts a server that enforces minTime between pings and sends the ping header that
+// says returns, if any. It returns the server's target and a function that cuts the current
+// connection.
 func startPinged(t *testing.T, minTime time.Duration, says func(stream int) string) (m *manager, target Server, cut func()) {
 	m = startManager(t, func(s *adstest.Stream) error {
 		if text := says(s.Number); text != "" {
@@ -51,8 +52,8 @@ func startPinged(t *testing.T, minTime time.Duration, says func(stream int) stri
 	return m, target, func() { cutIt(false) }
 }
 
-// A server that says that it allows it is pinged every 30 s, so one that is gone without a word
-// is noticed within 50 s. The first connection is replaced for that, once.
+// A server with the ping header is pinged every 30 s, so that its disappearance is detected within
+// 50 s. The first connection is replaced once for that.
 func TestServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
@@ -66,15 +67,15 @@ func TestServerThatAllowsPings(t *testing.T) {
 		cut()
 		pass(51 * time.Second)
 		if got := m.server.Streams(); got != 3 {
-			t.Errorf("the server saw %d streams, want 3: it was gone without a word", got)
+			t.Errorf("the server saw %d streams, want 3 after the connection was cut", got)
 		}
 		expect(t, "a", a.take())
 		wantOutages(t, "a", a)
 	})
 }
 
-// One that does not say so is pinged as seldom as before, also if another that answered
-// at the same address did say so.
+// A server without the ping header is pinged every 5 minutes, even if a previous server at the same
+// address sent the header.
 func TestServerThatAllowsPingsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, _ := startPinged(t, 5*time.Minute-time.Second, func(stream int) string {
@@ -88,7 +89,7 @@ func TestServerThatAllowsPingsNoMore(t *testing.T) {
 		pass(24 * time.Hour)
 		expect(t, "a", a.take(), "a:1")
 		if got := m.server.Streams(); got != 3 {
-			t.Errorf("the server saw %d streams, want 3: it is pinged too often", got)
+			t.Errorf("the server saw %d streams, want 3: it was pinged too often", got)
 		}
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server that sends what was rejected again, at once after each NACK, gets one NACK in 5 s,
-// and not as many as the network carries. Another version is answered at once, and so is a
-// change of what is wanted, with the reason of the NACK that is held back.
+// A server that resends a rejected version immediately after each NACK receives one NACK every 5 s.
+// A different version is answered immediately. A changed subscription is also sent immediately,
+// with the reason of the delayed NACK.
 func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 10
@@ -22,7 +22,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 			var took, changed, after time.Duration
 			begin := time.Now()
 			for i := range times {
-				if i > 0 { // that it comes twice before a NACK does not hold the NACK back
+				if i > 0 { // a repetition does not extend the delay
 					s.Respond("1", "before", bad)
 					pass(3 * time.Second)
 				}
@@ -30,7 +30,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 					return err
 				}
 				if i == 0 {
-					s.Recv() // asks for it
+					s.Recv() // the initial request
 				}
 				if r, err := s.Recv(); err != nil || r.GetErrorDetail() == nil || r.GetResponseNonce() != fmt.Sprint("n", i) {
 					t.Errorf("%v (%v), want a NACK of response %d", r, err, i)
@@ -41,7 +41,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 			begin = time.Now()
 			r, err := s.Recv()
 			if changed = time.Since(begin); err != nil || len(r.GetResourceNames()) != 2 || r.GetErrorDetail() == nil {
-				t.Errorf("%v (%v), want a NACK that asks for b, too", r, err)
+				t.Errorf("%v (%v), want a NACK that also requests b", r, err)
 			}
 			begin = time.Now()
 			s.Respond("2", "mended", adstest.Cluster("a", "10.0.0.1:1"))
@@ -57,17 +57,17 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 		pass(5*(times-1)*time.Second + time.Second)
 		_, cancelB := m.watch("b")
 		defer cancelB()
-		pass(10 * time.Second) // nothing that was held back comes after it
+		pass(10 * time.Second) // no delayed request follows
 		if got, want := <-lasted, [3]time.Duration{5 * (times - 1) * time.Second, time.Second, 0}; got != want {
-			t.Errorf("%d NACKs took, one with a change came, and the ACK came after %v, want %v", times, got, want)
+			t.Errorf("%d NACKs, the NACK with a change, and the ACK took %v, want %v", times, got, want)
 		}
 		if got := a.take(); len(got) == 0 || got[len(got)-1] != "a:1" {
-			t.Errorf("the watcher was told %v, want what was mended at the end", got)
+			t.Errorf("the watcher received %v, want the corrected resource in the end", got)
 		}
 	})
 }
 
-// A NACK that is held back is not sent on another stream.
+// A delayed NACK is not sent on another stream.
 func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan bool, 1)
@@ -78,7 +78,7 @@ func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
 				s.Respond("1", "n1", bad)
 				s.Recv()
 				s.Recv()
-				return s.Respond("1", "n2", bad) // and the stream ends
+				return s.Respond("1", "n2", bad) // ends the stream
 			}
 			for {
 				r, err := s.Recv()
@@ -94,7 +94,7 @@ func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
 		defer cancel()
 		pass(time.Minute)
 		if len(late) != 0 {
-			t.Error("the second stream gets an answer to a response of the first")
+			t.Error("the second stream received a reply to a response of the first")
 		}
 	})
 }

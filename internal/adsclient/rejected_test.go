@@ -9,8 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server that is back with one resource that is rejected, beside one that is good, is used
-// again.
+// A server that returns with a rejected resource next to a good one is used again.
 func TestServerIsBackWithOneRejectedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := adstest.Cluster("b", "10.0.0.3:1")
@@ -30,12 +29,12 @@ func TestServerIsBackWithOneRejectedResource(t *testing.T) {
 			Needs:   func(map[string]State) Needs { return Needs{Endpoints: []string{"a", "b"}} },
 		}, followed{n}, nil).Stop()
 		if got := n.take(); !slices.Contains(got, "a:2") {
-			t.Fatalf("was told %q, want what the second server has", got)
+			t.Fatalf("received %q, want the second server's endpoints", got)
 		}
 		m["first"].start()
 		pass(longest)
 		if got := n.take(); !slices.Contains(got, "a:1") {
-			t.Errorf("was told %q, want what the first server has", got)
+			t.Errorf("received %q, want the first server's endpoints", got)
 		}
 	})
 }

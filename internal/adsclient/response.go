@@ -15,12 +15,12 @@ import (
 // wrapperURL is the type in which a server may wrap a resource of any type.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// received takes one response. It returns once the watchers know of it, so the next
+// received applies a response. It returns after the watchers are notified, so that the next
 // response is not read earlier.
 func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	t := c.topic(response.GetTypeUrl())
 	if t == nil {
-		// There is nothing to reject: nothing of that type was asked for.
+		// No resource of this type was requested, so there is no request to reject.
 		c.serial.Do(func() {
 			c.believe()
 			c.ignore(response.GetTypeUrl())
@@ -64,8 +64,8 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	})
 }
 
-// begin notes that the server answers on the current stream. Where it counted as one that
-// cannot be reached, what is missing is waited for from now on.
+// begin records the first response on the current stream. If the server counted as unreachable, the
+// timeouts of the missing resources start again.
 func (c *client) begin() {
 	c.answered = true
 	c.count(connectedMetric, 1)
@@ -78,8 +78,7 @@ func (c *client) begin() {
 	}
 }
 
-// ignore notes a response of another type, and logs it once, however many a server
-// sends.
+// ignore counts a response of an unknown type. It logs each type once in a row.
 func (c *client) ignore(typeURL string) {
 	c.count(ignoredMetric, 1)
 	if typeURL != c.ignored {
@@ -88,7 +87,8 @@ func (c *client) ignore(typeURL string) {
 	}
 }
 
-// decode reads one resource of a response, as far as it can be read.
+// decode decodes and parses one resource of a response. After an error, the returned resource has
+// as much as could be decoded.
 func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {
 	wrapped := ""
 	if packed.GetTypeUrl() == wrapperURL {

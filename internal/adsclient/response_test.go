@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// answers sends a response and returns the request that answers it.
+// answers sends a response and returns the next request.
 func answers(s *adstest.Stream, r *discoveryv3.DiscoveryResponse) *discoveryv3.DiscoveryRequest {
 	if s.Send(r) != nil {
 		return nil
@@ -73,21 +73,21 @@ func TestRejectedResourceDoesNotRejectItsNeighbours(t *testing.T) {
 		expect(t, "b", b.take(), `cluster "b" from passthrough:///`+t.Name()+`: endpoints[0].lb_endpoints[0].load_balancing_weight: weight is 0`, "b:1")
 		expect(t, "c", c.take(), "c:2")
 		if nack.GetVersionInfo() != "1" || nack.GetResponseNonce() != "nonce 2" || !slices.Equal(nack.GetResourceNames(), []string{"a", "b", "c"}) {
-			t.Errorf("the NACK is %v, want version 1 and nonce 2", nack)
+			t.Errorf("NACK = %v, want version 1 and nonce 2", nack)
 		}
 		for _, want := range []string{
 			"resource 0: not a ClusterLoadAssignment", "a: endpoints[0].lb_endpoints[0].load_balancing_weight: weight is 0",
 			`resource 2: type "type.googleapis.com/unknown"`, "b: endpoints[0]", "resource 4: cluster_name is empty", `resource 5: type ""`,
 		} {
 			if !strings.Contains(nack.GetErrorDetail().GetMessage(), want) {
-				t.Errorf("the NACK says %q, which lacks %q", nack.GetErrorDetail().GetMessage(), want)
+				t.Errorf("NACK message = %q, want %q in it", nack.GetErrorDetail().GetMessage(), want)
 			}
 		}
 		if nack.GetNode() != nil || ack.GetNode() != nil {
-			t.Error("the node is sent again after the first request")
+			t.Error("the node was sent again after the first request")
 		}
 		if ack.GetVersionInfo() != "3" || ack.GetResponseNonce() != "nonce 3" || ack.GetErrorDetail() != nil {
-			t.Errorf("the ACK is %v, want version and nonce 3", ack)
+			t.Errorf("ACK = %v, want version and nonce 3", ack)
 		}
 	})
 }
@@ -107,7 +107,7 @@ func TestResourceInAWrapper(t *testing.T) {
 		defer cancel()
 		expect(t, "a", a.take(), "a:1")
 		if got := logged.count(ttl) - before; got != 1 {
-			t.Errorf("the time to live is logged %d times, want once", got)
+			t.Errorf("the time to live was logged %d times, want once", got)
 		}
 		pass(time.Minute)
 		expect(t, "a", a.take())
@@ -132,7 +132,7 @@ func TestResponsesThatAreNotForUs(t *testing.T) {
 		defer cancel()
 		expect(t, "a", a.take())
 		if acks != 1 {
-			t.Errorf("%d responses were answered, want the one with a resource of another name", acks)
+			t.Errorf("%d responses were answered, want only the one of the requested type", acks)
 		}
 		pass(missingAfter)
 		expect(t, "a", a.take(), "no such resource")
@@ -155,13 +155,13 @@ func TestSameVersionAgainIsNoNews(t *testing.T) {
 		defer cancel()
 		expect(t, "a", a.take(), "a:1")
 		if !slices.Equal(nonces, []string{"n1", "n2", "n3"}) {
-			t.Errorf("acknowledged %q, want every one", nonces)
+			t.Errorf("acknowledged %q, want all three", nonces)
 		}
 	})
 }
 
-// A request that was not sent gives way to the next, so a server that never reads
-// costs one.
+// A new request replaces an unsent one, so a server that never reads costs the memory of a single
+// request.
 func TestMailboxHoldsTheLastRequest(t *testing.T) {
 	all := newMailboxes()
 	m := all[1]
@@ -169,11 +169,11 @@ func TestMailboxHoldsTheLastRequest(t *testing.T) {
 		m.put(&ads.Request{Nonce: nonce})
 	}
 	if i, got := all.take(t.Context()); i != 1 || got.Nonce != "3" {
-		t.Errorf("the request for nonce %s is sent, want the last", got.Nonce)
+		t.Errorf("sent the request with nonce %s, want the last", got.Nonce)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, got := all.take(ctx); got != nil {
-		t.Errorf("a request is sent twice: %v", got)
+		t.Errorf("a request was sent twice: %v", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// waitForSecond lets time pass until the server sees a second stream.
+// waitForSecond waits until the server sees a second stream.
 func (q *quiet) waitForSecond() {
 	for range 1000 {
 		if pass(quietJitter / 1000); q.m.server.Streams() > 1 {
@@ -25,7 +25,7 @@ func (q *quiet) waitForSecond() {
 	q.t.Error("no second stream was opened")
 }
 
-// slowSecond is a script that answers after 10 s, on all streams but the first.
+// slowSecond returns scripts that respond after 10 s on all streams except the first.
 func slowSecond(q **quiet) func(int) adstest.Script {
 	return func(stream int) adstest.Script {
 		if stream == 1 {
@@ -41,7 +41,7 @@ func slowSecond(q **quiet) func(int) adstest.Script {
 	}
 }
 
-// startDoubt starts a server that is slow to answer on a second stream, which is open.
+// startDoubt starts a server that is slow to respond on its second stream, which is open.
 func startDoubt(t *testing.T) (q *quiet) {
 	q = startQuiet(t, slowSecond(&q))
 	pass(time.Minute)
@@ -51,7 +51,7 @@ func startDoubt(t *testing.T) (q *quiet) {
 	return q
 }
 
-// The first stream wakes while a second one waits for its answer, and stays.
+// If the first stream receives an update while the second waits, the first stays in use.
 func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -64,7 +64,7 @@ func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	})
 }
 
-// It wakes because of what somebody asks for.
+// The same holds if the first stream receives the response to a new request.
 func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -78,7 +78,7 @@ func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// The last watcher goes while a second stream waits, or is due.
+// The last watcher leaves while a second stream waits, or while one is scheduled.
 func TestTheEndWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		startDoubt(t).end()
@@ -90,7 +90,7 @@ func TestTheEndWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// The server ends both streams while the second waits: another is opened as always.
+// If the server ends both streams while the second waits, the client reconnects as usual.
 func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -98,13 +98,13 @@ func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 		pass(time.Minute)
 		q.m.start()
 		pass(longest)
-		q.wantStreams(1, 1) // of the new server
+		q.wantStreams(1, 1) // counted by the restarted server
 		expect(t, "a", q.a.take())
 		q.end()
 	})
 }
 
-// What is watched while a second stream waits is asked for when that one takes over.
+// Resources that are watched while a second stream waits are requested when it takes over.
 func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q *quiet
@@ -125,7 +125,8 @@ func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// A second stream answers with other resources, bad ones and none: what is there stays.
+// If a second stream receives another resource, an invalid one or none, the current resource stays
+// in use.
 func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	for about, answer := range map[string]*discoveryv3.DiscoveryResponse{
 		"nothing": response("9"),
@@ -155,8 +156,8 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	}
 }
 
-// A second stream takes over from a server that allows pings each 30 s before they begin: they
-// begin nevertheless, once the stream is renewed, and no further second stream is needed.
+// If a second stream takes over from a server with the ping header before frequent pings start,
+// they start once the stream is renewed. No other second stream is needed.
 func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
@@ -172,19 +173,19 @@ func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 		EndpointsFailed(target)
 		pass(time.Hour)
 		if got := m.server.Streams(); got != 3 {
-			t.Errorf("the server saw %d streams, want 3: the last is pinged", got)
+			t.Errorf("the server saw %d streams, want 3 with frequent pings on the last", got)
 		}
 		cut()
 		pass(51 * time.Second)
 		if got := m.server.Streams(); got != 4 {
-			t.Errorf("the server saw %d streams, want 4: it was gone without a word", got)
+			t.Errorf("the server saw %d streams, want 4 after the connection was cut", got)
 		}
 		expect(t, "a", a.take())
 		wantOutages(t, "a", a)
 	})
 }
 
-// listen replaces the listener, nil to refuse connections, and returns the one before.
+// listen replaces the listener and returns the previous one. With nil, connections are refused.
 func (m *manager) listen(l *bufconn.Listener) *bufconn.Listener {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -193,8 +194,8 @@ func (m *manager) listen(l *bufconn.Listener) *bufconn.Listener {
 	return before
 }
 
-// The first stream ends while a second one waits, or is due, and no other can be opened: the second
-// is not used, and one is opened as always.
+// If the first stream ends while a second one is scheduled or waits, the second is not used. A new
+// stream is opened as usual.
 func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 	for about, after := range map[string]time.Duration{"due": time.Second, "waits": quietFor + quietJitter} {
 		t.Run(about, func(t *testing.T) {
@@ -214,7 +215,7 @@ func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 				})
 				EndpointsFailed(q.target)
 				pass(after)
-				opened := q.m.server.Streams() // 2 where it waits
+				opened := q.m.server.Streams() // 2 if the second one waits
 				listener := q.m.listen(nil)
 				close(end)
 				pass(time.Minute)
@@ -230,7 +231,7 @@ func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 	}
 }
 
-// On a stream that takes over each type is asked for once, and its answer confirmed.
+// A second stream that takes over requests each type once and acknowledges the response.
 func TestASecondStreamAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var requests []string // on the second stream
@@ -253,7 +254,7 @@ func TestASecondStreamAsksOnce(t *testing.T) {
 		pass(time.Minute)
 		q.end()
 		if want := []string{`test ["a"] "" ""`, ` ["a"] "2" "n2"`}; !slices.Equal(requests, want) {
-			t.Errorf("the server was asked %q, want %q", requests, want)
+			t.Errorf("the server received %q, want %q", requests, want)
 		}
 	})
 }

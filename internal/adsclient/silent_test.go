@@ -14,14 +14,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server that accepts connections and never says a word.
+// A server accepts connections but never responds.
 func TestServerThatSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, (*adstest.Stream).Drain)
 		server := m.target()
 		server.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
-			go func() { // reads all, answers nothing, ends with the client
+			go func() { // discards everything until the client closes the connection
 				buffer := make([]byte, 1<<10)
 				for {
 					if _, err := theirs.Read(buffer); err != nil {
@@ -35,13 +35,13 @@ func TestServerThatSaysNothing(t *testing.T) {
 		defer Watch(server, Endpoints, "a", a, nil)()
 		pass(19 * time.Second)
 		expect(t, "a", a.take())
-		pass(time.Second) // gRPC's time limit for a connection
+		pass(time.Second) // gRPC's connection timeout
 		expect(t, "a", a.take(), "no endpoints of cluster")
 	})
 }
 
-// A server is slow with its first answer, so that the next one is used meanwhile, and it has all
-// but one of what is needed: what it does not send from then on it does not have, and it is used.
+// A server is slow with its first response, so the next server is used for a while. The slow server
+// then sends all resources except one. That one counts as absent, and the server is used.
 func TestSlowServerThatLacksOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -49,7 +49,7 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
 		}
 		second := func(s *adstest.Stream) error {
-			for names := 0; names < 2; { // what is sent earlier of b is not asked for
+			for names := 0; names < 2; { // a response without a request for b is ignored
 				r, err := s.Recv()
 				if err != nil {
 					return err
@@ -66,9 +66,9 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			Needs:   func(map[string]State) Needs { return Needs{Endpoints: []string{"a", "b"}} },
 		}, followed{n}, nil).Stop()
 		pass(missingAfter + 10*time.Second)
-		told := n.take() // maybe of a alone before, since two resources are two events
+		told := n.take() // a may precede b, because two resources are two events
 		expect(t, "a", told[max(0, len(told)-2):], "a:2", "b:1")
-		late, cancel := m["first"].watch("b") // before it is clear that there is none
+		late, cancel := m["first"].watch("b") // before the resource counts as absent
 		defer cancel()
 		expect(t, "late", late.take())
 		pass(missingAfter)
@@ -77,7 +77,7 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 	})
 }
 
-// goAway ends a stream after a while.
+// goAway ends a stream after the given time.
 func goAway(s *adstest.Stream, after time.Duration) error {
 	select {
 	case <-s.Context().Done():
@@ -86,8 +86,8 @@ func goAway(s *adstest.Stream, after time.Duration) error {
 	return errors.New("go away")
 }
 
-// A server that ends each stream after an answer speaks every second or so. When the time of
-// what it does not send is over, it counts as one that lacks it, also between two streams.
+// A server that ends each stream after a response is not silent. When the timeout of a missing
+// resource expires, also between two streams, the resource counts as absent.
 func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -104,14 +104,14 @@ func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 		expect(t, "a", a.take(), "from passthrough:///first: the server has no such resource")
 		pass(10 * time.Minute)
 		if got := a.take(); slices.Contains(got, "a:2") {
-			t.Errorf("was told %q, want no endpoints: the first server said that there are none", got)
+			t.Errorf("received %q, want no endpoints, because the first server has none", got)
 		}
 		wantOutages(t, "a", a)
 	})
 }
 
-// A server answers on a stream, ends it, and says nothing on the next: it is lost, even if the
-// time of what it does not send is over before it has been silent for long.
+// A server responds on one stream and sends nothing on the next. It becomes unreachable, even if
+// the timeout of a missing resource expired before the server was silent for long enough.
 func TestServerThatFallsSilentOnItsNextStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -131,7 +131,7 @@ func TestServerThatFallsSilentOnItsNextStream(t *testing.T) {
 		expect(t, "a", a.take(), "from passthrough:///first: the server has no such resource")
 		pass(missingAfter)
 		if got := a.take(); !slices.Contains(got, "a:2") {
-			t.Errorf("was told %q, want the second server's endpoints", got)
+			t.Errorf("received %q, want the second server's endpoints", got)
 		}
 	})
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// run opens one stream after the other until the client is stopped. As everywhere in gRPC, the
-// backoff counts from the beginning of an attempt. So a stream that lasted for a while
-// is replaced at once.
+// run opens one stream after the other until the client is stopped. As elsewhere in gRPC, the
+// backoff counts from the start of an attempt, so a stream that lasted longer is replaced
+// immediately.
 func (c *client) run() {
 	attempt := 0
-	var next *stream // that takes over, or nil
+	var next *stream // the second stream that takes over, or nil
 	for c.ctx.Err() == nil {
 		began := time.Now()
 		var answered bool
@@ -42,16 +42,16 @@ func (c *client) run() {
 	}
 }
 
-// errRenewed is the reason when the client itself ends a stream to open another.
+// errRenewed ends a stream in order to drop unused subscriptions.
 var errRenewed = errors.New("renewed, to forget clusters that nobody watches")
 
-// ours reports whether the client itself ended a stream for this reason, to use another.
+// ours reports whether err means that the client itself ended the stream to replace it.
 func ours(err error) bool {
 	return errors.Is(err, errRenewed) || errors.Is(err, errPings) || errors.Is(err, errTakenOver)
 }
 
-// streamEnded notes that the stream ended with err, and reports whether the server had
-// answered on it, and which stream takes over, if one does.
+// streamEnded records the end of a stream. It reports whether the stream received a response, and
+// returns the second stream that takes over, if any.
 func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	c.serial.Do(func() {
 		answered = c.answered
@@ -63,12 +63,12 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 		c.current = nil
 		c.trust()
 		next, c.doubt.next = c.doubt.next, nil
-		if c.ctx.Err() != nil { // closed by us: nobody is left to be told
+		if c.ctx.Err() != nil { // stopped by the client, without watchers
 			return
 		}
 		renewed := ours(err)
 		if err != nil && !renewed {
-			err = errors.New(printable.Text(printable.Brief(err.Error()))) // it becomes that of calls
+			err = errors.New(printable.Text(printable.Brief(err.Error()))) // the text becomes part of the errors of calls
 		}
 		if renewed {
 			logger.Infof("eds: stream to %s: %v", c.server.URI, err)
@@ -84,23 +84,24 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	return answered, next
 }
 
-// stream is one attempt: a connection of its own, and one stream on it. No connection is kept from
-// one attempt to the next: gRPC's backoff for connecting would add to the one for streams.
+// stream is an ADS stream on a connection of its own. Connections are not reused, because gRPC's
+// connection backoff would add to that of the streams.
 type stream struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	conn   *grpc.ClientConn
 	ads    adsStream
 	mail   mailboxes
-	sent   chan struct{} // closed when nothing is sent any more
-	pinged bool          // the server is pinged every 30 s
+	sent   chan struct{} // closed when the sender has returned
+	pinged bool          // the connection has a ping interval of 30 s
 
-	// Of one that takes over: the names asked for by topic, and the response read before that.
+	// Of a second stream: the names requested by topic, and the response that was read before it
+	// took over.
 	asked [2][]string
 	first *discoveryv3.DiscoveryResponse
 }
 
-// open opens a stream that lives until the client is stopped, or the stream is cancelled or closed.
+// open opens a stream, which ends when the client is stopped or the stream is cancelled or closed.
 func (c *client) open(ctx context.Context, cancel context.CancelCauseFunc, pinged bool) (*stream, error) {
 	conn, err := grpc.NewClient(c.server.URI, c.dialOptions(pinged)...)
 	if err != nil {
@@ -136,7 +137,7 @@ func (s *stream) close() {
 	_ = s.conn.Close()
 }
 
-// stream makes one attempt, which takes s where that is not nil, and returns when the stream ends.
+// stream runs s, or a new stream if s is nil, and returns when it ends.
 func (c *client) stream(s *stream) error {
 	if s == nil {
 		var err error
@@ -151,7 +152,7 @@ func (c *client) stream(s *stream) error {
 		if err != nil {
 			cause := context.Cause(s.ctx)
 			if errors.Is(cause, errTakenOver) {
-				go s.close() // gRPC waits up to 5 s for a connection that takes nothing any more
+				go s.close() // gRPC waits up to 5 s for a connection that accepts no data
 				return cause
 			}
 			s.close()
@@ -162,7 +163,7 @@ func (c *client) stream(s *stream) error {
 		}
 		c.received(response)
 		if first {
-			headers, _ := s.ads.Header() // an error is Recv's, too
+			headers, _ := s.ads.Header() // Recv returns the same error
 			c.pinging.heed(s, headers.Get(pingHeader))
 		}
 	}
@@ -180,11 +181,11 @@ func (c *client) dialOptions(pinged bool) []grpc.DialOption {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-// send sends what comes into the mailboxes until ctx ends. It has a goroutine of its
-// own because Send blocks while the server does not read. An error ends the stream
-// for Recv, too, which says more about it.
+// send sends the requests in the mailboxes until ctx ends. It runs in its own goroutine because
+// Send blocks while the server does not read. Errors are ignored, because Recv reports them in more
+// detail.
 func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
-	node := c.server.Node // in the first request only
+	node := c.server.Node // only in the first request
 	for {
 		i, r := mail.take(ctx)
 		if r == nil {
@@ -207,14 +208,14 @@ func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 	}
 }
 
-// mailbox holds the request to be sent next. A newer one replaces one that was not sent.
-// Nothing is lost by that, for each names everything that is wanted and answers the last
-// response. So memory stays bounded whatever a server does.
+// mailbox holds the next request. A new request replaces an unsent one. No information is lost,
+// because each request lists all subscriptions and acknowledges the last response. The memory use
+// is therefore bounded, whatever the server does.
 type mailbox struct{ slot chan *ads.Request }
 
 func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
 
-// put is called by one goroutine at a time.
+// put must not be called concurrently.
 func (m *mailbox) put(r *ads.Request) {
 	select {
 	case unsent := <-m.slot:
@@ -224,12 +225,12 @@ func (m *mailbox) put(r *ads.Request) {
 	m.slot <- r
 }
 
-// mailboxes are those of a stream, one for each topic of its client.
+// mailboxes has one mailbox per topic of the client.
 type mailboxes [2]*mailbox
 
 func newMailboxes() mailboxes { return mailboxes{newMailbox(), newMailbox()} }
 
-// take returns the next request and the number of its topic, or nil when ctx has ended.
+// take returns the next request and the index of its topic, or nil when ctx is done.
 func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	select {
 	case r := <-m[0].slot:
@@ -241,25 +242,25 @@ func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	}
 }
 
-// pingHeader is the header of a stream by which a server, such as serve of understudy, says
-// that it allows a ping every 30 s.
+// pingHeader is a response header by which a server, such as understudy serve, allows a ping every
+// 30 s.
 const (
 	pingHeader = "understudy-ping"
 	pingValue  = "30s"
 )
 
-// Clients notice by pings a server that is gone without a word. Servers allow one every 5
-// minutes, unless they are told otherwise.
+// Keepalive pings detect a server that disappeared without closing the connection. By default, gRPC
+// servers allow one ping every 5 minutes.
 var (
 	seldomPings = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
 	oftenPings  = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}
 )
 
-// pinging is how a client pings, which is settled when a connection is made. It is touched by
-// the goroutine that runs the streams.
+// pinging is the ping interval of a client, which is fixed when a connection is created. Only the
+// goroutine that runs the streams accesses it.
 type pinging struct {
 	often   bool
-	refused bool // a server did not allow it after another did: never again
+	refused bool // a server stopped allowing frequent pings, so they stay off
 }
 
 var errPings = errors.New("renewed, to ping as often as the server allows")
@@ -271,10 +272,10 @@ func pings(often bool) keepalive.ClientParameters {
 	return seldomPings
 }
 
-// heed takes note of what a server says of pings, by the headers of a stream that it answered,
-// and has the stream renewed where the connection is to be another: after 1 to 5 minutes at random,
-// so that a server's clients do not come back at once, or now where the server would end it.
-// The connection may be a second one, which took over, and is pinged seldom.
+// heed applies the ping header of a response. If the ping interval changes, the stream is renewed:
+// after a random delay of 1 to 5 minutes, so that the clients of a server do not all reconnect
+// together, or immediately if the server would otherwise close the connection. The connection may
+// be that of a second stream, which always starts with the long interval.
 func (p *pinging) heed(s *stream, headers []string) {
 	allows := len(headers) == 1 && headers[0] == pingValue
 	switch {

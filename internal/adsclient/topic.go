@@ -15,34 +15,34 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// topic holds the resources of one type on a client's stream. It is touched only in
-// events of the client's serializer.
+// topic holds the resources of one type on a client's stream. It is accessed only in events of the
+// client's serializer.
 type topic struct {
 	*Type
 	client   *client
 	subs     *ads.Subscriptions
-	watchers map[string]map[*watch]bool // by name of the resource
+	watchers map[string]map[*watch]bool // by resource name
 	timers   map[ads.Timer]*time.Timer
-	requests *mailbox            // of the current stream, or nil
-	held     *held               // what waits to be sent on it, or nil
-	rejected string              // logged last
-	versions map[string]string   // of the responses that brought the resources that are watched
-	passedOn map[string]passedOn // by name of the resource; of those that are watched
+	requests *mailbox            // of the current stream, nil without one
+	held     *held               // the delayed request, or nil
+	rejected string              // the reason that was logged last
+	versions map[string]string   // versions of the watched resources' responses
+	passedOn map[string]passedOn // by resource name, only while watched
 	ttl      sync.Once
 
-	// silent has the resources of which the server has said nothing, nor anything else since it
-	// was asked for them. For those who watch them it counts as lost.
+	// silent has an outage for each resource that the server did not send in time while it sent
+	// nothing else after the request. The watchers of the resource treat the server as unreachable.
 	silent map[string]*Outage
 }
 
-// watch is one watcher; a watcher may watch twice.
+// watch makes a Watcher comparable, so that the same one can be registered twice.
 type watch struct{ Watcher }
 
 func (t *topic) watch(name string, handle *watch) {
 	if o := cmp.Or(t.client.lost, t.silent[name]); o != nil {
 		handle.Lost(o)
 	}
-	// What is known already is for the new watcher alone.
+	// Only the new watcher receives the current state.
 	alone := map[string]map[*watch]bool{name: {handle: true}}
 	t.do(t.subs.Watch(name, time.Since(t.client.news) < onItsWay), nil, alone)
 	if t.watchers[name] == nil {
@@ -61,14 +61,14 @@ func (t *topic) unwatch(name string, handle *watch) {
 	t.do(t.subs.Unwatch(name), nil, t.watchers)
 }
 
-// refusal says, for metrics, that there was a resource, which was rejected.
+// refusal marks, for metrics, an error about a resource that was rejected.
 type refusal struct{ error }
 
-// Refused is what discovery.Refused has.
+// Refused implements the interface of discovery.Refused.
 func (refusal) Refused() bool { return true }
 
-// do carries out what was decided, and tells watchers. decoded holds what the
-// response brought that led to it, if one did.
+// do carries out actions and notifies watchers. decoded holds the resources of the response that
+// led to the actions, if any.
 func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[string]map[*watch]bool) {
 	for _, timer := range a.Stop {
 		if running, ok := t.timers[timer]; ok {
@@ -87,8 +87,8 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 		t.deliver(d, decoded[d.Name], watchers[d.Name])
 	}
 	for _, f := range a.Fail {
-		// The reason may be the status of the stream. gRPC would end the calls on a channel
-		// with it, also those that wait for ready, so its text alone is passed on.
+		// The error may be a status of the stream. gRPC would fail a channel's calls with that
+		// status, even wait-for-ready calls, so only its text is passed on.
 		err := fmt.Errorf("eds: no %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)
 		if _, rejected := errors.AsType[ads.Rejected](f.Err); rejected {
 			err = refusal{err}
@@ -111,17 +111,17 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 	}
 }
 
-// againAfter is how long a NACK waits where that version was rejected before (docs/waits.md).
+// againAfter is the delay of a NACK for a version that was rejected before (docs/waits.md).
 const againAfter = 5 * time.Second
 
-// held is a request that waits.
+// held is a delayed request.
 type held struct {
 	request *ads.Request
 	timer   *time.Timer
 }
 
-// send puts a request into the mailbox, at once or later. It replaces one that waits, for no
-// longer than that would have waited.
+// send puts a request into the mailbox, immediately or later. It replaces a delayed request and
+// keeps its deadline.
 func (t *topic) send(r *ads.Request, later bool) {
 	if t.held != nil {
 		r = r.Replacing(t.held.request)
@@ -145,7 +145,7 @@ func (t *topic) send(r *ads.Request, later bool) {
 	}
 }
 
-// drop forgets the request that waits.
+// drop discards the delayed request.
 func (t *topic) drop() {
 	if t.held != nil {
 		t.held.timer.Stop()
@@ -153,22 +153,22 @@ func (t *topic) drop() {
 	}
 }
 
-// passedOn is a resource that its watchers have.
+// passedOn is a resource that was passed to its watchers.
 type passedOn struct {
 	body []byte
-	read weak.Pointer[Resource] // nil once no watcher has it any more
+	read weak.Pointer[Resource] // nil once no watcher holds it
 }
 
-// deliver passes a resource on. Only its bytes are kept, which are a tenth of its
-// size in memory. A watcher that comes later gets what others have; only where nobody has it
-// any more it is decoded and read again.
+// deliver passes a resource to watchers. The client keeps only its encoding, which is a tenth of
+// the size of the parsed form. A later watcher shares the parsed resource with earlier ones. Once
+// no watcher holds it, it is decoded again.
 func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 	if last := t.passedOn[d.Name]; r == nil && bytes.Equal(last.body, d.Body) {
 		r = last.read.Value()
 	}
 	if r == nil {
 		var again ads.Resource
-		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // it was read before
+		if again, r = t.decode(&anypb.Any{TypeUrl: t.url, Value: d.Body}); again.Err != nil { // it was valid before
 			logger.Errorf("eds: %s %q from %s: %v", t.noun, d.Name, t.client.server.URI, again.Err)
 			return
 		}
@@ -179,17 +179,17 @@ func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 	}
 }
 
-var errSilent = fmt.Errorf("it said nothing within %v", missingAfter)
+var errSilent = fmt.Errorf("no response within %v", missingAfter)
 
-// expired notes that a resource did not come in time. A server that has been silent for as
-// long counts as one that cannot be reached: for those who watch the resource, where it said
-// something before it was asked for it, and else for all. One that spoke a moment ago, on the stream
-// before, does not have the resource; if it is silent from now on, that is noticed later.
+// expired handles the timeout of a resource. A server that sent nothing for that long counts as
+// unreachable: for all watchers, or only for those of the resource if the server sent something
+// before the request. If the server responded recently on the previous stream, it does not have the
+// resource. If it stays silent, a later timeout detects that.
 func (t *topic) expired(timer ads.Timer) {
 	c := t.client
 	delete(t.timers, timer)
 	a := t.subs.Expired(timer)
-	if len(a.Fail) > 0 && !timer.Short { // else it was missing before
+	if len(a.Fail) > 0 && !timer.Short { // otherwise already reported as missing
 		logger.Warningf("eds: %s did not send %s %q within %v", c.server.URI, t.noun, timer.Name, missingAfter)
 		c.count(missingMetric, 1)
 	}
@@ -205,7 +205,7 @@ func (t *topic) expired(timer ads.Timer) {
 	}
 }
 
-// setSilent tells the watchers of a resource that the server is silent about it, or no longer is.
+// setSilent starts or ends the outage of a single resource and notifies its watchers.
 func (t *topic) setSilent(name string, o *Outage) {
 	if o == nil {
 		delete(t.silent, name)
@@ -217,7 +217,7 @@ func (t *topic) setSilent(name string, o *Outage) {
 	}
 }
 
-// speaks notes that the server is about to say something.
+// speaks prepares the topic for a response of any type.
 func (t *topic) speaks() {
 	for _, o := range t.silent {
 		o.over.Store(true)
@@ -225,7 +225,7 @@ func (t *topic) speaks() {
 	t.do(t.subs.Again(), nil, t.watchers)
 }
 
-// logRejected logs a reason once, however often a server sends the same.
+// logRejected logs a reason, unless it repeats the last one.
 func (t *topic) logRejected(version, reason string) {
 	if reason == t.rejected {
 		return

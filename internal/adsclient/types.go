@@ -8,17 +8,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Type is a type of resource.
+// Type is a resource type.
 type Type struct {
 	url    string
-	noun   string // what is missing where there is no such resource
-	field  string // that holds the name
+	noun   string // what is missing without the resource, for errors
+	field  string // the name of the field that holds the resource name
 	create func() proto.Message
 	nameOf func(proto.Message) string
 }
 
-// The types of resources that can be watched: *clusterv3.Cluster and
-// *endpointv3.ClusterLoadAssignment.
+// The supported resource types: *clusterv3.Cluster and *endpointv3.ClusterLoadAssignment.
 var (
 	Clusters = &Type{
 		url:    "type.googleapis.com/envoy.config.cluster.v3.Cluster",
@@ -36,7 +35,7 @@ var (
 	}
 )
 
-// unmarshal returns the resource of this type that is encoded in body.
+// unmarshal decodes a resource of this type.
 func (t *Type) unmarshal(body []byte) (proto.Message, error) {
 	m := t.create()
 	if err := proto.Unmarshal(body, m); err != nil {

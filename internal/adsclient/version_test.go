@@ -7,8 +7,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A resource has the version of the response that brought it, also for those who come
-// later.
+// A resource has the version of its response, also for later watchers.
 func TestResourcesHaveVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan struct{})
@@ -39,8 +38,8 @@ func TestResourcesHaveVersions(t *testing.T) {
 	})
 }
 
-// Those who have a good resource hear that a bad one came in its place, and those who have
-// none hear why.
+// When a resource is rejected, watchers with a good resource receive Rejected, and the others
+// receive Unknown with the reason.
 func TestARejectedResourceIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -49,7 +48,7 @@ func TestARejectedResourceIsTold(t *testing.T) {
 			bad.Endpoints[0].Priority, worse.Endpoints[0].Priority = 7, 7
 			s.Respond("1", "n1", adstest.Cluster("a", "10.0.0.1:1"))
 			s.Recv()
-			s.Recv() // both are asked for
+			s.Recv() // both resources are requested
 			s.Respond("2", "n2", bad, worse)
 			return s.Drain()
 		})

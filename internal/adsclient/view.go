@@ -6,49 +6,49 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/ads"
 )
 
-// State is what one server says of a resource that is needed. It is empty while the
-// server has said nothing.
+// State is the state of a needed resource on one server. It is empty until the server has
+// responded.
 type State struct {
-	Good    *Resource // the last good one
-	Version string    // of the response that brought it, "" where that is not known
-	Err     error     // why there is none
+	Good    *Resource // the last good resource
+	Version string    // the version of its response, "" if unknown
+	Err     error     // why there is no good resource
 }
 
-// Snapshot is what one server says of all that a target needs, by name.
+// Snapshot is the state of all the resources that a target needs on one server, by name.
 type Snapshot struct {
-	Server              int // whose number in the list of servers this is
+	Server              int // index in Target.Servers
 	Clusters, Endpoints map[string]State
-	For                 any // that of Needs
+	For                 any // Needs.For
 }
 
-// Needs says which resources a target needs, as far as its known clusters tell. Whole
-// means that it has endpoints which need none of them.
+// Needs lists the resources that a target needs, according to the clusters known so far. Whole
+// means that the target also has endpoints that require none of these.
 type Needs struct {
 	Clusters, Endpoints []string
 	Whole               bool
-	For                 any // what the target made of its clusters, for the next Snapshot
+	For                 any // the target's interpretation of its clusters, copied to the next Snapshot
 }
 
-// view is what one server says about a target. It is touched in events of the Following's
-// serializer only.
+// view is a target's subscriptions on one server. It is accessed only in events of the Following's
+// serializer.
 type view struct {
 	of     *Following
 	server int
-	news   bool // it has changed since the follower was told
+	news   bool // changed since the last call of tell
 
 	clusters, endpoints map[string]*viewed
-	needed              any     // the For of what is needed now
-	err                 error   // the last that was said
-	lost                *Outage // why the server cannot be reached, nil while it can
+	needed              any     // the For of the current needs
+	err                 error   // the last error
+	lost                *Outage // why the server is unreachable, nil while it is reachable
 }
 
-// viewed is one resource of a view. It is a Watcher.
+// viewed is one resource of a view. It implements Watcher.
 type viewed struct {
 	view   *view
 	state  State
-	absent bool // the server has said that there is none
-	bad    bool // the last one was rejected, and there is no good one
-	gone   bool // it is asked for no longer
+	absent bool // the server does not have the resource
+	bad    bool // the last update was rejected, and there is no good resource
+	gone   bool // no longer subscribed to
 	cancel func()
 }
 
@@ -56,7 +56,7 @@ func newView(g *Following, server int) *view {
 	return &view{of: g, server: server, clusters: make(map[string]*viewed), endpoints: make(map[string]*viewed)}
 }
 
-// ask asks the server for what is needed, and for nothing else.
+// ask updates the subscriptions to match the current needs.
 func (v *view) ask() Needs {
 	needs := v.of.target.Needs(v.snapshot().Clusters)
 	v.needed = needs.For
@@ -84,13 +84,13 @@ func (v *view) askFor(of *Type, have map[string]*viewed, names []string) {
 	}
 }
 
-// close asks for nothing from now on.
+// close cancels all subscriptions.
 func (v *view) close() {
 	v.askFor(Clusters, v.clusters, nil)
 	v.askFor(Endpoints, v.endpoints, nil)
 }
 
-// has returns how much of what is needed is there.
+// has returns how many of the needed resources the server has sent.
 func (v *view) has(needs Needs) ads.Has {
 	waits, bad, good := false, false, needs.Whole
 	for _, r := range v.clusters {
@@ -101,7 +101,7 @@ func (v *view) has(needs Needs) ads.Has {
 		good = good || r.state.Good != nil
 	}
 	switch {
-	case waits || bad && !good: // what is rejected counts as sent beside what is good
+	case waits || bad && !good: // next to a good resource, a rejected one counts as sent
 		return ads.Waiting
 	case good:
 		return ads.All
@@ -109,7 +109,7 @@ func (v *view) has(needs Needs) ads.Has {
 	return ads.Nothing
 }
 
-// some returns whether there is anything good.
+// some reports whether there is a good resource.
 func (v *view) some() bool {
 	for _, all := range []map[string]*viewed{v.clusters, v.endpoints} {
 		for _, r := range all {
@@ -121,7 +121,7 @@ func (v *view) some() bool {
 	return false
 }
 
-// outage returns why the server cannot be reached, nil if it can.
+// outage returns why the server is unreachable, or nil.
 func (v *view) outage() *Outage {
 	if v.lost == nil || v.lost.over.Load() {
 		return nil
@@ -129,7 +129,6 @@ func (v *view) outage() *Outage {
 	return v.lost
 }
 
-// snapshot returns what the server says now.
 func (v *view) snapshot() Snapshot {
 	s := Snapshot{Server: v.server, For: v.needed, Clusters: make(map[string]State), Endpoints: make(map[string]State)}
 	for name, r := range v.clusters {
@@ -141,8 +140,8 @@ func (v *view) snapshot() Snapshot {
 	return s
 }
 
-// event queues what happens to a resource, because watchers must not call back. change
-// returns whether it concerns the follower.
+// event queues a change of a resource, because a watcher must not block or call back. change
+// reports whether the follower must be notified.
 func (r *viewed) event(change func() (news bool)) {
 	r.view.of.serial.Enqueue(func() {
 		if !r.gone {
