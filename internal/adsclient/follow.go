@@ -14,7 +14,7 @@ import (
 
 // Target is a set of resources that a channel needs, and the servers that provide them.
 type Target struct {
-	// Cluster is what the target is about, for the log.
+	// Cluster names the target in the log.
 	Cluster string
 	// Servers are the management servers in order of preference. There must be at least one.
 	// ads.Servers describes when each is used and that their resources are never mixed.

@@ -121,8 +121,8 @@ func TestAllServersAreDown(t *testing.T) {
 // next server is used.
 func TestHostileFirstServers(t *testing.T) {
 	for name, script := range map[string]adstest.Script{
-		"says nothing":        (*adstest.Stream).Drain,
-		"ends without a word": func(s *adstest.Stream) error { return errors.New("full") },
+		"sends nothing":    (*adstest.Stream).Drain,
+		"ends each stream": func(s *adstest.Stream) error { return errors.New("full") },
 		"sends another type": func(s *adstest.Stream) error {
 			return errors.Join(s.Send(&discoveryv3.DiscoveryResponse{TypeUrl: "type.googleapis.com/other", Nonce: "n"}), s.Drain())
 		},

@@ -1,5 +1,5 @@
-// Package cds reads the fields of Envoy's v3 Cluster that say where its endpoints come
-// from, and no others. docs/xds.md has a table of what is read.
+// Package cds reads the fields of Envoy's v3 Cluster that define where the endpoints of a cluster
+// come from. docs/xds.md lists the supported fields.
 package cds
 
 import (
@@ -25,46 +25,46 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Kind is where the endpoints of a cluster come from.
+// Kind is the type of a cluster.
 type Kind int
 
 const (
-	// Static endpoints are in the cluster, as Assignment.
+	// Static clusters list their endpoints in Assignment.
 	Static Kind = iota
-	// StrictDNS endpoints are in the cluster, too. One that is a name stands for all
-	// addresses of the name.
+	// StrictDNS clusters also list their endpoints in Assignment. A host name represents all of its
+	// addresses.
 	StrictDNS
-	// LogicalDNS endpoints are the addresses of the one name Host (gRFC A37).
+	// LogicalDNS clusters have the addresses of the single name Host (gRFC A37).
 	LogicalDNS
-	// EDS endpoints are those of Service, by EDS.
+	// EDS clusters have the endpoints of Service, received over EDS.
 	EDS
 	// Aggregate clusters have the endpoints of Children, in order (gRFC A37).
 	Aggregate
 )
 
-// Cluster is what Read has read.
+// Cluster is a parsed Cluster resource.
 type Cluster struct {
 	Name       string
 	Kind       Kind
-	Assignment *endpointv3.ClusterLoadAssignment // with the cluster's name where it had none
-	answer     discovery.Answer                  // the assignment
-	unused     []envoy.Problem                   // what has no effect in the assignment
+	Assignment *endpointv3.ClusterLoadAssignment // with the cluster's name if it had none
+	answer     discovery.Answer                  // parsed from Assignment
+	unused     []envoy.Problem                   // the ignored fields of Assignment
 	Host       string                            // host:port
 	Service    string
 	Children   []string
-	// OutlierDetection is nil where the cluster says nothing of it, and in an aggregate.
+	// OutlierDetection is nil if the cluster does not configure it, and in an aggregate.
 	OutlierDetection *topology.OutlierDetection
-	// Notes say which of its fields have no effect.
+	// Notes lists the ignored fields of the cluster.
 	Notes []envoy.Problem
 }
 
-// Read returns what a cluster says. Its error is a *envoy.Invalid, with the places in
-// the cluster. The cluster is not modified.
+// Read parses a cluster. Its error is an *envoy.Invalid with positions in the cluster. Read does
+// not modify the cluster.
 func Read(c *clusterv3.Cluster) (*Cluster, error) {
 	r := reader{from: c, read: &Cluster{Name: c.GetName()}}
 	r.checkName("name", c.GetName())
 	r.readKind()
-	if r.problems.Err() == nil && r.read.Kind != Aggregate { // that of an aggregate does not count (A75)
+	if r.problems.Err() == nil && r.read.Kind != Aggregate { // an aggregate's policy is ignored (gRFC A75)
 		r.checkPolicy()
 	}
 	r.readOutlierDetection()
@@ -83,25 +83,25 @@ type reader struct {
 	outlierNotes []envoy.Problem
 }
 
-// checkName looks at a cluster's name.
+// checkName adds a problem if the name of a cluster is invalid.
 func (r *reader) checkName(path, name string) {
 	if problem := NameProblem(name); problem != "" {
 		r.problems.Add(path, "%s", problem)
 	}
 }
 
-// NameProblem says what is wrong with a cluster's name, "" if nothing is.
+// NameProblem returns what is wrong with a cluster's name, or "".
 func NameProblem(name string) string {
 	switch {
 	case name == "":
 		return "a cluster has no name"
 	case strings.HasPrefix(name, "xdstp:"):
-		return fmt.Sprintf("%.100q is a name of xdstp:, which is not supported", name)
+		return fmt.Sprintf("%.100q is an xdstp: name, which is not supported", name)
 	}
 	return ""
 }
 
-// kinds are the types that are known, by Envoy's names.
+// kinds lists the supported types by Envoy's names.
 const kinds = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
 
 func (r *reader) readKind() {
@@ -127,7 +127,7 @@ func (r *reader) readKind() {
 	}
 }
 
-// aggregateName is what Envoy calls the extension; gRPC goes by it (A37).
+// aggregateName is Envoy's name of the extension. gRPC checks the same name (gRFC A37).
 const aggregateName = "envoy.clusters.aggregate"
 
 func (r *reader) readAggregate(custom *clusterv3.Cluster_CustomClusterType) {
@@ -178,7 +178,7 @@ func (r *reader) readAssignment() {
 	r.addWithin("load_assignment", err)
 }
 
-// named returns an assignment with the cluster's name, where it has none of its own.
+// named returns an assignment with the cluster's name if it has none.
 func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
 	if given.GetClusterName() != "" {
 		return given
@@ -191,9 +191,9 @@ func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.Clu
 	}
 }
 
-// readOutlierDetection reads what the cluster says of it. An aggregate has no endpoints of
-// its own, and what it says counts for those of no other cluster (A50, A75); it is held
-// to the rules all the same.
+// readOutlierDetection reads the outlier detection of a cluster. An aggregate has no endpoints, and
+// its outlier detection does not apply to other clusters (gRFCs A50 and A75), but it must still be
+// valid.
 func (r *reader) readOutlierDetection() {
 	given := r.from.GetOutlierDetection()
 	if given == nil {
@@ -206,7 +206,7 @@ func (r *reader) readOutlierDetection() {
 	}
 }
 
-// addWithin adds the problems of a part of the cluster.
+// addWithin adds the problems of a field of the cluster.
 func (r *reader) addWithin(prefix string, err error) {
 	if invalid, ok := errors.AsType[*envoy.Invalid](err); ok {
 		for _, p := range invalid.Problems {
@@ -215,7 +215,7 @@ func (r *reader) addWithin(prefix string, err error) {
 	}
 }
 
-// readHost reads the one name of a LOGICAL_DNS cluster.
+// readHost reads the host of a LOGICAL_DNS cluster.
 func (r *reader) readHost() {
 	const path = "load_assignment"
 	localities := r.from.GetLoadAssignment().GetEndpoints()
@@ -235,7 +235,7 @@ func (r *reader) readHost() {
 	case socket.GetResolverName() != "":
 		r.problems.Add(at+".socket_address.resolver_name", "resolver_name is not supported")
 	case socket.GetAddress() == "" || strings.ContainsAny(socket.GetAddress(), "/?#%, "):
-		r.problems.Add(at+".socket_address.address", "address %.100q is no host name", socket.GetAddress())
+		r.problems.Add(at+".socket_address.address", "address %.100q is not a host name", socket.GetAddress())
 	case socket.GetPortValue() == 0 || socket.GetPortValue() > 65535:
 		r.problems.Add(at+".socket_address", "port_value is %d, want 1 to 65535", socket.GetPortValue())
 	default:
@@ -243,8 +243,8 @@ func (r *reader) readHost() {
 	}
 }
 
-// quiet lists the fields of a cluster that need no note. Some are read. The others are
-// about how Envoy connects, so nobody expects an effect here.
+// quiet lists the fields that cause no note. Some are supported. The others configure Envoy's
+// connections, so that nobody expects them to have an effect.
 var quiet = []protoreflect.Name{
 	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
@@ -252,7 +252,7 @@ var quiet = []protoreflect.Name{
 	"outlier_detection",
 }
 
-// notes returns the fields that somebody may have expected an effect of.
+// notes returns a note for each ignored field that a user might expect to have an effect.
 func (r *reader) notes() []envoy.Problem {
 	var found []envoy.Problem
 	switch {
@@ -273,11 +273,11 @@ func (r *reader) notes() []envoy.Problem {
 	return found[:min(len(found), envoy.MaxProblems)]
 }
 
-// ours is the name of the policy that every cluster gets (A34).
+// ours is the name of the policy that every cluster uses (gRFC A34).
 const ours = "understudy_weighted_round_robin"
 
-// checkPolicy checks the cluster's policy. There is one, which follows the weights. It
-// stands for ROUND_ROBIN, and for its equivalents in a list of policies (gRFC A52).
+// checkPolicy checks that the cluster's policy is supported. The only supported policy is weighted
+// round robin, under the name ROUND_ROBIN or as an equivalent entry of a policy list (gRFC A52).
 func (r *reader) checkPolicy() {
 	const want = "want ROUND_ROBIN, which is by weight"
 	list := r.from.GetLoadBalancingPolicy()
@@ -298,7 +298,7 @@ func (r *reader) checkPolicy() {
 	r.problems.Add("load_balancing_policy", "none of the policies is supported (%.300s), %s", strings.Join(given, ", "), want)
 }
 
-// roundRobin returns whether a policy sends each endpoint its share.
+// roundRobin reports whether a policy is equivalent to weighted round robin.
 func roundRobin(config *anypb.Any) bool {
 	var locality wrrlocalityv3.WrrLocality
 	var other typev3.TypedStruct

@@ -81,7 +81,7 @@ func TestClustersThatAreRead(t *testing.T) {
 			got += " notes " + strings.Join(paths, ",")
 		}
 		if got != want || c.Name != "a" {
-			t.Errorf("%s\nis %s, want %s", text, got, want)
+			t.Errorf("%s\ngot %s, want %s", text, got, want)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func locality(policy string) string {
 func TestClustersThatAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"type":"EDS"}`:                                                           "name: a cluster has no name",
-		`{"name":"xdstp://a/b","type":"EDS"}`:                                      `name: "xdstp://a/b" is a name of xdstp:, which is not supported`,
+		`{"name":"xdstp://a/b","type":"EDS"}`:                                      `name: "xdstp://a/b" is an xdstp: name, which is not supported`,
 		`{"name":"a","type":"ORIGINAL_DST"}`:                                       "type: type ORIGINAL_DST is not supported, want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type",
 		`{"name":"a","clusterType":{"name":"envoy.clusters.redis"}}`:               `cluster_type.name: cluster_type "envoy.clusters.redis" is not supported, want STATIC`,
 		`{"name":"a","clusterType":{"name":"envoy.clusters.aggregate"}}`:           "cluster_type.typed_config: want a envoy.extensions.clusters.aggregate.v3.ClusterConfig",
@@ -119,7 +119,7 @@ func TestClustersThatAreWrong(t *testing.T) {
 		`{"name":"a","type":"LOGICAL_DNS","loadAssignment":{"endpoints":[{"lbEndpoints":[` + endpoint + `]},{"lbEndpoints":[` + endpoint + `]}]}}`: "has 2 localities, want one",
 		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, endpoint, endpoint+","+endpoint, 1) + `}`:                                "has 2 endpoints, want one",
 		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, address, `{"pipe":{"path":"/x"}}`, 1) + `}`:                              "no socket_address",
-		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, "backup", "//evil/", 1) + `}`:                                            "is no host name",
+		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, "backup", "//evil/", 1) + `}`:                                            "is not a host name",
 		`{"name":"a","type":"LOGICAL_DNS",` + strings.Replace(assignment, "443", "70000", 1) + `}`:                                                 "port_value is 70000, want 1 to 65535",
 		`{"name":"a","type":"EDS","lbPolicy":"RING_HASH"}`:                                                                                         "lb_policy: lb_policy RING_HASH is not supported, want ROUND_ROBIN",
 		`{"name":"a","type":"EDS","loadBalancingPolicy":{"policies":[` + unknown + `]}}`:                                                           "load_balancing_policy: none of the policies is supported (xds.type.v3.TypedStruct), want ROUND_ROBIN",
@@ -136,7 +136,7 @@ func TestClustersThatAreWrong(t *testing.T) {
 	}
 }
 
-// Whatever a cluster says, it is read or refused.
+// Read either parses or rejects any input.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{`{"name":"a",` + aggregate + `}`, `{"name":"a","type":"LOGICAL_DNS",` + assignment + `}`} {
 		c := new(clusterv3.Cluster)

@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// edits is a source whose cluster of names is edited.
+// edits is a source that a test replaces with edited clusters.
 type edits struct {
 	*discovery.Receiver
 	weight int
@@ -22,7 +22,7 @@ func (e *edits) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// edit changes the weight in the cluster, and returns its names, which are looked up anew.
+// edit changes a weight in the cluster and returns its names, which are resolved again.
 func (e *edits) edit(t *testing.T, names int) []*spoken {
 	t.Helper()
 	e.weight++
@@ -31,9 +31,9 @@ func (e *edits) edit(t *testing.T, names int) []*spoken {
 	return name
 }
 
-// A name that cannot be looked up while its cluster is edited has the addresses that are in
-// use, however long ago it was looked up: by default that is done once. Once the channel was
-// idle, it has them for an hour since the edit.
+// If a name cannot be resolved when its cluster is edited, it keeps the addresses in use, however
+// old they are, because by default names are resolved only once. After idleness, it keeps them for
+// an hour after the edit.
 func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	for _, awake := range []time.Duration{30 * time.Minute, 2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	}
 }
 
-// It has them as well where it could not be looked up for long before.
+// The same holds for a name that had been failing for a long time.
 func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}
@@ -82,8 +82,8 @@ func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	})
 }
 
-// An edit confirms nothing: where the answer in use was kept from before idleness, its names
-// are filled in for an hour since before that.
+// An edit does not confirm an answer that was kept during idleness. Its addresses are used for an
+// hour after they were last confirmed.
 func TestEditOfAnAnswerThatWasKeptDoesNotConfirmIt(t *testing.T) {
 	down := func(name []*spoken) { name[1].Fail(errDown); name[0].Fail(errDown) }
 	lost := func(name []*spoken) { name[1].Fail(errDown); _ = name[0].say("10.0.0.1:1") }
@@ -113,7 +113,7 @@ func TestEditOfAnAnswerThatWasKeptDoesNotConfirmIt(t *testing.T) {
 	}
 }
 
-// An edit while DNS is down forgets no answer: the source before it was at work until then.
+// An edit while DNS is down does not drop the answer of the previous source.
 func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}
@@ -135,8 +135,8 @@ func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
 	})
 }
 
-// A cluster is edited twice while another part of the list has not answered, so that the first
-// edit is not in use yet. What was found then counts, where the name cannot be looked up later.
+// A cluster is edited twice while another mechanism has no answer, so that the first edit is not in
+// use yet. The addresses found in between are still used if the name then fails.
 func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}

@@ -18,14 +18,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// client is a resolver.ClientConn that has the addresses that it was told last, or the error.
+// client is a resolver.ClientConn that records its last addresses or error.
 type client struct {
 	resolver.ClientConn
 	has string
 }
 
 func (c *client) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // it has nothing else
+	if awaiting.Is(s) { // has no endpoints
 		return nil
 	}
 	var addresses []string
@@ -42,14 +42,14 @@ func (*client) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-// channel is one that is open, over a cluster of names.
+// channel is an open channel over a cluster of names.
 type channel struct {
 	client
 	name  []*spoken
 	close func()
 }
 
-// open opens a channel of a builder.
+// open opens a channel with a builder.
 func open(t *testing.T, b given.Resolvers) *channel {
 	t.Helper()
 	c := &channel{}
@@ -64,24 +64,23 @@ func open(t *testing.T, b given.Resolvers) *channel {
 	return c
 }
 
-// over returns a builder of channels over one source.
+// over returns a builder for channels over one source.
 func over(s discovery.Source) given.Resolvers {
 	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) {
 		return []discovery.Mechanism{{Source: s}}, nil
 	})
 }
 
-// expect expects that the channel has these addresses.
 func (c *channel) expect(t *testing.T, want string) {
 	t.Helper()
 	synctest.Wait()
 	if c.has != want {
-		t.Errorf("the channel has %s, want %s", c.has, want)
+		t.Errorf("addresses = %s, want %s", c.has, want)
 	}
 }
 
-// reopened runs channels, one after another, over a cluster of the names a and b, and of the
-// address beside them, if there is one.
+// reopened opens channels one after another, over a cluster of the names a and b and the optional
+// address beside.
 func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spoken)) string)) {
 	synctest.Test(t, func(t *testing.T) {
 		name := unsaid(2)
@@ -97,14 +96,14 @@ func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spok
 
 var errDown = errors.New("server misbehaving")
 
-// A name that cannot be looked up when the channel wakes up has the addresses that it had, for
-// an hour since it was looked up last, and the other names have those of now.
+// A name that cannot be resolved when the channel leaves idleness keeps its addresses for an hour
+// after its last successful resolution. The other names use their current addresses.
 func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
 		expect := func(want string, then func(a, b *spoken)) {
 			t.Helper()
 			if got := open(then); got != want {
-				t.Errorf("the channel has %s, want %s", got, want)
+				t.Errorf("addresses = %s, want %s", got, want)
 			}
 		}
 		both := func(a, b *spoken) {
@@ -118,12 +117,12 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 		time.Sleep(50 * time.Minute)
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(9 * time.Minute)
-		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", neither) // that is what was kept
+		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", neither) // the kept answer
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(2 * time.Minute)
-		expect("10.0.0.4:1", moved) // that it was used did not confirm it
+		expect("10.0.0.4:1", moved) // its use did not confirm it
 		expect("10.0.0.4:1", neither)
-		// It is not confirmed while it cannot be looked up.
+		// A failing name is not confirmed.
 		expect("10.0.0.1:1 10.0.0.2:1 10.0.0.3:1", func(a, b *spoken) { both(a, b); b.Fail(errDown); time.Sleep(59 * time.Minute) })
 		expect("10.0.0.4:1 10.0.0.2:1 10.0.0.3:1", moved)
 		time.Sleep(2 * time.Minute)
@@ -131,28 +130,28 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// One of which nothing is heard has them as well, once it has held the others back.
+// A name without any answer also keeps its addresses, after it has delayed the others.
 func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
 		open(func(a, b *spoken) { _ = a.say("10.0.0.1:1"); _ = b.say("10.0.0.2:1") })
 		got := open(func(a, _ *spoken) { _ = a.say("10.0.0.4:1"); time.Sleep(names.Hold + 1) })
 		if want := "10.0.0.4:1 10.0.0.2:1"; got != want {
-			t.Errorf("the channel has %s, want %s", got, want)
+			t.Errorf("addresses = %s, want %s", got, want)
 		}
 	})
 }
 
-// An address beside the names is no reason to forget them.
+// The addresses of names are kept even if the cluster also has a plain address.
 func TestNamesThatAllFailBesideAnAddressAfterIdleness(t *testing.T) {
 	reopened(t, "192.0.2.1", func(open func(func(a, b *spoken)) string) {
 		const want = "10.0.0.1:1 10.0.0.2:1 192.0.2.1:1"
 		for range 2 {
 			got := open(func(a, b *spoken) { _ = a.say("10.0.0.1:1"); _ = b.say("10.0.0.2:1") })
 			if got != want {
-				t.Errorf("the channel has %s, want %s", got, want)
+				t.Errorf("addresses = %s, want %s", got, want)
 			}
 			if got = open(func(a, b *spoken) { a.Fail(errDown); b.Fail(errDown) }); got != want {
-				t.Errorf("without the names the channel has %s, want %s", got, want)
+				t.Errorf("with failing names: addresses = %s, want %s", got, want)
 			}
 		}
 	})

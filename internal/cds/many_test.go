@@ -15,13 +15,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// counting counts answers and failures, and keeps the last of them.
+// counting counts answers and failures and stores the last ones.
 type counting struct {
 	mu      sync.Mutex
 	told    int
 	answer  discovery.Answer
 	err     error // the last failure
-	refusal error // of answers
+	refusal error // returned by Update
 }
 
 func (r *counting) Update(a discovery.Answer) error {
@@ -38,7 +38,7 @@ func (r *counting) Fail(err error) {
 	r.told, r.err = r.told+1, err
 }
 
-// begin counts from here on, and refuses answers with the error.
+// begin resets the count and sets the error of Update.
 func (r *counting) begin(refusal error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +54,7 @@ func (r *counting) last() (all string) {
 	return all
 }
 
-// thousand runs f with a cluster of a thousand names, each of which has had an answer.
+// thousand runs f with a cluster of a thousand names. round resolves all of them.
 func thousand(t *testing.T, f func(r *counting, round func(last int, err error))) {
 	synctest.Test(t, func(t *testing.T) {
 		names := unsaid(1000)
@@ -90,40 +90,39 @@ func thousand(t *testing.T, f func(r *counting, round func(last int, err error))
 		round(9, nil)
 		time.Sleep(time.Hour)
 		if r.told > 0 {
-			t.Errorf("told %d times after Close", r.told)
+			t.Errorf("%d updates after Close", r.told)
 		}
 	})
 }
 
-// A round of look-ups of many names costs a look at each name, or a few: not one at all names
-// for each of them.
+// A round of resolutions of many names causes a few answers, not one per name.
 func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		const few = 3
 		round(1, nil)
 		if r.told != 1 || r.last() != strings.Repeat(".1", 1000) {
-			t.Errorf("told %d times of the first round, want once, of all names", r.told)
+			t.Errorf("%d updates in the first round, want one with all names", r.told)
 		}
 		if round(1, nil); r.told > 0 {
-			t.Errorf("told %d times of a round that changes nothing, want never", r.told)
+			t.Errorf("%d updates in a round without changes, want none", r.told)
 		}
 		if round(2, nil); r.told > few || r.last() != strings.Repeat(".2", 1000) {
-			t.Errorf("told %d times of a round that changes all, want a few times", r.told)
+			t.Errorf("%d updates in a round that changes all names, want a few", r.told)
 		}
 		round(0, errors.New("server misbehaving"))
 		if r.told > few || r.err == nil || len(r.err.Error()) > 300 || !strings.Contains(r.err.Error(), "and 996 more") {
-			t.Errorf("told %d times of a round that fails, last %.300v; want a few times, and a short error", r.told, r.err)
+			t.Errorf("%d updates in a failing round, last error %.300v; want a few with a short error", r.told, r.err)
 		}
 		if round(0, errors.New("server misbehaving")); r.told > 0 {
-			t.Errorf("told %d times of another round that fails in the same way, want never", r.told)
+			t.Errorf("%d updates in another failing round, want none", r.told)
 		}
 		if round(2, nil); r.told > few || r.err != nil {
-			t.Errorf("told %d times of a round that is well again, last %v", r.told, r.err)
+			t.Errorf("%d updates after recovery, last error %v", r.told, r.err)
 		}
 	})
 }
 
-// What the channel did not take is passed on again, although nothing has changed.
+// An answer that the channel rejected is passed on again without a change.
 func TestARoundThatIsNotTakenIsToldAgain(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		round(1, nil)
@@ -133,12 +132,12 @@ func TestARoundThatIsNotTakenIsToldAgain(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if r.told != 1 || r.last() != strings.Repeat(".2", 1000) {
-			t.Errorf("told %d times after a refusal, want once", r.told)
+			t.Errorf("%d updates after a rejection, want 1", r.told)
 		}
 	})
 }
 
-// Nor is what was asked for kept back: the channel may have refused what is known.
+// ResolveNow passes on an unchanged answer, because the channel may have rejected it.
 func TestNamesThatAreAskedForAreToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &counting{}, unsaid(2)
@@ -154,7 +153,7 @@ func TestNamesThatAreAskedForAreToldAgain(t *testing.T) {
 				_ = n.say(fmt.Sprintf("10.0.0.%d:1", i))
 			}
 			if r.told != want {
-				t.Errorf("told %d times, want %d", r.told, want)
+				t.Errorf("%d updates, want %d", r.told, want)
 			}
 		}
 		round(1)
@@ -165,8 +164,8 @@ func TestNamesThatAreAskedForAreToldAgain(t *testing.T) {
 	})
 }
 
-// Each address of a name has the name's weight. Where their sum is more than a locality may
-// have, all become smaller, and none is lost.
+// Each address of a name has the name's weight. If their sum exceeds the limit of a locality, all
+// weights are scaled down, and no endpoint is lost.
 func TestLargeWeightsOfNamesWithSeveralAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &counting{}, unsaid(2)
@@ -182,7 +181,7 @@ func TestLargeWeightsOfNamesWithSeveralAddresses(t *testing.T) {
 		_ = name[1].say("10.0.1.1:1")
 		_ = name[0].say("10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1")
 		if _, err := new(topology.Translator).Translate(&r.answer); err != nil {
-			t.Errorf("the answer is refused: %v", err)
+			t.Errorf("the answer is invalid: %v", err)
 		}
 		var got []string
 		endpoints := r.answer.Priorities[0].Localities[0].Endpoints
@@ -193,7 +192,7 @@ func TestLargeWeightsOfNamesWithSeveralAddresses(t *testing.T) {
 			t.Errorf("weights, in tens of millions: %v, want %s", got, want)
 		}
 		if small := endpoints[3].Weight; small != 333 {
-			t.Errorf("the weight 1000 becomes %d, want a third as of the others", small)
+			t.Errorf("the weight 1000 became %d, want 333", small)
 		}
 	})
 }

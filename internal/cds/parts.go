@@ -13,42 +13,42 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Maker turns clusters into parts of one channel. Set its fields before calling its
-// methods. One goroutine at a time may call them.
+// Maker creates the discovery mechanisms of a channel from clusters. Set its fields before calling
+// its methods. It is not safe for concurrent use.
 type Maker struct {
-	// Target is the channel's, whose options hold for the sources.
+	// Target is the channel's target. Its options apply to the sources.
 	Target *discovery.Target
-	// EDS returns where the endpoints of a service come from.
+	// EDS returns the source of a ClusterLoadAssignment.
 	EDS func(service string) (discovery.Source, error)
-	// Scope tells management servers apart. Parts with endpoints by EDS are different in
-	// each scope, so the endpoints of two servers are never used together.
+	// Scope identifies a management server. EDS sources are not shared between scopes, so that the
+	// endpoints of two servers are never mixed.
 	Scope int
 
-	sources map[string]discovery.Source // that are at work, by what they are asked
-	used    map[string]discovery.Source // in the list that is being made
+	sources map[string]discovery.Source // the current sources, by key
+	used    map[string]discovery.Source // the sources of the list that is being built
 }
 
-// DNS is how names in clusters are looked up again, where nobody says.
+// DNS is the default re-resolution of names in clusters.
 var DNS = discovery.Refresh{RemoveAfter: 2}
 
-// Known holds what is known of a cluster.
+// Known is the state of a cluster.
 type Known struct {
-	// Cluster is nil where Err says why there is none, or where nothing is known yet.
+	// Cluster is nil if the cluster is not known yet, or Err is set.
 	Cluster *Cluster
 	Err     error
-	// Explain, which may be nil, puts what is wrong with a cluster into the words of
-	// whoever wrote it.
+	// Explain converts a problem of the cluster to an error for the author of its configuration. It
+	// may be nil.
 	Explain func(*envoy.Invalid) error
 }
 
-// Graph is what a cluster stands for. It must not be modified.
+// Graph is the result of resolving a cluster. It must not be modified.
 type Graph struct {
 	List  []clusters.Entry // at least one
-	Known map[string]Known // of the clusters that were looked at
+	Known map[string]Known // all clusters that were requested
 	Asked []string         // their names, in order
 }
 
-// Resolve returns the graph of a cluster (gRFC A37).
+// Resolve resolves a cluster and its descendants (gRFC A37).
 func Resolve(first string, find func(name string) Known) *Graph {
 	g := &Graph{Known: make(map[string]Known)}
 	g.List, g.Asked = clusters.Resolve(first, func(name string) clusters.Cluster {
@@ -65,8 +65,8 @@ func Resolve(first string, find func(name string) Known) *Graph {
 	return g
 }
 
-// Parts returns the parts of a cluster, at least one. Explain, which may be nil, says more of an
-// entry's error.
+// Parts returns the discovery mechanisms of a cluster, at least one. explain adds detail to an
+// entry's error. It may be nil.
 func (m *Maker) Parts(g *Graph, explain func(clusters.Entry) error) (parts []discovery.Mechanism) {
 	m.used = make(map[string]discovery.Source)
 	for _, e := range g.List {
@@ -102,16 +102,16 @@ func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) e
 	}
 }
 
-// contentOf returns what tells a cluster with endpoints from what it was before: an edit of
-// another must not have its names looked up again.
+// contentOf returns a key for the endpoints of a cluster. It changes only when they do, so that an
+// edit of another cluster does not resolve the names of this one again.
 func contentOf(kind string, c *Cluster) string {
-	if c.answer.Identity == "" { // it cannot be encoded
+	if c.answer.Identity == "" { // cannot be encoded
 		return fmt.Sprintf("%s %p", kind, c)
 	}
 	return fmt.Sprintf("%s %q %s", kind, c.Name, c.answer.Identity)
 }
 
-// same returns the source that is at work for a key, or a new one.
+// same returns the existing source for a key, or a new one.
 func (m *Maker) same(key string, create func() (discovery.Source, error)) discovery.Source {
 	if s, ok := m.used[key]; ok {
 		return s
@@ -131,24 +131,24 @@ func (m *Maker) same(key string, create func() (discovery.Source, error)) discov
 // one is a source that is compared by its address.
 type one struct{ discovery.Source }
 
-// Size returns about how many bytes the source takes, for what is kept of closed channels.
+// Size returns the approximate size of the source in bytes, for the cache of closed channels.
 func (o *one) Size() int {
 	if sized, ok := o.Source.(interface{ Size() int }); ok {
 		return sized.Size()
 	}
-	return 500 // the name of a host or of a service, and its target
+	return 500 // a host or service name and its target
 }
 
-// Reach asks for the options of the sources that clusters may need, so that none of them counts
-// as one without an effect.
+// Reach requests the options of the sources that clusters may need, so that the options are not
+// reported as unused.
 func Reach(t *discovery.Target) {
 	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
-		_, _ = t.Parts(nil, resolver.Target{URL: u}) // which starts nothing
+		_, _ = t.Parts(nil, resolver.Target{URL: u}) // starts no source
 	}
 }
 
-// dns returns the source for a name in DNS: that of a part of a failover: target, which
-// knows of proxies.
+// dns returns the source for a name in DNS. It uses the source of a failover target, which supports
+// proxies.
 func (m *Maker) dns(host string) discovery.Source {
 	return m.same("dns "+host, func() (discovery.Source, error) {
 		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
@@ -162,34 +162,34 @@ func (m *Maker) dns(host string) discovery.Source {
 	})
 }
 
-// static is a source that answers once. It outlives what its cluster was read from, also while
-// the channel is idle.
+// static is a source that sends one answer. It may outlive its Cluster resource, also while the
+// channel is idle.
 type static struct {
 	cluster *Cluster
 	explain func(*envoy.Invalid) error
 }
 
-// Size returns how many bytes it takes.
+// Size returns the size of the source in bytes.
 func (s static) Size() int { return topology.Size(&s.cluster.answer) }
 
 // Start implements discovery.Source.
 func (s static) Start(r *discovery.Receiver) (discovery.Started, error) {
-	_ = r.Update(s.cluster.answerWith(s.explain)) // the next one comes from another source
+	_ = r.Update(s.cluster.answerWith(s.explain)) // the next update comes from a new source
 	return discovery.Started{}, nil
 }
 
-// Check implements discovery.Source: the cluster was read.
+// Check implements discovery.Source. The cluster is already parsed.
 func (static) Check(bool) error { return nil }
 
-// answerWith returns the answer of a cluster that lists its endpoints, with notes on what has no
-// effect in the words of explain, which may be nil.
+// answerWith returns the answer of a cluster that lists its endpoints. Its notes about ignored
+// fields are converted by explain, which may be nil.
 func (c *Cluster) answerWith(explain func(*envoy.Invalid) error) discovery.Answer {
 	a := c.answer
 	a.Notes = envoy.Texts(c.unused, explain)
 	return a
 }
 
-// failing is a source that has no endpoints, and says why.
+// failing is a source that fails with an error.
 type failing string
 
 // Start implements discovery.Source.
@@ -198,12 +198,12 @@ func (f failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// Check implements discovery.Source. What is wrong with a cluster is a failure of its part.
+// Check implements discovery.Source. An invalid cluster fails only its own mechanism.
 func (failing) Check(bool) error { return nil }
 
 func (f failing) Error() string { return string(f) }
 
-// waiting is a source of which nothing is known yet.
+// waiting is a source whose cluster is not known yet.
 type waiting struct{}
 
 // Start implements discovery.Source.

@@ -9,8 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// Whatever addresses names turn out to have, the cluster keeps the rules: no address is in
-// it twice.
+// A resolved cluster has no duplicate addresses, whatever addresses its names have.
 func TestResolvedClusterKeepsTheRules(t *testing.T) {
 	for about, test := range map[string]struct{ endpoints, want string }{
 		"another address beside a name": {
@@ -44,7 +43,7 @@ func TestResolvedClusterKeepsTheRules(t *testing.T) {
 				}
 				defer w.Close()
 				if err := a.say("10.0.0.1:1", "[2001:db8::1]:1"); err != nil {
-					t.Errorf("refused: %v", err)
+					t.Errorf("answer rejected: %v", err)
 				}
 				expect(t, r, test.want)
 			})
@@ -52,7 +51,7 @@ func TestResolvedClusterKeepsTheRules(t *testing.T) {
 	}
 }
 
-// unable is a name that cannot even begin to be looked up.
+// unable is a name whose resolver fails to start.
 type unable struct{}
 
 func (unable) Check(bool) error { return nil }
@@ -61,7 +60,7 @@ func (unable) Start(*discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, errors.New("no such resolver")
 }
 
-// A name that cannot be looked up at all takes nothing from the others.
+// A name whose resolver fails to start does not affect the others.
 func TestANameThatDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, names := &told{}, unsaid(2)

@@ -9,7 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sharing runs channels that share what is kept, each over a cluster of so many names of its own.
+// sharing runs channels that share cached answers. Each has its own cluster with the given number
+// of names.
 func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)) {
 	synctest.Test(t, func(t *testing.T) {
 		var name []*spoken
@@ -25,8 +26,7 @@ func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)
 	})
 }
 
-// A channel that opens does not take out what another still has, however long ago that was
-// looked up.
+// A new channel does not remove the cached answer of an open channel, however old it is.
 func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	sharing(t, 1, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -34,7 +34,7 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		two := open()
 		time.Sleep(time.Second)
-		one.name[0].Fail(errDown) // it was asked, since a connection failed
+		one.name[0].Fail(errDown) // a re-resolution after a failed connection
 		time.Sleep(time.Second)
 		two.name[0].Fail(errDown)
 		two.expect(t, "10.0.0.1:1")
@@ -48,7 +48,7 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	})
 }
 
-// expectRemembered expects that a channel that cannot look b up has what b had.
+// expectRemembered expects that a channel that cannot resolve b uses the cached addresses of b.
 func expectRemembered(t *testing.T, c *channel) {
 	t.Helper()
 	_ = c.name[0].say("10.0.0.3:1")
@@ -57,8 +57,8 @@ func expectRemembered(t *testing.T, c *channel) {
 	c.close()
 }
 
-// Of two channels, the one that closes last may be the one that could not look a name up for
-// long. What the other knew of it stays.
+// If the channel that closes last has been failing to resolve a name, the later result of the other
+// channel is kept.
 func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -77,8 +77,8 @@ func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	})
 }
 
-// What a channel knows of a name stays known where another, which could not look it up, has
-// answered without it.
+// The cached addresses of a name are kept when another channel, which could not resolve it, has an
+// answer without them.
 func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -96,7 +96,7 @@ func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
 	})
 }
 
-// A STATIC cluster says by its form that it has no endpoints.
+// A STATIC cluster without endpoints is intentionally empty.
 func TestStaticClusterWithoutEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, over(static{listed(t, `{"loadAssignment":{}}`), nil}))

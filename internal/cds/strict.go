@@ -29,12 +29,12 @@ var (
 	errNoAddresses = errors.New("its resolver answered without addresses")
 )
 
-// strict is a source of a STRICT_DNS cluster: every name stands for all its addresses,
-// each of which has the weight that the cluster gives the name.
+// strict is the source of a STRICT_DNS cluster. Every name is replaced by all its addresses, each
+// with the weight of the name.
 type strict struct {
 	cluster *Cluster
 	explain func(*envoy.Invalid) error
-	hosts   []string // host:port of the names
+	hosts   []string // host:port of each name
 	sources []discovery.Source
 }
 
@@ -58,13 +58,13 @@ func (m *Maker) strict(c *Cluster, explain func(*envoy.Invalid) error) discovery
 	return s
 }
 
-// Size returns about how many bytes it takes.
+// Size returns the approximate size of the source in bytes.
 func (s *strict) Size() int {
 	const name = 500
 	return name*len(s.hosts) + topology.Size(&s.cluster.answer)
 }
 
-// hostOf returns the host:port of an endpoint that is a name, "" for an address.
+// hostOf returns the host:port of an endpoint that is a name, or "" if it is an address.
 func hostOf(e discovery.Endpoint) string {
 	if len(e.Addresses) == 0 {
 		return ""
@@ -87,7 +87,7 @@ func (s *strict) Start(r *discovery.Receiver) (discovery.Started, error) {
 	for i, source := range s.sources {
 		p := &part{w, i}
 		started, err := source.Start(new(discovery.Receiver).With(discovery.Hooks{Update: p.update, Fail: p.fail}))
-		if err != nil { // the other names go on
+		if err != nil { // the other names are still resolved
 			p.fail(err)
 			started = discovery.Started{}
 		}
@@ -115,23 +115,23 @@ func (s *strict) Check(read bool) error {
 	return nil
 }
 
-// strictWatch acts for the core, of one channel.
+// strictWatch is a started strict source. It connects the core to the resolvers and the receiver.
 type strictWatch struct {
 	*strict
 	receiver *discovery.Receiver
 	names    []discovery.Started
 	closed   atomic.Bool
 
-	events  serial.Serializer // guards what follows
+	events  serial.Serializer // guards the fields below
 	set     *names.Set
 	started bool
-	again   bool // the last answer was not taken, or the names were asked for
+	again   bool // the last answer was not taken, or a re-resolution was requested
 	hold    serial.Timer
 	pacing
-	logged string // what is wrong, as was logged last
+	logged string // the problems that were logged last
 }
 
-// close ends the look-ups. Nothing is passed on from here on.
+// close stops the resolvers. No answer is passed on afterwards.
 func (w *strictWatch) close() {
 	w.closed.Store(true)
 	w.events.Run(func() {
@@ -145,8 +145,8 @@ func (w *strictWatch) close() {
 	}
 }
 
-// resolveNow has all names looked up again. What is found is passed on even if it is the same:
-// the channel may have refused it.
+// resolveNow resolves all names again. The result is passed on even if it is unchanged, because the
+// channel may have rejected it.
 func (w *strictWatch) resolveNow() {
 	w.events.Run(func() { w.again = true })
 	for _, name := range w.names {
@@ -156,15 +156,15 @@ func (w *strictWatch) resolveNow() {
 	}
 }
 
-// part receives the answers about one name.
+// part receives the answers for one name.
 type part struct {
 	*strictWatch
 	index int
 }
 
-// update takes an answer, and returns why the channel did not take it, as far as that is known at
-// once. An answer without an address counts as a failure: it is what gRPC's resolver says of a
-// name that does not exist.
+// update applies an answer. It returns the channel's error if the answer was passed on immediately.
+// An answer without addresses counts as a failure, because gRPC's DNS resolver reports a name that
+// does not exist that way.
 func (p *part) update(a discovery.Answer) error {
 	addresses := addressesIn(a.Resolved)
 	if len(addresses) == 0 {
@@ -184,7 +184,7 @@ func (p *part) update(a discovery.Answer) error {
 	return nil
 }
 
-// fail takes a failure. The last answer stays in use.
+// fail records a failure. The last answer stays in use.
 func (p *part) fail(err error) {
 	err = join.Stable(err)
 	p.events.Run(func() {
@@ -194,10 +194,10 @@ func (p *part) fail(err error) {
 	})
 }
 
-// ready reports whether there is something to pass on.
+// ready reports whether there is an answer or error to pass on.
 func (w *strictWatch) ready() bool { return w.started && !w.closed.Load() && w.set.Ready() }
 
-// tell passes the answers on.
+// tell passes the answer or the error on.
 func (w *strictWatch) tell() error {
 	w.begin()
 	flaws := w.set.Flaws(func(i int) string { return w.hosts[i] })
@@ -217,15 +217,15 @@ func (w *strictWatch) tell() error {
 	return err
 }
 
-// log says once what is wrong with some of the names.
+// log logs the problems of some names, unless they repeat the last ones.
 func (w *strictWatch) log(flaws string) {
 	if flaws != "" && flaws != w.logged {
-		logger.Warningf("cluster %q: %s; the other names go on", w.cluster.Name, printable.Text(flaws))
+		logger.Warningf("cluster %q: %s; the other names are used", w.cluster.Name, printable.Text(flaws))
 	}
 	w.logged = flaws
 }
 
-// recall returns what was remembered of the names.
+// recall returns the remembered addresses of the names.
 func (s *strict) recall(known map[string]discovery.Name) []names.Name {
 	list := make([]names.Name, len(s.hosts))
 	for i, host := range s.hosts {
@@ -234,7 +234,6 @@ func (s *strict) recall(known map[string]discovery.Name) []names.Name {
 	return list
 }
 
-// addressesIn returns the addresses of endpoints.
 func addressesIn(endpoints []resolver.Endpoint) []string {
 	var addresses []string
 	for _, e := range endpoints {
@@ -245,9 +244,9 @@ func addressesIn(endpoints []resolver.Endpoint) []string {
 	return addresses
 }
 
-// resolved returns the cluster with addresses in place of names, and whether there is one.
-// An address that two names have counts for the first. Additional addresses beside a name
-// belong to the first of its addresses.
+// resolved returns the cluster with its names replaced by addresses, and whether it has an
+// endpoint. An address of two names belongs to the first. The additional addresses of a name are
+// added to its first address.
 func (s *strict) resolved(names map[string]discovery.Name) (answer discovery.Answer, some bool) {
 	answer = s.cluster.answerWith(s.explain)
 	answer.Identity, answer.Empty = "", false
@@ -277,10 +276,10 @@ func (s *strict) resolved(names map[string]discovery.Name) (answer discovery.Ans
 	return answer, some
 }
 
-// addresses are those that are in a cluster already.
+// addresses is the set of addresses in a cluster.
 type addresses map[string]bool
 
-// take returns whether address is not there yet, and adds it.
+// take adds address and reports whether it is new.
 func (t addresses) take(address string) bool {
 	if t[address] {
 		return false
@@ -289,7 +288,7 @@ func (t addresses) take(address string) bool {
 	return true
 }
 
-// addresses returns those of the endpoints that are no names.
+// addresses returns the addresses of the endpoints that are not names.
 func (s *strict) addresses() addresses {
 	taken := make(addresses)
 	for _, p := range s.cluster.answer.Priorities {
@@ -306,8 +305,8 @@ func (s *strict) addresses() addresses {
 	return taken
 }
 
-// at returns an endpoint with another address, and those of its additional ones that are
-// not taken.
+// at returns the endpoint with another address, and with those additional addresses that are not
+// taken.
 func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoint {
 	addresses := []string{address}
 	for _, more := range e.Addresses[1:] {
@@ -319,8 +318,8 @@ func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoin
 	return e
 }
 
-// fit returns the endpoints of a locality, whose weights are made smaller in proportion where
-// their sum is more than a locality may have: each address of a name has the name's weight.
+// fit scales the weights of a locality's endpoints down if their sum exceeds the limit. That can
+// happen because each address of a name has the name's weight.
 func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	var sum uint64
 	for _, e := range list {
@@ -329,34 +328,35 @@ func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	if sum <= math.MaxUint32 {
 		return list
 	}
-	by := sum/(math.MaxUint32-uint64(len(list))) + 1 // none becomes 0
+	by := sum/(math.MaxUint32-uint64(len(list))) + 1 // no weight becomes 0
 	for i := range list {
 		list[i].Weight = uint32(max(uint64(list[i].Weight)/by, 1))
 	}
 	return list
 }
 
-// The time between two answers over many names. Each costs a look at all names, and a round
-// of look-ups gives an answer a name, all within seconds.
+// The minimum time between two answers with many names. Each answer processes all names, and within
+// seconds, every name is resolved and changes the answer.
 const (
-	fewNames  = 16                     // which need no pause
-	pauseEach = 100 * time.Microsecond // a name; the look takes about a thirtieth
+	fewNames  = 16                     // need no pause
+	pauseEach = 100 * time.Microsecond // per name; processing takes about a thirtieth
 )
 
-// pacing spaces answers. It is used in events.
+// pacing limits the rate of answers. It is accessed only in events.
 type pacing struct {
 	told     time.Time    // when the last answer began
-	soon     serial.Timer // for the next one
-	refusals int          // in a row, of those that the timer passed on
+	soon     serial.Timer // for the next answer
+	refusals int          // consecutive rejections of answers sent by the timer
 }
 
-// begin notes that an answer is made.
+// begin records the start of an answer.
 func (p *pacing) begin() {
 	p.told = time.Now()
 	p.soon.Stop()
 }
 
-// changed passes on what is known, now or soon. It returns an error where it was not taken.
+// changed passes on the current answer, immediately or later. It returns an error if the answer was
+// rejected.
 func (w *strictWatch) changed() error {
 	if !w.ready() {
 		return nil
@@ -370,8 +370,8 @@ func (w *strictWatch) changed() error {
 	return w.tell()
 }
 
-// later passes on what is known then. Nobody hears whether it is taken, so it is tried again
-// where it is not.
+// later passes on the answer after the wait. A rejected answer is sent again, because no caller
+// receives the error.
 func (w *strictWatch) later(wait time.Duration) {
 	if w.soon.Runs() {
 		return

@@ -21,7 +21,7 @@ import (
 
 var logged = testlog.Keep()
 
-// spoken is a name whose answers a test gives.
+// spoken is a name whose answers the test sends.
 type spoken struct{ *discovery.Receiver }
 
 func (*spoken) Check(bool) error { return nil }
@@ -39,7 +39,7 @@ func (s *spoken) say(addresses ...string) error {
 	return s.Update(discovery.Answer{Resolved: endpoints})
 }
 
-// unsaid returns so many names of which nothing is said yet.
+// unsaid returns n names without answers.
 func unsaid(n int) []*spoken {
 	var list []*spoken
 	for range n {
@@ -48,8 +48,8 @@ func unsaid(n int) []*spoken {
 	return list
 }
 
-// strictOf returns the source of a cluster of names, a and so on, and of addresses beside them.
-// Its locality has the weight.
+// strictOf returns the source of a cluster of names (a, b and so on) and additional addresses, in
+// one locality of the given weight.
 func strictOf(t *testing.T, weight int, names []*spoken, beside ...string) *strict {
 	t.Helper()
 	s := &strict{}
@@ -67,7 +67,7 @@ func strictOf(t *testing.T, weight int, names []*spoken, beside ...string) *stri
 	return s
 }
 
-// listed returns a cluster with these fields.
+// listed parses a cluster named x.
 func listed(t *testing.T, text string) *Cluster {
 	t.Helper()
 	given := parse(t, text)
@@ -79,7 +79,7 @@ func listed(t *testing.T, text string) *Cluster {
 	return c
 }
 
-// told is what the cluster says, a line each.
+// told is a receiver that records each change as a line.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -99,7 +99,6 @@ func (r *told) Update(a discovery.Answer) error {
 	return nil
 }
 
-// addressesOf returns all addresses of all endpoints.
 func addressesOf(a discovery.Answer) (addresses []string) {
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
@@ -138,7 +137,7 @@ func strictly(t *testing.T, names int, f func(r *told, name []*spoken)) {
 		w.Close()
 		time.Sleep(time.Minute)
 		if got := r.take(); got != "" {
-			t.Errorf("after Close it says %s", got)
+			t.Errorf("after Close, received %s", got)
 		}
 	})
 }
@@ -146,12 +145,12 @@ func strictly(t *testing.T, names int, f func(r *told, name []*spoken)) {
 func expect(t *testing.T, r *told, want string) {
 	t.Helper()
 	if got := r.take(); got != want {
-		t.Errorf("the cluster says\n%s\nwant\n%s", got, want)
+		t.Errorf("received\n%s\nwant\n%s", got, want)
 	}
 }
 
-// A name without addresses, which is what gRPC's resolver says of one that does not exist,
-// keeps those that it had, as a part of a list does, and is looked up again.
+// A name that returns no addresses, as gRPC's resolver does for a name that does not exist, keeps
+// its previous addresses and is resolved again.
 func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -159,7 +158,7 @@ func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 		_ = name[1].say("10.0.0.2:1")
 		expect(t, r, "10.0.0.1:1 10.0.0.2:1")
 		if err := name[1].say(); err == nil {
-			t.Error("an empty answer is taken")
+			t.Error("Update accepted an empty answer")
 		}
 		expect(t, r, "")
 		name[1].Fail(errors.New("server misbehaving"))
@@ -169,7 +168,7 @@ func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	})
 }
 
-// Where no name is well any more, the cluster says so: what was known stays in use.
+// When all names fail, the cluster reports the errors. The last good answer stays in use.
 func TestNamesThatAllFailLater(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -184,7 +183,7 @@ func TestNamesThatAllFailLater(t *testing.T) {
 	})
 }
 
-// A name of which nothing is heard holds the others back for a while only.
+// A name without an answer delays the others only for names.Hold.
 func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -197,7 +196,7 @@ func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
-// Addresses need no answer, and a name of which nothing is heard holds them back for as long.
+// Plain addresses are delayed for the same time by a name without an answer.
 func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &told{}, &spoken{}
@@ -219,7 +218,7 @@ func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	})
 }
 
-// While no name has an address, the cluster fails, and names all of them.
+// While no name has an address, the cluster fails with an error that lists all names.
 func TestNamesWithoutAnyAddress(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		name[0].Fail(errors.New("no such host"))
@@ -235,8 +234,8 @@ func TestNamesWithoutAnyAddress(t *testing.T) {
 	})
 }
 
-// What is wrong with one of several names is in the log once, however often the others
-// answer, and again when it was well in between.
+// The error of one of several names is logged once, however often the others answer, and logged
+// again after a recovery.
 func TestNameThatFailsIsLoggedOnce(t *testing.T) {
 	const line = `cluster "x": b.test:1: no such host`
 	before := logged.Count(line)
@@ -255,7 +254,7 @@ func TestNameThatFailsIsLoggedOnce(t *testing.T) {
 			t.Errorf("logged %d times, want twice", got)
 		}
 		if got := r.take(); strings.Contains(got, "error") {
-			t.Errorf("the cluster says %s, want no error while it has addresses", got)
+			t.Errorf("received %s, want no error while there are addresses", got)
 		}
 	})
 }

@@ -1,16 +1,14 @@
-// Package ads decides what a client of xDS, in its state-of-the-world variant,
-// says on its stream: which resources it asks for, which responses it accepts, and
-// what it believes while the stream is down. A Subscriptions is about one type of
-// resource, on one stream at a time. A resource that a server does not send again stays
-// as it was. For endpoints that is the protocol; for clusters gRFC A53 allows it.
+// Package ads is the core of an xDS client in its state-of-the-world variant. It decides which
+// resources are requested, which responses are accepted, and which resources are in use while the
+// stream is down. A Subscriptions covers one type of resource, on one stream at a time. A resource
+// that is missing from a response stays in use. For endpoints, the protocol requires that; for
+// clusters, gRFC A53 allows it.
 //
-// It is a pure state machine: each method is an event and returns what is to be
-// done. It has no goroutines, no clock and no gRPC; nothing in it is safe for
-// concurrent use.
+// The package is a pure state machine: each method is an event and returns the resulting actions.
+// It uses no goroutines, clocks or gRPC, and is not safe for concurrent use.
 //
-// The rules are those of the xDS transport protocol, of gRFC A27 (subscription,
-// ACK and NACK), of gRFC A57 (what an error of the stream means), and of gRFC A71
-// (which of several servers is used).
+// It implements the rules of the xDS transport protocol and of gRFCs A27 (subscription, ACK and
+// NACK), A57 (stream errors) and A71 (fallback between servers).
 package ads
 
 import (
@@ -18,99 +16,100 @@ import (
 	"slices"
 )
 
-// phase is how far the current stream has come.
+// phase is the state of the current stream.
 type phase int
 
 const (
 	down     phase = iota // there is no stream
-	open                  // nothing has been received on it
-	answered              // a response has been received on it
+	open                  // no response has been received
+	answered              // a response has been received
 )
 
-// Subscriptions holds what a client wants, and what it has. Make one with New.
+// Subscriptions holds the resources that a client subscribes to and their state. Create it with
+// New.
 type Subscriptions struct {
 	phase     phase
-	heard     bool    // something was received on this stream, of whatever type
-	version   string  // of the last response accepted whole; survives a stream, for a NACK
-	rejected  *string // version of the last response rejected on this stream, nil if there was none
+	heard     bool    // a response of any type was received on this stream
+	version   string  // of the last fully accepted response; kept across streams for NACKs
+	rejected  *string // version of the last rejected response on this stream, nil if none
 	nonce     string  // of the last response on this stream
-	responses uint64  // how many were received
+	responses uint64  // number of responses
 	wanted    map[string]*subscription
-	timers    uint64 // how many were started
-	heards    uint64 // how often the server was heard, on all streams
-	failure   error  // of the last stream, nil if it was answered or there was none
+	timers    uint64 // number of timers started
+	heards    uint64 // number of responses of any type, on all streams
+	failure   error  // the error of the last stream, nil if it received a response
 }
 
-// subscription is one resource that is asked for.
+// subscription is one requested resource.
 type subscription struct {
-	watchers int    // 0: the last one has gone, see Unwatch
-	has      bool   // a good one was received
-	body     []byte // the last good one
-	err      error  // why there is none, if that is known
-	timer    Timer  // the one that runs; its ID is 0 for none
-	asked    uint64 // heards when the timer was started
+	watchers int    // 0 after the last watcher left, see Unwatch
+	has      bool   // a good resource was received
+	body     []byte // the last good resource
+	err      error  // why there is no good resource, if known
+	timer    Timer  // the running timer; its ID is 0 if there is none
+	asked    uint64 // the value of heards when the timer was started
 }
 
-// New returns a client that wants nothing and has no stream.
+// New returns a Subscriptions without resources or a stream.
 func New() *Subscriptions {
 	return &Subscriptions{wanted: make(map[string]*subscription)}
 }
 
-// Actions are to be carried out after an event, in the order of the fields.
+// Actions are the actions to carry out after an event, in the order of the fields.
 type Actions struct {
 	Stop    []Timer   // timers to stop
 	Start   []Timer   // timers to start; pass each to Expired when it fires
 	Deliver []Named   // good resources, for their watchers
-	Fail    []Failure // resources of which no good one is known, and why
-	Kept    []Failure // resources of which a bad one was rejected, and the last good one stays
-	Send    *Request  // nil: nothing; else it replaces what was not yet sent: see Replacing
-	Later   bool      // Send may wait: it rejects a version that was rejected before
-	Renew   bool      // end the stream, which is no failure, and open another
+	Fail    []Failure // resources without a good one, and the reasons
+	Kept    []Failure // rejected resources whose last good one stays in use
+	Send    *Request  // request to send, or nil; replaces an unsent one, see Replacing
+	Later   bool      // Send may be delayed: it rejects a version that was rejected before
+	Renew   bool      // end the stream, which is not a failure, and open another
 }
 
-// Timer limits the time in which a resource must come. ID tells it from earlier ones. Short
-// means that the resource was known to be missing, and may be on its way.
+// Timer limits the wait for a resource. ID distinguishes it from earlier timers. Short means that
+// the resource was known to be missing and may arrive soon.
 type Timer struct {
 	Name  string
 	ID    uint64
 	Short bool
 }
 
-// Named is a resource as it was received.
+// Named is the encoding of a resource.
 type Named struct {
 	Name string
 	Body []byte
 }
 
-// Failure says why there is no resource of this name. Err is ErrMissing where the
-// server does not have the resource, and ErrSilent where that is not clear. Otherwise it may
-// still come.
+// Failure is the reason why there is no resource of this name. Err is ErrMissing if the server does
+// not have the resource, and ErrSilent if that is unclear. After other errors, the resource may
+// still arrive.
 type Failure struct {
 	Name string
 	Err  error
 }
 
-// Rejected is the Err of a Failure where there was a resource, which was rejected.
+// Rejected is the Err of a Failure whose resource was rejected.
 type Rejected struct{ error }
 
-// Unwrap returns what is wrong with it.
+// Unwrap returns the reason for the rejection.
 func (r Rejected) Unwrap() error { return r.error }
 
-// Request is what to tell the server. Names is complete and sorted. In a NACK, Reject
-// says what is wrong with the response Nonce; otherwise it is empty. Version is that of
-// the last good response, and empty until one was received on the stream.
+// Request is a request to the server. Names is complete and sorted. In a NACK, Reject is the reason
+// for rejecting the response Nonce; otherwise it is empty. Version is that of the last good
+// response, or empty until one is received on the stream.
 type Request struct {
 	Names   []string
 	Version string
 	Nonce   string
 	Reject  string
 
-	answers uint64 // the number of the response
+	answers uint64 // the number of the acknowledged response
 }
 
-// Replacing returns the request to be sent in place of r and of unsent, an earlier
-// request that still waits, or nil. If both answer the same response and unsent rejects
-// it, so does the result: a change of subscription must not swallow the reason.
+// Replacing returns the request that replaces both r and unsent, an earlier unsent request or nil.
+// If both acknowledge the same response and unsent rejects it, the result also rejects it, so that
+// a changed subscription does not drop the reason.
 func (r *Request) Replacing(unsent *Request) *Request {
 	if unsent == nil || unsent.Reject == "" || unsent.answers != r.answers {
 		return r
@@ -124,11 +123,10 @@ func (s *Subscriptions) names() []string {
 	return slices.Sorted(maps.Keys(s.wanted))
 }
 
-// request returns what to tell the server now. Until the server answers on a stream, no
-// version is named, although the protocol would have the last one named. A server that
-// takes it for current may say nothing, which is how one that hangs looks; it may end the
-// stream, which then counts as failed. Others take a version to mean "has everything", and
-// would not send what is asked for the first time.
+// request returns the current request. Before the first response on a stream, it has no version,
+// although the protocol asks for the last one. A server may not respond to the current version, so
+// it would look as if it hangs, and its stream would count as failed. Other servers treat a version
+// as proof that the client has all resources, and would not send new ones.
 func (s *Subscriptions) request() *Request {
 	r := &Request{Names: s.names(), Nonce: s.nonce, answers: s.responses}
 	if s.phase == answered {
@@ -137,7 +135,7 @@ func (s *Subscriptions) request() *Request {
 	return r
 }
 
-// fail records why there is no good resource, and says so where there is none.
+// fail records why there is no good resource. It does nothing if there is one.
 func (s *Subscriptions) fail(a *Actions, name string, err error) {
 	w := s.wanted[name]
 	if w.has {

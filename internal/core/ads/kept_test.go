@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// received gives s a resource of size bytes, and returns whether that is too much.
+// received passes a resource of size bytes to s and reports whether s renews the stream.
 func received(s *Subscriptions, name string, size int) bool {
 	return s.Received("1", "n", []Resource{{Name: name, Body: make([]byte, size)}}).Renew
 }
 
-// What nobody watches is kept up to 100 resources and 16 MiB; what is watched counts
-// for neither.
+// Resources without watchers are kept up to 100 resources and 16 MiB. Watched resources do not
+// count.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		s := New()
@@ -21,12 +21,12 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		s.Opened()
 		for i := range 101 {
 			if got, want := s.Unwatch(strconv.Itoa(i)).Renew, i == 100; got != want {
-				t.Errorf("renews with %d that nobody watches: %v, want %v", i+1, got, want)
+				t.Errorf("with %d unwatched resources, renew = %v, want %v", i+1, got, want)
 			}
 		}
 		s.Closed(nil)
 		if got := len(s.Opened().Send.Names); got != 199 {
-			t.Errorf("the new stream asks for %d, want the 199 that are watched", got)
+			t.Errorf("the new stream requests %d resources, want the 199 watched ones", got)
 		}
 	})
 	t.Run("bytes", func(t *testing.T) {
@@ -36,13 +36,13 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		}
 		s.Opened()
 		if received(s, "stays", maxKeptBytes+1) || received(s, "a", maxKeptBytes/2) || received(s, "b", maxKeptBytes/2) {
-			t.Error("renews because of what is watched")
+			t.Error("watched resources renew the stream")
 		}
 		if s.Unwatch("a").Renew || s.Unwatch("b").Renew {
-			t.Error("renews with 16 MiB that nobody watches")
+			t.Error("16 MiB of unwatched resources renew the stream")
 		}
 		if !received(s, "b", maxKeptBytes/2+1) {
-			t.Error("keeps 16 MiB and a byte that nobody watches")
+			t.Error("16 MiB and a byte of unwatched resources do not renew the stream")
 		}
 	})
 }

@@ -10,21 +10,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is the obvious version of a client: sets, and no phases.
+// model is a simple model of Subscriptions: sets instead of phases.
 type model struct {
-	watchers map[string]int    // 0 for one that is kept until the stream ends
+	watchers map[string]int    // 0 for a resource that is kept until the stream ends
 	good     map[string]string // the last good body
 	running  map[Timer]bool
 	streams  bool
-	answered bool // something came on this stream
+	answered bool // a response arrived on this stream
 	version  string
-	heard    int           // how often
-	asked    map[Timer]int // heard when each timer was started
-	failing  bool          // the last stream failed, and nothing came since
+	heard    int           // number of responses
+	asked    map[Timer]int // the value of heard when each timer was started
+	failing  bool          // the last stream failed, and no response arrived since
 }
 
-// TestAgainstModel drives a client with random events and checks what must hold
-// after each: what it says, what it has, which timers run.
+// TestAgainstModel applies random events and checks the requests, resources and timers after each.
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New()
@@ -39,16 +38,16 @@ func TestAgainstModel(t *testing.T) {
 				coming := rapid.Bool().Draw(t, "coming")
 				a := s.Watch(n, coming)
 				if body, known := m.good[n]; known != (len(a.Deliver) == 1) || known && string(a.Deliver[0].Body) != body {
-					t.Fatalf("a watcher of %s is given %v, want %q", n, a.Deliver, body)
+					t.Fatalf("a watcher of %s received %v, want %q", n, a.Deliver, body)
 				}
 				if _, known := m.good[n]; !asked && !known && m.failing != (len(a.Fail) == 1) {
-					t.Fatalf("a new watcher of %s is told %v; failing: %v", n, a.Fail, m.failing)
+					t.Fatalf("a new watcher of %s received %v; failing: %v", n, a.Fail, m.failing)
 				}
 				if coming && asked && m.watchers[n] == 1 && m.answered && len(a.Fail) == 1 && errors.Is(a.Fail[0].Err, ErrMissing) {
-					t.Fatalf("the only watcher of %s is told at once that it is missing", n)
+					t.Fatalf("the only watcher of %s received ErrMissing immediately", n)
 				}
 				if sends := a.Send != nil; sends != (m.streams && !asked) {
-					t.Fatalf("sends %+v for %v", a.Send, m.watchers)
+					t.Fatalf("sent %+v for %v", a.Send, m.watchers)
 				}
 				m.check(t, a)
 			},
@@ -63,7 +62,7 @@ func TestAgainstModel(t *testing.T) {
 				}
 				a := s.Unwatch(n)
 				if a.Send != nil {
-					t.Fatalf("sends %+v, want nothing: it is asked for on", a.Send)
+					t.Fatalf("sent %+v, want nothing, because it stays subscribed", a.Send)
 				}
 				m.check(t, a)
 			},
@@ -74,7 +73,7 @@ func TestAgainstModel(t *testing.T) {
 				m.streams, m.answered = true, false
 				a := s.Opened()
 				if a.Send.Nonce != "" {
-					t.Fatalf("a stream begins with %+v, want no nonce", a.Send)
+					t.Fatalf("a stream began with %+v, want no nonce", a.Send)
 				}
 				m.check(t, a)
 			},
@@ -88,11 +87,11 @@ func TestAgainstModel(t *testing.T) {
 				m.failing = m.failing || reason != nil && !m.answered
 				a := s.Closed(reason)
 				if reason == nil && len(a.Fail) > 0 {
-					t.Fatalf("%v fails, since the client renews its stream", a.Fail)
+					t.Fatalf("%v failed because of a renewed stream", a.Fail)
 				}
 				m.check(t, a)
 				if reason != nil && !m.answered && len(m.running) > 0 {
-					t.Fatalf("timers run after the failure of a stream: %v", m.running)
+					t.Fatalf("timers running after the failure of a stream: %v", m.running)
 				}
 			},
 			"await": func(t *rapid.T) {
@@ -102,7 +101,7 @@ func TestAgainstModel(t *testing.T) {
 				}
 				for n := range m.watchers {
 					if _, known := m.good[n]; !known && !m.waits(n) {
-						t.Fatalf("%s is missing, and has no timer", n)
+						t.Fatalf("%s is missing and has no timer", n)
 					}
 				}
 			},
@@ -121,10 +120,10 @@ func TestAgainstModel(t *testing.T) {
 				delete(m.running, timer)
 				a := s.Expired(timer)
 				if watched := m.watchers[timer.Name] > 0; watched != (len(a.Fail) == 1) || watched && a.Fail[0].Name != timer.Name {
-					t.Fatalf("a timer of %s that ran fires: %+v", timer.Name, a)
+					t.Fatalf("after the timer of %s: %+v", timer.Name, a)
 				}
 				if silent := m.asked[timer] == m.heard && !timer.Short; len(a.Fail) == 1 && silent != errors.Is(a.Fail[0].Err, ErrSilent) {
-					t.Fatalf("%s fails with %v, and the server was silent: %v", timer.Name, a.Fail[0].Err, silent)
+					t.Fatalf("%s failed with %v; server silent: %v", timer.Name, a.Fail[0].Err, silent)
 				}
 				m.check(t, a)
 			},
@@ -132,7 +131,7 @@ func TestAgainstModel(t *testing.T) {
 	})
 }
 
-// waits returns whether a timer of the name runs.
+// waits reports whether a timer of the name is running.
 func (m *model) waits(name string) bool {
 	for timer := range m.running {
 		if timer.Name == name {
@@ -142,7 +141,7 @@ func (m *model) waits(name string) bool {
 	return false
 }
 
-// forget forgets what nobody watches.
+// forget drops the resources without watchers.
 func (m *model) forget() {
 	for n, watchers := range m.watchers {
 		if watchers == 0 {
@@ -152,7 +151,7 @@ func (m *model) forget() {
 	}
 }
 
-// respond sends one random resource for each of some names.
+// respond sends a response with random resources.
 func (m *model) respond(t *rapid.T, s *Subscriptions, version, nonce string) {
 	var rs []Resource
 	news := make(map[string]string)
@@ -192,51 +191,51 @@ func (m *model) respond(t *rapid.T, s *Subscriptions, version, nonce string) {
 	maps.Copy(m.good, news)
 	maps.DeleteFunc(news, func(n, _ string) bool { return m.watchers[n] == 0 })
 	if !maps.Equal(delivered, news) {
-		t.Fatalf("of %v were delivered %v, want %v", rs, delivered, news)
+		t.Fatalf("%v: delivered %v, want %v", rs, delivered, news)
 	}
 	if !bad {
 		m.version = version
 	}
 	if len(m.watchers) > 0 && (a.Send.Nonce != nonce || (a.Send.Reject != "") != bad) {
-		t.Fatalf("%v is answered by %+v, want version %q", rs, a.Send, m.version)
+		t.Fatalf("%v: reply %+v, want version %q", rs, a.Send, m.version)
 	}
 	m.check(t, a)
 }
 
-// check looks at what every event may lead to.
+// check checks the actions of an event against the model.
 func (m *model) check(t *rapid.T, a Actions) {
 	for _, timer := range a.Stop {
 		if !m.running[timer] {
-			t.Fatalf("stops %v, which does not run", timer)
+			t.Fatalf("stopped %v, which was not running", timer)
 		}
 		delete(m.running, timer)
 	}
 	for _, timer := range a.Start {
 		for other := range m.running {
 			if other.Name == timer.Name {
-				t.Fatalf("starts %v beside %v", timer, other)
+				t.Fatalf("started %v while %v was running", timer, other)
 			}
 		}
 		m.running[timer], m.asked[timer] = true, m.heard
 	}
 	for timer := range m.running {
 		if _, known := m.good[timer.Name]; known || m.watchers[timer.Name] == 0 && !m.streams {
-			t.Fatalf("%v runs for nothing", timer)
+			t.Fatalf("%v is running without need", timer)
 		}
 	}
 	for _, f := range a.Fail {
 		if _, known := m.good[f.Name]; known || m.watchers[f.Name] == 0 {
-			t.Fatalf("%s is said to fail", f.Name)
+			t.Fatalf("unexpected failure of %s", f.Name)
 		}
 	}
 	if a.Send != nil && (!m.streams || !slices.Equal(a.Send.Names, slices.Sorted(maps.Keys(m.watchers)))) {
-		t.Fatalf("sends %+v for %v", a.Send, m.watchers)
+		t.Fatalf("sent %+v for %v", a.Send, m.watchers)
 	}
 	version := m.version
 	if !m.answered {
-		version = "" // the server must answer
+		version = "" // before the first response
 	}
 	if a.Send != nil && a.Send.Version != version {
-		t.Fatalf("sends version %q, want %q", a.Send.Version, version)
+		t.Fatalf("sent version %q, want %q", a.Send.Version, version)
 	}
 }

@@ -15,12 +15,12 @@ func TestReasonsAreBounded(t *testing.T) {
 	}
 	text := r.String()
 	if !strings.HasSuffix(text, "; and 99980 more") {
-		t.Errorf("the others are not counted: …%s", text[len(text)-40:])
+		t.Errorf("the number of omitted reasons is missing: …%s", text[len(text)-40:])
 	}
 	if most := maxReasons*(maxReason+10) + 40; len(text) > most {
 		t.Errorf("%d bytes, want at most %d", len(text), most)
 	}
 	if !utf8.ValidString(text) {
-		t.Error("not UTF-8, so it cannot be sent")
+		t.Error("the text is not UTF-8")
 	}
 }

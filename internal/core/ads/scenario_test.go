@@ -9,17 +9,18 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestScenarios runs the conversations in testdata/conversations. Each command is an event, its
-// output the actions that follow:
+// TestScenarios runs the scenarios in testdata/conversations. Each command is an event, and its
+// output is the resulting actions:
 //
-//	watch NAME, unwatch NAME       a channel comes or goes
-//	open, close ERROR              the stream
-//	response VERSION NONCE         a line for each resource: NAME BODY, or NAME !ERROR
+//	watch NAME, unwatch NAME       adds or removes a watcher
+//	watch-coming NAME              adds a watcher of a resource that may arrive soon
+//	open, close ERROR              opens or closes the stream
+//	response VERSION NONCE         one line per resource: NAME BODY, or NAME !ERROR
 //	heard                          a response of another type
-//	await                          the server, which was lost, is about to say something
-//	again                          the server, which was silent about some, is about to say something
+//	await                          an unreachable server responds
+//	again                          precedes a response from a silent server
 //	fire NAME                      the resource's newest timer fires
-//	fire-old NAME                  the one before fires, although it was stopped
+//	fire-old NAME                  the timer before it fires, although it was stopped
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/conversations", func(t *testing.T, path string) {
 		s := &scenario{subs: New(), timers: make(map[string][]Timer)}
@@ -35,7 +36,7 @@ func TestScenarios(t *testing.T) {
 
 type scenario struct {
 	subs   *Subscriptions
-	timers map[string][]Timer // all that were started, by name
+	timers map[string][]Timer // all started timers, by name
 }
 
 func (s *scenario) event(d *datadriven.TestData) (Actions, error) {

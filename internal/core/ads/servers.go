@@ -1,56 +1,55 @@
 package ads
 
-// Servers decides from which of several management servers, in the order of preference,
-// a target takes its resources (gRFC A71). What each server says is kept apart. All
-// resources in use come from one server: they are never mixed.
+// Servers selects the management server whose resources a target uses, from a list in order of
+// preference (gRFC A71). The state of each server is separate. All resources in use come from one
+// server.
 //
-// The next server is asked when the last one asked cannot be reached and still owes a
-// resource. The resources in use stay in use until another server has sent all that is
-// needed. As soon as a preferred server has sent it, that one is used, and those behind
-// it are no longer asked.
+// The next server is added when the last one in use is unreachable and has not sent all resources.
+// The resources in use stay in use until another server has sent all needed resources. When a
+// preferred server has done so, it is used and the servers behind it are dropped.
 //
-// A71 goes back to a server with the first resource that it sends. Here the server must
-// have sent all of them, and a good one among them: what works is not given up for less.
+// gRFC A71 returns to a preferred server with its first resource. Servers waits until that server
+// has sent all resources, with at least one good one, so that a working server is not replaced by
+// an incomplete one.
 type Servers struct {
-	// ReachabilityOnly asks the next server even if nothing is waited for (A95,
-	// fallback_on_reachability_only).
+	// reachabilityOnly adds the next server even if no resource is missing
+	// (fallback_on_reachability_only in gRFC A95).
 	reachabilityOnly bool
 
 	states []serverState
-	asked  int // the servers before this one are asked
-	used   int // the server in use, or -1
+	asked  int // number of servers in use, from the first
+	used   int // the server whose resources are used, or -1
 }
 
 type serverState struct {
-	lost bool // it cannot be reached
+	lost bool // the server is unreachable
 	has  Has
 }
 
-// Has is how much a server has sent of what a target needs.
+// Has is how many of a target's resources a server has sent.
 type Has int
 
 const (
-	// Waiting means that something is waited for: A71's resource that is not cached.
+	// Waiting means that a resource has not arrived yet.
 	Waiting Has = iota
-	// Nothing means that nothing is waited for, and nothing is good: the server has
-	// said that there is no such resource.
+	// Nothing means that no resource is missing, but none is good: the server does not have them.
 	Nothing
-	// All means that nothing is waited for, and something is good.
+	// All means that no resource is missing, and at least one is good.
 	All
 )
 
-// NewServers returns a choice among count servers. The first one is asked at once.
+// NewServers returns a selection among count servers. It starts with the first.
 func NewServers(count int, reachabilityOnly bool) *Servers {
 	return &Servers{reachabilityOnly: reachabilityOnly, states: make([]serverState, count), asked: 1, used: -1}
 }
 
-// Asked returns how many servers are to be asked, from the first on.
+// Asked returns the number of servers to subscribe to, from the first.
 func (s *Servers) Asked() int { return s.asked }
 
-// Used returns the server whose resources are to be used, -1 while none has any.
+// Used returns the server whose resources are to be used, or -1 if there is none.
 func (s *Servers) Used() int { return s.used }
 
-// Reachable is called when a server that is asked has answered, or cannot be reached.
+// Reachable is called when a server becomes reachable or unreachable.
 func (s *Servers) Reachable(server int, reachable bool) {
 	if server < s.asked {
 		s.states[server].lost = !reachable
@@ -58,8 +57,7 @@ func (s *Servers) Reachable(server int, reachable bool) {
 	}
 }
 
-// Sent is called when a server that is asked has sent something, or it has become clear
-// what it does not have.
+// Sent is called when the resources of a server have changed, or one of them is known to be absent.
 func (s *Servers) Sent(server int, has Has) {
 	if server < s.asked {
 		s.states[server].has = has
@@ -81,7 +79,7 @@ func (s *Servers) decide() {
 	}
 }
 
-// usable reports whether a server is to be used rather than any behind it.
+// usable reports whether a server takes precedence over those behind it.
 func (s *Servers) usable(i int) bool {
 	switch state := s.states[i]; {
 	case s.reachabilityOnly && state.lost:
@@ -93,7 +91,7 @@ func (s *Servers) usable(i int) bool {
 	}
 }
 
-// forget stops asking a server and all behind it.
+// forget drops the servers from the given one on.
 func (s *Servers) forget(from int) {
 	for i := from; i < s.asked; i++ {
 		s.states[i] = serverState{}

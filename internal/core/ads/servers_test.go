@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestServers runs the scenarios in testdata/servers. Each command is an event, its
-// output which servers are asked, by their numbers from 0, and which is used:
+// TestServers runs the scenarios in testdata/servers. Each command is an event. The output lists
+// the servers in use, numbered from 0, and the selected one:
 //
-//	servers N [reachability]      how many there are, and whether A95's rule holds
-//	lost I, answered I            whether server I can be reached
-//	waiting I, nothing I, all I   what it has of what is needed
+//	servers N [reachability]      creates N servers, optionally with the rule of gRFC A95
+//	lost I, answered I            server I is unreachable or reachable
+//	waiting I, nothing I, all I   how many of the needed resources it has sent
 func TestServers(t *testing.T) {
 	datadriven.Walk(t, "testdata/servers", func(t *testing.T, path string) {
 		var s *Servers
@@ -40,8 +40,8 @@ func TestServers(t *testing.T) {
 	})
 }
 
-// TestServersAgainstTheRules drives a decision at random, and compares it with the
-// sentences of A71 and A95, which look at all servers at once.
+// TestServersAgainstTheRules applies random events and compares the selection with the rules of
+// gRFCs A71 and A95.
 func TestServersAgainstTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		only := rapid.Bool().Draw(t, "reachability only")
@@ -67,11 +67,11 @@ func TestServersAgainstTheRules(t *testing.T) {
 				}
 				switch now := s.Used(); {
 				case used >= 0 && now < 0:
-					t.Fatalf("what is in use, of server %d, was given up for nothing", used)
+					t.Fatalf("server %d was dropped without a replacement", used)
 				case used >= 0 && now != used && has[now] != All:
-					t.Fatalf("server %d was given up for %d, which has not all", used, now)
+					t.Fatalf("server %d was replaced by %d, which lacks resources", used, now)
 				case s.Asked() > asked+1:
-					t.Fatalf("two more servers are asked at once: %d after %d", s.Asked(), asked)
+					t.Fatalf("two servers were added at once: %d after %d", s.Asked(), asked)
 				}
 			},
 		})
@@ -85,18 +85,18 @@ func checkServers(t *rapid.T, s *Servers, only bool, lost map[int]bool, has map[
 	for i := range s.Asked() {
 		if has[i] == All && (!only || !lost[i]) {
 			if s.Used() != i || s.Asked() != i+1 {
-				t.Fatalf("server %d has all, but %d is used and %d are asked", i, s.Used(), s.Asked())
+				t.Fatalf("server %d has all resources, but %d is used of %d", i, s.Used(), s.Asked())
 			}
 			return
 		}
 	}
-	for i := range s.Asked() - 1 { // those before the last were passed over
+	for i := range s.Asked() - 1 { // servers that were skipped
 		if has[i] == All && !lost[i] {
-			t.Fatalf("server %d is passed over, although it has all", i)
+			t.Fatalf("server %d was skipped, although it has all resources", i)
 		}
 	}
 	last := s.Asked() - 1
 	if more := last+1 < len(s.states); more && lost[last] && (only || has[last] == Waiting) {
-		t.Fatalf("server %d cannot be reached, and the next is not asked", last)
+		t.Fatalf("server %d is unreachable, but the next was not added", last)
 	}
 }

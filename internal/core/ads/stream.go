@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Opened begins a new stream, on which everything is asked for anew: see request.
+// Opened starts a new stream. All resources are requested again, see request.
 func (s *Subscriptions) Opened() Actions {
 	var a Actions
 	s.phase, s.heard, s.nonce, s.rejected = open, false, "", nil
@@ -23,8 +23,9 @@ func (s *Subscriptions) Opened() Actions {
 	return a
 }
 
-// Outset returns what is asked for first on another stream to the same server, nil for nothing. The
-// current one stays as it is. If the other takes its place, Closed(nil) and Opened come then.
+// Outset returns the first request on a second stream to the same server, or nil if there are no
+// subscriptions. The current stream is not affected. If the second stream replaces it, Closed(nil)
+// and Opened follow.
 func (s *Subscriptions) Outset() *Request {
 	if len(s.wanted) == 0 {
 		return nil
@@ -32,14 +33,14 @@ func (s *Subscriptions) Outset() *Request {
 	return &Request{Names: s.names()}
 }
 
-// Closed ends the stream. What is watched stays as it was received. The rest is
-// forgotten, since no server keeps it up to date.
+// Closed ends the stream. Watched resources stay in use. The others are dropped, because the server
+// no longer updates them.
 //
-// A stream that ends without an answer is a failure of the server, and err describes it.
-// One that ends after an answer is no failure (A57: servers end old streams to spread
-// their clients). Nor is one that the client ended to renew it; then err is nil. A
-// resource that is missing keeps only the rest of its time. If it were given all of it
-// again, a server that ends each stream early would keep it waiting for ever.
+// A stream that ends without a response is a failure of the server, described by err. One that ends
+// after a response is not a failure, because servers end old streams to rebalance their clients
+// (gRFC A57). A stream that the client ends to renew it is not a failure either, and err is nil.
+// The timers of missing resources continue to run. If they were restarted, a server that ends each
+// stream early would delay them forever.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != answered && err != nil
@@ -59,8 +60,8 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// Heard takes note of a response of another type on this stream. The server can be reached,
-// so what is asked for, or was while it could not be, is waited for.
+// Heard records a response of another type. The server is reachable, so resources that failed
+// because of the last stream count as pending again.
 func (s *Subscriptions) Heard() {
 	s.heard = true
 	s.heards++
@@ -75,14 +76,14 @@ func (s *Subscriptions) Heard() {
 	s.failure = nil
 }
 
-// Await gives what is missing its time anew, where that ran out before the server said
-// anything on this stream. Until it is over, nobody is told that there is no such resource.
+// Await restarts the timers of missing resources that expired before the server responded on this
+// stream. Until they expire again, the resources do not count as missing.
 func (s *Subscriptions) Await() Actions {
 	return s.await(func(error) bool { return true })
 }
 
-// Again starts the time again of what the server was silent about. It is called before Heard and
-// Received, so that the server is believed if it does not send it now.
+// Again restarts the timers that expired with ErrSilent. It must be called before Heard and
+// Received, so that resources that the response lacks can then count as missing.
 func (s *Subscriptions) Again() Actions {
 	return s.await(func(err error) bool { return errors.Is(err, ErrSilent) })
 }
@@ -90,7 +91,7 @@ func (s *Subscriptions) Again() Actions {
 func (s *Subscriptions) await(which func(why error) bool) Actions {
 	var a Actions
 	if s.phase == down {
-		return a // a new stream does so, too
+		return a // Opened starts the timers
 	}
 	for _, name := range s.names() {
 		w := s.wanted[name]
@@ -108,25 +109,24 @@ func (s *Subscriptions) await(which func(why error) bool) Actions {
 	return a
 }
 
-// Resource is one resource of a response: its name and body, or what is wrong with it.
-// Name is empty where not even the name can be read.
+// Resource is one resource of a response: its name and body, or an error. Name is empty if it
+// cannot be decoded.
 type Resource struct {
 	Name string
 	Body []byte
 	Err  error
 }
 
-var errTwice = errors.New("the response holds it more than once")
+var errTwice = errors.New("the response contains it more than once")
 
-// Received takes a response. Deliver has the good resources that are wanted and new,
-// even if others are bad. Send is the ACK or the NACK. A resource that was not asked for
-// is ignored, good or bad. If the response holds a name twice, neither resource is good.
-// A resource that is wanted and absent keeps waiting: a response need not hold every
-// resource of its type.
+// Received applies a response. Deliver has the changed good resources that are subscribed to, even
+// if other resources are bad. Send is the ACK or the NACK. Resources without a subscription are
+// ignored. If a name occurs twice, both resources are rejected. A resource that is missing from the
+// response stays pending, because a response need not contain all resources of its type.
 //
-// Some servers answer a NACK with what was rejected. The NACK of a version that was rejected
-// before is sent Later, or both sides would go round as fast as the network allows. It is
-// sent in the end: many servers send nothing, not even what is mended, before an answer.
+// Some servers resend a rejected response after a NACK. The NACK of a version that was rejected
+// before is therefore sent Later, because both sides would otherwise loop at full speed. It must
+// still be sent, because many servers send no update before they receive a reply.
 func (s *Subscriptions) Received(version, nonce string, resources []Resource) Actions {
 	var a Actions
 	var bad reasons
@@ -142,7 +142,7 @@ func (s *Subscriptions) Received(version, nonce string, resources []Resource) Ac
 		switch {
 		case r.Err != nil && r.Name == "":
 			bad.add(fmt.Sprintf("resource %d", i), r.Err)
-		case w == nil || times[r.Name] == 0: // not asked for, or dealt with
+		case w == nil || times[r.Name] == 0: // not subscribed to, or already handled
 		case times[r.Name] > 1:
 			times[r.Name] = 0
 			s.reject(&a, &bad, r.Name, errTwice)
@@ -168,7 +168,7 @@ func (s *Subscriptions) Received(version, nonce string, resources []Resource) Ac
 	return a
 }
 
-// reject takes note of what is wrong with a resource.
+// reject records why a resource is rejected.
 func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error) {
 	bad.add(name, err)
 	s.stopTimer(a, name)
@@ -178,7 +178,7 @@ func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error)
 	}
 }
 
-// accept keeps r. The same bytes again change nothing.
+// accept stores r. An unchanged resource is not delivered again.
 func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	if w.has && bytes.Equal(w.body, r.Body) {
 		return
@@ -189,14 +189,13 @@ func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	}
 }
 
-// A NACK lists each bad resource with its reason. These limits bound it, for a response
-// may hold any number of bad resources, each with a reason of any length.
+// A NACK lists each bad resource with its reason, up to these limits.
 const (
 	maxReasons = 20
 	maxReason  = 500 // bytes
 )
 
-// reasons collects why resources are rejected.
+// reasons collects the reasons of a NACK.
 type reasons struct {
 	count int
 	texts []string
@@ -214,7 +213,7 @@ func (r *reasons) add(what string, err error) {
 	r.texts = append(r.texts, text)
 }
 
-// String returns the reasons on one line, or nothing where there are none.
+// String returns the reasons on one line, or "".
 func (r *reasons) String() string {
 	if r.count > len(r.texts) {
 		return fmt.Sprintf("%s; and %d more", strings.Join(r.texts, "; "), r.count-len(r.texts))

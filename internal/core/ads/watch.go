@@ -2,18 +2,18 @@ package ads
 
 import "errors"
 
-// Resources that nobody watches any more are kept up to these limits.
+// The limits on resources that are kept without watchers.
 const (
 	maxKept      = 100
 	maxKeptBytes = 16 << 20
 )
 
-// Watch adds a watcher of name. Deliver or Fail has what is already known about the
-// resource, for the new watcher alone. That includes the failure of the last stream, if
-// no other stream has been answered since.
+// Watch adds a watcher of name. Deliver or Fail has the current state of the resource, for the new
+// watcher only. That includes the failure of the last stream, until another stream receives a
+// response.
 //
-// With mayCome, a resource that was missing when nobody watched it may be on its way. It would
-// be taken for missing in the moment in which it comes, so it has a short time first.
+// mayCome means that a resource that was missing when its last watcher left may arrive soon. It is
+// then reported as missing only after a short timer, not just before it arrives.
 func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -44,13 +44,11 @@ func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 	return a
 }
 
-// Unwatch removes a watcher of name. A resource without watchers is still asked for, and
-// kept up to date, until the stream ends. Otherwise somebody who watches it again could
-// wait for ever: a server that saw no request without the name sees no change, and sends
-// nothing. It may have seen none because two requests were sent as one, or because it
-// ignores the answer to an earlier response. Some servers send nothing even if they saw
-// one. Only a new stream is sure to bring the resource, so where too many are kept, the
-// stream is renewed.
+// Unwatch removes a watcher of name. A resource without watchers stays subscribed to until the
+// stream ends. If it were unsubscribed and then requested again, the server might not send it, for
+// three reasons: two requests may be merged into one, a server ignores requests that acknowledge an
+// outdated response, and some servers do not resend resources. Only a new stream is certain to
+// receive the resource. If too many resources are kept, the stream is renewed.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -69,7 +67,7 @@ func (s *Subscriptions) Unwatch(name string) Actions {
 	return a
 }
 
-// keepsTooMuch reports whether more is kept without a watcher than the limits allow.
+// keepsTooMuch reports whether the resources without watchers exceed the limits.
 func (s *Subscriptions) keepsTooMuch() bool {
 	count, bytes := 0, 0
 	for _, w := range s.wanted {
@@ -81,7 +79,7 @@ func (s *Subscriptions) keepsTooMuch() bool {
 	return count > maxKept || bytes > maxKeptBytes
 }
 
-// forgetKept forgets what nobody watches.
+// forgetKept drops the resources without watchers.
 func (s *Subscriptions) forgetKept() {
 	for name, w := range s.wanted {
 		if w.watchers == 0 {
@@ -90,15 +88,14 @@ func (s *Subscriptions) forgetKept() {
 	}
 }
 
-// ErrMissing says that a resource did not come in time, so the server does not have it.
+// ErrMissing means that a resource did not arrive in time, so the server does not have it.
 var ErrMissing = errors.New("the server has no such resource")
 
-// ErrSilent says that a resource did not come in time, and nothing else did. A server that
-// hangs looks like that, even if it answered before.
-var ErrSilent = errors.New("the server has no such resource, or hangs: it has sent nothing since it was asked for it")
+// ErrSilent means that neither the resource nor any other response arrived in time. The server may
+// hang, even if it responded before.
+var ErrSilent = errors.New("the server has no such resource, or hangs: no response since the request")
 
-// Expired is called when a timer fires. A timer that was stopped, or replaced by
-// a later one, changes nothing.
+// Expired is called when a timer fires. A timer that was stopped or replaced has no effect.
 func (s *Subscriptions) Expired(t Timer) Actions {
 	var a Actions
 	w, ok := s.wanted[t.Name]

@@ -1,13 +1,13 @@
-// Package clusters makes the ordered list of discovery mechanisms of a cluster (gRFC
-// A37): a cluster that is no aggregate is its own and only one; an aggregate has those of
-// the clusters that it names, in order, recursively.
+// Package clusters flattens a cluster into an ordered list of discovery mechanisms (gRFC A37). A
+// cluster that is not an aggregate is a single mechanism. An aggregate has the mechanisms of its
+// children, in order, recursively.
 //
 //	A names B and C, C names D, B and E   ->   B, D, E
 //
-// "If an underlying cluster appears more than once in the list of clusters, only one
-// discovery mechanism entry should be created for it, in the earliest position in the
-// list in which it is seen." A reference that leads nowhere is an entry of its own, with
-// the reason, so that the others go on: A37 would fail the whole list.
+// "If an underlying cluster appears more than once in the list of clusters, only one discovery
+// mechanism entry should be created for it, in the earliest position in the list in which it is
+// seen." A cluster that cannot be resolved becomes an entry with an error, so that the others can
+// be used. gRFC A37 would fail the whole list.
 package clusters
 
 import (
@@ -17,40 +17,40 @@ import (
 )
 
 const (
-	// MaxDepth is how many clusters may be on the way from the first to the last, both
-	// counted: "The tree of aggregate clusters has a depth limit of 16."
+	// MaxDepth is the maximum number of clusters on a path, including both ends: "The tree of
+	// aggregate clusters has a depth limit of 16."
 	MaxDepth = 16
-	// MaxClusters is how many clusters count, aggregates among them. It is ours: each
-	// entry costs a priority and perhaps a resolver.
+	// MaxClusters is the maximum number of clusters, including aggregates. gRFC A37 has no such
+	// limit, but each entry costs a priority and possibly a resolver.
 	MaxClusters = 256
 )
 
-// Cluster is what is known of a cluster.
+// Cluster is the known state of a cluster.
 type Cluster struct {
-	// Children are the clusters that an aggregate names. All others have none.
+	// Children are the clusters that an aggregate names.
 	Children []string
-	// Err says why the cluster cannot be used, whatever its children.
+	// Err is the reason why the cluster cannot be used. Children are ignored if it is set.
 	Err error
-	// Waiting means that nothing is known yet.
+	// Waiting means that the cluster is not known yet.
 	Waiting bool
 }
 
-// Entry is one entry of the list.
+// Entry is one discovery mechanism of the list.
 type Entry struct {
-	// Name is the cluster's. No two entries have the same.
+	// Name is the name of the cluster. It is unique in the list.
 	Name string
-	// Parent is the aggregate that names it, "" for the first cluster, and Index the
-	// place in its list, from 0.
+	// Parent is the aggregate that names the cluster, "" for the first cluster. Index is the
+	// cluster's index in Parent's children.
 	Parent string
 	Index  int
-	// Err says why it has no endpoints, in a line that names the way to it.
+	// Err is the reason why the entry has no endpoints. It includes the path to the cluster.
 	Err error
-	// Waiting means that nothing is known of it yet: it may become several entries.
+	// Waiting means that the cluster is not known yet. It may become several entries.
 	Waiting bool
 }
 
-// Resolve returns the list of the cluster first, at least one entry, and the names that
-// it asked find for, in order. It asks once for each.
+// Resolve returns the list of the cluster first, with at least one entry, and the names passed to
+// find, in order. Each name is passed once.
 func Resolve(first string, find func(name string) Cluster) (list []Entry, asked []string) {
 	r := resolution{find: find, seen: make(map[string]*place), deep: make(map[string]int), listed: make(map[string]bool), gone: make(map[int]bool)}
 	r.visit(Entry{Name: first}, nil)
@@ -66,24 +66,24 @@ type resolution struct {
 	find   func(string) Cluster
 	list   []Entry
 	asked  []string
-	seen   map[string]*place // what was visited
-	deep   map[string]int    // what was only seen where it is too deep, to its place in the list
-	gone   map[int]bool      // places in the list of what was then seen elsewhere
+	seen   map[string]*place // the visited clusters
+	deep   map[string]int    // clusters seen only beyond MaxDepth, with their indexes in list
+	gone   map[int]bool      // indexes in list of such clusters that were then visited elsewhere
 	listed map[string]bool
-	full   bool // there are more than MaxClusters
+	full   bool // MaxClusters was exceeded
 }
 
-// place is where a cluster was visited.
+// place is a visited cluster.
 type place struct {
 	Cluster
 	depth int
-	// cut means that the way to it kept something below it from being visited. A shorter
-	// way may lead there.
+	// cut means that a descendant was not visited because of the path to it. A shorter path may
+	// reach it.
 	cut bool
 }
 
-// visit adds what the cluster of e stands for. The way leads to it, from the first
-// cluster to the one that names it. It reports whether the way kept something out.
+// visit adds the mechanisms of the cluster of e. way is the path to it, from the first cluster to
+// its parent. visit reports whether the path prevented a descendant from being visited.
 func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	if slices.Contains(way, e.Name) {
 		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), show(way, e.Name))
@@ -97,7 +97,7 @@ func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	case deep && len(way) == MaxDepth:
 		return true
 	case at == nil && !deep && len(r.seen)+len(r.deep) >= MaxClusters:
-		if !r.full { // said once, of the first
+		if !r.full { // reported only for the first such cluster
 			r.full = true
 			e.Err = fmt.Errorf("cluster %s and those after it are left out: there are more than %d clusters: %s", quote(e.Name), MaxClusters, show(way, e.Name))
 			r.add(e)
@@ -132,7 +132,7 @@ func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	return false
 }
 
-// add adds an entry, unless there is one of that name.
+// add adds an entry, unless its name is already listed.
 func (r *resolution) add(e Entry) {
 	if !r.listed[e.Name] {
 		r.listed[e.Name] = true
@@ -140,7 +140,7 @@ func (r *resolution) add(e Entry) {
 	}
 }
 
-// show returns the way to a cluster.
+// show returns the path to a cluster as text.
 func show(way []string, name string) string {
 	var names []string
 	for _, n := range append(slices.Clone(way), name) {
@@ -149,7 +149,7 @@ func show(way []string, name string) string {
 	return strings.Join(names, " -> ")
 }
 
-// by says which way led to a cluster, nothing where it is the first.
+// by describes the path to a cluster. It returns "" for the first cluster.
 func by(way []string) string {
 	if len(way) == 0 {
 		return ""

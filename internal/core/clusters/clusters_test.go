@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestScenarios runs the graphs in testdata/graphs. A command "list FIRST" is followed by a line
-// for each cluster: "NAME: CHILD CHILD" of an aggregate, "NAME" of another one, "NAME !"
-// and an error of one that cannot be used, "NAME ?" of one of which nothing is known yet.
-// Of one that has no line, it is known that there is none.
+// TestScenarios runs the graphs in testdata/graphs. A command "list FIRST" is followed by one line
+// per cluster: "NAME: CHILD CHILD" for an aggregate, "NAME" for another cluster, "NAME !" and an
+// error for one that cannot be used, and "NAME ?" for one that is not known yet. A cluster without
+// a line does not exist.
 func TestScenarios(t *testing.T) {
 	datadriven.Walk(t, "testdata/graphs", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string {
@@ -76,24 +76,24 @@ func TestDepth(t *testing.T) {
 	}
 	list, _ := Resolve("c1", leaf(chain(16)))
 	if list[0].Name != "c16" || list[0].Err != nil || len(list) != 16 {
-		t.Errorf("of 16 clusters in a chain the list is %v, want the last first", list)
+		t.Errorf("a chain of 16 clusters: list %v, want the last first", list)
 	}
 	list, asked := Resolve("c1", leaf(chain(17)))
 	if list[0].Name != "c17" || list[0].Err == nil || !strings.Contains(list[0].Err.Error(), "number 17 on its way, want at most 16: c1 -> c2 -> ") {
-		t.Errorf("the 17th cluster in a chain is %v, want an error with the way", list[0])
+		t.Errorf("the 17th cluster in a chain: %v, want an error with the path", list[0])
 	}
-	for i, e := range list[2:] { // those of the others; that of the 16th is too deep, too
+	for i, e := range list[2:] { // Skips the 16th cluster's leaf, which is also too deep.
 		if e.Err != nil {
-			t.Errorf("entry %d is %v: the others go on", i+2, e)
+			t.Errorf("entry %d: %v, want no error", i+2, e)
 		}
 	}
 	if slices.Contains(asked, "c17") {
-		t.Error("the 17th cluster is asked for")
+		t.Error("the 17th cluster was requested")
 	}
 }
 
-// A cluster that is too deep where it is first seen counts where it is not; so do those below
-// an aggregate whose children are.
+// A cluster that is too deep on one path is listed if it is within the limit on another. The same
+// applies to the descendants of an aggregate whose children are too deep.
 func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "leaf", "aggregate"}}, "c16": {Children: []string{"leaf", "below"}}}
 	for n := 2; n < 16; n++ {
@@ -108,15 +108,15 @@ func TestTooDeepAtTheFirstPlace(t *testing.T) {
 		got = append(got, fmt.Sprint(e.Name, e.Err != nil))
 	}
 	if want := "[belowtrue leaffalse lowestfalse]"; fmt.Sprint(got) != want {
-		t.Errorf("the list, and which have errors: %v, want %s", got, want)
+		t.Errorf("names and whether they have errors: %v, want %s", got, want)
 	}
 	if len(asked) != 20 {
-		t.Errorf("asked for %d clusters, want each once: %v", len(asked), asked)
+		t.Errorf("requested %d clusters, want each once: %v", len(asked), asked)
 	}
 }
 
-// A cluster that a second, shorter way leads to gives all that is below it, also where only the first
-// of its children was too deep on the long way.
+// A second, shorter path to a cluster adds all its descendants, even if only its first child was
+// too deep on the longer path.
 func TestTooDeepBelowTheFirstChild(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "x"}}, "x": {Children: []string{"y", "leaf"}}, "y": {Children: []string{"deep"}}}
 	for n := 2; n < 14; n++ {
@@ -129,7 +129,7 @@ func TestTooDeepBelowTheFirstChild(t *testing.T) {
 		got = append(got, fmt.Sprint(e.Name, " ", e.Err))
 	}
 	if want := "leaf <nil>, deep <nil>"; strings.Join(got, ", ") != want {
-		t.Errorf("the list is %q, want %s", got, want)
+		t.Errorf("list %q, want %s", got, want)
 	}
 }
 
@@ -145,9 +145,9 @@ func TestWidth(t *testing.T) {
 		return Cluster{}
 	})
 	if len(asked) != MaxClusters || len(list) != MaxClusters {
-		t.Fatalf("asked for %d clusters, listed %d", len(asked), len(list))
+		t.Fatalf("requested %d clusters, listed %d", len(asked), len(list))
 	}
 	if last := list[len(list)-1]; last.Err == nil || !strings.Contains(last.Err.Error(), "more than 256 clusters") || last.Name != "255" || last.Parent != "wide" || last.Index != 255 {
-		t.Errorf("the last entry is %+v, want an error at the first that is left out", last)
+		t.Errorf("last entry %+v, want an error for the first omitted cluster", last)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// paths returns every way from the last of way down to a cluster that names no other,
-// depth first, and whether one runs in a circle. It remembers nothing. What is too deep ends
-// nowhere.
+// paths returns the end of every path from the last element of way to a cluster without children,
+// depth first, and reports whether a path is a cycle. It caches nothing. Paths that are too deep
+// have no end.
 func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) {
 	name := way[len(way)-1]
 	if slices.Contains(way[:len(way)-1], name) {
@@ -31,8 +31,8 @@ func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) 
 	return ends, circle
 }
 
-// TestAgainstAllPaths compares the list with every path through the graph: "recursively",
-// and "in the earliest position in the list in which it is seen".
+// TestAgainstAllPaths compares the list with every path through the graph: "recursively", and "in
+// the earliest position in the list in which it is seen".
 func TestAgainstAllPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}
@@ -66,7 +66,7 @@ func TestAgainstAllPaths(t *testing.T) {
 			c := graph[e.Name]
 			switch {
 			case len(c.Children) > 0 && c.Err == nil:
-				loops++ // it leads nowhere
+				loops++ // the aggregate is part of a cycle
 				if e.Err == nil || e.Waiting {
 					t.Fatalf("the aggregate %s is an entry: %+v", e.Name, e)
 				}
@@ -76,7 +76,7 @@ func TestAgainstAllPaths(t *testing.T) {
 				got = append(got, e.Name)
 			}
 			if e.Parent != "" && graph[e.Parent].Children[e.Index] != e.Name || e.Parent == "" && e.Name != "a" {
-				t.Fatalf("%+v is not where it says", e)
+				t.Fatalf("%+v has a wrong parent or index", e)
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -86,18 +86,18 @@ func TestAgainstAllPaths(t *testing.T) {
 			t.Fatalf("%d loops, want some: %v", loops, circle)
 		}
 		if len(list) == 0 || len(asked) != len(times) {
-			t.Fatalf("%d entries, asked for %v, counted %v", len(list), asked, times)
+			t.Fatalf("%d entries, requested %v, counted %v", len(list), asked, times)
 		}
 		for name, n := range times {
 			if n != 1 {
-				t.Fatalf("asked for %s %d times", name, n)
+				t.Fatalf("requested %s %d times", name, n)
 			}
 		}
 	})
 }
 
-// FuzzGraph looks at large graphs, whose shape is that of the bytes: nothing hangs, the
-// limits hold, and no name is listed twice.
+// FuzzGraph resolves large graphs derived from the input: Resolve terminates, the limits hold, and
+// no name is listed twice.
 func FuzzGraph(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0, 4, 4, 9}, uint8(3))
 	f.Add(make([]byte, 3000), uint8(40))
@@ -127,7 +127,7 @@ func FuzzGraph(f *testing.F) {
 	})
 }
 
-// TestDepthAgainstAllPaths does so at the end of a chain: some ways are too long.
+// TestDepthAgainstAllPaths compares graphs at the end of a chain, so that some paths are too long.
 func TestDepthAgainstAllPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f", "g"}
@@ -167,7 +167,7 @@ func TestDepthAgainstAllPaths(t *testing.T) {
 		}
 		for i, name := range asked {
 			if slices.Contains(asked[:i], name) {
-				t.Fatalf("asked for %s twice", name)
+				t.Fatalf("requested %s twice", name)
 			}
 		}
 	})
