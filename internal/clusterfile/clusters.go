@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// clusters reads a document with a list of clusters, and fills in what it may leave out.
+// clusters decodes a document with a list of clusters and fills in the defaults.
 func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 	list := []*clusterv3.Cluster{}
 	first := make(map[string]*yaml.Node)
@@ -30,7 +30,7 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 			c := new(clusterv3.Cluster)
 			d.message(node, c.ProtoReflect())
 			if assignment := c.GetLoadAssignment(); assignment != nil {
-				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // which is complained of once
+				complete(assignment, cmp.Or(c.GetName(), "unnamed")) // an empty name is reported once, for the cluster
 			}
 			list = append(list, c)
 			_, name := entry(node, "name")
@@ -49,8 +49,8 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 	return list
 }
 
-// Choose returns the name of the cluster that a target wants, which names none if wanted
-// is "".
+// Choose returns the name of the cluster to use. wanted is the cluster in the target, or "" if the
+// target names none.
 func (d *Document) Choose(wanted string) (string, error) {
 	switch {
 	case d.Clusters == nil && wanted != "" && wanted != d.Endpoints.GetClusterName():
@@ -63,7 +63,7 @@ func (d *Document) Choose(wanted string) (string, error) {
 	return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.Clusters), d.names(), d.Clusters[0].GetName())
 }
 
-// names returns the names of the clusters, as far as they are worth reading.
+// names returns the names of the first clusters, for errors.
 func (d *Document) names() string {
 	const most = 10
 	var names []string
@@ -77,7 +77,7 @@ func (d *Document) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Find returns what is known of a cluster of the document, the same for all who ask.
+// Find returns the state of a cluster of the document. All callers share the result.
 func (d *Document) Find(name string) cds.Known {
 	i, there := d.index[name]
 	if !there {
@@ -100,7 +100,8 @@ func (d *Document) Find(name string) cds.Known {
 	return known
 }
 
-// ExplainEndpoints is Explain for the endpoints of a cluster, which need not be in the document.
+// ExplainEndpoints is like Explain, for the endpoints of a cluster. It returns invalid if the
+// document lacks the cluster.
 func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
 	i, there := d.index[name]
 	if !there {
@@ -109,7 +110,7 @@ func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
 	return d.explainWithin(fmt.Sprintf("clusters[%d].load_assignment", i), invalid)
 }
 
-// explainWithin is Explain for what is wrong with a part of the document.
+// explainWithin is like Explain, for problems below the path prefix.
 func (d *Document) explainWithin(prefix string, err error) error {
 	invalid, ok := err.(*envoy.Invalid) //nolint:errorlint // they are never wrapped
 	if !ok {
@@ -122,8 +123,8 @@ func (d *Document) explainWithin(prefix string, err error) error {
 	return d.placed(within)
 }
 
-// ExplainEntry returns the error of an entry in the list of a cluster, with the place of
-// the name that leads nowhere, unless the error has a place.
+// ExplainEntry returns the error of an entry with the position of the reference to its cluster,
+// unless the error already has a position.
 func (d *Document) ExplainEntry(e clusters.Entry) error {
 	if _, there := d.index[e.Name]; there && d.Find(e.Name).Err != nil {
 		return e.Err
@@ -134,7 +135,7 @@ func (d *Document) ExplainEntry(e clusters.Entry) error {
 	return fmt.Errorf("%s: %w", d.path, e.Err)
 }
 
-// placeOfReference returns where an aggregate names the cluster of an entry.
+// placeOfReference returns the position at which an aggregate names the cluster of an entry.
 func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool) {
 	i, there := d.index[e.Parent]
 	if there {
@@ -143,7 +144,7 @@ func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool
 	return line, column, there
 }
 
-// Notes returns what has no effect in these clusters, nil if nothing.
+// Notes returns the ignored fields of the given clusters, or nil.
 func (d *Document) Notes(names []string) error {
 	notes := &envoy.Invalid{}
 	for _, name := range names {

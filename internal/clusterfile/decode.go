@@ -9,8 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// decoder fills messages from YAML, by the rules of protobuf's JSON form, and finds all
-// problems. (Package protojson stops at the first, and knows its place in JSON only.)
+// decoder fills messages from YAML by the rules of protobuf's JSON format. Unlike protojson, it
+// reports all problems, with their positions in the YAML.
 type decoder struct {
 	problems *Error
 }
@@ -42,7 +42,7 @@ func (d *decoder) message(node *yaml.Node, m protoreflect.Message) {
 	}
 }
 
-// field returns the field of message that key names, in either of its two forms.
+// field returns the field that key names in JSON or proto form.
 func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
 	if !d.is(key, yaml.ScalarNode) {
 		return nil
@@ -58,7 +58,7 @@ func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) 
 	return nil
 }
 
-// set sets a field of m from node, which is not null.
+// set sets a field of m from a node that is not null.
 func (d *decoder) set(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) {
 	switch {
 	case field.IsMap():
@@ -88,7 +88,7 @@ func (d *decoder) set(node *yaml.Node, m protoreflect.Message, field protoreflec
 	}
 }
 
-// setMap sets a field that is a map from strings; Envoy's protos have no others.
+// setMap sets a map field. Envoy's protos have only maps with string keys.
 func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) {
 	if isLeaf(field.MapValue()) {
 		if v, ok := d.leaf(node, m, field); ok {
@@ -114,13 +114,13 @@ func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoref
 	}
 }
 
-// isLeaf returns whether protojson reads the field as a whole: scalars, enums, and
-// the types that have a JSON form of their own, such as Duration and Struct.
+// isLeaf reports whether protojson decodes the field: scalars, enums, and types with a special JSON
+// format, such as Duration and Struct.
 func isLeaf(field protoreflect.FieldDescriptor) bool {
 	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf"
 }
 
-// is returns whether node is of the kind, and adds a problem if not.
+// is reports whether node is of the kind, and adds a problem if not.
 func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	switch {
 	case d.rejects(node):
@@ -132,13 +132,13 @@ func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	return false
 }
 
-// rejects adds a problem if node is an alias, or has an anchor or a tag of its own.
-// With aliases a few lines can stand for gigabytes, and problems would be reported on
-// the wrong line.
+// rejects adds a problem if node is an alias or has an anchor or a custom tag, and reports whether
+// it did. Aliases would allow a small file to expand to gigabytes, and problems would be reported
+// on the wrong line.
 func (d *decoder) rejects(node *yaml.Node) bool {
 	switch {
 	case node.Kind == yaml.AliasNode:
-		d.add(node, "the alias *%s is not supported: write out what it stands for", printable.Text(cut(node.Value)))
+		d.add(node, "the alias *%s is not supported: want the content that it refers to", printable.Text(cut(node.Value)))
 	case node.Anchor != "":
 		d.add(node, "the anchor &%s is not supported", printable.Text(cut(node.Anchor)))
 	case strings.HasPrefix(node.Tag, "!") && !strings.HasPrefix(node.Tag, "!!"):
@@ -154,7 +154,7 @@ func (d *decoder) add(node *yaml.Node, format string, args ...any) {
 	d.problems.add(line, column, format, args...)
 }
 
-// placeOf returns the place of node; the parser gives none to what is empty.
+// placeOf returns the position of node. The parser reports no position for empty nodes.
 func placeOf(node *yaml.Node) (line, column int) {
 	return max(node.Line, 1), max(node.Column, 1)
 }
@@ -173,7 +173,7 @@ func kindName(kind yaml.Kind) string {
 	return "a single value"
 }
 
-// describe says what node is.
+// describe describes node in an error.
 func describe(node *yaml.Node) string {
 	switch {
 	case isNull(node):

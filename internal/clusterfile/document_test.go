@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// static is a cluster with one endpoint, aggregate one that names others.
+// static is the YAML of a STATIC cluster with one endpoint.
 func static(name, address string) string {
 	return "- name: " + name + "\n  type: STATIC\n  load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: " + address + ", port_value: 1}}}}]}]}\n"
 }
@@ -25,7 +25,7 @@ func rewrite(t *testing.T, path, content string) {
 	}
 }
 
-// A control plane takes no file in which a cluster is wrong, and learns all places.
+// Load rejects a file with an invalid cluster and reports all positions.
 func TestLoadOfClusters(t *testing.T) {
 	path := writeFile(t, "endpoints: []\n")
 	if doc, err := Load(path); err != nil || doc.Clusters != nil || doc.Endpoints.GetClusterName() != "endpoints" {
@@ -51,15 +51,15 @@ func TestLoadOfClusters(t *testing.T) {
 	for _, content := range []string{"clusters: []\n", "endpoints: {}\n"} {
 		rewrite(t, path, content)
 		if _, err := Load(path); err == nil {
-			t.Errorf("%q is taken", content)
+			t.Errorf("Load accepted %q", content)
 		}
 	}
 	if _, err := Load(path + ".none"); err == nil {
-		t.Error("a file that is not there is taken")
+		t.Error("Load accepted a missing file")
 	}
 }
 
-// The endpoints of a cluster have its name, all of it, unless they have one of their own.
+// The endpoints of a cluster have the cluster's full name, unless they set cluster_name.
 func TestPartsHaveTheNameOfTheirCluster(t *testing.T) {
 	path := writeFile(t, list(static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2"), "- {name: named, type: STATIC, load_assignment: {cluster_name: shop-us}}\n"))
 	doc, err := Load(path)
@@ -69,7 +69,7 @@ func TestPartsHaveTheNameOfTheirCluster(t *testing.T) {
 	for name, want := range map[string]string{"shop.v2": "shop.v2", "prod/shop": "prod/shop", "named": "shop-us"} {
 		parts, _, err := doc.Mechanisms(name)
 		if err != nil || len(parts) != 1 || parts[0].Endpoints.GetClusterName() != want {
-			t.Errorf("the parts of cluster %s are %v, %v, want one with the cluster_name %s", name, parts, err, want)
+			t.Errorf("Mechanisms(%s) = %v, %v, want one with the cluster_name %s", name, parts, err, want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/clusterfile"
 )
 
-// All that is wrong with a file is said at once, with line and column.
+// Load reports all mistakes in a file with their lines and columns.
 func ExampleLoad() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

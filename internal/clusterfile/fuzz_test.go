@@ -15,8 +15,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzParse: whatever the bytes, there is either a list of problems in one line, each
-// at a place, or a cluster that becomes a tree and survives being written as JSON.
+// FuzzParse checks that any input results either in a one-line list of problems with positions, or
+// in a cluster that can be translated and encoded as JSON.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(list(aggregate("all", "all, a, b, nowhere"), static("a", "10.0.0.1"), "- {name: b, type: ORIGINAL_DST, circuit_breakers: {}}\n")))
@@ -64,7 +64,7 @@ func FuzzParse(f *testing.F) {
 		}
 		encoded, err := protojson.Marshal(doc.Endpoints)
 		if err != nil {
-			return // a metadata value that JSON does not have
+			return // a metadata value that JSON cannot represent
 		}
 		again, err := Parse("endpoints.yaml", encoded)
 		if err != nil || !proto.Equal(again.Endpoints, doc.Endpoints) {
@@ -73,7 +73,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkClusters looks at every cluster of a document as a channel and as a control plane do.
+// checkClusters checks every cluster of a document as a channel and a control plane would.
 func checkClusters(t *testing.T, doc *Document) {
 	if err := doc.checkClusters(); err != nil {
 		checkError(t, err)
@@ -107,7 +107,7 @@ func checkError(t *testing.T, err error) {
 	}
 	for _, p := range problems.Problems {
 		if p.Line < 1 || p.Column < 1 || p.Text == "" {
-			t.Errorf("problem %+v has no place or text", p)
+			t.Errorf("problem %+v has no position or text", p)
 		}
 	}
 }

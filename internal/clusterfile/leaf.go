@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// leaf returns the value of a field of m from node, or a list of one where the field is
-// a list. It has package protojson decode it into a message of the same type.
+// leaf decodes the value of a field of m with protojson. If the field is a list, the value is a
+// list with one element.
 func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
 	if value, ok := plain(node, field); ok {
 		return value, true
@@ -40,13 +40,13 @@ func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protorefle
 		return scratch.Get(field), true
 	}
 	if err == nil && !field.HasPresence() && !field.IsList() {
-		return field.Default(), !field.IsMap() // a zero, which protobuf does not tell from none
+		return field.Default(), !field.IsMap() // protobuf does not distinguish zero from unset
 	}
 	d.add(node, "%s: want %s, got %s", field.Name(), wanted(field), describe(node))
 	return protoreflect.Value{}, false
 }
 
-// toJSON returns node as encoding/json has it.
+// toJSON converts node to a value for encoding/json.
 func (d *decoder) toJSON(node *yaml.Node) (any, bool) {
 	if d.rejects(node) {
 		return nil, false
@@ -105,13 +105,13 @@ func (d *decoder) toScalar(node *yaml.Node) (any, bool) {
 	return v, true
 }
 
-// maxShown is how many bytes of a value are shown.
+// maxShown is the number of bytes of a value that errors show.
 const maxShown = 60
 
-// show quotes text, cut if long.
+// show quotes and shortens text.
 func show(text string) string { return strconv.Quote(cut(text)) }
 
-// cut shortens text if long, between two characters.
+// cut shortens text to maxShown bytes, without splitting a character.
 func cut(text string) string {
 	if len(text) <= maxShown {
 		return text
@@ -123,23 +123,23 @@ func cut(text string) string {
 	return text[:end] + "…"
 }
 
-// ranges holds the ranges of numbers that are narrower than their types.
+// ranges lists the number fields with a narrower range than their type.
 var ranges = map[protoreflect.FullName]string{
 	"envoy.config.core.v3.SocketAddress.port_value":             "1 to 65535",
 	"envoy.config.endpoint.v3.LbEndpoint.load_balancing_weight": "1 to 4294967295",
 	"envoy.config.endpoint.v3.LocalityLbEndpoints.priority":     "0 to 128",
 }
 
-// notDecimal matches the numbers of YAML that are not decimal. The value of one that
-// begins with 0 depends on the version of YAML: 0443 is 443 or 291.
+// notDecimal matches non-decimal numbers in YAML. The value of a number with a leading 0 depends on
+// the version of YAML: 0443 is 443 or 291.
 var notDecimal = regexp.MustCompile(`^[-+]?(0[0-9xXoObB_]|[0-9]+_)`)
 
-// isNumber returns whether a field takes whole numbers.
+// isNumber reports whether a field is an unsigned integer.
 func isNumber(field protoreflect.FieldDescriptor) bool {
 	return field.Kind() == protoreflect.Uint32Kind || field.Message() != nil && field.Message().FullName() == "google.protobuf.UInt32Value"
 }
 
-// wanted says what a field takes.
+// wanted describes the valid values of a field.
 func wanted(field protoreflect.FieldDescriptor) string {
 	if field.IsMap() {
 		return "a mapping to " + wanted(field.MapValue())

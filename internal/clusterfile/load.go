@@ -1,5 +1,5 @@
-// Package clusterfile reads files of endpoints or clusters, and says where in the file its
-// mistakes are. Package discovery/file documents what may be in them.
+// Package clusterfile reads files of endpoints or clusters and reports the positions of mistakes.
+// Package discovery/file documents the format.
 package clusterfile
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// MaxSize is the largest size of a file in bytes: 16 MiB, enough for about 100,000
-// endpoints in YAML.
+// MaxSize is the maximum size of a file in bytes. A YAML file of 16 MiB holds about 100,000
+// endpoints.
 const MaxSize = 16 << 20
 
-// Load reads and checks the file at path by all rules of a cluster. It returns what a file
-// may leave out filled in, so that it may be served to other clients as it is. Of a list all
-// clusters must be good, as a control plane wants it that serves them: a channel can do
-// without some. What a cluster names may be somewhere else.
+// Load reads and validates the file at path. Defaults are filled in, so that the result can be
+// served to other clients. All clusters of a list must be valid, as a control plane requires. A
+// channel accepts lists with invalid clusters. References may name clusters that are not in the
+// file.
 //
-// The error names the file. For mistakes inside the file it is an *Error with all the places.
+// Errors name the file. For mistakes inside the file, the error is an *Error with all positions.
 // Load is safe for concurrent use.
 func Load(path string) (*Document, error) {
 	data, err := Read(path)
@@ -36,8 +36,8 @@ func Load(path string) (*Document, error) {
 	return load(path, data)
 }
 
-// LoadFrom is Load for the content of r, which it reads to its end. The name stands for
-// the path in errors, and names the cluster where the content does not.
+// LoadFrom is like Load for the content of r, which it reads to the end. name replaces the path in
+// errors and is the default name of the cluster.
 func LoadFrom(r io.Reader, name string) (*Document, error) {
 	data, err := readAll(r, name)
 	if err != nil {
@@ -62,8 +62,8 @@ func load(path string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Read returns the content of the file at path. It looks before it opens, because
-// to open a pipe waits for a writer, and never reads more than MaxSize.
+// Read returns the content of the file at path. It checks the type before it opens the file,
+// because opening a pipe blocks until there is a writer. It never reads more than MaxSize.
 func Read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -99,7 +99,7 @@ func tooLarge(path string, size int64) error {
 	return fmt.Errorf("%s: has %d bytes or more, want at most %d (16 MiB)", path, size, MaxSize)
 }
 
-// Reason returns err without the path that package os puts into it.
+// Reason returns err without the path that package os adds.
 func Reason(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
@@ -107,10 +107,10 @@ func Reason(err error) error {
 	return err
 }
 
-// checkClusters returns an error with the places of all that is wrong with the clusters:
-// each by itself, and what they name of one another.
+// checkClusters returns an error with all mistakes in the clusters and in the references between
+// them.
 func (d *Document) checkClusters() error {
-	defer runtime.KeepAlive(d.root()) // which every place needs
+	defer runtime.KeepAlive(d.root()) // keeps the nodes in memory for locate
 	problems := &Error{Path: d.path}
 	children := make(map[string][]string)
 	for _, c := range d.Clusters {
@@ -121,7 +121,7 @@ func (d *Document) checkClusters() error {
 			children[c.GetName()] = known.Cluster.Children
 		}
 	}
-	seen := make(map[string]bool) // places
+	seen := make(map[string]bool) // reported positions
 	for _, c := range d.Clusters {
 		list, _ := clusters.Resolve(c.GetName(), func(name string) clusters.Cluster { return clusters.Cluster{Children: children[name]} })
 		for _, e := range list {
@@ -137,10 +137,9 @@ func (d *Document) checkClusters() error {
 	return problems.err()
 }
 
-// complete fills in what a file may leave out and a control plane may not: the
-// cluster's name, which becomes the one given; the locality, which becomes one
-// of which nothing is known; and the localities' weights, which become 1 in each
-// priority where none is given.
+// complete fills in fields that are optional in a file but required from a control plane: the
+// cluster's name, which becomes name; localities, which become empty; and the weights of the
+// localities of a priority, which become 1 if none of them has a weight.
 func complete(cluster *endpointv3.ClusterLoadAssignment, name string) {
 	if cluster.GetClusterName() == "" {
 		cluster.ClusterName = name

@@ -15,7 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// writeFile writes endpoints.yaml in a directory of its own and returns its path.
+// writeFile writes endpoints.yaml to a new directory and returns its path.
 func writeFile(t testing.TB, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
@@ -25,7 +25,7 @@ func writeFile(t testing.TB, content string) string {
 	return path
 }
 
-// endpointsIn are those that Load finds in the file.
+// endpointsIn returns the endpoints that Load finds in the file.
 func endpointsIn(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	doc, err := Load(path)
 	if err != nil {
@@ -34,7 +34,8 @@ func endpointsIn(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	return doc.Endpoints, nil
 }
 
-// The files in testdata show what is said about bad files, a line for each problem.
+// TestProblems runs the files in testdata, which list the expected problems of invalid files, one
+// per line.
 func TestProblems(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -76,8 +77,8 @@ named_endpoints:
   a: {address: {pipe: {path: /a}}}
 `
 
-// What Load makes of YAML is what protojson makes of the same in JSON, and JSON with
-// the names of either form is read, too.
+// Load of YAML gives the same result as protojson for equivalent JSON. JSON is accepted with both
+// forms of field names.
 func TestLoadAgreesWithProtojson(t *testing.T) {
 	got, err := endpointsIn(writeFile(t, small))
 	if err != nil {
@@ -111,8 +112,8 @@ func TestLoadAgreesWithProtojson(t *testing.T) {
 	}
 }
 
-// Item 6 of the sources: in a file, if no locality of a priority has a weight, each
-// counts as 1; otherwise a locality without weight or with 0 gets no traffic.
+// If no locality of a priority has a weight in a file, each has weight 1. Otherwise, a locality
+// without weight or with weight 0 gets no traffic.
 func TestWhatAFileMayLeaveOut(t *testing.T) {
 	cluster, err := endpointsIn(writeFile(t, `
 endpoints:
@@ -126,12 +127,12 @@ endpoints:
 		t.Fatal(err)
 	}
 	if got := cluster.GetClusterName(); got != "endpoints" {
-		t.Errorf("cluster name = %q, want that of the file", got)
+		t.Errorf("cluster name = %q, want the file's name", got)
 	}
 	var weights []uint32
 	for _, l := range cluster.GetEndpoints() {
 		if l.GetLocality() == nil {
-			t.Error("a locality is missing still")
+			t.Error("a locality is still missing")
 		}
 		weights = append(weights, l.GetLoadBalancingWeight().GetValue())
 	}
@@ -165,7 +166,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 		}
 	}
 	if _, err := Load(filepath.Join(dir, "none.yaml")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Load = %v, want one that is os.ErrNotExist", err)
+		t.Errorf("Load = %v, want os.ErrNotExist", err)
 	}
 }
 
@@ -181,7 +182,7 @@ func TestDeepNestingIsRefused(t *testing.T) {
 	}
 }
 
-// What is read from elsewhere obeys the same rules, and errors have its name.
+// LoadFrom applies the same rules and uses the name in errors.
 func TestLoadFrom(t *testing.T) {
 	doc, err := LoadFrom(strings.NewReader("endpoints: []"), "stdin")
 	if err != nil || doc.Endpoints.GetClusterName() != "stdin" {
@@ -191,6 +192,6 @@ func TestLoadFrom(t *testing.T) {
 		t.Errorf("error = %v, want one that begins with stdin:1:1", err)
 	}
 	if _, err := LoadFrom(strings.NewReader(strings.Repeat("#", MaxSize+1)), "stdin"); err == nil || !strings.Contains(err.Error(), "stdin: has 16777217 bytes or more") {
-		t.Errorf("error = %v, want it too large", err)
+		t.Errorf("error = %v, want an error about the size", err)
 	}
 }

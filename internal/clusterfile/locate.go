@@ -7,9 +7,9 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// locate returns the place of a problem's path, such as
-// "endpoints[2].lb_endpoints[0].load_balancing_weight", or of the nearest thing
-// around it: of a single value its own, of anything else that of its key.
+// locate returns the position of a path, such as
+// "endpoints[2].lb_endpoints[0].load_balancing_weight", or of its nearest existing ancestor. The
+// position is that of the value for a scalar, and that of the key otherwise.
 func locate(root *yaml.Node, path string) (line, column int) {
 	node, at := root, root
 	for step := range strings.SplitSeq(path, ".") {
@@ -34,8 +34,8 @@ func locate(root *yaml.Node, path string) (line, column int) {
 	return placeOf(at)
 }
 
-// entry returns the key and value of the field called name in a mapping, in either
-// form of the name.
+// entry returns the key and value of a field in a mapping. It accepts both forms of the field's
+// name.
 func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
 		return nil, nil

@@ -19,44 +19,44 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// Document is the content of a file, well-formed. Whether it keeps the rules of a cluster,
-// which are those of package envoy, is known after Load. It is safe for concurrent use.
+// Document is the content of a well-formed file. Load also validates the clusters, with the rules
+// of package envoy. A Document is safe for concurrent use.
 type Document struct {
-	// Endpoints are those of the one cluster, nil where the file lists clusters.
+	// Endpoints is the only cluster of the file, nil if the file has a list of clusters.
 	Endpoints *endpointv3.ClusterLoadAssignment
-	// Answer returns them as an answer, with the places in the file of what has no effect. So has
-	// the error, which is an *Error. All who ask get the same. It is nil where Endpoints is.
+	// Answer returns Endpoints as an answer. Its notes have positions in the file, and its error is
+	// an *Error. All callers share the result. Answer is nil if Endpoints is nil.
 	Answer func() (discovery.Answer, error)
-	// Clusters are those in the list, nil where there is none.
+	// Clusters is the list of clusters, nil if there is none.
 	Clusters []*clusterv3.Cluster
 
 	path  string
-	index map[string]int // of Clusters, by name
+	index map[string]int // indexes in Clusters, by name
 
-	// The nodes take forty times the memory of the content. They are needed for places alone,
-	// and made again where they have gone.
+	// The YAML nodes take forty times the memory of the content. Only positions need them, so they
+	// are kept weakly and parsed again when needed.
 	content []byte
 	nodes   weak.Pointer[yaml.Node]
 
 	mu        sync.Mutex
 	read      map[string]cds.Known // clusters, by name
-	explained map[string]error     // by what was explained
+	explained map[string]error     // by problems
 }
 
-// root returns the nodes.
+// root returns the YAML nodes, which it parses again if necessary.
 func (d *Document) root() *yaml.Node {
 	if nodes := d.nodes.Value(); nodes != nil {
 		return nodes
 	}
 	nodes, err := parseYAML(d.path, d.content)
-	if err != nil { // it was parsed before
+	if err != nil { // cannot happen, the content was parsed before
 		return new(yaml.Node)
 	}
 	return nodes
 }
 
-// Parse returns the cluster or the clusters in data. What a file may leave out is filled
-// in. Its error is an *Error.
+// Parse returns the cluster or clusters in data with the defaults filled in. Its error is an
+// *Error.
 func Parse(path string, data []byte) (*Document, error) {
 	root, err := parseYAML(path, data)
 	if err != nil {
@@ -76,7 +76,7 @@ func Parse(path string, data []byte) (*Document, error) {
 	if err := d.problems.err(); err != nil {
 		return nil, err
 	}
-	complete(cluster, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path may be any bytes
+	complete(cluster, strings.ToValidUTF8(NameOf(path), "\uFFFD")) // a path may contain any bytes
 	doc.Endpoints = cluster
 	doc.Answer = sync.OnceValues(func() (discovery.Answer, error) {
 		answer, unused, err := envoy.Read(cluster)
@@ -89,7 +89,7 @@ func Parse(path string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// parseYAML returns the one value in data. JSON is YAML.
+// parseYAML returns the only document in data. JSON is valid YAML.
 func parseYAML(path string, data []byte) (*yaml.Node, error) {
 	problems := &Error{Path: path}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -111,8 +111,7 @@ func parseYAML(path string, data []byte) (*yaml.Node, error) {
 	return first.Content[0], nil
 }
 
-// placed returns err, with the places in the file where it is a *envoy.Invalid of the
-// document.
+// placed adds positions in the file to err if it is an *envoy.Invalid.
 func (d *Document) placed(err error) error {
 	invalid, ok := errors.AsType[*envoy.Invalid](err)
 	if !ok {
@@ -121,8 +120,8 @@ func (d *Document) placed(err error) error {
 	return d.Explain(invalid)
 }
 
-// Explain returns what is wrong with the endpoints, with the places in the file. Many
-// channels ask for the same.
+// Explain returns the problems with their positions in the file. The result is cached, because many
+// channels request the same.
 func (d *Document) Explain(invalid *envoy.Invalid) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +135,7 @@ func (d *Document) Explain(invalid *envoy.Invalid) error {
 		line, column := locate(root, p.Path)
 		located.add(line, column, "%s", p.Text)
 	}
-	if len(d.explained) == envoy.MaxProblems { // what is wrong with addresses of names may be new each time
+	if len(d.explained) == envoy.MaxProblems { // problems with resolved addresses may differ each time
 		clear(d.explained)
 	}
 	d.explained[key] = located.err()

@@ -10,27 +10,27 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Mechanism is one of those that a cluster in a file stands for (gRFC A37). One of Endpoints,
+// Mechanism is a discovery mechanism of a cluster in a file (gRFC A37). Exactly one of Endpoints,
 // Host, Service and Err is set.
 type Mechanism struct {
-	// Cluster is the name of the cluster that is no aggregate.
+	// Cluster is the name of the cluster, which is not an aggregate.
 	Cluster string
-	// Endpoints are those of a cluster that lists them. Names tells that addresses of
-	// theirs which are names stand for all addresses of the name.
+	// Endpoints are the endpoints that the cluster lists. If Names is set, addresses that are host
+	// names represent all their IP addresses.
 	Endpoints *endpointv3.ClusterLoadAssignment
 	Names     bool
-	// Host is the name, with a port, whose addresses are the endpoints.
+	// Host is the host:port that is resolved through DNS.
 	Host string
-	// Service is what the endpoints are called that come by EDS.
+	// Service is the name of the ClusterLoadAssignment that is received over EDS.
 	Service string
-	// Err says why there are no endpoints, with the place in the file.
+	// Err is the reason why there are no endpoints, with the position in the file.
 	Err error
-	// OutlierDetection is what the cluster says of it, nil for nothing.
+	// OutlierDetection is nil if the cluster does not configure it.
 	OutlierDetection *topology.OutlierDetection
 }
 
-// Mechanisms returns what a cluster of the list stands for, at least one part, as a channel to it
-// has them, and notes with their places on what has no effect.
+// Mechanisms returns the discovery mechanisms of a cluster, at least one, as a channel uses them.
+// notes lists the ignored fields with their positions.
 func (d *Document) Mechanisms(cluster string) (parts []Mechanism, notes []string, err error) {
 	if k := d.Find(cluster); k.Err != nil {
 		return nil, nil, fmt.Errorf("%s: cluster %s: %w", d.path, show(cluster), k.Err)

@@ -9,26 +9,25 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// Problem is one thing that is wrong with a file.
+// Problem is one mistake in a file.
 type Problem struct {
 	// Line and Column count from 1.
 	Line, Column int
-	// Text says what was found and what is wanted.
+	// Text describes the mistake and the valid values.
 	Text string
 }
 
-// Error is the error of a file that was read and is rejected. It lists up to
-// envoy.MaxProblems problems.
+// Error is the error for an invalid file. It lists up to envoy.MaxProblems problems.
 type Error struct {
-	// Path is the path of the file, as it was given.
+	// Path is the path passed to Load or Parse.
 	Path string
-	// Problems are in the order of the file, at least one.
+	// Problems is sorted by position and not empty.
 	Problems []Problem
-	// More counts the problems that were left out of Problems.
+	// More is the number of problems that Problems omits.
 	More int
 }
 
-// Error returns all problems in one line, each as "path:line:column: text".
+// Error returns all problems on one line, each as "path:line:column: text".
 func (e *Error) Error() string {
 	texts := make([]string, 0, len(e.Problems)+1)
 	for _, p := range e.Problems {
@@ -40,10 +39,10 @@ func (e *Error) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Refused says, for metrics, that there was an answer, which was refused.
+// Refused marks, for metrics, an answer that was rejected.
 func (e *Error) Refused() bool { return true }
 
-// add adds a problem, or counts it if there are many already.
+// add adds a problem, or counts it if Problems is full.
 func (e *Error) add(line, column int, format string, args ...any) {
 	if len(e.Problems) == envoy.MaxProblems {
 		e.More++
@@ -52,7 +51,7 @@ func (e *Error) add(line, column int, format string, args ...any) {
 	e.Problems = append(e.Problems, Problem{Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
 }
 
-// err returns e with its problems in order, nil if it has none.
+// err returns e with its problems sorted, or nil if there are none.
 func (e *Error) err() error {
 	if len(e.Problems) == 0 {
 		return nil

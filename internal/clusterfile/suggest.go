@@ -6,8 +6,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// unoffered holds the fields that suggest never names: those that are rejected, and
-// those that are noted because they have no effect.
+// unoffered lists the fields that suggest omits, because they are rejected or have no effect.
 var unoffered = map[protoreflect.FullName]bool{
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints":                 true,
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.overprovisioning_factor":  true,
@@ -23,8 +22,8 @@ var unoffered = map[protoreflect.FullName]bool{
 	"envoy.config.core.v3.SocketAddress.network_namespace_filepath":                  true,
 }
 
-// suggest says which field of fields name may stand for, in the form that it is
-// written in, and which fields there are where none is near.
+// suggest returns a suggestion for a misspelled field: the most similar field, or all fields if
+// none is similar.
 func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	camelCase := strings.ToLower(name) != name
 	best, bestDistance := "", len(name)/3+1
@@ -52,8 +51,8 @@ func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	return ", want one of " + strings.Join(all, ", ")
 }
 
-// editDistance returns how many letters must be put in, taken out or replaced to
-// turn a into b (Levenshtein); of a long a, only the beginning is looked at.
+// editDistance returns the Levenshtein distance between a and b. It ignores all but the first
+// maxShown bytes of a.
 func editDistance(a, b string) int {
 	a = a[:min(len(a), maxShown)]
 	row := make([]int, len(b)+1)

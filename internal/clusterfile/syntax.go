@@ -13,7 +13,7 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// syntaxError returns err, the parser's for data, with a place.
+// syntaxError converts a parser error to an *Error with a position.
 func syntaxError(path string, data []byte, err error) error {
 	problems := &Error{Path: path}
 	if e, ok := errors.AsType[*json.SyntaxError](jsonError(data)); ok {
@@ -26,7 +26,7 @@ func syntaxError(path string, data []byte, err error) error {
 	return problems.err()
 }
 
-// jsonError returns what is wrong with data as JSON, nil if data is not meant to be.
+// jsonError returns the syntax error of data as JSON, or nil if data does not look like JSON.
 func jsonError(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil
@@ -35,11 +35,11 @@ func jsonError(data []byte) error {
 	return json.Unmarshal(data, &value)
 }
 
-// lineNumber matches the place in a message of the YAML parser, where it has one.
+// lineNumber matches the optional line number in an error of the YAML parser.
 var lineNumber = regexp.MustCompile(`^line (\d+): `)
 
-// ofParser holds the messages of the parser, which joins tokens. All others come from
-// the scanner, which makes tokens of characters, and are about one character.
+// ofParser lists the errors of the YAML parser, which processes tokens. All other errors come from
+// the scanner, which processes characters, and concern a single character.
 var ofParser = map[string]bool{
 	"did not find expected key":              true,
 	"did not find expected node content":     true,
@@ -49,11 +49,11 @@ var ofParser = map[string]bool{
 	"did not find expected <document start>": true,
 }
 
-// yamlPlace returns the place of the parser's message, and the message without it.
+// yamlPlace returns the position of the YAML error and its text without the line number.
 //
-// The scanner's messages have the line, except on line 1. The parser's have the number
-// of lines before the block or list around the mistake, which can be far up. The place
-// is then where the parser stopped to read.
+// The scanner's errors have the correct line, except on line 1. The parser's errors have the line
+// before the enclosing block or list, which can be far above the mistake. In that case, the
+// position is where the parser stopped reading.
 func yamlPlace(data []byte, message string) (line, column int, text string) {
 	said, message := splitLine(message)
 	if message == "found unexpected end of stream" {
@@ -65,7 +65,7 @@ func yamlPlace(data []byte, message string) (line, column int, text string) {
 	return line + skipped, column, text
 }
 
-// placeIn is yamlPlace for what is left of the data without so many lines before it.
+// placeIn is yamlPlace for data without the first skipped lines.
 func placeIn(data []byte, said int, message string, skipped int) (line, column int, text string) {
 	if message == "found unexpected end of stream" {
 		return said, openingQuote(data, said, message), message
@@ -75,7 +75,7 @@ func placeIn(data []byte, said int, message string, skipped int) (line, column i
 	case ofParser[message]:
 		line, _ = place(bytes.TrimRight(read, " \t\r\n"))
 		if said+1 < line {
-			message += " (in what begins on line " + strconv.Itoa(skipped+said+1) + ")"
+			message += " (in the block that begins on line " + strconv.Itoa(skipped+said+1) + ")"
 		}
 		return line, firstColumn(data, line), message
 	case strings.HasPrefix(message, "unknown anchor '"):
@@ -90,9 +90,9 @@ func placeIn(data []byte, said int, message string, skipped int) (line, column i
 	return said, firstColumn(data, said), message
 }
 
-// near returns the data from a line on that is not far before the one that is said, and how
-// many lines it leaves out, where the parser says the same of it: places are found by parsing
-// again and again.
+// near returns the end of data, from a line shortly before the error, and the number of lines
+// before it. It returns all of data if the shortened data causes a different error. Finding a
+// position requires many parses, which are faster on short data.
 func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	for lines := 8; lines < said && !ofParser[message]; lines *= 8 {
 		skipped, rest = leastIndented(data, said-lines, said)
@@ -103,8 +103,8 @@ func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	return data, 0
 }
 
-// leastIndented returns the data from that line on that is indented least, of those from first
-// up to last, and the number of lines before it.
+// leastIndented returns data from the least indented line between first and last, and the number of
+// lines before it.
 func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	at, least := offset(data, first), -1
 	for line := first; line <= last; line++ {
@@ -116,8 +116,8 @@ func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	return skipped, rest
 }
 
-// splitLine splits a message of the YAML parser into the line that it names, 0 if none,
-// and the rest.
+// splitLine splits an error of the YAML parser into its line number, 0 if there is none, and the
+// rest.
 func splitLine(message string) (line int, rest string) {
 	message = strings.TrimPrefix(message, "yaml: ")
 	if m := lineNumber.FindStringSubmatch(message); m != nil {
@@ -127,16 +127,15 @@ func splitLine(message string) (line int, rest string) {
 	return line, message
 }
 
-// ahead is how many bytes the scanner may have read beyond the character that it
-// complains about: four characters, of up to four bytes.
+// ahead is how many bytes the scanner may have read past the offending character: four characters
+// of up to four bytes.
 const ahead = 16
 
-// offender returns the offset of the character that the scanner complains about with
-// message, having read so many bytes: with this character the data is long enough for
-// the message, and without it not.
+// offender returns the offset of the character that causes the scanner's error, given the number of
+// bytes read. The error occurs if data is cut after this character, but not if it is cut before.
 func offender(data []byte, read int, message string) int {
 	if read > maxAgain {
-		return read - 1 // in the right line, most times
+		return read - 1 // usually on the correct line
 	}
 	end := read
 	for n := read - 1; n > max(read-ahead, 0) && sameError(data[:n], message); n-- {
@@ -145,9 +144,8 @@ func offender(data []byte, read int, message string) int {
 	return end - 1
 }
 
-// openingQuote returns the column, on a line, of the quote that nothing closes. message
-// says that the data ends too early: cut off after this quote the data gets it, cut off
-// before it not.
+// openingQuote returns the column of the unclosed quote on a line. The error occurs if data is cut
+// after this quote, but not if it is cut before.
 func openingQuote(data []byte, line int, message string) int {
 	begin := offset(data, line)
 	end := len(data)
@@ -166,19 +164,19 @@ func openingQuote(data []byte, line int, message string) int {
 	return firstColumn(data, line)
 }
 
-// maxQuoted is how long a line may be that is searched for a quote.
+// maxQuoted is the maximum length of a line that openingQuote searches.
 const maxQuoted = 1 << 10
 
-// maxAgain is how much is parsed several times.
+// maxAgain is the maximum amount of data that is parsed repeatedly.
 const maxAgain = 16 << 10
 
-// sameError returns whether the parser gives message for data, at any place.
+// sameError reports whether parsing data causes the error message, on any line.
 func sameError(data []byte, message string) bool {
 	_, got := firstError(data)
 	return got == message
 }
 
-// firstError returns what the parser says of data, "" for nothing, and of which line.
+// firstError returns the first error of the parser for data and its line, or "" if there is none.
 func firstError(data []byte) (line int, message string) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
@@ -192,11 +190,11 @@ func firstError(data []byte) (line int, message string) {
 	}
 }
 
-// maxExact is the size up to which readUntilError is exact: beyond, reading byte by
-// byte takes too long.
+// maxExact is the maximum size for which readUntilError is exact. Reading byte by byte is too slow
+// for more data.
 const maxExact = 1 << 20
 
-// readUntilError returns how much of data the parser reads before it gives up.
+// readUntilError returns the prefix of data that the parser reads before it fails.
 func readUntilError(data []byte) []byte {
 	reader := bytes.NewReader(data)
 	decoder := yaml.NewDecoder(reader)
@@ -216,13 +214,13 @@ type byteByByte struct{ io.Reader }
 
 func (r byteByByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
 
-// place returns the line and column of what follows text. Columns count characters.
+// place returns the line and column after text. Columns count characters.
 func place(text []byte) (line, column int) {
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
 	return bytes.Count(text, []byte("\n")) + 1, utf8.RuneCount(last) + 1
 }
 
-// offset returns where a line begins.
+// offset returns the offset of the start of a line.
 func offset(data []byte, line int) int {
 	at := 0
 	for range line - 1 {
@@ -231,7 +229,7 @@ func offset(data []byte, line int) int {
 	return at
 }
 
-// firstColumn returns the column of the first thing on a line.
+// firstColumn returns the column of the first character on a line that is not a space or tab.
 func firstColumn(data []byte, line int) int {
 	text, _, _ := bytes.Cut(data[offset(data, line):], []byte("\n"))
 	return len(text) - len(bytes.TrimLeft(text, " \t")) + 1

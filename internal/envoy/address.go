@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// flaw is one thing that is wrong with an address. field is the field at fault, "" for
-// the whole.
+// flaw is one problem of an address. field is the invalid field, or "" for the whole address.
 type flaw struct{ field, text string }
 
 // dialable returns address in the form that gRPC dials, or what is wrong with it.
@@ -38,8 +37,8 @@ func dialable(address *corev3.Address) (dial string, wrong []flaw) {
 	return "", []flaw{{"", "neither socket_address nor pipe is given"}}
 }
 
-// Dial returns address in the form that gRPC dials, such as "192.0.2.1:443", "" where it
-// has none. Equal addresses have equal forms.
+// Dial returns address in the form that gRPC dials, such as "192.0.2.1:443", or "" if it has none.
+// Equal addresses have equal forms.
 func Dial(address *corev3.Address) string {
 	dial, _ := dialable(address)
 	return dial

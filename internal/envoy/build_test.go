@@ -14,14 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/hierarchy"
 )
 
-// The pieces of clusters in tests.
-
 func cluster(localities ...*endpointv3.LocalityLbEndpoints) *endpointv3.ClusterLoadAssignment {
 	return &endpointv3.ClusterLoadAssignment{ClusterName: "cluster", Endpoints: localities}
 }
 
-// in returns a locality in a priority with weight 1; name is region/zone/sub_zone,
-// endpoints are as for lbEndpoint.
+// in returns a locality with weight 1 in a priority. name is region/zone/sub_zone. lbEndpoint
+// describes the format of endpoints.
 func in(priority uint32, name string, endpoints ...string) *endpointv3.LocalityLbEndpoints {
 	parts := append(strings.Split(name, "/"), "", "")
 	l := &endpointv3.LocalityLbEndpoints{
@@ -41,13 +39,13 @@ func weighing(weight uint32, l *endpointv3.LocalityLbEndpoints) *endpointv3.Loca
 	return l
 }
 
-// unweighted takes the weight of a locality away.
+// unweighted removes the weight of a locality.
 func unweighted(l *endpointv3.LocalityLbEndpoints) *endpointv3.LocalityLbEndpoints {
 	l.LoadBalancingWeight = nil
 	return l
 }
 
-// lbEndpoint returns the endpoint "host" or "host*weight", on port 80.
+// lbEndpoint returns the endpoint "host" or "host*weight" on port 80.
 func lbEndpoint(text string) *endpointv3.LbEndpoint {
 	host, weight, weighted := strings.Cut(text, "*")
 	lb := &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{
@@ -69,7 +67,7 @@ func socket(host string, port uint32) *corev3.Address {
 	}}}
 }
 
-// paths describes endpoints in a line each: address, path, weight.
+// paths describes endpoints on one line each: address, path, weight.
 func paths(endpoints []resolver.Endpoint) string {
 	s := ""
 	for _, e := range endpoints {

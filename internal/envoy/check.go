@@ -9,27 +9,26 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 )
 
-// maxWeight is the largest sum of the weights of a priority's localities, and of a
-// locality's endpoints (gRFC A27, rules for EDS).
+// maxWeight is the maximum sum of the weights of a priority's localities, and of a locality's
+// endpoints (gRFC A27).
 const maxWeight = math.MaxUint32
 
 // place is the index of a locality and that of an endpoint in it.
 type place struct{ locality, endpoint int }
 
-// checker finds all problems of one cluster.
+// checker collects the problems of a cluster.
 type checker struct {
 	cluster   *endpointv3.ClusterLoadAssignment
 	problems  Invalid
-	addresses map[string]place // which endpoint has the address
+	addresses map[string]place // the endpoint that has the address
 }
 
-// Validate returns the error that Read would return for cluster: nil, or an *Invalid. It is
-// for a caller that reports mistakes before it uses a cluster. It is safe for concurrent use.
+// Validate returns the error that Read would return for cluster: nil or an *Invalid. It is safe for
+// concurrent use.
 //
-// Only what has an effect can be a problem. gRPC leaves out localities without a weight before it
-// looks any further, and a client that rejects fields which it does not use would break
-// when a server begins to set them (gRFC A27). What else breaks Envoy's rules goes into
-// the notes.
+// Only fields that have an effect are validated. gRPC ignores localities without a weight. A client
+// that rejected unsupported fields would break when a server starts to set them (gRFC A27). Other
+// violations of Envoy's rules become notes.
 func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
 	c := checker{cluster: cluster, addresses: make(map[string]place)}
 	if cluster.GetClusterName() == "" {
@@ -45,8 +44,7 @@ func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
 	return c.problems.Err()
 }
 
-// hasTraffic reports whether locality is used (gRFC A27: one without a weight "is
-// skipped").
+// hasTraffic reports whether locality is used. A locality without a weight "is skipped" (gRFC A27).
 func hasTraffic(locality *endpointv3.LocalityLbEndpoints) bool {
 	return locality.GetLoadBalancingWeight().GetValue() > 0
 }
@@ -57,8 +55,7 @@ type priorityKey struct {
 	locality string
 }
 
-// checkLocalities looks at the localities as a whole: their names, the sums of
-// their weights, the priorities that they make.
+// checkLocalities checks the names, the weight sums and the priorities of the localities.
 func (c *checker) checkLocalities() {
 	sums := make(map[uint32]uint64)
 	seen := make(map[priorityKey]int)
@@ -84,8 +81,7 @@ func (c *checker) checkLocalities() {
 	c.checkGaps(sums)
 }
 
-// checkGaps finds priorities without traffic before the lowest one (the highest number)
-// that has some.
+// checkGaps adds a problem for each priority without traffic before a priority with traffic.
 func (c *checker) checkGaps(used map[uint32]uint64) {
 	for i, locality := range c.cluster.GetEndpoints() {
 		p := locality.GetPriority()
@@ -93,11 +89,11 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 			continue
 		}
 		c.problems.Add(fmt.Sprintf("endpoints[%d].priority", i), "priority %d is used, but priority %d has no locality that gets traffic", p, p-1)
-		used[p-1] = 1 // once for each gap
+		used[p-1] = 1 // reports each gap once
 	}
 }
 
-// checkDrops looks for percentages with an unknown denominator.
+// checkDrops adds a problem for each drop with an unknown denominator.
 func (c *checker) checkDrops() {
 	for i, drop := range c.cluster.GetPolicy().GetDropOverloads() {
 		if d := drop.GetDropPercentage().GetDenominator(); typev3.FractionalPercent_DenominatorType_name[int32(d)] == "" {
@@ -106,7 +102,7 @@ func (c *checker) checkDrops() {
 	}
 }
 
-// checkEndpoints looks at the endpoints of one locality.
+// checkEndpoints checks the endpoints of one locality.
 func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints) {
 	var sum uint64
 	for j, endpoint := range locality.GetLbEndpoints() {
@@ -122,8 +118,8 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	}
 }
 
-// checkAddresses looks at the addresses of one endpoint. Nobody dials an endpoint that
-// is not healthy, but its addresses count as duplicates all the same.
+// checkAddresses checks the addresses of one endpoint. An unhealthy endpoint is not dialed, but its
+// addresses still count as duplicates.
 func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 	dialled := Healthy(lb)
 	if lb.GetEndpoint() == nil {

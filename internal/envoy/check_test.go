@@ -23,14 +23,14 @@ func at(address *corev3.Address) *endpointv3.ClusterLoadAssignment {
 	return c
 }
 
-// with returns a small cluster that change has changed.
+// with returns a small cluster modified by change.
 func with(change func(*endpointv3.ClusterLoadAssignment)) *endpointv3.ClusterLoadAssignment {
 	c := cluster(in(0, "us/a", "10.0.0.1"))
 	change(c)
 	return c
 }
 
-// Rows E1 and E2: what is rejected, with the place.
+// Read and Validate reject invalid clusters with the path of the mistake.
 func TestRejected(t *testing.T) {
 	socketAddress := func(s *corev3.SocketAddress) *corev3.Address {
 		return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: s}}
@@ -96,8 +96,8 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// Row E2, second half: the same address may be in a locality without traffic, a
-// locality may be in several priorities, a sum may reach the limit.
+// An address may also be in a locality without traffic, a locality may be in several priorities,
+// and a sum of weights may reach the limit.
 func TestAccepted(t *testing.T) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{
 		cluster(in(0, "us", "a"), unweighted(in(0, "us", "a", "a"))),
@@ -106,7 +106,7 @@ func TestAccepted(t *testing.T) {
 		at(socket("fe80::1%eth0", 80)),
 		at(socket("my_host.example.com.", 65535)),
 		at(socket(strings.Repeat("a.", 126)+"b", 1)),  // 253 bytes
-		at(socket(strings.Repeat("a.", 126)+"b.", 1)), // the dot at the end does not count
+		at(socket(strings.Repeat("a.", 126)+"b.", 1)), // a trailing dot does not count
 		at(socket(strings.Repeat("a", 63), 1)),
 		at(socket("1.example", 1)),
 		at(socket("1024", 1)), // a short name, as of a container
@@ -117,13 +117,13 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// "The gRPC client must in general ignore any fields it does not support" (gRFC A27):
-// what is wrong with them is noted, and rejects nothing.
+// "The gRPC client must in general ignore any fields it does not support" (gRFC A27): mistakes in
+// them cause notes and no errors.
 func TestWhatNobodyReadsIsNoted(t *testing.T) {
 	const first = "endpoints[0].lb_endpoints[0]"
 	for _, test := range []struct {
 		cluster *endpointv3.ClusterLoadAssignment
-		want    string // the start of the only note; "" for none
+		want    string // the beginning of the only note, "" for none
 	}{
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(0)}
@@ -151,7 +151,7 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 		}), "named_endpoints: named_endpoints has no effect"},
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Endpoints[0].LbConfig = &endpointv3.LocalityLbEndpoints_LoadBalancerEndpoints{LoadBalancerEndpoints: &endpointv3.LocalityLbEndpoints_LbEndpointList{}}
-		}), "endpoints[0]: load_balancer_endpoints and leds_cluster_locality_config have no effect, only lb_endpoints has"},
+		}), "endpoints[0]: load_balancer_endpoints and leds_cluster_locality_config have no effect, want lb_endpoints"},
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
 			c.Endpoints[0].LbEndpoints[0].GetEndpoint().GetAddress().GetSocketAddress().Protocol = corev3.SocketAddress_UDP
 		}), first + ".endpoint.address.socket_address.protocol: protocol UDP has no effect, TCP is used"},
@@ -165,7 +165,7 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 			bad.HealthStatus = corev3.HealthStatus_DRAINING
 			c.Endpoints[0].LbEndpoints = append(c.Endpoints[0].LbEndpoints, bad)
 		}), ""},
-		// So is all of a locality without a weight (row E1).
+		// A locality without a weight is also ignored.
 		{cluster(in(0, "us", "a"), unweighted(in(0, "eu", "b*0"))), `endpoints[1]: locality "eu" of priority 0 has no weight and gets no traffic`},
 		{cluster(in(0, "us", "a"), weighing(0, in(7, "eu", "a b", "", "c*4294967295", "c"))), `endpoints[1]: locality "eu" of priority 7 has weight 0 and gets no traffic`},
 		{with(func(c *endpointv3.ClusterLoadAssignment) {
@@ -173,19 +173,19 @@ func TestWhatNobodyReadsIsNoted(t *testing.T) {
 		}), `endpoints[1]: locality "/" of priority 0 has no weight and gets no traffic`},
 	} {
 		if err := Validate(test.cluster); err != nil {
-			t.Errorf("%v is rejected: %v", test.cluster, err)
+			t.Errorf("Validate(%v) = %v", test.cluster, err)
 		}
 		tree, err := become(new(topology.Translator), test.cluster)
 		if err != nil || len(tree.Endpoints) != 1 {
 			t.Errorf("%v: %d endpoints and %v, want the good one", test.cluster, len(tree.Endpoints), err)
 		}
 		if got := fmt.Sprint(tree.notes); !strings.HasPrefix(got, "["+test.want) || len(tree.notes) > 1 || test.want == "" && len(tree.notes) > 0 {
-			t.Errorf("notes are %v, want %q", got, test.want)
+			t.Errorf("notes = %v, want %q", got, test.want)
 		}
 	}
 }
 
-// Row E2 counts an endpoint that is not healthy, as gRPC does.
+// As in gRPC, unhealthy endpoints count for weights and duplicate addresses.
 func TestUnhealthyEndpointsCount(t *testing.T) {
 	for _, again := range []*endpointv3.LbEndpoint{lbEndpoint("10.0.0.1"), lbEndpoint("x*0"), lbEndpoint("x*4294967295")} {
 		again.HealthStatus = corev3.HealthStatus_UNHEALTHY
@@ -193,7 +193,7 @@ func TestUnhealthyEndpointsCount(t *testing.T) {
 			c.Endpoints[0].LbEndpoints = append(c.Endpoints[0].LbEndpoints, again)
 		})
 		if Validate(c) == nil {
-			t.Errorf("%v is accepted beside 10.0.0.1", again)
+			t.Errorf("Validate accepted %v next to 10.0.0.1", again)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestAllProblemsAreCountedAndTheFirstListed(t *testing.T) {
 		t.Fatalf("error = %v, want %d problems and %d more", err, MaxProblems, 1000-MaxProblems)
 	}
 	if !strings.HasSuffix(err.Error(), "; and 980 more") {
-		t.Errorf("error = %v, want the number of those left out at the end", err)
+		t.Errorf("error = %v, want the number of omitted problems at the end", err)
 	}
 }
 

@@ -1,9 +1,9 @@
-// Package envoy reads Envoy's messages, as gRPC does: a ClusterLoadAssignment becomes an
-// Answer (gRFC A27), the outlier_detection of a Cluster the settings of a policy (A50). What
-// gRPC rejects is an error, and what has no effect a note, each with its place in the message.
+// Package envoy reads Envoy's messages as gRPC does. It converts a ClusterLoadAssignment to an
+// Answer (gRFC A27), and the outlier_detection of a Cluster to the configuration of a policy (gRFC
+// A50). Messages that gRPC rejects cause errors, and ignored fields cause notes, with their paths.
 //
-// The sources of endpoints that speak Envoy's language import it, and nothing else of the
-// library does: a client without them does not link Envoy's messages.
+// Only the sources that use Envoy's formats import this package, so that clients without them do
+// not link Envoy's protos.
 package envoy
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Read returns a cluster as an answer, which is meant where it holds no endpoint, and notes on
-// what has no effect: a locality without a weight, and what breaks the rules in Envoy's .proto
-// files but not gRPC's. The cluster is not modified.
+// Read converts a cluster to an answer. An answer without endpoints is marked as intentional. The
+// notes describe ignored fields: localities without a weight, and fields that violate the rules in
+// Envoy's .proto files but not those of gRPC. Read does not modify the cluster.
 //
-// Its error is an *Invalid if gRPC's rules (gRFC A27 and what its clients agree on) are broken:
-// an endpoint's weight of 0; weights of a priority's localities, or of a locality's endpoints,
-// that sum past 4,294,967,295; an address twice in a cluster; a locality that is missing, or
-// twice in a priority; a gap in the priorities; a healthy endpoint without an address that gRPC
-// can dial; a drop of an unknown denominator; a cluster without a name. Nothing in a locality
-// that gets no traffic breaks a rule.
+// The error is an *Invalid if the cluster violates gRPC's rules (gRFC A27 and the behavior of other
+// gRPC clients): an endpoint with weight 0; weights of a priority's localities, or of a locality's
+// endpoints, that sum to more than 4,294,967,295; a duplicate address; a locality that is missing,
+// or duplicate in a priority; a gap in the priorities; a healthy endpoint without an address that
+// gRPC can dial; a drop with an unknown denominator; or a cluster without a name. Localities that
+// get no traffic are not checked.
 func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Problem, error) {
 	if err := Validate(cluster); err != nil {
 		return discovery.Answer{}, nil, err
@@ -51,8 +51,8 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 	return a, notes.Problems, nil
 }
 
-// identityOf returns what stands for the content of a cluster, "" for one that cannot be
-// encoded, such as one with text that is not UTF-8.
+// identityOf returns a hash of the content of a cluster, or "" if it cannot be encoded, for example
+// because of invalid UTF-8.
 func identityOf(cluster *endpointv3.ClusterLoadAssignment) string {
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(cluster)
 	if err != nil {
@@ -61,7 +61,7 @@ func identityOf(cluster *endpointv3.ClusterLoadAssignment) string {
 	return fmt.Sprintf("%x", sha256.Sum256(encoded))
 }
 
-// read returns the locality as that of an answer.
+// read converts a locality.
 func read(l *endpointv3.LocalityLbEndpoints) discovery.Locality {
 	read := discovery.Locality{
 		Region:    l.GetLocality().GetRegion(),
@@ -91,8 +91,8 @@ func health(given corev3.HealthStatus) discovery.Health {
 	}
 }
 
-// Texts returns notes in a line each, in the words of explain where it is not nil: it puts what
-// is wrong into those of whoever wrote the message, such as with the lines of a file.
+// Texts returns the notes as one line each. If explain is not nil, it converts each note, for
+// example to add lines of a file.
 func Texts(notes []Problem, explain func(*Invalid) error) (texts []string) {
 	for _, n := range notes {
 		invalid := &Invalid{Problems: []Problem{n}}

@@ -14,8 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzRead: whatever a control plane sends, there is either a list of problems in
-// one line, or a tree in which each endpoint has its place, twice the same.
+// FuzzRead checks that any input results either in a one-line list of problems, or in a tree in
+// which each endpoint has a valid path. Reading is deterministic, and Write is the inverse of Read.
 func FuzzRead(f *testing.F) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{
 		cluster(weighing(3, in(0, "us/a", "10.0.0.1*5", "10.0.0.2")), in(1, "eu", "::1"), in(1, "as", "host")),
@@ -55,7 +55,7 @@ func FuzzRead(f *testing.F) {
 		back, err := become(new(topology.Translator), written)
 		first, _ := become(new(topology.Translator), c)
 		if err != nil || string(back.Config()) != string(first.Config()) || !reflect.DeepEqual(back.Endpoints, first.Endpoints) {
-			t.Errorf("the cluster became %s, and %s, %v, when it was written and read: %v", first.Config(), back.Config(), err, written)
+			t.Errorf("the cluster became %s, but %s, %v after Write and Read: %v", first.Config(), back.Config(), err, written)
 		}
 		var config []map[string]top
 		if err := json.Unmarshal(tree.Config(), &config); err != nil {

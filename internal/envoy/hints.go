@@ -8,16 +8,16 @@ import (
 	whereabouts "github.com/understudy-lb/understudy/internal/location"
 )
 
-// hintsIn is the key of an endpoint's filter_metadata that has where it runs, and for whom it is:
+// hintsIn is the filter_metadata key with an endpoint's node and topology hints:
 //
 //	metadata: {filter_metadata: {understudy.dev: {node: n1, forZones: [a], forNodes: [n1]}}}
 const hintsIn = "understudy.dev"
 
-// mostHints is how many zones or nodes an endpoint may name. Kubernetes has 8 at most.
+// mostHints is the maximum number of zones or nodes of an endpoint. The limit in Kubernetes is 8.
 const mostHints = 64
 
-// hint sets what the metadata of an endpoint says of its place. Whatever is not as it should be counts
-// as not given: it moves calls within a priority, and is no reason to refuse an endpoint.
+// hint sets the node and the hints of an endpoint from its metadata. Invalid values are ignored,
+// because hints only affect the preferred endpoints within a priority.
 func hint(lb *endpointv3.LbEndpoint, to *discovery.Endpoint) {
 	fields := lb.GetMetadata().GetFilterMetadata()[hintsIn].GetFields()
 	if node := fields["node"].GetStringValue(); whereabouts.Problem(node) == "" {
@@ -26,7 +26,7 @@ func hint(lb *endpointv3.LbEndpoint, to *discovery.Endpoint) {
 	to.ForZones, to.ForNodes = namesIn(fields["forZones"]), namesIn(fields["forNodes"])
 }
 
-// namesIn returns the names in a list, nil where it is none, or is too long.
+// namesIn returns the valid names in a list, or nil if v is not a list or is too long.
 func namesIn(v *structpb.Value) (names []string) {
 	values := v.GetListValue().GetValues()
 	if len(values) > mostHints {

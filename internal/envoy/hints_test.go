@@ -11,8 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// An endpoint says in its metadata where it runs and for whom it is. What is wrong there counts as
-// not given.
+// The node and hints of an endpoint are read from its metadata. Invalid values are ignored.
 func TestHintsInMetadata(t *testing.T) {
 	long := `"` + strings.Repeat("a", 257) + `"`
 	for metadata, want := range map[string]string{

@@ -10,9 +10,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// note adds notes on a cluster in which check found no problem.
+// note adds the notes of a valid cluster.
 func note(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
-	var idle []string // prefixes of the paths that are noted already as without effect
+	var idle []string // path prefixes of fields already noted as ignored
 	for i, locality := range cluster.GetEndpoints() {
 		path := fmt.Sprintf("endpoints[%d]", i)
 		if !hasTraffic(locality) {
@@ -37,7 +37,7 @@ func note(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 	}
 }
 
-// whyEmpty says why no locality of a cluster gets traffic.
+// whyEmpty returns the reason why no locality of a cluster gets traffic.
 func whyEmpty(cluster *endpointv3.ClusterLoadAssignment) string {
 	if n := len(cluster.GetEndpoints()); n > 0 {
 		return fmt.Sprintf("cluster %q has no locality with a weight, of %d", cluster.GetClusterName(), n)
@@ -64,8 +64,8 @@ func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *Inva
 		LocalityName(locality.GetLocality()), locality.GetPriority(), has)
 }
 
-// noteUnread notes the fields of a cluster that are given and have no effect, and returns
-// their paths. What Envoy does by them, gRPC does not (gRFC A27).
+// noteUnread notes the fields of a cluster that Envoy uses and gRPC ignores (gRFC A27). It returns
+// their paths.
 func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) (paths []string) {
 	policy := cluster.GetPolicy()
 	for _, field := range []struct {
@@ -85,7 +85,7 @@ func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) (path
 	return paths
 }
 
-// noteDrops notes drops of more than all calls.
+// noteDrops notes drops of more than 100 %.
 func noteDrops(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
 		if rate := dropRate(drop); rate > lbconfig.Million {
@@ -95,10 +95,10 @@ func noteDrops(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 	}
 }
 
-// noteUnused notes what has no effect although somebody may expect one.
+// noteUnused notes ignored fields that a user might expect to have an effect.
 func noteUnused(locality *endpointv3.LocalityLbEndpoints, path string, notes *Invalid) {
 	if locality.GetLbConfig() != nil {
-		notes.Add(path, "load_balancer_endpoints and leds_cluster_locality_config have no effect, only lb_endpoints has")
+		notes.Add(path, "load_balancer_endpoints and leds_cluster_locality_config have no effect, want lb_endpoints")
 	}
 	for j, lb := range locality.GetLbEndpoints() {
 		if !Healthy(lb) {

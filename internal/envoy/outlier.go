@@ -15,12 +15,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// ReadOutlierDetection returns what a cluster's outlier_detection says, as gRFC A50 maps
-// its fields ("xDS Integration"): those of the success rate and of the failure percentage,
-// the times, and the maximum. A tier that it empties is reported to understudy_priority,
-// so that the last one that can be used stays in use. The notes say which of the fields that
-// were given have no effect. The error is an *Invalid, with the places in the message (A50,
-// "xDS Validation"). The message is not modified.
+// ReadOutlierDetection converts a cluster's outlier_detection by the mapping of gRFC A50 ("xDS
+// Integration"): the success rate and failure percentage algorithms, the times, and the maximum. A
+// priority whose endpoints are all ejected is reported to understudy_priority, so that the last
+// usable priority stays in use. The notes describe the ignored fields. The error is an *Invalid
+// with paths (gRFC A50, "xDS Validation"). The message is not modified.
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
 	r := outlierReader{config: lbconfig.NewOutlierDetection()}
 	r.duration("interval", given.GetInterval(), &r.config.Interval)
@@ -44,9 +43,8 @@ type outlierReader struct {
 	found  Invalid
 }
 
-// successRate reads one algorithm: "If the enforcing_success_rate field is set to 0, the
-// config success_rate_ejection field will be null". Its percentage is looked at all the
-// same.
+// successRate reads the success rate algorithm: "If the enforcing_success_rate field is set to 0,
+// the config success_rate_ejection field will be null". Its fields are still validated.
 func (r *outlierReader) successRate(given *clusterv3.OutlierDetection) {
 	s := lbconfig.NewSuccessRateEjection()
 	r.number("enforcing_success_rate", given.GetEnforcingSuccessRate(), &s.EnforcementPercentage, 100)
@@ -58,8 +56,8 @@ func (r *outlierReader) successRate(given *clusterv3.OutlierDetection) {
 	}
 }
 
-// failurePercentage reads the other: "If the enforcing_failure_percent field is set to 0
-// or null, the config failure_percent_ejection field will be null".
+// failurePercentage reads the failure percentage algorithm: "If the enforcing_failure_percent field
+// is set to 0 or null, the config failure_percent_ejection field will be null".
 func (r *outlierReader) failurePercentage(given *clusterv3.OutlierDetection) {
 	f := lbconfig.NewFailurePercentageEjection()
 	f.EnforcementPercentage = 0
@@ -72,8 +70,8 @@ func (r *outlierReader) failurePercentage(given *clusterv3.OutlierDetection) {
 	}
 }
 
-// duration reads one that must keep protobuf's rules and not be negative. One past
-// time.Duration's range, of about 292 years, counts as the longest there is.
+// duration reads a duration, which must be valid and not negative. A duration longer than
+// time.Duration allows, about 292 years, becomes the longest time.Duration.
 func (r *outlierReader) duration(field string, given *durationpb.Duration, into *lbconfig.Duration) {
 	if given == nil {
 		return
@@ -90,7 +88,7 @@ func (r *outlierReader) duration(field string, given *durationpb.Duration, into 
 	*into = lbconfig.Duration(d)
 }
 
-// number reads one that is at most as large.
+// number reads a number, which must be at most most.
 func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, into *uint32, most uint32) {
 	if given == nil {
 		return
@@ -102,8 +100,8 @@ func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, into
 	*into = given.GetValue()
 }
 
-// outlierFields are the fields of outlier_detection that A50 maps, and the algorithm that
-// each is of, by the field without which it has no effect.
+// outlierFields maps the fields of outlier_detection that gRFC A50 supports to the field that
+// enables their algorithm.
 var outlierFields = map[protoreflect.Name]protoreflect.Name{
 	"interval": "", "base_ejection_time": "", "max_ejection_time": "", "max_ejection_percent": "",
 	"enforcing_success_rate": "", "enforcing_failure_percentage": "",
@@ -115,8 +113,8 @@ var outlierFields = map[protoreflect.Name]protoreflect.Name{
 	"failure_percentage_request_volume": "enforcing_failure_percentage",
 }
 
-// noteOutlierDetection returns what has no effect: "All other fields will be ignored". A
-// switch that is off says so itself, unless it is off because nobody set it.
+// noteOutlierDetection returns notes on ignored fields: "All other fields will be ignored". A field
+// of a disabled algorithm is also noted.
 func noteOutlierDetection(given *clusterv3.OutlierDetection, config *lbconfig.OutlierDetection) []Problem {
 	var notes Invalid
 	given.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {

@@ -20,7 +20,7 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// outliers parses the outlier_detection of a cluster.
+// outliers parses an outlier_detection message.
 func outliers(t testing.TB, text string) *clusterv3.OutlierDetection {
 	t.Helper()
 	parsed := new(clusterv3.OutlierDetection)
@@ -30,8 +30,8 @@ func outliers(t testing.TB, text string) *clusterv3.OutlierDetection {
 	return parsed
 }
 
-// policyOf returns the configuration of understudy_outlier_detection in the n-th priority
-// of a tree, without that of its child.
+// policyOf returns the configuration of understudy_outlier_detection in the n-th priority of a
+// tree, without its child policy.
 func policyOf(t *testing.T, tree topology.Tree, n int) string {
 	t.Helper()
 	var policy lbconfig.Policy
@@ -52,9 +52,9 @@ const (
 	successRate = `"successRateEjection":{"stdevFactor":1900,"enforcementPercentage":100,"minimumHosts":5,"requestVolume":100}`
 )
 
-// "The message fields will be mapped to config fields as follows" (A50, "xDS
-// Integration"), "all other fields will be ignored, and all unsupported algorithms will be
-// treated as disabled". What is left out has A50's defaults.
+// "The message fields will be mapped to config fields as follows" (gRFC A50, "xDS Integration"),
+// "all other fields will be ignored, and all unsupported algorithms will be treated as disabled".
+// Missing fields have gRFC A50's defaults.
 func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`: `{"interval":"10s","baseEjectionTime":"30s","maxEjectionTime":"300s","maxEjectionPercent":10,` + successRate + `,"reportEmptied":true}`,
@@ -89,8 +89,8 @@ func TestOutlierDetectionOfAClusterIsMapped(t *testing.T) {
 	}
 }
 
-// "If any of these requirements is violated, the Cluster resource should be NACKed" (A50,
-// "xDS Validation"), all of them in one error.
+// "If any of these requirements is violated, the Cluster resource should be NACKed" (gRFC A50, "xDS
+// Validation"). One error lists all violations.
 func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"interval":"-1s"}`:                   `interval: interval is -1s, want a duration that is not negative`,
@@ -108,19 +108,19 @@ func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	// What protobuf itself forbids in a Duration, and JSON cannot say.
+	// A Duration that is invalid in protobuf and cannot be expressed in JSON.
 	broken := outliers(t, `{"interval":"1s"}`)
 	broken.Interval.Nanos = 2_000_000_000
 	if _, _, err := ReadOutlierDetection(broken); err == nil || !strings.HasPrefix(err.Error(), "interval: interval: ") {
 		t.Errorf("an invalid duration: error %v", err)
 	}
-	// "0s" ends nothing where nothing is ejected.
+	// An interval of 0s is valid if no algorithm is enabled.
 	if _, _, err := ReadOutlierDetection(outliers(t, `{"interval":"0s","enforcing_success_rate":0}`)); err != nil {
 		t.Error(err)
 	}
 }
 
-// A field that has no effect is worth a note.
+// Fields without an effect cause notes.
 func TestOutlierDetectionOfAClusterIsNoted(t *testing.T) {
 	_, notes, err := ReadOutlierDetection(outliers(t, `{"consecutive_5xx":3,"failure_percentage_threshold":50,"failure_percentage_request_volume":1,"interval":"5s","enforcing_success_rate":100}`))
 	if err != nil {
@@ -138,10 +138,9 @@ func TestOutlierDetectionOfAClusterIsNoted(t *testing.T) {
 	}
 }
 
-// "The configuration for that outlier_detection policy will be based on the
-// outlier_detection field in the corresponding DiscoveryMechanism config for that
-// priority": each mechanism's priorities have its own. What the channel itself is given
-// goes before that.
+// "The configuration for that outlier_detection policy will be based on the outlier_detection field
+// in the corresponding DiscoveryMechanism config for that priority." The channel's own settings
+// take precedence.
 func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
 	read := func(text string) *topology.OutlierDetection {
 		o, _, err := ReadOutlierDetection(outliers(t, text))
@@ -159,9 +158,9 @@ func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
 	for _, test := range []struct {
 		about    string
 		settings topology.Settings
-		want     [4]string // the beginnings
+		want     [4]string // prefixes
 	}{
-		{"as the clusters say", topology.Settings{}, [4]string{`{"interval":"1s"`, `{"interval":"2s"`, `{"interval":"2s"`, noOp}},
+		{"from the clusters", topology.Settings{}, [4]string{`{"interval":"1s"`, `{"interval":"2s"`, `{"interval":"2s"`, noOp}},
 		{"on for the channel", topology.Settings{OutlierDetection: true}, [4]string{own, own, own, own}},
 		{"off for the channel", topology.Settings{NoOutlierDetection: true}, [4]string{noOp, noOp, noOp, noOp}},
 		{"with pick_first", topology.Settings{PickFirst: true}, [4]string{noOp, noOp, noOp, noOp}},
@@ -174,9 +173,9 @@ func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
 		}
 	}
 	if a, b := read(`{"interval":"1s"}`), read(`{"interval":"1s"}`); !a.Equal(b) || a.Equal(read(`{}`)) || a.Equal(nil) || !(*topology.OutlierDetection)(nil).Equal(nil) {
-		t.Error("Equal does not tell different ones from equal ones")
+		t.Error("Equal is wrong")
 	}
 	if got := policyOf(t, first.Reresolving(), 0); !strings.HasPrefix(got, `{"interval":"1s"`) {
-		t.Errorf("a tree that passes re-resolution on has %s", got)
+		t.Errorf("config of a tree that forwards re-resolution = %s", got)
 	}
 }

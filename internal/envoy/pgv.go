@@ -8,19 +8,18 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// violation is a report of the generated validation of Envoy's protos about one field
-// of a message.
+// violation is an error of the generated validation of Envoy's protos about one field.
 type violation interface {
 	error
-	Field() string // the Go name, with the index of a list or the key of a map: "Endpoints[0]"
+	Field() string // the Go name with a list index or map key, such as "Endpoints[0]"
 	Reason() string
-	Cause() error // of a field that is a message: its own violations
+	Cause() error // for a message field, the violations in the message
 }
 
-// addViolations adds the violations in err. Path and descriptor are the validated
-// message's. A weight of zero is left out: gRPC gives it a meaning of its own.
+// addViolations adds the violations in err. path and message describe the validated message.
+// Weights of zero are omitted, because gRPC defines their meaning.
 func (p *Invalid) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
-	const but = ", by Envoy's rules; gRPC does not ask for it"
+	const but = " by Envoy's rules; gRPC does not require it"
 	if several, ok := errors.AsType[interface {
 		error
 		AllErrors() []error
@@ -48,8 +47,8 @@ func (p *Invalid) addViolations(err error, path string, message protoreflect.Mes
 	}
 }
 
-// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". The key of a map, which
-// can be any text, is quoted.
+// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". A map key is quoted, because it can
+// be any text.
 func splitIndex(field string) (name, index string) {
 	name, key, indexed := strings.Cut(strings.TrimSuffix(field, "]"), "[")
 	if !indexed {
@@ -61,8 +60,8 @@ func splitIndex(field string) (name, index string) {
 	return name, "[" + key + "]"
 }
 
-// protoField returns the name and the descriptor of the field that protoc-gen-go calls
-// goName in message. For a oneof it returns the names of its fields and no descriptor.
+// protoField returns the name and descriptor of a field, given its Go name. For a oneof, it returns
+// the names of the oneof's fields and no descriptor.
 func protoField(message protoreflect.MessageDescriptor, goName string) (string, protoreflect.FieldDescriptor) {
 	same := func(name protoreflect.Name) bool {
 		return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), goName)
@@ -89,7 +88,7 @@ func protoField(message protoreflect.MessageDescriptor, goName string) (string, 
 	return goName, nil
 }
 
-// trim makes a reason follow the name of what it is about.
+// trim removes the subject of a reason, so that a field name can replace it.
 func trim(reason string) string { return strings.TrimPrefix(reason, "value ") }
 
 func join(path, name string) string {

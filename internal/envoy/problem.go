@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// MaxProblems is the largest number of problems that an Invalid lists. It counts the
-// others.
+// MaxProblems is the maximum number of problems that an Invalid lists. Further problems are only
+// counted.
 const MaxProblems = 20
 
-// Problem is one thing that is wrong with an input, or that is worth a note.
+// Problem is a mistake in an input, or a note on it.
 type Problem struct {
-	// Path is the place in the protobuf message, by the names of the .proto file:
-	// "endpoints[2].lb_endpoints[0].load_balancing_weight". It is empty for the message
-	// as a whole.
+	// Path is the path in the protobuf message, with the names of the .proto file:
+	// "endpoints[2].lb_endpoints[0].load_balancing_weight". It is empty for the whole message.
 	Path string
-	// Text says what was found and what is wanted.
+	// Text describes the mistake and the valid values.
 	Text string
 }
 
@@ -27,25 +26,24 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Text
 }
 
-// Within returns the problem of a part as one of the whole, by the path of the part.
+// Within returns the problem with its path prefixed by part.
 func (p Problem) Within(part string) Problem {
 	p.Path = strings.TrimSuffix(part+"."+p.Path, ".")
 	return p
 }
 
-// Invalid is the error of an input that is rejected as a whole. It lists up to
-// MaxProblems problems.
+// Invalid is the error for a rejected input. It lists up to MaxProblems problems.
 type Invalid struct {
-	// Problems are in the order of the input, at least one.
+	// Problems is in the order of the input and not empty.
 	Problems []Problem
-	// More counts the problems that were left out of Problems.
+	// More is the number of problems that Problems omits.
 	More int
 }
 
-// Refused says, for metrics, that there was an answer, which was refused.
+// Refused marks, for metrics, an answer that was rejected.
 func (e *Invalid) Refused() bool { return true }
 
-// Error returns the problems in one line.
+// Error returns the problems on one line.
 func (e *Invalid) Error() string {
 	texts := make([]string, 0, len(e.Problems)+1)
 	for _, p := range e.Problems {
@@ -57,7 +55,7 @@ func (e *Invalid) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Add adds a problem, or counts it if there are many already.
+// Add adds a problem, or counts it if Problems is full.
 func (e *Invalid) Add(path, format string, args ...any) {
 	if len(e.Problems) == MaxProblems {
 		e.More++
@@ -66,7 +64,7 @@ func (e *Invalid) Add(path, format string, args ...any) {
 	e.Problems = append(e.Problems, Problem{Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// Err returns e, nil if there is no problem.
+// Err returns e, or nil if there are no problems.
 func (e *Invalid) Err() error {
 	if len(e.Problems) == 0 {
 		return nil

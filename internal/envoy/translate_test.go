@@ -22,13 +22,13 @@ const (
 	weightedTargetName   = "understudy_weighted_target"
 )
 
-// tree is what becomes of a cluster.
+// tree is a translated cluster with its notes.
 type tree struct {
 	topology.Tree
 	notes []Problem
 }
 
-// become reads a cluster, and makes a tree of it.
+// become reads and translates a cluster.
 func become(tr *topology.Translator, cluster *endpointv3.ClusterLoadAssignment) (tree, error) {
 	answer, notes, err := Read(cluster)
 	if err != nil {
@@ -47,7 +47,7 @@ func translate(t *testing.T, tr *topology.Translator, cluster *endpointv3.Cluste
 	return made
 }
 
-// top is the configuration of understudy_priority as a policy would read it.
+// top is the configuration of understudy_priority.
 type top struct {
 	Children map[string]struct {
 		Config                     []map[string]outlierLevel
@@ -80,8 +80,7 @@ func parse(t *testing.T, tree tree) top {
 	return config[0][priorityName]
 }
 
-// shape describes the configuration in a line a priority: name, localities with
-// their weights, drops.
+// shape describes the configuration on one line per priority: name, localities with weights, drops.
 func shape(t *testing.T, tree tree) string {
 	t.Helper()
 	config, s := parse(t, tree), ""
@@ -134,7 +133,7 @@ func TestNoLocalitiesIsAccepted(t *testing.T) {
 	}
 }
 
-// The priorities of several trees follow one another, and each keeps the names of its own
+// The priorities of several trees are concatenated, and each tree keeps the names of its children
 // (gRFC A37).
 func TestSeveralTreesFollowOneAnother(t *testing.T) {
 	first, second := topology.Translator{Name: "a"}, topology.Translator{Name: "b"}
@@ -148,7 +147,7 @@ func TestSeveralTreesFollowOneAnother(t *testing.T) {
 	}
 }
 
-// E4: endpoints whose health status is neither UNKNOWN nor HEALTHY get no traffic.
+// Endpoints whose health status is neither UNKNOWN nor HEALTHY get no traffic.
 func TestUnhealthyEndpointsAreLeftOut(t *testing.T) {
 	l := in(0, "us")
 	for number, name := range corev3.HealthStatus_name {
@@ -166,7 +165,7 @@ func TestUnhealthyEndpointsAreLeftOut(t *testing.T) {
 	}
 }
 
-// E1: locality weight unset or zero = the locality gets no traffic.
+// A locality with no weight or weight 0 gets no traffic.
 func TestLocalitiesWithoutTrafficAreNoted(t *testing.T) {
 	idle := in(0, "us/idle", "10.0.0.1", "10.0.0.1")
 	tree := translate(t, new(topology.Translator), cluster(in(0, "us/a", "10.0.0.1"), unweighted(idle), weighing(0, in(7, "us/zero"))))
@@ -218,7 +217,7 @@ func TestDropsOfEveryPriority(t *testing.T) {
 	}
 }
 
-// A cluster in which nothing gets traffic is valid (row E2), and says why calls fail.
+// A cluster without traffic is valid, and its answer has the reason for failing calls.
 func TestWhyATreeIsEmpty(t *testing.T) {
 	for _, test := range []struct {
 		want    string
@@ -231,7 +230,7 @@ func TestWhyATreeIsEmpty(t *testing.T) {
 	} {
 		tree := translate(t, new(topology.Translator), test.cluster)
 		if tree.Why != test.want {
-			t.Errorf("%v: empty because %q, want %q", test.cluster, tree.Why, test.want)
+			t.Errorf("%v: reason %q, want %q", test.cluster, tree.Why, test.want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Addresses returns all addresses of an endpoint in the form that gRPC dials, such as
-// "192.0.2.1:443", the main one first. An endpoint that gets no traffic may have none.
+// "192.0.2.1:443", with the main address first. An endpoint that gets no traffic may have none.
 func Addresses(lb *endpointv3.LbEndpoint) []string {
 	var dials []string
 	for _, address := range addressesOf(lb) {
@@ -22,7 +22,8 @@ func Addresses(lb *endpointv3.LbEndpoint) []string {
 	return dials
 }
 
-// Healthy reports whether an endpoint may get traffic: its health is UNKNOWN or HEALTHY (gRFC A27).
+// Healthy reports whether an endpoint may get traffic, because its health is UNKNOWN or HEALTHY
+// (gRFC A27).
 func Healthy(lb *endpointv3.LbEndpoint) bool {
 	return lb.GetHealthStatus() == corev3.HealthStatus_UNKNOWN || lb.GetHealthStatus() == corev3.HealthStatus_HEALTHY
 }
@@ -36,8 +37,7 @@ func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
 	return drops
 }
 
-// dropRate returns how many of a million requests drop asks for. It may be more than a
-// million.
+// dropRate returns the number of drops per million requests. It may exceed a million.
 func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
 	percentage := drop.GetDropPercentage()
 	rate := uint64(percentage.GetNumerator())
@@ -51,12 +51,12 @@ func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64
 	return rate
 }
 
-// LocalityName returns the name of a locality, nil included.
+// LocalityName returns the name of a locality, which may be nil.
 func LocalityName(l *corev3.Locality) string {
 	return topology.LocalityName(l.GetRegion(), l.GetZone(), l.GetSubZone())
 }
 
-// addressesOf returns all addresses of an endpoint, the main one first.
+// addressesOf returns all addresses of an endpoint, with the main address first.
 func addressesOf(lb *endpointv3.LbEndpoint) []*corev3.Address {
 	addresses := []*corev3.Address{lb.GetEndpoint().GetAddress()}
 	for _, additional := range lb.GetEndpoint().GetAdditionalAddresses() {
@@ -65,7 +65,7 @@ func addressesOf(lb *endpointv3.LbEndpoint) []*corev3.Address {
 	return addresses
 }
 
-// Weight returns the weight of an endpoint, 1 where none is given (gRFC A34, "Notes").
+// Weight returns the weight of an endpoint, which is 1 by default (gRFC A34, "Notes").
 func Weight(lb *endpointv3.LbEndpoint) uint32 {
 	if w := lb.GetLoadBalancingWeight(); w != nil {
 		return w.GetValue()

@@ -15,10 +15,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Write returns the cluster of which Read gives the answers again, as those of one service: all
-// priorities of the first answer come before those of the second, and so on. An address stands in
-// it once, where it comes first. Drops hold for all priorities of a cluster, so those of the first answer are
-// those of all.
+// Write is the inverse of Read for the answers of one service. The priorities of the first answer
+// precede those of the second, and so on. A duplicate address is written only at its first
+// position. The drops of a cluster apply to all its priorities, so Write uses those of the first
+// answer.
 func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAssignment {
 	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, taken: make(map[string]bool)}
 	for i, a := range answers {
@@ -36,10 +36,11 @@ func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAss
 type writer struct {
 	cluster    *endpointv3.ClusterLoadAssignment
 	priorities uint32
-	taken      map[string]bool // addresses
+	taken      map[string]bool // addresses already written
 }
 
-// priority adds a priority. One without a locality gets an empty one, because a cluster has no gaps.
+// priority writes a priority. A priority without localities becomes an empty locality, because a
+// cluster must not have gaps in its priorities.
 func (w *writer) priority(p discovery.Priority) {
 	localities := p.Localities
 	if len(localities) == 0 {
@@ -62,7 +63,7 @@ func (w *writer) priority(p discovery.Priority) {
 	w.priorities++
 }
 
-// endpoint returns an endpoint, nil for one whose first address is taken or none.
+// endpoint converts an endpoint. It returns nil if the first address is invalid or already written.
 func (w *writer) endpoint(e *discovery.Endpoint) *endpointv3.LbEndpoint {
 	written := &endpointv3.Endpoint{Hostname: e.Hostname}
 	for i, dial := range e.Addresses {
@@ -101,7 +102,7 @@ var statuses = map[discovery.Health]corev3.HealthStatus{
 	discovery.Unhealthy: corev3.HealthStatus_UNHEALTHY,
 }
 
-// addressOf returns an address as gRPC dials it in Envoy's form, nil for none.
+// addressOf converts an address in the form that gRPC dials, or returns nil if it is invalid.
 func addressOf(dial string) *corev3.Address {
 	if path, ok := strings.CutPrefix(dial, "unix:"); ok {
 		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
@@ -116,7 +117,8 @@ func addressOf(dial string) *corev3.Address {
 	}}}
 }
 
-// hints returns what is known of an endpoint's place, as hint reads it, nil for nothing.
+// hints returns the metadata with the node and hints of an endpoint, or nil. It is the inverse of
+// hint.
 func hints(e *discovery.Endpoint) *corev3.Metadata {
 	fields := make(map[string]*structpb.Value)
 	if e.Node != "" {

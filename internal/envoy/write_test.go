@@ -21,7 +21,7 @@ func checked(t *testing.T, a discovery.Answer) *topology.Checked {
 	return c
 }
 
-// at returns a locality of endpoints, each ADDRESS+ADDRESS*WEIGHT.
+// at returns a locality of endpoints in the format ADDRESS+ADDRESS*WEIGHT.
 func at(zone string, weight uint32, endpoints ...string) discovery.Locality {
 	l := discovery.Locality{Zone: zone, Weight: weight}
 	for _, text := range endpoints {
@@ -38,7 +38,7 @@ func of(localities ...discovery.Locality) discovery.Priority {
 	return discovery.Priority{Localities: localities}
 }
 
-// shape is what a cluster says, a priority a line.
+// shape describes an answer on one line per priority.
 func shape(a *discovery.Answer) (text string) {
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {
@@ -92,9 +92,9 @@ func TestWhatIsWrittenIsReadAgain(t *testing.T) {
 		written := envoy.Write("c", all...)
 		read, _, err := envoy.Read(written)
 		if err != nil {
-			t.Errorf("%s: what was written is refused: %v", what, err)
+			t.Errorf("%s: Read rejected the written cluster: %v", what, err)
 		} else if got := shape(&read); got != test.want || read.Service != "c" {
-			t.Errorf("%s: cluster %q is\n%s\nwant\n%s", what, read.Service, got, test.want)
+			t.Errorf("%s: cluster %q\n%s\nwant\n%s", what, read.Service, got, test.want)
 		}
 	}
 }

@@ -11,46 +11,46 @@ import (
 )
 
 const (
-	// step is that of the coarsest clock of a file system. Of two writes within a step the
-	// second may leave both the size and the time of the file as they were.
+	// step is the resolution of the coarsest file system clock. A second write within a step may
+	// change neither the size nor the modification time of a file.
 	step = 2 * time.Second
-	// settled is how old a file is whose content nobody has changed within the last step, whatever
-	// clock its time is of.
+	// settled is the age beyond which the modification time proves that a file was not changed
+	// within the last step, even with an inaccurate clock.
 	settled = time.Minute
-	// long is for how long a file may be written to before somebody hears of it.
+	// long is how long a file may be written to before Restless reports it.
 	long = 10 * time.Second
 )
 
-// State is what Look finds.
+// State is the result of Look.
 type State int
 
 const (
-	// Same means that there is nothing to be read.
+	// Same means that there is nothing to read.
 	Same State = iota
-	// Unfinished means that the file is to be read, but may not be complete.
+	// Unfinished means that the file has changed but may be incomplete.
 	Unfinished
-	// Due means that it is to be read now.
+	// Due means that the file should be read now.
 	Due
 )
 
-// File tells when the file at a path is to be read: when it may have changed, is complete as far
-// as that can be seen, and once more when its time has to tell of each change. It is not safe for
+// File decides when to read the file at a path: when it may have changed and appears to be
+// complete, and once more if its modification time may not reflect every change. It is not safe for
 // concurrent use.
 type File struct {
 	path     string
 	looked   bool
-	seen     fs.FileInfo // how the file looked last, nil if there was none
+	seen     fs.FileInfo // the file's info at the last Look, nil if it did not exist
 	rest     rest
-	due      time.Time // when it is to be read, zero where it is not
-	again    bool      // it is to be read once more after that
-	attempts int       // how often in a row it could not be read
-	restless time.Time // since when it has not been read because it is written to
+	due      time.Time // when to read the file, zero if it is not due
+	again    bool      // read the file once more afterwards
+	attempts int       // consecutive failures to read it
+	restless time.Time // since when the file has been Unfinished
 }
 
-// NewFile returns the one for the file at path, which need not exist, and is to be read.
+// NewFile returns a File for path, which need not exist. The file is due.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Look looks at the file. It takes what was noticed of it since the last call.
+// Look checks the file. notice is what was noticed of it since the last call.
 func (f *File) Look(notice Notice) State {
 	now := time.Now()
 	info, err := os.Stat(f.path)
@@ -74,7 +74,7 @@ func (f *File) Look(notice Notice) State {
 	return Due
 }
 
-// changed reports whether the file looks other than at the last call.
+// changed reports whether the file differs from the last call.
 func (f *File) changed(info fs.FileInfo, err error) bool {
 	looked, before := f.looked, f.seen
 	if f.looked, f.seen = true, info; err != nil {
@@ -83,24 +83,24 @@ func (f *File) changed(info fs.FileInfo, err error) bool {
 	return !looked || Differ(before, f.seen)
 }
 
-// Seen returns how the file looked at the last call of Look, nil for no file.
+// Seen returns the file's info at the last call of Look, nil if it did not exist.
 func (f *File) Seen() fs.FileInfo { return f.seen }
 
-// Next returns when to look again at the latest, zero where there is no such time.
+// Next returns the latest time to call Look again, or zero if there is none.
 func (f *File) Next() time.Time { return f.due }
 
-// Again has the file read again, whether it has changed or not.
+// Again makes the file due, whether it has changed or not.
 func (f *File) Again() { f.due = time.Now() }
 
-// Failed notes that the file, which was due, could not be read, for a reason that may pass. It is
-// to be read again, by gRPC's backoff.
+// Failed records that the file was due but could not be read for a possibly temporary reason. The
+// file becomes due again with gRPC's backoff.
 func (f *File) Failed() {
 	f.due = time.Now().Add(xnet.Backoff(f.attempts, rand.Float64()))
 	f.attempts++
 }
 
-// Read notes that the file, which was due, has been read. It reports whether it looks as it did
-// before: else what was read may be part of this and part of that, and it is to be read again.
+// Read records that the file was due and has been read. It reports whether the file is unchanged
+// since Look. If not, the content may be a mixture of two versions, and the file is due again.
 func (f *File) Read() bool {
 	if info, err := os.Stat(f.path); err != nil || Differ(f.seen, info) {
 		f.Again()
@@ -112,7 +112,7 @@ func (f *File) Read() bool {
 	return true
 }
 
-// Restless returns an error once an hour where the file is Unfinished for long.
+// Restless returns an error, once an hour, if the file has been Unfinished for long.
 func (f *File) Restless() error {
 	now := time.Now()
 	if f.restless.IsZero() {

@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// Where the system has no notifier to give, the files are looked at, and once it has one, it
-// is used.
+// Without a system notifier, the files are polled. The notifier is used once it is available.
 func TestANotifierThatTheSystemGivesLater(t *testing.T) {
-	New(t.TempDir()).Close() // what Go needs itself is open
+	New(t.TempDir()).Close() // opens the file descriptors of the Go runtime
 	var before syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}))
@@ -18,12 +17,12 @@ func TestANotifierThatTheSystemGivesLater(t *testing.T) {
 	defer w.Close()
 	for range 2 {
 		if what, ok := w.Wait(nil, nil); what != Looked || !ok {
-			t.Errorf("notice %v, ok %v, want a look", what, ok)
+			t.Errorf("notice %v, ok %v, want Looked", what, ok)
 		}
 	}
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))
 	if _, ok := w.Wait(nil, nil); !ok {
-		t.Fatal("the watch ended")
+		t.Fatal("Wait returned false")
 	}
 	w.ticker.Stop()
 	write(t, path, "1")

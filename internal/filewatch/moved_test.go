@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A directory is moved out of the way and removed at once, as scripts that deploy do it. The
-// system's notifier complains of that while it holds its lock.
+// Deployment scripts may move a directory away and remove it immediately. The system notifier
+// reports an error for that while it holds its lock.
 func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	base := t.TempDir()
 	dir := mkdir(t, filepath.Join(base, "dir"))
@@ -22,7 +22,8 @@ func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	}
 }
 
-// A file that comes with its directory may be half written, since nobody has heard of it before.
+// A file that appears with its directory may be incomplete, because earlier writes to it were not
+// observed.
 func TestAFileThatComesWithItsDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "a")
 	w := alone(t, path)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Files of one name are told apart by their directories: one that is written to is not taken for
-// complete because the other was moved to its place.
+// Files with the same name in different directories are distinguished. A file that is being written
+// does not count as complete because another one was moved into place.
 func TestFilesOfOneName(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "a")
 	link := filepath.Join(t.TempDir(), "link")
@@ -25,9 +25,9 @@ func TestFilesOfOneName(t *testing.T) {
 		}
 	}
 	if seen[paths[0]] != Moved || seen[paths[1]] != Written {
-		t.Errorf("notices %v, want that the first was moved, and the second written", seen)
+		t.Errorf("notices %v, want Moved for the first and Written for the second", seen)
 	}
 	if got := w.Of(filepath.Join(link, "b")); got != Looked {
-		t.Errorf("of no file: notice %v", got)
+		t.Errorf("notice %v for a missing file", got)
 	}
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier is the one instance of the system's notifier that the process has, however many
-// files it watches: Linux gives a user 128. There is one while somebody watches.
+// notifier is the process's single file notifier, shared by all Watchers, because Linux limits the
+// number per user to 128. It exists while there is a Watcher.
 //
-// Whoever takes what fsnotify says must never wait for somebody who calls it: fsnotify
-// complains of some directories with its own lock held, and waits until that is heard. So
-// there are two locks. The one that is held over calls of fsnotify is not needed to hear it.
+// The goroutine that receives events must never wait for a call of fsnotify, because fsnotify sends
+// some errors while it holds its own lock, and blocks until they are received. There are therefore
+// two locks, and the one that is held during calls is not needed to receive events.
 type notifier struct {
-	arming  sync.Mutex // held over calls of fsnotify, and before mu
+	arming  sync.Mutex // held during calls of fsnotify; acquired before mu
 	notify  *fsnotify.Watcher
-	audited time.Time // when armed was last compared with what fsnotify says
+	audited time.Time // when armed was last compared with fsnotify's list
 
 	mu        sync.Mutex
 	watchers  map[*Watcher]bool
 	concerned map[spot]map[*Watcher]bool
-	armed     map[string]*place // the directories that are watched
+	armed     map[string]*place // the watched directories
 }
 
 var system = notifier{
@@ -31,16 +31,16 @@ var system = notifier{
 	armed:     make(map[string]*place),
 }
 
-// spot is where something may happen that matters: an entry of a directory.
+// spot is an entry of a directory.
 type spot struct{ dir, name string }
 
-// Two names that no entry has.
+// Two special entry names.
 const (
 	anyEntry = ""  // all entries of the directory
-	itself   = "." // the directory
+	itself   = "." // the directory itself
 )
 
-// spots returns those of the places.
+// spots returns the spots of the places.
 func (p places) spots() map[spot]bool {
 	all := make(map[spot]bool)
 	for dir, place := range p {
@@ -55,7 +55,7 @@ func (p places) spots() map[spot]bool {
 	return all
 }
 
-// join has w told of what the system tells, if the system has a notifier to give.
+// join registers w. If the system provides no notifier, follow tries again.
 func (n *notifier) join(w *Watcher) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -65,7 +65,7 @@ func (n *notifier) join(w *Watcher) {
 	n.begin()
 }
 
-// begin begins to hear the system. The lock for calls is held.
+// begin creates the notifier if there is none. The caller holds arming.
 func (n *notifier) begin() {
 	if n.notify != nil {
 		return
@@ -78,7 +78,7 @@ func (n *notifier) begin() {
 	go n.run(notify)
 }
 
-// leave undoes join. The last one to leave ends the watch.
+// leave reverses join. The last Watcher to leave closes the notifier.
 func (n *notifier) leave(w *Watcher) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -101,7 +101,7 @@ func (n *notifier) leave(w *Watcher) {
 	n.disarm(w.places)
 }
 
-// run hears what the system says, until the notifier is closed.
+// run receives events until the notifier is closed.
 func (n *notifier) run(notify *fsnotify.Watcher) {
 	events, errors := notify.Events, notify.Errors
 	for events != nil {
@@ -122,7 +122,7 @@ func (n *notifier) run(notify *fsnotify.Watcher) {
 	}
 }
 
-// tell tells those whom an event concerns.
+// tell notifies the Watchers that an event concerns.
 func (n *notifier) tell(event fsnotify.Event) {
 	what := Changed
 	switch {
@@ -132,7 +132,7 @@ func (n *notifier) tell(event fsnotify.Event) {
 		what = Moved
 	case event.Has(fsnotify.Remove), event.Has(fsnotify.Rename):
 		n.mu.Lock()
-		delete(n.armed, event.Name) // the watch has gone with the directory
+		delete(n.armed, event.Name) // the system removed the watch with the directory
 		n.mu.Unlock()
 	}
 	dir, name := filepath.Dir(event.Name), filepath.Base(event.Name)
@@ -150,9 +150,9 @@ func (n *notifier) tellAll() {
 	}
 }
 
-// follow has w told of what happens at these places, and no others. It reports whether they
-// should be looked for again: a watch is new, and what moved before it was not heard of. A
-// directory that was replaced has the path of the old one, and needs a new watch.
+// follow replaces the places that w watches. It reports whether the caller should determine the
+// places again, because a watch is new and earlier changes were not observed. A replaced directory
+// has the same path but needs a new watch.
 func (n *notifier) follow(w *Watcher, wanted places) bool {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -172,8 +172,8 @@ func (n *notifier) follow(w *Watcher, wanted places) bool {
 	return added
 }
 
-// concern has w told of these spots, in place of those before. It reports whether there are
-// more of them. The lock is held.
+// concern replaces the spots that w watches and reports whether there are new ones. The caller
+// holds mu.
 func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
 	for s := range before {
 		if !now[s] {
@@ -193,8 +193,8 @@ func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
 	return more
 }
 
-// arm watches a directory, unless it is watched. It reports whether the watch is new. The lock
-// for calls is held.
+// arm watches a directory unless it is already watched, and reports whether the watch is new. The
+// caller holds arming.
 func (n *notifier) arm(dir string, now *place) bool {
 	n.mu.Lock()
 	before := n.armed[dir]
@@ -202,9 +202,9 @@ func (n *notifier) arm(dir string, now *place) bool {
 	if before.same(now) {
 		return false
 	}
-	gap := n.notify.Remove(dir) == nil // it has a watch, which may be that of another directory
+	gap := n.notify.Remove(dir) == nil // there was a watch, possibly of a replaced directory
 	n.mu.Lock()
-	n.armed[dir] = now // before the watch, which may be gone as soon as it is there
+	n.armed[dir] = now // before Add, because the watch may be removed immediately
 	n.mu.Unlock()
 	if n.notify.Add(filepath.Clean(dir)) == nil {
 		if gap {
@@ -218,7 +218,7 @@ func (n *notifier) arm(dir string, now *place) bool {
 	return false
 }
 
-// tellOf tells those who are concerned, and of which entry of a directory.
+// tellOf notifies the Watchers of a spot.
 func (n *notifier) tellOf(s spot, what Notice, entry spot) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -227,8 +227,7 @@ func (n *notifier) tellOf(s spot, what Notice, entry spot) {
 	}
 }
 
-// disarm ends the watch of those of the directories that concern nobody any more. The lock
-// for calls is held.
+// disarm removes the watches of directories that no Watcher needs. The caller holds arming.
 func (n *notifier) disarm(before places) {
 	for dir := range before {
 		n.mu.Lock()
@@ -243,8 +242,8 @@ func (n *notifier) disarm(before places) {
 	}
 }
 
-// audit forgets watches that the system has ended without a word, as where a file system was
-// unmounted. The lock for calls is held.
+// audit removes entries of armed whose watches the system has removed without an event, for example
+// because a file system was unmounted. The caller holds arming.
 func (n *notifier) audit() {
 	if time.Since(n.audited) < pollInterval {
 		return

@@ -7,23 +7,22 @@ import (
 	"strings"
 )
 
-// maxLinks is how many symbolic links are followed on the way to one path, as many
-// as Linux follows.
+// maxLinks is the maximum number of symbolic links in one path. It is the same as on Linux.
 const maxLinks = 40
 
-// places are the directories in which a change may affect what is at a watched path. The
-// keys are their own paths, absolute and without links.
+// places are the directories in which a change may affect a watched path. The keys are absolute
+// paths without symbolic links.
 type places map[string]*place
 
 // place is one such directory.
 type place struct {
-	info  fs.FileInfo     // which directory it is
-	all   bool            // all its entries matter
-	names map[string]bool // or these
+	info  fs.FileInfo     // identifies the directory
+	all   bool            // watch all entries
+	names map[string]bool // watch these entries
 }
 
-// find returns the places for the paths. A path /a/link/f, where link leads to /b/dir,
-// gives / (for a and b), /a (for link), /b (for dir) and /b/dir (for f).
+// find returns the places for the paths. For a path /a/link/f, where link points to /b/dir, these
+// are / (for a and b), /a (for link), /b (for dir) and /b/dir (for f).
 func find(paths []string) places {
 	found := make(places)
 	for _, path := range paths {
@@ -72,8 +71,7 @@ func (p places) walk(path string) {
 	p.add(dir, "")
 }
 
-// add makes the entry of this name matter, or all where it is empty. It reports
-// whether dir is a directory.
+// add adds an entry of dir, or all entries if name is empty. It reports whether dir is a directory.
 func (p places) add(dir, name string) bool {
 	at := p[dir]
 	if at == nil {
@@ -92,7 +90,7 @@ func (p places) add(dir, name string) bool {
 	return true
 }
 
-// same returns whether both are the same directory.
+// same reports whether both are the same directory.
 func (p *place) same(other *place) bool { return p != nil && os.SameFile(p.info, other.info) }
 
 func split(path string) []string { return strings.Split(path, string(filepath.Separator)) }

@@ -8,26 +8,25 @@ import (
 )
 
 const (
-	// pause is how long the size and time of a file must have stood still before it is read,
-	// where it may be written to: whoever writes it may not have done yet (docs/waits.md).
+	// pause is how long the size and modification time of a file must be unchanged before it is
+	// read, because its writer may not be finished (docs/waits.md).
 	pause = 500 * time.Millisecond
-	// longPause is that of one that looks like a part of itself.
+	// longPause is the pause for a file that looks incomplete.
 	longPause = 2 * time.Second
 )
 
-// rest tells when a file is complete, as far as that can be seen.
+// rest determines when a file appears to be complete.
 type rest struct {
-	seen  fs.FileInfo // how the file looked last, nil where there was none
-	since time.Time   // since when it has looked like that
-	whole bool        // it was moved to its place
-	size  int64       // what it had when it was complete last, or was first seen
+	seen  fs.FileInfo // the file's info at the last look, nil if it did not exist
+	since time.Time   // since when it has been unchanged
+	whole bool        // it was moved into place
+	size  int64       // its size when it was last complete or first seen
 }
 
-// look takes how the file at path looks now, and what was noticed of it. It returns how long the
-// file must stay as it is to be complete, 0 where it is. One that was moved to its place is:
-// whoever does that has written it before. One that is written to where it is has to stand
-// still, for longer where it looks like a part of itself: it has become smaller, or ends in the
-// middle of a line.
+// look records the file's current state and returns how long it must stay unchanged to be complete,
+// or 0 if it is complete. A file that was moved into place is complete, because it was written
+// before. Otherwise, it must be unchanged for pause, or for longPause if it looks incomplete: it
+// has become smaller, or ends in the middle of a line.
 func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration {
 	now := time.Now()
 	if r.seen == nil || !os.SameFile(r.seen, info) {
@@ -51,12 +50,12 @@ func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration 
 	return 0
 }
 
-// isCut returns whether a file ends in the middle of a line, so that a number in it may be a
-// part of one. Of JSON nothing can be missing without a mistake.
+// isCut reports whether a file ends in the middle of a line, so that its last number may be
+// incomplete. Incomplete JSON is always a syntax error.
 func isCut(path string, size int64) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return false // who reads it says so
+		return false // the reader reports the error
 	}
 	defer func() { _ = f.Close() }()
 	last := make([]byte, 1)
@@ -64,8 +63,8 @@ func isCut(path string, size int64) bool {
 	return err == nil && !bytes.ContainsAny(last, "\n}]")
 }
 
-// Differ reports whether a file has been changed, replaced or removed, or has come, as far as that
-// can be seen. Nil stands for no file.
+// Differ reports whether a file appears to have been changed, replaced, removed or created. Nil
+// means that the file does not exist.
 func Differ(before, after fs.FileInfo) bool {
 	if before == nil || after == nil {
 		return before != after

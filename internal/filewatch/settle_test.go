@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// settling returns how long settle waits while a notice comes every interval.
+// settling returns how long settle waits while events arrive at the given interval.
 func settling(t *testing.T, interval time.Duration) time.Duration {
 	t.Helper()
 	told, stop := make(chan struct{}), make(chan struct{})
@@ -27,7 +27,7 @@ func settling(t *testing.T, interval time.Duration) time.Duration {
 	}()
 	begin := time.Now()
 	if !settle(nil, told) {
-		t.Error("settle says that done is closed")
+		t.Error("settle returned false")
 	}
 	return time.Since(begin)
 }
@@ -35,11 +35,11 @@ func settling(t *testing.T, interval time.Duration) time.Duration {
 func TestSettleIsBounded(t *testing.T) {
 	for _, test := range []struct{ interval, want time.Duration }{
 		{time.Millisecond, patience}, // never quiet
-		{time.Second, quiet},         // the first notice is all
+		{time.Second, quiet},         // a single event
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			if got := settling(t, test.interval); got != test.want {
-				t.Errorf("a notice every %v: settled after %v, want %v", test.interval, got, test.want)
+				t.Errorf("an event every %v: settled after %v, want %v", test.interval, got, test.want)
 			}
 		})
 	}

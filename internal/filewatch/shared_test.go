@@ -8,7 +8,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Where events are lost, everybody looks.
+// When events are lost, all Watchers are notified.
 func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
 	one, two := alone(t, t.TempDir()), alone(t, t.TempDir())
 	system.notify.Errors <- fsnotify.ErrEventOverflow
@@ -16,7 +16,7 @@ func TestEverybodyIsToldThatEventsAreLost(t *testing.T) {
 	noticed(t, two, "an overflow")
 }
 
-// Of two that watch a directory one goes, and the other hears of it all the same.
+// A directory stays watched until its last Watcher is closed.
 func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	one, two := alone(t, path), New(path)
@@ -25,11 +25,11 @@ func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
 	noticed(t, one, "the file comes")
 	one.Close()
 	if len(system.watchers)+len(system.concerned)+len(system.armed) != 0 || system.notify != nil {
-		t.Errorf("%d watchers, %d spots and %d directories are left", len(system.watchers), len(system.concerned), len(system.armed))
+		t.Errorf("%d watchers, %d spots and %d directories remain", len(system.watchers), len(system.concerned), len(system.armed))
 	}
 }
 
-// A watch that the system ended without a word is set up again.
+// A watch that the system removed without an event is added again.
 func TestAWatchThatIsLost(t *testing.T) {
 	dir := t.TempDir()
 	w := New(filepath.Join(dir, "a"))
@@ -37,7 +37,7 @@ func TestAWatchThatIsLost(t *testing.T) {
 	must(t, system.notify.Remove(dir))
 	for range 3 {
 		if _, ok := w.Wait(nil, nil); !ok {
-			t.Fatal("the watch ended")
+			t.Fatal("Wait returned false")
 		}
 	}
 	w.ticker.Stop()
@@ -45,7 +45,7 @@ func TestAWatchThatIsLost(t *testing.T) {
 	noticed(t, w, "the file comes")
 }
 
-// What came by rename differs from what is written where it is.
+// Moved and Written distinguish renames from writes in place.
 func TestWhatWasMovedAndWhatIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	w := alone(t, path)

@@ -1,5 +1,5 @@
-// Package filewatch tells when files and directories may have changed, and when a file is to be
-// read. The file: source and "understudy serve" use it.
+// Package filewatch detects changes of files and directories, and decides when a file can be read.
+// The file source and "understudy serve" use it.
 package filewatch
 
 import (
@@ -13,59 +13,59 @@ import (
 var logger = grpclog.Component("understudy")
 
 const (
-	// pollInterval is how often everything is looked at, whatever the system
-	// notifies. It says nothing about mounts and about some file systems, and nothing
-	// once its limit of watches is reached.
+	// pollInterval is the polling interval. Polling is needed because the system sends no events
+	// for mounts, for some file systems, and beyond its limit of watches.
 	pollInterval = 500 * time.Millisecond
-	// These two are in docs/waits.md. quiet is how long nothing must change before it is read: files are written
-	// piece by piece, and editors and the kubelet do several things in a row.
+	// quiet is how long there must be no event before Wait returns, because files are often written
+	// in pieces, and editors and the kubelet perform several operations. docs/waits.md lists quiet
+	// and patience.
 	quiet = 50 * time.Millisecond
-	// patience is how long quiet is waited for: a neighbour that is written all the
-	// time must not hold back the rest.
+	// patience is the maximum wait for quiet, so that a file that is written constantly does not
+	// delay the others.
 	patience = 300 * time.Millisecond
 )
 
-// Notice is what a Watcher knows when it is time to look.
+// Notice is the kind of change that a Watcher observed.
 type Notice int
 
 const (
-	// Looked means that nobody told of a change. It is only time for another look.
+	// Looked means that there was no event, but it is time to check again.
 	Looked Notice = iota
 	// Changed means that something may have changed.
 	Changed
-	// Moved means that something has come to a path, or to the way there, and was not written to
-	// since. It was moved there, or has just been created.
+	// Moved means that an entry of the path has appeared and was not written to since. It was moved
+	// there or has just been created.
 	Moved
-	// Written means that a file was written to where it is.
+	// Written means that a file was modified in place.
 	Written
 )
 
-// Watcher tells when what is at some paths may have changed: the content of a file, the
-// entries of a directory, or which file or directory the path leads to, for directories
-// on the way are renamed and links are switched. It is not safe for concurrent use.
+// Watcher reports possible changes at some paths: the content of a file, the entries of a
+// directory, or the file or directory that a path leads to, since parent directories may be renamed
+// and links changed. It is not safe for concurrent use.
 type Watcher struct {
 	options Options
 	paths   []string
 	ticker  *time.Ticker
-	told    chan struct{} // holds something once there is a notice
+	told    chan struct{} // buffered; signals a notice
 
-	places places // those that are watched; guarded by the notifier's locks
+	places places // the watched places; guarded by the notifier's locks
 
 	mu      sync.Mutex
 	notice  Notice          // since the last Wait
-	entries map[spot]Notice // likewise, of entries of directories
+	entries map[spot]Notice // the notices by directory entry, since the last Wait
 
-	last map[spot]Notice // what entries were when Wait returned last
+	last map[spot]Notice // the notices that the last Wait returned
 }
 
-// Options say how a Watcher watches. A source gets them by discovery.OwnOption.
+// Options configure a Watcher. Sources receive them through discovery.OwnOption.
 type Options struct {
-	// PollOnly does without the system's notifications. A simulation needs that, because
-	// to wait for the system holds up the clock of testing/synctest.
+	// PollOnly disables the system's notifications. Simulations need it because waiting for the
+	// system blocks the clock of testing/synctest.
 	PollOnly bool
 }
 
-// New watches these files and directories from now on. They need not exist.
+// New watches the given files and directories. They need not exist.
 func New(paths ...string) *Watcher { return NewWith(Options{}, paths...) }
 
 // NewWith is New with options.
@@ -78,7 +78,7 @@ func NewWith(options Options, paths ...string) *Watcher {
 	return w
 }
 
-// Close ends the watch.
+// Close stops the Watcher.
 func (w *Watcher) Close() {
 	w.ticker.Stop()
 	if !w.options.PollOnly {
@@ -86,10 +86,10 @@ func (w *Watcher) Close() {
 	}
 }
 
-// maxEntries is how many entries of directories are told apart.
+// maxEntries is the maximum number of directory entries with separate notices.
 const maxEntries = 10_000
 
-// tell has Wait return. That entry of a directory is concerned, the zero spot if none is.
+// tell wakes Wait. entry is the changed directory entry, or the zero spot.
 func (w *Watcher) tell(what Notice, entry spot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *Watcher) tell(what Notice, entry spot) {
 	}
 }
 
-// take returns the notice that there is.
+// take returns and resets the notices.
 func (w *Watcher) take() Notice {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,8 +115,8 @@ func (w *Watcher) take() Notice {
 	return what
 }
 
-// Of returns what the last Wait has noticed of the file at path, in a directory that was watched
-// already. What has come with its directory, or by another link, may have been written to before.
+// Of returns the notice of the last Wait for the file at path, if its directory was already
+// watched. Without a watch, earlier writes to the file would be unknown.
 func (w *Watcher) Of(path string) Notice {
 	if len(w.last) == 0 {
 		return Looked
@@ -131,8 +131,8 @@ func (w *Watcher) Of(path string) Notice {
 	return w.last[spot{dir, filepath.Base(path)}]
 }
 
-// Wait returns when there is reason to look at the paths again, at the latest when soon has
-// something, or with ok false once done is closed.
+// Wait returns when it is time to check the paths again, at the latest when soon fires. ok is false
+// once done is closed.
 func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice, ok bool) {
 	w.last = nil
 	select {
@@ -152,8 +152,8 @@ func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice
 	return what, true
 }
 
-// settle returns true once nothing has changed for a while, or once it has waited long
-// enough for that. It returns false once done is closed.
+// settle waits until there has been no event for quiet, but at most for patience. It returns false
+// if done is closed.
 func settle(done, told <-chan struct{}) bool {
 	still, enough := time.NewTimer(quiet), time.NewTimer(patience)
 	defer still.Stop()
@@ -172,10 +172,10 @@ func settle(done, told <-chan struct{}) bool {
 	}
 }
 
-// follow has the system watch the directories through which the paths lead now. It comes
-// before the paths are read, so that no change is missed in between.
+// follow updates the watched directories to those that the paths currently lead through. It must be
+// called before the paths are read, so that no change is missed.
 func (w *Watcher) follow() {
-	// What moves while it is looked at is looked at again; the ticker sees the rest.
+	// A directory that changes meanwhile is checked again. Polling detects later changes.
 	for range 3 {
 		if !system.follow(w, find(w.paths)) {
 			return

@@ -11,10 +11,10 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-// silence is how long a test waits for what must come.
+// silence is the timeout for expected events.
 const silence = 30 * time.Second
 
-// alone returns a watcher that is told by the system alone: nothing is polled.
+// alone returns a Watcher that does not poll.
 func alone(t *testing.T, paths ...string) *Watcher {
 	t.Helper()
 	w := New(paths...)
@@ -23,7 +23,7 @@ func alone(t *testing.T, paths ...string) *Watcher {
 	return w
 }
 
-// noticed waits until something is.
+// noticed waits for a notice.
 func noticed(t *testing.T, w *Watcher, what string) {
 	t.Helper()
 	done := make(chan struct{})
@@ -32,7 +32,7 @@ func noticed(t *testing.T, w *Watcher, what string) {
 	for {
 		seen, ok := w.Wait(done, nil)
 		if !ok {
-			t.Fatalf("%s: nothing was noticed within %v", what, silence)
+			t.Fatalf("%s: no notice within %v", what, silence)
 		}
 		if seen != Looked {
 			return
@@ -58,7 +58,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// switchLink makes link lead to target, at once.
+// switchLink atomically makes link point to target.
 func switchLink(t *testing.T, target, link string) {
 	t.Helper()
 	must(t, os.Symlink(target, link+".new"))
@@ -79,7 +79,7 @@ func TestADirectoryThatWasReplacedIsWatchedAtOnce(t *testing.T) {
 	noticed(t, w, "a file in the other directory")
 	must(t, os.RemoveAll(dir))
 	noticed(t, w, "it is removed")
-	mkdir(t, dir) // perhaps of the same number as the one that was removed
+	mkdir(t, dir) // may get the inode number of the removed directory
 	noticed(t, w, "a third comes")
 	write(t, filepath.Join(dir, "a"), "3")
 	noticed(t, w, "a file in the third directory")
@@ -102,7 +102,7 @@ func TestALinkThatWasSwitchedIsFollowedAtOnce(t *testing.T) {
 	}
 }
 
-// A directory further up is replaced: no watch below it hears of that.
+// If an ancestor directory is replaced, the watches below it receive no event.
 func TestAnAncestorIsReplaced(t *testing.T) {
 	base := t.TempDir()
 	up := mkdir(t, filepath.Join(base, "up"))
@@ -136,7 +136,7 @@ func TestWhatDoesNotExistYet(t *testing.T) {
 	noticed(t, w, "the file comes")
 }
 
-// busy writes to path all the time, until stop is called.
+// busy writes to path constantly until stop is called.
 func busy(t *testing.T, path string) (stop func()) {
 	t.Helper()
 	end, ended := make(chan struct{}), make(chan struct{})
@@ -173,7 +173,7 @@ func TestANeighbourThatIsNeverQuiet(t *testing.T) {
 		noticed(t, inDirectory, "the neighbour")
 	}
 	if len(inFile.told) != 0 {
-		t.Error("a file's neighbour concerns it")
+		t.Error("a file's Watcher was notified of another file")
 	}
 }
 
@@ -186,18 +186,18 @@ func TestLinksInACircleEnd(t *testing.T) {
 	noticed(t, w, "the link goes")
 }
 
-// Where the system notifies of nothing, it is time for a look again and again.
+// Without notifications from the system, Wait returns at each polling interval.
 func TestPollingAlone(t *testing.T) {
 	w := NewWith(Options{PollOnly: true}, t.TempDir())
 	defer w.Close()
 	for range 3 {
 		if what, ok := w.Wait(nil, nil); what != Looked || !ok {
-			t.Errorf("noticed %v, ok %v, want a look and no notice", what, ok)
+			t.Errorf("notice %v, ok %v, want Looked", what, ok)
 		}
 	}
 	done := make(chan struct{})
 	close(done)
 	if _, ok := w.Wait(done, nil); ok {
-		t.Error("the watch did not end")
+		t.Error("Wait returned true after done was closed")
 	}
 }
