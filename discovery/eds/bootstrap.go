@@ -20,9 +20,9 @@ const (
 
 // bootstrap holds the supported fields of an xDS bootstrap.
 type bootstrap struct {
-	node    *corev3.Node // nil if not set
+	node    *corev3.Node
 	servers []bootstrapServer
-	isFile  bool // read from a file
+	isFile  bool
 }
 
 type bootstrapServer struct {
@@ -35,8 +35,7 @@ type bootstrapCreds struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// loadBootstrap reads the bootstrap that the environment names. It returns an empty bootstrap if
-// the environment names none.
+// loadBootstrap reads the bootstrap that the environment names. The default is an empty one.
 func loadBootstrap() (*bootstrap, error) {
 	if path := os.Getenv(bootstrapFileVar); path != "" {
 		text, err := os.ReadFile(path)
@@ -87,7 +86,7 @@ func parseBootstrap(text []byte) (*bootstrap, error) {
 	return b, nil
 }
 
-// find returns the server with the given URI, with or without the scheme "dns", or nil.
+// find ignores the scheme "dns". It returns nil if no server matches.
 func (b *bootstrap) find(uri string) *bootstrapServer {
 	for i := range b.servers {
 		if strings.TrimPrefix(b.servers[i].uri, "dns:///") == strings.TrimPrefix(uri, "dns:///") {
@@ -131,7 +130,6 @@ func tlsCredentials(config json.RawMessage) (channelCredentials, error) {
 	return channelCredentials{&fileCredentials{credentials.NewTLS(nil), files}, files}, nil
 }
 
-// nodeOrDefault returns the node that identifies this client to servers.
 func (b *bootstrap) nodeOrDefault() *corev3.Node {
 	if b.node != nil {
 		return withAgent(b.node)
@@ -143,7 +141,6 @@ func (b *bootstrap) nodeOrDefault() *corev3.Node {
 	return withAgent(&corev3.Node{Id: id})
 }
 
-// withAgent adds the user agent and the client features to node.
 func withAgent(node *corev3.Node) *corev3.Node {
 	node.UserAgentName = "understudy"
 	node.ClientFeatures = append(node.ClientFeatures, "envoy.lb.does_not_support_overprovisioning")

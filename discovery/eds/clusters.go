@@ -16,13 +16,12 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// clusterSource is the source for targets that begin at a Cluster resource (CDS).
+// clusterSource is the source for targets that use CDS.
 type clusterSource struct {
 	source
 	target *discovery.Target
 }
 
-// Start implements discovery.Source.
 func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	h := &hub{source: s.source, receiver: r, parts: make(map[*partWatch]bool), noted: make(map[string]string), open: new(atomic.Pointer[hub])}
 	h.open.Store(h)
@@ -37,25 +36,25 @@ func (s clusterSource) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: h.close, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// hub turns the Cluster resources of a target into discovery mechanisms and passes
-// ClusterLoadAssignments to the mechanisms that use EDS.
+// hub passes the discovery mechanisms of a target to the receiver, and endpoints to those that use
+// EDS.
 type hub struct {
 	source   source
 	receiver *discovery.Receiver
 	maker    cds.Maker
-	open     *atomic.Pointer[hub]               // points to this hub, nil once it is closed
-	watch    atomic.Pointer[watch]              // nil before Start
-	current  atomic.Pointer[adsclient.Snapshot] // the last snapshot that was passed on, nil if none
+	open     *atomic.Pointer[hub] // points to this hub, nil once it is closed
+	watch    atomic.Pointer[watch]
+	current  atomic.Pointer[adsclient.Snapshot] // the last snapshot passed on, nil if none
 
 	events serial.Serializer // guards the fields below
-	noted  map[string]string // the last warning logged for each cluster
+	noted  map[string]string // the last warning per cluster
 	held   *adsclient.Snapshot
-	passed bool         // whether a snapshot has been passed on
-	hold   serial.Timer // passes held on when it fires
+	passed bool
+	hold   serial.Timer // passes held on
 	parts  map[*partWatch]bool
 }
 
-// needs returns the resources that the known clusters require. The stream calls it.
+// needs returns the resources that the known clusters require.
 func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
 	g := cds.Resolve(h.source.cluster, func(name string) cds.Known { return find(known[name]) })
 	needs := adsclient.Needs{Clusters: g.Asked, For: g}
@@ -71,7 +70,6 @@ func (h *hub) needs(known map[string]adsclient.State) adsclient.Needs {
 	return needs
 }
 
-// find converts the state of a Cluster resource.
 func find(s adsclient.State) cds.Known {
 	if s.Good == nil {
 		return cds.Known{Err: s.Err}
@@ -80,12 +78,11 @@ func find(s adsclient.State) cds.Known {
 }
 
 // holdFor is how long the first list waits for missing resources, so that calls do not fail at an
-// unreachable cluster while the next one is still loading. gRFC A74 waits indefinitely. The delay
-// is short because the join also waits for the first mechanism (docs/waits.md).
+// unreachable cluster while the next one is loading. gRFC A74 waits indefinitely. The join also
+// waits for the first mechanism (docs/waits.md), so the delay is short.
 const holdFor = time.Second
 
-// pass passes a snapshot on. The first snapshot waits up to holdFor until all its resources are
-// known.
+// pass passes a snapshot on. The first one waits up to holdFor for missing resources.
 func (h *hub) pass(s adsclient.Snapshot) {
 	h.events.Run(func() {
 		if h.passed || !waits(s) {
@@ -99,7 +96,7 @@ func (h *hub) pass(s adsclient.Snapshot) {
 	})
 }
 
-// waits reports whether the state of a needed resource is still unknown.
+// waits reports whether a needed resource is still unknown.
 func waits(s adsclient.Snapshot) bool {
 	for _, all := range []map[string]adsclient.State{s.Clusters, s.Endpoints} {
 		for _, state := range all {
@@ -111,8 +108,7 @@ func waits(s adsclient.Snapshot) bool {
 	return false
 }
 
-// tell passes the discovery mechanisms to the receiver and the endpoints to each EDS mechanism. It
-// does nothing once the hub is closed.
+// tell passes the mechanisms and the endpoints on, unless the hub is closed.
 func (h *hub) tell(s adsclient.Snapshot) {
 	if h.open.Load() == nil {
 		return
@@ -132,7 +128,7 @@ func (h *hub) tell(s adsclient.Snapshot) {
 	}
 }
 
-// note logs a warning for each cluster with ignored fields, once per distinct warning.
+// note logs a warning for each cluster with ignored fields. It does not repeat the last one.
 func (h *hub) note(g *cds.Graph) {
 	for _, name := range g.Asked {
 		k := g.Known[name]
@@ -146,7 +142,6 @@ func (h *hub) note(g *cds.Graph) {
 	}
 }
 
-// close closes the watch that all mechanisms share.
 func (h *hub) close() {
 	h.open.Store(nil)
 	h.events.Run(h.hold.Stop)
@@ -154,8 +149,7 @@ func (h *hub) close() {
 }
 
 // part is the source of a cluster that uses EDS. Its endpoints come from the server that sent the
-// cluster. A part outlives its channel, for use by the next one, so it holds a pointer that the
-// closed hub clears, and not the hub.
+// cluster. A part outlives its channel, so it holds a pointer that close clears, and not the hub.
 type part struct {
 	hub     *atomic.Pointer[hub]
 	source  source
@@ -163,8 +157,8 @@ type part struct {
 	service string
 }
 
-// Start implements discovery.Source. If the hub is closed, for example because the channel was idle
-// since, the part requests its endpoints on a stream of its own.
+// Start implements discovery.Source. If the hub is closed, the part opens a subscription of its
+// own.
 func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if h := p.hub.Load(); h != nil {
 		w := &partWatch{part: p, hub: h, receiver: r}
@@ -181,10 +175,9 @@ func (p *part) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return s.Start(r)
 }
 
-// Check implements discovery.Source. The clusterSource has already been checked.
+// Check implements discovery.Source. The clusterSource is checked instead.
 func (*part) Check(bool) error { return nil }
 
-// partWatch is a started part.
 type partWatch struct {
 	*part
 	hub      *hub
@@ -192,14 +185,12 @@ type partWatch struct {
 	last     adsclient.State // used by Start, then by the hub's events
 }
 
-// look passes on the endpoints of the hub's current snapshot.
 func (w *partWatch) look() {
 	if s := w.hub.current.Load(); s != nil && w.server == s.Server {
 		w.pass(s.Endpoints[w.service])
 	}
 }
 
-// pass passes the state of the endpoints on if it has changed.
 func (w *partWatch) pass(s adsclient.State) {
 	if s != w.last {
 		w.last = s
@@ -207,7 +198,7 @@ func (w *partWatch) pass(s adsclient.State) {
 	}
 }
 
-// confirmed returns the time of the last message from the server. All parts share the hub's stream.
+// confirmed returns the time of the last message from the server.
 func (w *partWatch) confirmed() time.Time {
 	if watch := w.hub.watch.Load(); watch != nil {
 		return watch.confirmed()
@@ -215,14 +206,12 @@ func (w *partWatch) confirmed() time.Time {
 	return time.Now()
 }
 
-// endpointsFailed forwards the failure to the hub's watch.
 func (w *partWatch) endpointsFailed() {
 	if watch := w.hub.watch.Load(); watch != nil {
 		watch.endpointsFailed()
 	}
 }
 
-// close removes the part from the hub.
 func (w *partWatch) close() {
 	w.hub.events.Run(func() { delete(w.hub.parts, w) })
 }

@@ -42,8 +42,8 @@ func TestClusters(t *testing.T) {
 	})
 }
 
-// A cluster that had no endpoints is removed, then replaces another cluster and receives endpoints.
-// The previous cluster is used until then, not the last resort.
+// A cluster without endpoints is removed. Later it replaces another cluster and receives endpoints.
+// The previous cluster, not the last resort, is used until then.
 func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -68,8 +68,8 @@ func TestClusterWithoutEndpointsIsBack(t *testing.T) {
 	})
 }
 
-// The outlier detection of a cluster applies to its priorities (gRFC A50). A cluster with an
-// invalid field is rejected, and the last good one stays in use.
+// A cluster's outlier detection applies to its priorities (gRFC A50). The last good configuration
+// outlives an invalid one.
 func TestOutlierDetectionOfClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -115,8 +115,8 @@ func TestServiceNameOfACluster(t *testing.T) {
 	})
 }
 
-// A cluster that cannot be used becomes a priority without endpoints. Its error names the cluster
-// and the path to it. The other clusters are used.
+// A cluster that cannot be used becomes a priority without endpoints, and its error names the path
+// to it.
 func TestClustersThatLeadNowhere(t *testing.T) {
 	maglev := adstest.EDS("bad")
 	maglev.LbPolicy = clusterv3.Cluster_MAGLEV
@@ -154,7 +154,7 @@ func TestClustersThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// After holdFor, the channel no longer waits for any cluster except the first.
+// The first list waits for a slow cluster for holdFor only.
 func TestClustersThatAreSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -171,7 +171,7 @@ func TestClustersThatAreSlow(t *testing.T) {
 	})
 }
 
-// If no cluster can be used, calls fail with the error of each mechanism.
+// If no cluster can be used, calls fail with all their errors.
 func TestNoClusterAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -188,8 +188,7 @@ func TestNoClusterAtAll(t *testing.T) {
 	})
 }
 
-// The first server fails in the middle of an update. The second one's resources are used only when
-// they are complete, and never together with those of the first.
+// The first server fails in the middle of an update. Resources of two servers are never mixed.
 func TestServersAreNeverMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -200,7 +199,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 		s.start(second, other.Serve)
 		defer s.open(s.builder(), "eds://"+server+","+second+"/shop?cds=true")()
 		s.expect(`10.1.0.1:1 a/child0, 10.1.0.2:1 b/child0 of ["a/child0","b/child0"]`)
-		first.Set(adstest.Aggregate("shop", "a", "d")) // d is not yet known
+		first.Set(adstest.Aggregate("shop", "a", "d")) // the server lacks d
 		synctest.Wait()
 		s.stop(server)
 		time.Sleep(10 * time.Second) // the second server lacks c
@@ -223,7 +222,7 @@ func TestServersAreNeverMixed(t *testing.T) {
 	})
 }
 
-// A channel that was idle when its server failed uses the last good clusters.
+// A channel that leaves idleness while its server is down uses the last good clusters.
 func TestClustersOfAnIdleChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -242,8 +241,8 @@ func TestClustersOfAnIdleChannel(t *testing.T) {
 	})
 }
 
-// A channel leaves idleness while another channel keeps the stream open. All the resources that it
-// needs are known, including that a cluster has no endpoints.
+// A channel that leaves idleness on an open stream knows all its resources, including that a
+// cluster has no endpoints.
 func TestClusterWithoutEndpointsHoldsNobodyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

@@ -13,21 +13,20 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// channelCredentials are the credentials of a connection to a management server.
-// Connections with equal identities may be shared.
+// channelCredentials secure the connection to a management server. Connections with equal
+// identities may be shared.
 type channelCredentials struct {
 	transport credentials.TransportCredentials
 	identity  any
 }
 
-// The identities of the predefined credentials.
 const (
 	insecureIdentity = "insecure"
 	systemIdentity   = "tls"
 )
 
-// credentialsFor returns the credentials for a server. host is its name in the target, or "" if the
-// target names no server. uri is its gRPC target.
+// credentialsFor returns the credentials for a server, given its name in the target, if any, and
+// its gRPC target.
 func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCredentials, error) {
 	if o.credentials != nil {
 		return *o.credentials, nil
@@ -41,11 +40,10 @@ func (o *options) credentialsFor(host, uri string, boot *bootstrap) (channelCred
 	return channelCredentials{credentials.NewTLS(nil), systemIdentity}, nil
 }
 
-// tlsFiles names the files of TLS credentials. It is comparable, so that it can serve as an
-// identity.
+// tlsFiles names the files of TLS credentials. It is comparable and serves as an identity.
 type tlsFiles struct {
 	CA          string `json:"ca_certificate_file"` // empty for the system's roots
-	Certificate string `json:"certificate_file"`    // requires PrivateKey
+	Certificate string `json:"certificate_file"`
 	PrivateKey  string `json:"private_key_file"`
 }
 
@@ -77,14 +75,12 @@ func (f tlsFiles) load() (*tls.Config, error) {
 	return &config, nil
 }
 
-// fileCredentials are TLS credentials that read their files for each connection, so that renewed
-// certificates take effect without a restart.
+// fileCredentials read their files for each connection, so that renewed certificates take effect.
 type fileCredentials struct {
-	credentials.TransportCredentials // implements the other methods
-	files                            tlsFiles
+	credentials.TransportCredentials
+	files tlsFiles
 }
 
-// ClientHandshake reads the files and performs the TLS handshake.
 func (c *fileCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	config, err := c.files.load()
 	if err != nil {
@@ -93,7 +89,6 @@ func (c *fileCredentials) ClientHandshake(ctx context.Context, authority string,
 	return credentials.NewTLS(config).ClientHandshake(ctx, authority, conn)
 }
 
-// Clone returns a copy of the credentials.
 func (c *fileCredentials) Clone() credentials.TransportCredentials {
 	return &fileCredentials{c.TransportCredentials.Clone(), c.files}
 }

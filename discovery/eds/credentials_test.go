@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// serveTLS starts a management server with a certificate for 127.0.0.1. It requires a client
-// certificate if clients is not nil.
+// serveTLS starts a management server for 127.0.0.1. It requires a client certificate if clients is
+// not nil.
 func serveTLS(t *testing.T, a *testcert.Authority, clients *x509.CertPool) string {
 	t.Helper()
 	config := &tls.Config{Certificates: []tls.Certificate{a.Pair("server", "127.0.0.1").Load(t)}}
@@ -57,8 +57,7 @@ func tlsBootstrap(address, ca string, pair testcert.Pair) string {
 		address, ca, pair.Certificate, pair.Key)
 }
 
-// The certificate files of a bootstrap are read for each connection, so a renewed certificate is
-// used without a restart.
+// A renewed certificate is used without a restart.
 func TestBootstrapWithMutualTLS(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())

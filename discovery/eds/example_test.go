@@ -13,8 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/eds"
 )
 
-// Example creates a channel whose endpoints come from a management server over mutual TLS, with the
-// system's root certificates.
+// Example connects to the management server with mutual TLS and the system's root certificates.
 func Example() {
 	var certificate tls.Certificate // from tls.LoadX509KeyPair
 	options := understudy.Recommended()

@@ -14,11 +14,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// longestPause exceeds the longest backoff between two streams to a server.
+// longestPause exceeds the longest backoff.
 const longestPause = 150 * time.Second
 
-// shopOf returns the resources of a management server: an aggregate of the given clusters, whose
-// addresses begin with prefix, and a DNS cluster as the last resort.
+// shopOf returns an aggregate of the given clusters, whose addresses begin with prefix, and a DNS
+// cluster as the last resort.
 func shopOf(prefix string, clusters ...string) []proto.Message {
 	all := []proto.Message{adstest.Aggregate("shop", append(clusters, "backup")...), adstest.LogicalDNS("backup", "backup.example.com", 443)}
 	for i, c := range clusters {
@@ -27,7 +27,7 @@ func shopOf(prefix string, clusters ...string) []proto.Message {
 	return all
 }
 
-// Two management servers are each down at some point before, during and after the channel's start.
+// Two management servers fail and return before, during and after the channel's start.
 func TestServersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -49,7 +49,7 @@ func TestServersTakeTurns(t *testing.T) {
 		s.expect("") // The last good clusters stay in use.
 		s.start(second, other.Serve)
 		time.Sleep(longestPause)
-		s.expect("") // They still do, because no resource is missing.
+		s.expect("") // still, because no resource is missing
 		s.stop(second)
 		first.Set(adstest.Cluster("a", "10.1.0.9:1"))
 		s.start(server, first.Serve)
@@ -58,8 +58,7 @@ func TestServersTakeTurns(t *testing.T) {
 	})
 }
 
-// The first server returns with a cluster that does not use EDS. Its resources are complete, so it
-// is used again.
+// A server that returns with a cluster that does not use EDS has all resources and is used again.
 func TestServerIsBackWithANameAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -73,7 +72,7 @@ func TestServerIsBackWithANameAlone(t *testing.T) {
 	})
 }
 
-// Two management servers swap their addresses. The channel uses the server at the first address.
+// After two management servers swap their addresses, the channel uses the one at the first address.
 func TestServersExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -107,8 +106,8 @@ func TestServersExchange(t *testing.T) {
 	})
 }
 
-// Whatever two management servers do, their endpoints are never mixed, the channel never loses all
-// its endpoints, and it uses the first server in the end.
+// For random failures of two servers, endpoints are never mixed, some are always in use, and the
+// first server is used in the end.
 func TestServersAtRandom(t *testing.T) {
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
@@ -155,8 +154,7 @@ func TestServersAtRandom(t *testing.T) {
 	}
 }
 
-// checkStates checks the states that a channel received and reports whether the channel has
-// endpoints.
+// checkStates checks the received states and reports whether the channel has endpoints.
 func checkStates(t *testing.T, seed uint64, saw string, began bool) bool {
 	t.Helper()
 	for _, line := range slices.Collect(strings.Lines(saw)) {

@@ -20,19 +20,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// backendAt starts a backend at an address of the site and returns a function that stops it.
+// backendAt starts a backend in the site's network.
 func (s *site) backendAt(address string) (stop func()) {
 	l := bufconn.Listen(1 << 20)
 	b := grpc.NewServer()
 	healthpb.RegisterHealthServer(b, health.NewServer())
-	go func() { _ = b.Serve(l) }() // returns after Stop
+	go func() { _ = b.Serve(l) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.servers[address], s.stops[address] = l, b.Stop
 	return func() { s.stop(address) }
 }
 
-// cables are the connections to management servers. A test can cut them.
+// cables can cut the connections to management servers.
 type cables struct {
 	*site
 	mu   sync.Mutex
@@ -59,9 +59,9 @@ func (c *cables) cut() {
 	}
 }
 
-// A management server disappears without closing its connections, another replaces it, and then the
-// endpoints move. Their failure triggers a request to the new server 30 to 40 s after the last
-// message of the old one.
+// A management server disappears without closing its connections, another replaces it, and the
+// endpoints move. Their failure triggers a request to the new server within 40 s of the last
+// message.
 func TestAServerThatIsGoneWhenItsEndpointsMove(t *testing.T) {
 	for about, target := range map[string]string{"endpoints": "/a", "a cluster": "/a?cds=true", "an aggregate": "/all?cds=true"} {
 		t.Run(about, func(t *testing.T) {

@@ -19,7 +19,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is the timeout of tests on real sockets.
 const patience = 30 * time.Second
 
 // channel is a resolver.ClientConn that sends its states and errors to Go channels.
@@ -34,7 +33,7 @@ func newChannel() *channel {
 }
 
 func (c *channel) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // has no endpoints
+	if awaiting.Is(s) { // no answer yet
 		return nil
 	}
 	push(c.states, s)
@@ -42,8 +41,8 @@ func (c *channel) UpdateState(s resolver.State) error {
 }
 func (c *channel) ReportError(err error) { push(c.errors, err) }
 
-// push sends v to a channel. If the buffer is full, push drops the oldest value, so that a source
-// can always be closed. A test that wants UpdateState to block uses an unbuffered channel.
+// push sends v to a channel. It drops the oldest value of a full buffer, so that a source can
+// always be closed. Without a buffer, it blocks.
 func push[T any](to chan T, v T) {
 	if cap(to) == 0 {
 		to <- v
@@ -62,7 +61,6 @@ func push[T any](to chan T, v T) {
 	}
 }
 
-// rawConfig is an unparsed service config.
 type rawConfig struct {
 	serviceconfig.Config
 	text string
@@ -72,7 +70,6 @@ func (c *channel) ParseServiceConfig(text string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{Config: rawConfig{text: text}}
 }
 
-// wait returns the next value of c.
 func wait[T any](t *testing.T, what string, c <-chan T) T {
 	t.Helper()
 	select {
@@ -93,7 +90,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// serve starts a management server on loopback and returns its address.
+// serve starts a management server and returns its address.
 func serve(t *testing.T, script adstest.Script, opts ...grpc.ServerOption) string {
 	t.Helper()
 	l := listen(t)
@@ -113,7 +110,6 @@ func constant(s *adstest.Stream) error {
 	return s.Drain()
 }
 
-// build starts a resolver, which the test's cleanup closes.
 func build(t *testing.T, text string, opts ...given.Option) *channel {
 	t.Helper()
 	c := newChannel()
@@ -125,7 +121,6 @@ func build(t *testing.T, text string, opts ...given.Option) *channel {
 	return c
 }
 
-// buildError returns the error of a Build that must fail.
 func buildError(t *testing.T, text string, opts ...given.Option) string {
 	t.Helper()
 	r, err := given.Builder(Scheme, opts...).Build(target(t, text), newChannel(), resolver.BuildOptions{})

@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// hostility is a misbehavior of a management server towards a client that has good endpoints.
+// hostility is a misbehavior of a management server.
 type hostility struct {
 	answer func(*adstest.Stream) error // on the first stream, and on each later one
 	bytes  func(net.Conn)              // on each connection except the first, instead of gRPC
@@ -83,9 +83,8 @@ var hostilities = map[string]hostility{
 	},
 }
 
-// Each server serves one backend, then misbehaves. No call fails or goes to another backend, and
-// the metrics and the log report the reason. Then the server serves another backend, which the
-// client finds.
+// A server serves one backend, then misbehaves. No call fails or goes elsewhere, and the metrics
+// and the log report the reason. Then the server serves another backend, which the client uses.
 func TestCallsGoOnWhateverTheServerDoes(t *testing.T) {
 	for name, h := range hostilities {
 		t.Run(name, func(t *testing.T) {
@@ -145,8 +144,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// gate passes the first connection to gRPC. Until mended is closed, it passes later connections to
-// bytes, unless bytes is nil.
+// gate passes the first connection to gRPC and, until mended is closed, the others to bytes, if it
+// is set.
 type gate struct {
 	net.Listener
 	bytes  func(net.Conn)
@@ -164,12 +163,12 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// raw is a message in its wire format. A nil element is 1 MiB of zeros.
+// raw is an encoded message. A nil element is 1 MiB of zeros.
 type raw [][]byte
 
 var zeros = make([]byte, 1<<20)
 
-// rawCodec is the protobuf codec, extended to send raw messages unchanged.
+// rawCodec sends raw messages unchanged.
 type rawCodec struct{ encoding.CodecV2 }
 
 func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
@@ -187,8 +186,7 @@ func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return all, nil
 }
 
-// halfAResponse implements just enough of HTTP/2 to begin a response of 1000 bytes on the client's
-// first stream. Then it resets the connection.
+// halfAResponse uses HTTP/2 to begin a response of 1000 bytes, and then resets the connection.
 func halfAResponse(c net.Conn) {
 	// A stream exists only after the client's HEADERS frame.
 	if !readUntilHeaders(c) {
@@ -198,19 +196,17 @@ func halfAResponse(c net.Conn) {
 	c.Write(frame(4, 0, 0, nil)) // SETTINGS
 	c.Write(frame(1, 4, stream, append([]byte{0x88, 0x0f, 0x10, 16}, "application/grpc"...)))
 	c.Write(frame(0, 0, stream, append([]byte{0, 0, 0, 3, 0xe8}, "half of it"...)))
-	c.(*net.TCPConn).SetLinger(0) // sends a reset
+	c.(*net.TCPConn).SetLinger(0) // makes Close send a reset
 	c.Close()
 }
 
-// frame returns an HTTP/2 frame.
 func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	n := len(payload)
 	head := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
 	return append(binary.BigEndian.AppendUint32(head, stream), payload...)
 }
 
-// readUntilHeaders performs the server's side of the connection preface and reports whether the
-// client opens a stream.
+// readUntilHeaders reports whether the client opens a stream.
 func readUntilHeaders(c net.Conn) bool {
 	c.Write(frame(4, 0, 0, nil))
 	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))

@@ -11,7 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A channel that was idle when its management server failed uses the last confirmed endpoints.
+// A channel that leaves idleness while its management server is down uses the last confirmed
+// endpoints.
 func TestIdleChannelAndADeadServer(t *testing.T) {
 	address := backend(t)
 	l := listen(t)
@@ -34,7 +35,6 @@ func TestIdleChannelAndADeadServer(t *testing.T) {
 	}
 }
 
-// awaitIdle waits until conn is IDLE.
 func awaitIdle(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

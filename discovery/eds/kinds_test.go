@@ -22,7 +22,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// withEndpoints returns a cluster with inline endpoints.
 func withEndpoints(name string, kind clusterv3.Cluster_DiscoveryType, address string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name:                 name,
@@ -31,8 +30,7 @@ func withEndpoints(name string, kind clusterv3.Cluster_DiscoveryType, address st
 	}
 }
 
-// A cluster in use changes its type and changes back. No call fails, and calls go to the endpoints
-// of the new type.
+// No call fails while a cluster changes its type.
 func TestClusterChangesItsType(t *testing.T) {
 	before, after := backend(t), backend(t)
 	host, text, err := net.SplitHostPort(after)
@@ -77,8 +75,7 @@ func TestClusterChangesItsType(t *testing.T) {
 	}
 }
 
-// callAllTheTime makes calls until stop is called. A call that fails is an error. stop returns the
-// number of calls.
+// callAllTheTime makes calls, which must not fail, until stop is called. stop returns their number.
 func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -102,8 +99,7 @@ func callAllTheTime(t *testing.T, conn *grpc.ClientConn) (stop func() int64) {
 	}
 }
 
-// A cluster that one channel uses directly and another through an aggregate is requested once, on
-// one stream. Both channels receive its updates.
+// A cluster that is used directly and through an aggregate is requested once, on one stream.
 func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -136,7 +132,7 @@ func TestClusterUsedByItselfAndThroughAnAggregate(t *testing.T) {
 }
 
 // By Envoy's rules, a response that lacks a cluster deletes it. This client ignores the deletion,
-// as gRFC A53 allows, both for the channel that uses the cluster and for later channels.
+// as gRFC A53 allows.
 func TestClusterThatIsNoLongerSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -150,7 +146,7 @@ func TestClusterThatIsNoLongerSent(t *testing.T) {
 				for _, c := range list {
 					r.Resources = append(r.Resources, adstest.Any(c))
 				}
-				time.Sleep(time.Second) // until the client requests the cluster that the last response named
+				time.Sleep(time.Second) // until the client requests the next cluster
 				return stream.Send(r)
 			}
 			err := errors.Join(send(shop), send(shop, near))

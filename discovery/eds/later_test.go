@@ -17,21 +17,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// silent is a resolver.ClientConn that discards states and reports their number of endpoints.
+// silent is a resolver.ClientConn that reports the number of endpoints and retains nothing.
 type silent struct {
 	*channel
 	came chan int
 }
 
 func (c silent) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // has no endpoints
+	if awaiting.Is(s) { // no answer yet
 		return nil
 	}
 	c.came <- len(s.Endpoints)
 	return nil
 }
 
-// open starts a resolver and waits for its n endpoints. The returned channel retains none of them.
+// open starts a resolver and waits for n endpoints.
 func open(t *testing.T, text string, n int) silent {
 	t.Helper()
 	c := silent{newChannel(), make(chan int, 100)}
@@ -45,8 +45,7 @@ func open(t *testing.T, text string, n int) silent {
 	return c
 }
 
-// Channels that are opened one after another share the server's resources. Each allocates only its
-// own state, and no copy of the message.
+// Channels share the server's resources.
 func TestLaterChannelsShareWhatCame(t *testing.T) {
 	const n, channels = 2000, 40
 	for name, path := range map[string]string{"endpoints": "/c", "clusters": "/shop?cds=true"} {
@@ -67,14 +66,14 @@ func TestLaterChannelsShareWhatCame(t *testing.T) {
 	}
 }
 
-// settled returns the size of the heap in bytes after garbage collection and cleanups.
+// settled returns the size of the heap after garbage collection.
 func settled() int64 {
 	runtime.GC()
 	runtime.GC()
 	return int64(live())
 }
 
-// The parsed cluster is released when the server sends a replacement.
+// A parsed cluster is released when it is replaced.
 func TestAnEditedClusterIsForgotten(t *testing.T) {
 	const edits = 30
 	static := func(n int) *clusterv3.Cluster {
@@ -97,7 +96,6 @@ func TestAnEditedClusterIsForgotten(t *testing.T) {
 	}
 }
 
-// taking is a receiver that stores the last answer.
 type taking struct {
 	discovery.Receiver
 	answer discovery.Answer
@@ -108,7 +106,6 @@ func (r *taking) Update(a discovery.Answer) error {
 	return nil
 }
 
-// stateOf returns the client state of a resource that a server has sent.
 func stateOf(t *testing.T, m proto.Message) adsclient.State {
 	t.Helper()
 	r, err := read(m)
@@ -118,7 +115,7 @@ func stateOf(t *testing.T, m proto.Message) adsclient.State {
 	return adsclient.State{Good: &adsclient.Resource{Read: r}, Version: "7"}
 }
 
-// A resource is parsed once, however many channels use it.
+// A resource is parsed once for all channels.
 func TestWhatComesIsReadOnce(t *testing.T) {
 	var one, other taking
 	state := stateOf(t, many(1))

@@ -10,7 +10,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// Text that a server sends cannot add a line to the log or to the error of a call.
+// Text from a server cannot add a line to the log or to an error.
 func TestWhatAServerSaysStaysALine(t *testing.T) {
 	const evil = "busy\nERROR: [understudy] forged\x1b[31m"
 	for about, script := range map[string]adstest.Script{

@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Scheme is the URI scheme of the targets of this package.
+// Scheme is the URI scheme of this package's targets.
 const Scheme = "eds"
 
 func init() { discovery.Register(Scheme, parts) }
 
-// defaultMaxResponse is several times the size of a response with 100,000 endpoints.
+// defaultMaxResponse is several times the size of 100,000 endpoints.
 const defaultMaxResponse = 64 << 20
 
 type options struct {
@@ -27,13 +27,12 @@ type options struct {
 	node        *corev3.Node        // nil for that of the bootstrap, or the default
 	maxResponse int
 
-	reachabilityOnly bool // the rule of gRFC A95
-	cds              bool // start with the Cluster resource
+	reachabilityOnly bool
+	cds              bool
 
 	dialOptions []grpc.DialOption
 }
 
-// check returns an error if an option is invalid.
 func (o *options) check() error {
 	if o.maxResponse <= 0 {
 		return fmt.Errorf("a response size of %d bytes, want at least 1", o.maxResponse)
@@ -49,9 +48,8 @@ func (o *options) check() error {
 
 // WithTransportCredentials sets the credentials of the connection to the management server. Use
 // credentials.NewTLS with the roots to verify the server against and, for mTLS, the client's
-// certificate. They take precedence over those of the bootstrap. The package comment describes the
-// default. A nil value is an error. Channels share a stream only if their credentials are the same
-// value.
+// certificate. They take precedence over those of the bootstrap. Nil is an error. Channels share a
+// stream only if their credentials are the same value.
 //
 // The credentials of calls are those of the channel.
 func WithTransportCredentials(c credentials.TransportCredentials) discovery.SourceOption {
@@ -64,8 +62,7 @@ func WithTransportCredentials(c credentials.TransportCredentials) discovery.Sour
 }
 
 // WithInsecure disables encryption on the connection to the management server, on any network. An
-// attacker who can modify the connection decides where calls go. By default, only connections over
-// the loopback interface are unencrypted.
+// attacker who can modify the connection decides where calls go.
 func WithInsecure() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) {
 		o.credentials = &channelCredentials{insecure.NewCredentials(), insecureIdentity}
@@ -73,7 +70,7 @@ func WithInsecure() discovery.SourceOption {
 }
 
 // WithNode sets the node that identifies the client to the management server. It takes precedence
-// over the node of the bootstrap. Without either, the node's id is the host name. WithNode copies
+// over the node of the bootstrap. The default is a node whose id is the host name. WithNode copies
 // the node. Nil selects the default.
 func WithNode(node *corev3.Node) discovery.SourceOption {
 	if node != nil {
@@ -82,15 +79,13 @@ func WithNode(node *corev3.Node) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.node = node })
 }
 
-// WithMaxResponseSize sets the largest accepted response of the management server, in bytes. A
-// larger response is not read and ends the stream. The default is 64 MiB, which is several times
-// the size of a response with 100,000 endpoints. While a response is being applied, it takes about
-// ten times its size in memory.
+// WithMaxResponseSize sets the size in bytes of the largest response that is accepted. A larger
+// response ends the stream. The default is 64 MiB, which is several times the size of 100,000
+// endpoints. While a response is being applied, it takes about ten times its size in memory.
 func WithMaxResponseSize(bytes int) discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.maxResponse = bytes })
 }
 
-// The parameters of a target.
 const (
 	reachabilityParameter = "fallbackOnReachabilityOnly"
 	cdsParameter          = "cds"
@@ -98,13 +93,13 @@ const (
 
 // WithFallbackOnReachabilityOnly tries the next of several management servers as soon as the
 // previous one cannot be reached, as fallback_on_reachability_only does in gRFC A95. By default,
-// the next server is tried only if endpoints are also missing, as in gRFC A71.
+// endpoints must also be missing, as in gRFC A71.
 func WithFallbackOnReachabilityOnly() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.reachabilityOnly = true })
 }
 
-// WithCDS requests the Cluster of the target's name before its endpoints. The Cluster may be an
-// aggregate, name a host in DNS, or name the ClusterLoadAssignment to request (gRFC A37).
+// WithCDS requests the Cluster of the target's name first. It may be an aggregate, name a host in
+// DNS, or name the ClusterLoadAssignment to request (gRFC A37).
 func WithCDS() discovery.SourceOption {
 	return discovery.OwnOption(func(o *options) { o.cds = true })
 }

@@ -69,13 +69,13 @@ func TestBuildSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Close does not block while an update is being applied, or when nobody receives the next one.
+// A pending update does not block Close.
 func TestCloseDuringAnUpdate(t *testing.T) {
 	gone := make(chan struct{})
-	t.Cleanup(func() { close(gone) }) // after the server has stopped
+	t.Cleanup(func() { close(gone) })
 	c := newChannel()
-	c.states = make(chan resolver.State) // unbuffered, so that UpdateState blocks
-	built := make(chan struct{})         // otherwise UpdateState could block inside Build
+	c.states = make(chan resolver.State) // unbuffered
+	built := make(chan struct{})         // so that UpdateState does not block inside Build
 	script := func(s *adstest.Stream) error {
 		<-built
 		return constant(s)
@@ -92,7 +92,7 @@ func TestCloseDuringAnUpdate(t *testing.T) {
 		close(closed)
 	}()
 	wait(t, "return of Close", closed)
-	go func() { // The stream ends once UpdateState returns, which may start only now.
+	go func() { // UpdateState must return for the stream to end.
 		select {
 		case <-c.states:
 		case <-gone:

@@ -11,11 +11,10 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// managers are two management servers with a backend each. The first ends every stream without a
-// response until up is set.
+// managers are two management servers with a backend each. The first one fails until up is set.
 type managers struct {
 	up                          atomic.Bool
-	first, second               string // addresses
+	first, second               string
 	firstBackend, secondBackend string
 }
 
@@ -33,8 +32,7 @@ func newManagers(t *testing.T) *managers {
 	return m
 }
 
-// Calls use the second server's endpoints while the first server cannot be reached, and the first
-// server's when it returns. No call fails.
+// While the first server is down, calls go to the second server's endpoints. No call fails.
 func TestServersInOrder(t *testing.T) {
 	m := newManagers(t)
 	c := newTraffic(t, "eds://"+m.first+","+m.second+"/c")
@@ -64,8 +62,8 @@ func TestServersOfTheBootstrapInOrder(t *testing.T) {
 	})
 }
 
-// With the rule of gRFC A95, the second server is used as soon as the first cannot be reached, even
-// by channels that have endpoints.
+// With gRFC A95's rule, the second server is used as soon as the first is unreachable, even if
+// there are endpoints.
 func TestFallbackOnReachabilityOnly(t *testing.T) {
 	for name, set := range map[string]func(t *testing.T, m *managers) *traffic{
 		"parameter": func(t *testing.T, m *managers) *traffic {

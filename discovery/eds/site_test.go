@@ -22,11 +22,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// site is a channel and a simulated network of management servers. It is also a DNS resolver.
+// site is a channel, a network of management servers, and a DNS resolver.
 type site struct {
 	t       *testing.T
 	cc      told
-	names   []string // the resolved names
+	names   []string
 	mu      sync.Mutex
 	servers map[string]*bufconn.Listener
 	stops   map[string]func()
@@ -36,7 +36,6 @@ func newSite(t *testing.T) *site {
 	return &site{t: t, cc: told{channel: newChannel(), lines: make(chan string, 1000), config: new(atomic.Value)}, servers: make(map[string]*bufconn.Listener), stops: make(map[string]func())}
 }
 
-// start starts a management server at an address.
 func (s *site) start(address string, script adstest.Script) {
 	l := bufconn.Listen(1 << 20)
 	server := adstest.Serve(l, script)
@@ -67,7 +66,7 @@ func (s *site) dial(ctx context.Context, address string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }
 
-// The methods Scheme, Build, ResolveNow and Close implement DNS.
+// The site is also a DNS resolver.
 func (*site) Scheme() string { return "dns" }
 
 func (s *site) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
@@ -84,7 +83,6 @@ func (s *site) builder(more ...given.Option) given.Resolvers {
 	return given.Builder(Scheme, append(more, all)...)
 }
 
-// open starts a resolver for the target.
 func (s *site) open(b given.Resolvers, text string) (closeIt func()) {
 	s.t.Helper()
 	r, err := b.Build(target(s.t, text), s.cc, resolver.BuildOptions{})
@@ -101,15 +99,15 @@ func (s *site) end() {
 	synctest.Wait()
 }
 
-// told is a channel that records its states and errors as lines, in order.
+// told is a channel that records its states and errors as lines.
 type told struct {
 	*channel
 	lines  chan string
-	config *atomic.Value // the last service config
+	config *atomic.Value
 }
 
 func (c told) UpdateState(state resolver.State) error {
-	if awaiting.Is(state) { // has no endpoints
+	if awaiting.Is(state) { // no answer yet
 		return nil
 	}
 	var parts []string
@@ -147,5 +145,4 @@ func (s *site) expect(want string) {
 	}
 }
 
-// The addresses of the management servers.
 const server, second = "10.0.0.1:18000", "10.0.0.2:18000"

@@ -13,7 +13,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// many returns a ClusterLoadAssignment with n endpoints.
 func many(n int) *endpointv3.ClusterLoadAssignment {
 	addresses := make([]string, n)
 	for i := range addresses {
@@ -22,14 +21,12 @@ func many(n int) *endpointv3.ClusterLoadAssignment {
 	return adstest.Cluster("c", addresses...)
 }
 
-// allocated returns the number of heap bytes allocated since the start.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// live returns the number of heap bytes in use.
 func live() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

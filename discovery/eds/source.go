@@ -20,7 +20,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// parts parses a target into its single discovery mechanism.
+// parts parses a target.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	hosts, cluster, err := parseTarget(t.Target)
 	if err != nil {
@@ -52,7 +52,6 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	return []discovery.Mechanism{part}, nil
 }
 
-// source receives the endpoints of a cluster over EDS.
 type source struct {
 	hosts    []string // empty for those of the bootstrap
 	cluster  string
@@ -63,9 +62,8 @@ type source struct {
 	*location.Learned // the node's locality, set before the first request
 }
 
-// Start implements discovery.Source. It returns an error if an option is invalid, or a bootstrap
-// that comes from the environment. Files that cannot be read, or are invalid, are read again until
-// they are valid.
+// Start implements discovery.Source. Invalid options, and an invalid bootstrap in the environment,
+// are errors. Files are read again until they are valid.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	needs := adsclient.Needs{Endpoints: []string{s.cluster}}
 	pass := func(n adsclient.Snapshot) { passOn(r, n.Endpoints[s.cluster]) }
@@ -76,8 +74,7 @@ func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: w.stop, EndpointsFailed: w.endpointsFailed, Confirmed: w.confirmed}, nil
 }
 
-// follow starts to follow the resources that needs returns. It keeps retrying while a file is
-// invalid.
+// follow subscribes to the resources that needs returns. It retries while a file is invalid.
 func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.State) adsclient.Needs, pass func(adsclient.Snapshot)) (*watch, error) {
 	if err := s.options.check(); err != nil {
 		return nil, err
@@ -104,8 +101,7 @@ func (s source) follow(r *discovery.Receiver, needs func(map[string]adsclient.St
 	return w, nil
 }
 
-// servers returns the configuration of the management servers, in order. The error is a fileError
-// if a file is the cause.
+// servers returns the management servers in order. The error is a fileError if a file is the cause.
 func (s source) servers() ([]adsclient.Server, error) {
 	boot, err := loadBootstrap()
 	if err != nil {
@@ -118,7 +114,7 @@ func (s source) servers() ([]adsclient.Server, error) {
 	return servers, err
 }
 
-// serversWith is servers with a loaded bootstrap, which lists the servers if the target names none.
+// serversWith is servers with a loaded bootstrap.
 func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	node := s.options.node
 	if node == nil {
@@ -159,7 +155,7 @@ func (s source) serversWith(boot *bootstrap) ([]adsclient.Server, error) {
 	return servers, nil
 }
 
-// read converts a resource to a *discovery.Answer or a *cds.Cluster. All channels share the result.
+// read parses a resource to a *discovery.Answer or a *cds.Cluster, which all channels share.
 func read(m proto.Message) (any, error) {
 	switch m := m.(type) {
 	case *endpointv3.ClusterLoadAssignment:
@@ -173,8 +169,8 @@ func read(m proto.Message) (any, error) {
 	}
 }
 
-// Check returns an error if an option or the configuration of a server is invalid. Errors in files
-// count only if read is set, because a later attempt may succeed.
+// Check returns an error if an option or a server's configuration is invalid. It ignores errors in
+// files, which may be temporary, unless read is set.
 func (s source) Check(read bool) error {
 	if err := s.options.check(); err != nil {
 		return err

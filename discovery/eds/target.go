@@ -14,12 +14,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// maxName limits the length of a cluster's name in bytes. All channels of a process share one
-// request, and a server rejects requests that are too large.
+// maxName limits the length of a cluster's name, because all channels of a process share one
+// request and a server rejects requests that are too large.
 const maxName = 4096
 
-// parseTarget returns the hosts and ports of the management servers, in order, and the name of the
-// cluster. hosts is empty if the bootstrap lists the servers.
+// parseTarget returns the management servers and the cluster. hosts is empty if the bootstrap lists
+// the servers.
 func parseTarget(target resolver.Target) (hosts []string, cluster string, err error) {
 	u := target.URL
 	bad := func(format string, args ...any) error {
@@ -55,7 +55,6 @@ func parseTarget(target resolver.Target) (hosts []string, cluster string, err er
 	return hosts, clusterOf(target), nil
 }
 
-// hostProblem returns what is wrong with one server of a target, or "".
 func hostProblem(host string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {

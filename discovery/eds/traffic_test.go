@@ -19,8 +19,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testlog"
 )
 
-// backend starts a server that sends its address in the header "backend" of each response. It
-// returns the address.
+// backend starts a server that sends its address in the header "backend" of each response.
 func backend(t *testing.T) string {
 	t.Helper()
 	l := listen(t)
@@ -37,7 +36,6 @@ func backend(t *testing.T) string {
 	return address
 }
 
-// traffic is a channel that makes calls and records its metrics.
 type traffic struct {
 	t       *testing.T
 	conn    *grpc.ClientConn
@@ -56,7 +54,7 @@ func newTraffic(t *testing.T, target string, opts ...grpc.DialOption) *traffic {
 	return &traffic{t, conn, m}
 }
 
-// call makes a call and returns the backend that served it. The test fails if the call fails.
+// call makes a call, which must not fail, and returns its backend.
 func (c *traffic) call() string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -68,7 +66,7 @@ func (c *traffic) call() string {
 	return strings.Join(header.Get("backend"), ",")
 }
 
-// stays makes n calls, all of which must reach want.
+// stays makes n calls, which must all reach want.
 func (c *traffic) stays(want string, n int) {
 	c.t.Helper()
 	for range n {
@@ -88,7 +86,6 @@ func (c *traffic) until(want string) {
 	}
 }
 
-// metrics records the metrics of a channel.
 type metrics struct {
 	estats.UnimplementedMetricsRecorder
 	more chan struct{}
@@ -131,7 +128,6 @@ func (m *metrics) wait(t *testing.T, name string, n int64) {
 	m.waitFor(t, name, func(got int64) bool { return got >= n })
 }
 
-// waitFor waits until good accepts the metric's value.
 func (m *metrics) waitFor(t *testing.T, name string, good func(int64) bool) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -144,5 +140,4 @@ func (m *metrics) waitFor(t *testing.T, name string, good func(int64) bool) {
 	}
 }
 
-// logged records the log of this package's tests.
 var logged = testlog.Keep()

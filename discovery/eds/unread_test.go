@@ -16,8 +16,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// While a bootstrap cannot be read, calls fail with an error that names it. The bootstrap is used
-// once it can be read, even if it is invalid in between.
+// While a bootstrap cannot be read, or is invalid, calls fail with an error that names it.
 func TestABootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	address := serve(t, constant)
 	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
@@ -53,7 +52,6 @@ func expectError(t *testing.T, c *channel, want string) {
 	}
 }
 
-// A bootstrap that is partially written or invalid is read again.
 func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 	address := serve(t, constant)
 	good := `{"xds_servers":[{"server_uri":"` + address + `","channel_creds":[{"type":"insecure"}]}]}`
@@ -76,8 +74,8 @@ func TestABootstrapWithAMistakeIsReadAgain(t *testing.T) {
 	}
 }
 
-// A certificate that is partially written or does not match its key is read again, even if the
-// bootstrap is not a file. In a failover target, the other mechanism is used until then.
+// A certificate that is partially written, or does not match its key, is read again. In a failover
+// target, the other mechanism is used until then.
 func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	a, other := testcert.New(t), testcert.New(t)
 	address := serveTLS(t, a, a.Pool())
@@ -108,7 +106,7 @@ func TestAKeyThatDoesNotFitIsReadAgain(t *testing.T) {
 	wait(t, "state", c.states)
 }
 
-// A file that the bootstrap names is read again, also with CDS.
+// A file that the bootstrap names is read again.
 func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	cert := testcert.New(t)
 	path := filepath.Join(t.TempDir(), "ca.pem")
@@ -117,17 +115,15 @@ func TestAFileOfTheBootstrapThatCannotBeReadForAWhile(t *testing.T) {
 	c := build(t, "eds:///c?cds=true")
 	expectError(t, c, "ca_certificate_file: open "+path)
 	rename(t, cert.File(), path)
-	expectError(t, c, address) // The server does not use TLS, so the connection fails.
+	expectError(t, c, address) // the server does not use TLS
 }
 
-// Closing a channel stops the attempts to read its bootstrap.
 func TestAChannelThatIsClosedBeforeItsBootstrapIsRead(t *testing.T) {
 	t.Setenv(bootstrapFileVar, filepath.Join(t.TempDir(), "bootstrap.json"))
-	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // TestMain checks for leaked goroutines.
+	expectError(t, build(t, "eds:///c"), os.Getenv(bootstrapFileVar)) // TestMain checks for leaked goroutines
 }
 
-// A channel that leaves idleness while its bootstrap cannot be read uses the last good endpoints,
-// then the server's.
+// A channel that leaves idleness while its bootstrap cannot be read uses the last good endpoints.
 func TestABootstrapThatCannotBeReadAfterIdleness(t *testing.T) {
 	for _, query := range []string{"", "?cds=true"} {
 		path := filepath.Join(t.TempDir(), "bootstrap.json")

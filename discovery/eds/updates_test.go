@@ -23,7 +23,7 @@ import (
 	"github.com/understudy-lb/understudy/priority"
 )
 
-// A channel that is busy with an update receives only the latest update next.
+// Updates that arrive while the channel is busy are combined.
 func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	const last = 200
 	addresses := make([]string, last)
@@ -32,7 +32,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	}
 	taken, built := make(chan struct{}), make(chan struct{})
 	script := func(s *adstest.Stream) error {
-		<-built // otherwise UpdateState could block inside Build
+		<-built // so that UpdateState does not block inside Build
 		for i := 1; i <= last; i++ {
 			if err := s.Respond(strconv.Itoa(i), strconv.Itoa(i), adstest.Cluster("c", addresses[:i]...)); err != nil {
 				return err
@@ -50,7 +50,7 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 		}
 	}
 	c := newChannel()
-	c.states = make(chan resolver.State) // unbuffered, so that UpdateState blocks
+	c.states = make(chan resolver.State) // unbuffered
 	r, err := given.Builder(Scheme).Build(target(t, "eds://"+serve(t, script)+"/c"), c, resolver.BuildOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -62,15 +62,13 @@ func TestBurstOfUpdatesBecomesOne(t *testing.T) {
 	for len(wait(t, "state", c.states).Endpoints) != last {
 		states++
 	}
-	// One update was being applied. The server may receive the ACK before the last update gets
-	// here, so one more state can precede it.
+	// The server may receive the ACK before the last update gets here.
 	const few = 5
 	if states > few {
 		t.Errorf("%d updates became %d states, want a few", last, states)
 	}
 }
 
-// tenThousand returns a cluster of ten localities with 1000 endpoints each.
 func tenThousand() *endpointv3.ClusterLoadAssignment {
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "c"}
 	for l := range 10 {
@@ -85,7 +83,7 @@ func tenThousand() *endpointv3.ClusterLoadAssignment {
 	return cluster
 }
 
-// A new weight among 10,000 endpoints reaches the picker without a new connection.
+// A changed weight among 10,000 endpoints causes no new connection.
 func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 	before := tenThousand()
 	after := proto.CloneOf(before)
@@ -117,15 +115,14 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 		for _, sc := range cc.SubConns() {
 			sc.ReportHealth(connectivity.Ready, nil)
 		}
-		<-time.After(time.Second) // Pickers with many endpoints are built after a delay.
+		<-time.After(time.Second) // pickers of many endpoints are delayed
 		synctest.Wait()
 		if got := shareOf(cc, heavy); got != 1 {
 			t.Errorf("%d of 10,000 picks before the update, want 1", got)
 		}
 		apply(t, b, p, second)
 		synctest.Wait()
-		// Each of the 999 other endpoints starts at a random offset, so the standard deviation is
-		// 8. The bounds are 5 standard deviations.
+		// The standard deviation is 8. The bounds are 5 standard deviations.
 		if got := shareOf(cc, heavy); got < 460 || got > 540 {
 			t.Errorf("%d of 10,000 picks after the update, want about 500", got)
 		}
@@ -135,7 +132,6 @@ func TestWeightAmongTenThousandEndpoints(t *testing.T) {
 	})
 }
 
-// apply passes a resolver state to a policy, as a channel does.
 func apply(t *testing.T, b balancer.Builder, p balancer.Balancer, state resolver.State) {
 	t.Helper()
 	var serviceConfig struct {
@@ -154,7 +150,6 @@ func apply(t *testing.T, b balancer.Builder, p balancer.Balancer, state resolver
 	synctest.Wait()
 }
 
-// shareOf returns how many of 10,000 picks go to address.
 func shareOf(cc *lbtest.ClientConn, address string) int {
 	n := 0
 	for range 10_000 {

@@ -8,7 +8,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// answers is a Receiver that stores the last answer.
 type answers struct {
 	discovery.Receiver
 	last discovery.Answer
@@ -19,7 +18,6 @@ func (a *answers) Update(answer discovery.Answer) error {
 	return nil
 }
 
-// An answer has the version of the server's response.
 func TestAnswersHaveVersions(t *testing.T) {
 	var r answers
 	passOn(flat.Receiver(&r), stateOf(t, adstest.Cluster("c", "10.0.0.1:1")))

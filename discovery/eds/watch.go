@@ -12,34 +12,30 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// watch passes the followed resources to a receiver. Its methods run on the channel's own
-// Following, not on a stream that channels share.
+// watch passes resources to a receiver. Its methods run on the channel's own Following, not on a
+// shared stream.
 type watch struct {
 	receiver *discovery.Receiver
 	pass     func(adsclient.Snapshot)
-	ctx      context.Context // cancelled by stop
+	ctx      context.Context
 	cancel   context.CancelFunc
 
 	following atomic.Pointer[adsclient.Following] // nil until the servers are known
 	lost      *adsclient.Outage                   // why the answer is unconfirmed, nil if it is confirmed
 }
 
-// Changed implements adsclient.Follower.
 func (w *watch) Changed(s adsclient.Snapshot) {
 	w.pass(s)
 	w.doubt() // the answer may be from before the outage
 }
 
-// Unknown implements adsclient.Follower.
 func (w *watch) Unknown(err error) {
 	w.receiver.Fail(err)
 	w.doubt()
 }
 
-// Rejected implements adsclient.Follower.
 func (w *watch) Rejected(err error) { w.receiver.Rejected(err) }
 
-// Lost implements adsclient.Follower.
 func (w *watch) Lost(o *adsclient.Outage) {
 	if w.lost = o; o == nil {
 		w.receiver.Unconfirmed(nil, time.Time{})
@@ -54,19 +50,18 @@ func (w *watch) doubt() {
 	}
 }
 
-// passOn passes the endpoints or the error of s to r, if there is either.
 func passOn(r *discovery.Receiver, s adsclient.State) {
 	switch {
 	case s.Good != nil:
 		answer := *s.Good.Read.(*discovery.Answer)
 		answer.Version = s.Version
-		_ = r.Update(answer) // Update's error would request a re-resolution, but the server pushes updates.
+		_ = r.Update(answer) // an error requests a re-resolution, but the server pushes updates
 	case s.Err != nil:
 		r.Fail(s.Err)
 	}
 }
 
-// confirmed returns when the server in use last sent a message. Endpoints stay in use without one.
+// confirmed returns when the server in use last sent a message.
 func (w *watch) confirmed() time.Time {
 	if following := w.following.Load(); following != nil {
 		return following.Heard()
@@ -74,7 +69,6 @@ func (w *watch) confirmed() time.Time {
 	return time.Time{}
 }
 
-// endpointsFailed reports to the client that endpoints fail.
 func (w *watch) endpointsFailed() {
 	if following := w.following.Load(); following != nil {
 		following.EndpointsFailed()
@@ -88,11 +82,11 @@ func (w *watch) stop() {
 	}
 }
 
-// fileError is an error in a file or in its content. A retry may succeed, because the file may be
-// partially written or its volume not yet mounted.
+// fileError is an error in a file. It may be temporary: the file may be partially written, or its
+// volume not yet mounted.
 type fileError struct{ error }
 
-// begin starts to follow the resources, unless the watch is closed.
+// begin subscribes, unless the watch is closed.
 func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server) *adsclient.Following) {
 	w.receiver.Trying(awaited(servers))
 	if w.ctx.Err() != nil {
@@ -100,12 +94,11 @@ func (w *watch) begin(servers []adsclient.Server, follow func([]adsclient.Server
 	}
 	following := follow(servers)
 	w.following.Store(following)
-	if w.ctx.Err() != nil { // stop may have run before following was stored
+	if w.ctx.Err() != nil { // stop may have run before the store
 		following.Stop()
 	}
 }
 
-// awaited returns the reason for calls to wait.
 func awaited(servers []adsclient.Server) string {
 	var names []string
 	for _, s := range servers {
@@ -114,8 +107,7 @@ func awaited(servers []adsclient.Server) string {
 	return "waiting for management server " + strings.Join(names, ", then ")
 }
 
-// tryAgain reads the configuration of the servers until that succeeds, with gRPC's backoff. It
-// reports each failure to the receiver.
+// tryAgain loads the configuration of the servers until it is valid, with gRPC's backoff.
 func (w *watch) tryAgain(err error, read func() ([]adsclient.Server, error), follow func([]adsclient.Server) *adsclient.Following) {
 	var servers []adsclient.Server
 	for attempt := 0; err != nil; attempt++ {

@@ -9,9 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// startAbsent starts a manager whose client watches cluster a until leave is called. The endpoints
-// of a were requested and are missing. Then only those of b are watched. catalogue holds the
-// manager's resources.
+// startAbsent starts a client that watches cluster a, whose endpoints are missing, and the
+// endpoints of b.
 func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave func()) {
 	catalogue = adstest.NewCatalogue(adstest.Cluster("b", "10.0.0.1:1"))
 	m = startManager(t, catalogue.Serve)
@@ -26,9 +25,8 @@ func startAbsent(t *testing.T) (m *manager, catalogue *adstest.Catalogue, leave 
 	return m, catalogue, leave
 }
 
-// A cluster without endpoints disappears and returns with endpoints, while they stay subscribed to.
-// New watchers do not receive the outdated error just before the endpoints arrive. The same holds
-// if the cluster returns while its channel is idle.
+// A cluster returns with endpoints that were missing. New watchers do not receive the outdated
+// error just before they arrive.
 func TestAbsentClusterIsBack(t *testing.T) {
 	for _, idle := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -50,8 +48,8 @@ func TestAbsentClusterIsBack(t *testing.T) {
 	}
 }
 
-// If the endpoints do not arrive, watchers receive the error after a short timeout. The metric does
-// not count the resource again.
+// If the endpoints do not arrive, watchers receive the error after a short timeout, and the metric
+// does not count it again.
 func TestAbsentClusterStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, catalogue, _ := startAbsent(t)
@@ -67,7 +65,7 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 		pass(1)
 		expect(t, "a", again.take(), "the server has no such resource")
 		expect(t, "the second", second.take(), "the server has no such resource")
-		third, cancelThird := m.watch("a") // after the error is known again
+		third, cancelThird := m.watch("a") // the error is known again
 		defer cancelThird()
 		expect(t, "the third", third.take(), "the server has no such resource")
 		if got := logged.count(`did not send endpoints of cluster "a"`) - warnings; got != 0 {
@@ -76,8 +74,7 @@ func TestAbsentClusterStaysAbsent(t *testing.T) {
 	})
 }
 
-// Without a recent response with clusters, a channel that leaves idleness receives the known error
-// immediately.
+// Without a recent response with clusters, a watcher receives the known error immediately.
 func TestAbsentClusterIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, _ := startAbsent(t)

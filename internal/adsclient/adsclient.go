@@ -1,7 +1,7 @@
-// Package adsclient keeps one stream to each xDS management server with a watched resource, shared
-// by all channels of the process, and follows a target over several servers. Package ads decides
-// which requests are sent and which server is used. This package implements the connections, the
-// backoff, the timers, and the decoding of resources.
+// Package adsclient keeps one stream to each xDS management server, shared by all channels of the
+// process, and follows a target over several servers. The core in package ads decides which
+// requests are sent and which server is used. This package implements the connections, the backoff,
+// the timers, and the decoding of resources.
 package adsclient
 
 import (
@@ -21,18 +21,18 @@ import (
 
 var logger = grpclog.Component("understudy")
 
-// Server is a management server and the settings of the connection to it.
+// Server is a management server.
 type Server struct {
 	// URI is the gRPC target of the server.
 	URI string
-	// Credentials secure the connection. They must not be nil.
+	// Credentials must not be nil.
 	Credentials credentials.TransportCredentials
 	// Identity is a comparable value that identifies Credentials. Servers with equal URI, Identity,
 	// Node and MaxResponse share a stream.
 	Identity any
 	// Node identifies the client.
 	Node *corev3.Node
-	// MaxResponse is the size in bytes of the largest response that is read.
+	// MaxResponse is the size in bytes of the largest response that is accepted.
 	MaxResponse int
 	// Read parses a resource. Only its result is kept. It returns an error if the resource is
 	// invalid.
@@ -41,7 +41,7 @@ type Server struct {
 	DialOptions []grpc.DialOption
 }
 
-// Resource is a parsed resource. It is shared and must not be modified.
+// Resource is a parsed resource. It must not be modified.
 type Resource struct {
 	Read any // the result of Server.Read
 }
@@ -54,33 +54,32 @@ type Watcher interface {
 	Resource(r *Resource, version string)
 	// Unknown is called, any number of times, while there is no good resource. The error is a
 	// single line that names the server and the resource, and wraps no other error. absent means
-	// that the server does not have the resource: it did not send it in time.
+	// that the server does not have the resource.
 	Unknown(err error, absent bool)
-	// Rejected is called when a good resource stays in use because its update was rejected. The
-	// error has the same form as that of Unknown.
+	// Rejected is called when an update was rejected and a good resource stays in use. The error is
+	// like that of Unknown.
 	Rejected(err error)
-	// Lost is called when the server becomes unreachable, and when the reason changes. A server is
-	// unreachable when a stream ends without a response, or when nothing arrives within the timeout
-	// of a resource. Lost precedes the resulting errors. Lost(nil) is called when the server
-	// responds again, after the resources of that response.
+	// Lost is called when the server becomes unreachable, and when the reason changes: a stream
+	// ends without a response, or nothing arrives in time. Lost precedes the resulting errors.
+	// Lost(nil) is called when the server responds again, after the resources of that response.
 	Lost(*Outage)
 }
 
-// Outage describes why a server is unreachable. It is shared and must not be modified.
+// Outage describes why a server is unreachable. It must not be modified.
 type Outage struct {
 	Err   error     // a single line that names the server; wraps no other error
 	Since time.Time // when the outage was detected
 	Heard time.Time // when the server last sent a message, zero for never
 
-	partial bool        // concerns only the most recently requested resource; earlier ones remain confirmed
+	partial bool        // concerns only the most recently requested resource
 	over    atomic.Bool // the server responds again, and Lost(nil) follows
 }
 
-// Watch subscribes to the resource of the given type and name until cancel is called. The first
-// watcher of a server opens the stream, whose metrics its recorder receives. The last one closes
-// the stream. recorder may be nil.
+// Watch subscribes to a resource until cancel is called. The first watcher of a server opens the
+// stream, and its recorder, which may be nil, receives the stream's metrics. The last one closes
+// the stream.
 func Watch(server Server, of *Type, name string, w Watcher, recorder estats.MetricsRecorder) (cancel func()) {
-	if !utf8.ValidString(name) { // such a name would end the stream for all watchers
+	if !utf8.ValidString(name) { // would end the stream for all watchers
 		w.Unknown(fmt.Errorf("eds: no %s %q from %s: its name is not UTF-8", of.noun, name, server.URI), true)
 		return func() {}
 	}
@@ -93,8 +92,8 @@ func Watch(server Server, of *Type, name string, w Watcher, recorder estats.Metr
 	})
 }
 
-// Heard returns when a server last sent a message. The server must be watched and must have
-// responded before. While its stream is up, that is the current time.
+// Heard returns when a server last sent a message, which is now while its stream is up. The server
+// must be watched and must have responded before.
 func Heard(server Server) time.Time {
 	if c := clients.find(server); c != nil {
 		if ended := c.ended.Load(); ended != nil {
@@ -104,15 +103,15 @@ func Heard(server Server) time.Time {
 	return time.Now()
 }
 
-// EndpointsFailed reports that endpoints from the server fail. If the server is watched and its
-// stream has been quiet, the client opens a second stream to it.
+// EndpointsFailed reports that endpoints from the server fail. If its stream is quiet, the client
+// opens a second stream.
 func EndpointsFailed(server Server) {
 	if c := clients.find(server); c != nil {
 		c.endpointsFailed()
 	}
 }
 
-// key identifies a stream. Watchers with the same key share the stream.
+// key identifies a shared stream.
 type key struct {
 	uri      string
 	identity any
@@ -128,7 +127,7 @@ func (s Server) key() key {
 	return key{s.URI, s.Identity, string(node), s.MaxResponse}
 }
 
-// clients holds all clients in use in this process.
+// clients holds all clients of this process.
 var clients = registry{clients: make(map[key]*client)}
 
 type registry struct {
@@ -136,7 +135,6 @@ type registry struct {
 	clients map[key]*client
 }
 
-// find returns the client of a server, or nil if the server is not watched.
 func (r *registry) find(server Server) *client {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,9 +20,9 @@ type talker interface {
 	Respond(version, nonce string, clusters ...*endpointv3.ClusterLoadAssignment) error
 }
 
-// frugal is a server that does only what the protocol requires: it ignores requests that
-// acknowledge an outdated response, and sends only the resources that the previous request did not
-// name. It stores the largest number of requested names in *longest.
+// frugal is a server that does only what the protocol requires: it ignores requests with an
+// outdated nonce, and sends only newly requested resources. longest is the largest number of
+// requested names.
 func frugal(s talker, longest *int) error {
 	var known []string
 	nonce := ""
@@ -48,9 +48,8 @@ func frugal(s talker, longest *int) error {
 	}
 }
 
-// A channel that is closed and reopened while another channel keeps the stream receives its cluster
-// again, however quickly it is reopened. This includes a server that reads so slowly that both
-// requests are merged.
+// A resource that is unwatched and watched again is received again, even if the server reads so
+// slowly that both requests are merged.
 func TestClusterIsWatchedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := make(chan struct{}, 1)
@@ -63,8 +62,8 @@ func TestClusterIsWatchedAgain(t *testing.T) {
 		defer cancelB()
 		expect(t, "b", b.take(), long+":1")
 		a, cancelA := m.watch("a")
-		reads <- struct{}{} // the ACK of b
-		reads <- struct{}{} // the request for a
+		reads <- struct{}{}
+		reads <- struct{}{}
 		expect(t, "a", a.take(), "a:1")
 		_, cancelC := m.watch("c") // its request waits behind the ACK of a
 		defer cancelC()
@@ -92,8 +91,7 @@ func (s *slow) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	return s.Stream.Recv()
 }
 
-// Subscriptions of closed channels do not accumulate. The stream is renewed from time to time,
-// which is not a failure and does not affect the watched clusters.
+// Unused subscriptions do not accumulate, because the stream is renewed from time to time.
 func TestForgottenClustersAreAskedForOnANewStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longest := 0

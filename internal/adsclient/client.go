@@ -16,36 +16,35 @@ import (
 // missingAfter is the timeout of a requested resource (gRFC A57; docs/waits.md).
 const missingAfter = 15 * time.Second
 
-// onItsWay is the timeout of a resource that was missing before it was unwatched, if a cluster
-// arrived within the last onItsWay. A server sends the endpoints soon after their cluster, or
-// never.
+// onItsWay is the timeout of a resource that was missing before, if a response with clusters
+// arrived within that time. A server sends endpoints soon after their cluster, or never.
 const onItsWay = 500 * time.Millisecond
 
-// client maintains the stream to a server. Fields that change after newClient are accessed only in
-// events of the serializer, unless noted otherwise.
+// client maintains the stream to a server. Except where noted, fields that change after newClient
+// are accessed only in events of the serializer.
 type client struct {
 	server   Server
 	key      key
-	users    int             // guarded by the registry
-	ctx      context.Context // cancelled by stop
+	users    int // guarded by the registry
+	ctx      context.Context
 	stop     context.CancelFunc
-	recorder estats.MetricsRecorder // may be nil
+	recorder estats.MetricsRecorder
 
 	serial   serial.Serializer
-	topics   []*topic  // one per type
-	answered bool      // a response arrived on the current stream
-	lost     *Outage   // why the server is unreachable, nil while it is reachable
-	current  *stream   // nil between streams
-	ignored  string    // the type that was logged last
+	topics   []*topic // one per type
+	answered bool     // a response arrived on the current stream
+	lost     *Outage  // why the server is unreachable, nil while it is reachable
+	current  *stream  // nil between streams
+	ignored  string
 	news     time.Time // when a response with clusters last arrived
 
 	pinging pinging
 	doubt   doubt
 
-	ended atomic.Pointer[time.Time] // when the last stream with a response ended, nil while such a stream is open
+	ended atomic.Pointer[time.Time] // when the last stream with a response ended, nil while one is open
 }
 
-// newClient returns a client without watchers. Its stream opens at once.
+// newClient starts a client without watchers.
 func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &client{
@@ -71,7 +70,6 @@ func newClient(server Server, k key, r estats.MetricsRecorder) *client {
 	return c
 }
 
-// topic returns the topic of a type, or nil if the type is unknown.
 func (c *client) topic(url string) *topic {
 	for _, t := range c.topics {
 		if t.url == url {
@@ -81,7 +79,6 @@ func (c *client) topic(url string) *topic {
 	return nil
 }
 
-// lose records that the server is unreachable.
 func (c *client) lose(why error) {
 	err := c.unreachable(why)
 	if c.lost != nil && c.lost.Err.Error() == err.Error() {
@@ -101,8 +98,7 @@ func (c *client) unreachable(why error) error {
 	return fmt.Errorf("management server %s cannot be reached: %v", c.server.URI, why)
 }
 
-// silent reports whether the server has sent no response for missingAfter, neither on this stream
-// nor on previous ones.
+// silent reports whether no response has arrived for missingAfter, on any stream.
 func (c *client) silent() bool {
 	if c.answered {
 		return false
@@ -111,7 +107,6 @@ func (c *client) silent() bool {
 	return ended == nil || time.Since(*ended) >= missingAfter
 }
 
-// reached records that the server is reachable.
 func (c *client) reached() {
 	if c.lost != nil {
 		c.setLost(nil)
@@ -123,7 +118,6 @@ func (c *client) reached() {
 	}
 }
 
-// setLost records the outage and notifies all watchers.
 func (c *client) setLost(o *Outage) {
 	c.lost = o
 	for _, t := range c.topics {
@@ -136,7 +130,7 @@ func (c *client) setLost(o *Outage) {
 	}
 }
 
-// opened starts to use a stream. It does not repeat requests that were already sent on it.
+// opened starts to use a stream. It does not repeat requests already sent on it.
 func (c *client) opened(s *stream) {
 	c.answered, c.current = false, s
 	for i, t := range c.topics {
@@ -149,7 +143,7 @@ func (c *client) opened(s *stream) {
 	}
 }
 
-// closed records the end of the stream. err is nil if the end was not a failure.
+// closed records the end of the stream. err is nil if it was not a failure.
 func (c *client) closed(err error) {
 	if c.answered {
 		err = nil // gRFC A57: not a failure

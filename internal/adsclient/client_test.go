@@ -72,7 +72,7 @@ func TestStreamIsSharedAndCounted(t *testing.T) {
 		expect(t, "a1", a1.take())
 		_, cancelB := m.watch("b")
 		cancelA1()
-		cancelA1() // has no effect
+		cancelA1() // the second call has no effect
 		synctest.Wait()
 		cancelA2()
 		synctest.Wait()
@@ -91,7 +91,6 @@ func TestStreamIsSharedAndCounted(t *testing.T) {
 	})
 }
 
-// The end of a stream is counted only once.
 func TestConnectedIsCountedOnce(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestConnectedIsCountedOnce(t *testing.T) {
 			})
 			g := new(gauge)
 			cancel := Watch(m.target(), Endpoints, "a", new(notes), g)
-			pass(time.Minute) // the next attempt would start immediately
+			pass(time.Minute) // the next attempt would be due
 			if got := g.value.Load(); got != 1 {
 				t.Errorf("%d streams are connected, want 1", got)
 			}
@@ -113,7 +112,6 @@ func TestConnectedIsCountedOnce(t *testing.T) {
 	}
 }
 
-// gauge records understudy.eds.connected.
 type gauge struct {
 	estats.UnimplementedMetricsRecorder
 	value atomic.Int64

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// thrifty returns a server script that sends nothing to a client with the current version, as the
-// protocol allows, and ends each stream after a while.
+// thrifty is a server that sends nothing to a client with the current version, as the protocol
+// allows, and ends each stream after a while.
 func thrifty(count int, after time.Duration) adstest.Script {
 	return func(s *adstest.Stream) error {
 		r, err := s.Recv()
@@ -64,8 +64,7 @@ func TestThriftyServerIsHeard(t *testing.T) {
 	})
 }
 
-// A thrifty server may end its streams to rebalance its clients. That is not a failure (gRFC A57),
-// so the clients stay.
+// A server may end streams to rebalance its clients. That is not a failure (gRFC A57).
 func TestThriftyServerEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManagers(t, map[string]adstest.Script{"first": thrifty(1, 30*time.Minute), "second": thrifty(2, 24*time.Hour)})

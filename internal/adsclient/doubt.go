@@ -10,14 +10,13 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// A server that disappeared without closing the connection looks like one that has no updates. When
-// endpoints fail, a working server would soon send others. If no message arrives, the client opens
-// a second stream next to the current one, and keeps whichever first receives a response.
-// docs/waits.md lists these durations with the others.
+// A server that disappeared without closing the connection looks like one without updates. When
+// endpoints fail, a working server would soon send others. If it does not, the client opens a
+// second stream and keeps whichever receives a response first. docs/waits.md lists these durations.
 const (
-	quietFor    = 30 * time.Second // how long a stream is quiet before a second stream is opened
-	quietJitter = 10 * time.Second // maximum, so that the clients of a server do not all reconnect at the same time
-	secondEvery = 5 * time.Minute  // minimum time between two second streams
+	quietFor    = 30 * time.Second
+	quietJitter = 10 * time.Second // spreads the clients of a server
+	secondEvery = 5 * time.Minute  // between second streams
 )
 
 var (
@@ -25,16 +24,15 @@ var (
 	errNoAnswer  = fmt.Errorf("no answer within %v", missingAfter)
 )
 
-// doubt is the state of second streams. It is accessed only in events of the serializer.
+// doubt is the state of second streams.
 type doubt struct {
-	heard  time.Time   // when the current stream last received a response
-	tried  time.Time   // when a second stream was last opened
-	due    *time.Timer // opens a second stream; nil if none is due
-	second *attempt    // the second stream that waits for a response, or nil
-	next   *stream     // the second stream that received a response, until it takes over
+	heard  time.Time   // the last response on the current stream
+	tried  time.Time   // the start of the last second stream
+	due    *time.Timer // opens a second stream
+	second *attempt    // waits for a response, or nil
+	next   *stream     // received a response and takes over, or nil
 }
 
-// attempt is a second stream that is not in use yet.
 type attempt struct{ cancel context.CancelCauseFunc }
 
 // believe records a response on the current stream.
@@ -43,7 +41,7 @@ func (c *client) believe() {
 	c.trust()
 }
 
-// trust cancels the second stream, whether due or open.
+// trust cancels the second stream.
 func (c *client) trust() {
 	if c.doubt.due != nil {
 		c.doubt.due.Stop()
@@ -55,9 +53,9 @@ func (c *client) trust() {
 	}
 }
 
-// endpointsFailed reports that endpoints from the server fail. It schedules a second stream for
-// when the current one has been quiet long enough, because endpoints may report a failure only
-// once. A response cancels it. Streams with a ping every 30 s do not need it.
+// endpointsFailed schedules a second stream for when the current one has been quiet long enough,
+// because endpoints may report a failure only once. A response cancels it. Streams with a ping
+// every 30 s do not need it.
 func (c *client) endpointsFailed() {
 	c.serial.Do(func() {
 		d := &c.doubt
@@ -88,8 +86,7 @@ func (c *client) openSecond() {
 	go c.runSecond(ctx, a)
 }
 
-// runSecond opens a second stream and waits for the first response on it. The stream then takes
-// over.
+// runSecond opens a second stream, which takes over with its first response.
 func (c *client) runSecond(ctx context.Context, a *attempt) {
 	limit := time.AfterFunc(missingAfter, func() { a.cancel(errNoAnswer) })
 	defer limit.Stop()
@@ -101,7 +98,7 @@ func (c *client) runSecond(ctx context.Context, a *attempt) {
 	took := false
 	c.serial.Do(func() {
 		if c.doubt.second != a || c.ctx.Err() != nil {
-			return // cancelled by trust or a newer attempt
+			return // cancelled
 		}
 		c.doubt.second = nil
 		if err == nil && limit.Stop() && ctx.Err() == nil {
@@ -119,7 +116,6 @@ func (c *client) runSecond(ctx context.Context, a *attempt) {
 	}
 }
 
-// askOn sends the current subscriptions on a second stream.
 func (c *client) askOn(s *stream) {
 	for i, t := range c.topics {
 		if r := t.subs.Outset(); r != nil {
@@ -129,7 +125,7 @@ func (c *client) askOn(s *stream) {
 	}
 }
 
-// firstOf waits for the first response on a second stream whose type was requested.
+// firstOf waits for the first response of a requested type.
 func (c *client) firstOf(s *stream) error {
 	for {
 		response, err := s.ads.Recv()

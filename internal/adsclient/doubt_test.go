@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// quiet is a management server with a client that watches resource "a".
+// quiet is a management server with a client that watches "a".
 type quiet struct {
 	t         *testing.T
 	m         *manager
@@ -20,13 +20,12 @@ type quiet struct {
 	target    Server
 	cut, jam  func() // jam also blocks the sender
 	a         *notes
-	open      atomic.Int64 // streams open at the server
-	gauge     gauge        // streams connected at the client
+	open      atomic.Int64 // at the server
+	gauge     gauge        // at the client
 	cancel    func()
 }
 
-// startQuiet starts a server that serves a catalogue, except on streams for which script returns
-// another script.
+// startQuiet starts a server that serves a catalogue, except on streams with their own script.
 func startQuiet(t *testing.T, script func(stream int) adstest.Script) *quiet {
 	q := &quiet{t: t, a: new(notes), catalogue: adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))}
 	q.m = startManager(t, func(s *adstest.Stream) error {
@@ -48,8 +47,7 @@ func same(int) adstest.Script { return nil }
 
 func (q *quiet) end() { q.cancel(); q.wantStreams(0, q.m.server.Streams()) }
 
-// wantStreams checks the number of open streams, the number of streams so far, and that at most one
-// is in use.
+// wantStreams checks how many streams are open, and how many there were. At most one is in use.
 func (q *quiet) wantStreams(open, ever int) {
 	q.t.Helper()
 	synctest.Wait()
@@ -66,8 +64,7 @@ func (q *quiet) set(endpoints int) {
 }
 
 // A server disappears without closing its connections, and another replaces it. After endpoints
-// have failed, the new server is used 30 to 40 s after the last message of the old one, even if the
-// endpoints failed once and earlier.
+// have failed, the new server is used 30 to 40 s after the last message.
 func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 	for about, failedAt := range map[string]time.Duration{"at once": 0, "later": 20 * time.Second, "much later": 4 * time.Minute} {
 		t.Run(about, func(t *testing.T) {
@@ -93,7 +90,7 @@ func TestServerThatIsGoneWithoutAWordWhenEndpointsFail(t *testing.T) {
 	}
 }
 
-// A quiet stream is kept while endpoints work, and also if a response arrives after they failed.
+// A quiet stream is kept while endpoints work, and if a response arrives after they failed.
 func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, same)
@@ -110,14 +107,14 @@ func TestAStreamThatBringsSomethingIsNotDoubted(t *testing.T) {
 	})
 }
 
-// A server without updates keeps its clients however often endpoints fail. A second stream takes
-// over at most once in 5 minutes, which has no other effect.
+// If a working server has no updates, a second stream takes over at most once in 5 minutes, without
+// any other effect.
 func TestAServerThatIsWellAndHasNothingToSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startQuiet(t, same)
 		pass(time.Hour)
 		for range 600 {
-			for range 300 { // one per channel
+			for range 300 {
 				EndpointsFailed(q.target)
 			}
 			pass(time.Second)
@@ -134,7 +131,6 @@ func TestAServerThatIsWellAndHasNothingToSay(t *testing.T) {
 	})
 }
 
-// flood keeps sending responses that were not requested.
 func flood(s *adstest.Stream) error {
 	for s.Context().Err() == nil {
 		for _, url := range []string{"other", Clusters.url} {
@@ -150,7 +146,7 @@ func flood(s *adstest.Stream) error {
 	return nil
 }
 
-// If the second stream fails or receives no response, the first one stays in use.
+// If the second stream receives no response, the first one stays in use.
 func TestASecondStreamThatIsNotAnswered(t *testing.T) {
 	for about, script := range map[string]adstest.Script{
 		"silence":                          (*adstest.Stream).Drain,

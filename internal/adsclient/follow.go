@@ -16,8 +16,8 @@ import (
 type Target struct {
 	// Cluster names the target in the log.
 	Cluster string
-	// Servers are the management servers in order of preference. There must be at least one.
-	// ads.Servers describes when each is used and that their resources are never mixed.
+	// Servers are the management servers, at least one, in order of preference. ads.Servers selects
+	// one.
 	Servers []Server
 	// ReachabilityOnly switches to the next server even if all resources are known (gRFC A95).
 	ReachabilityOnly bool
@@ -36,8 +36,8 @@ type Follower interface {
 	// in use.
 	Rejected(error)
 	// Lost is called when the server in use, or a preferred server, becomes unreachable, and when
-	// the reason changes. Only an outage of the server in use makes the snapshot unconfirmed. Only
-	// then is Heard set. Lost(nil) is called when the outage ends.
+	// the reason changes. Heard is set, and the snapshot is unconfirmed, only if it is the server
+	// in use. Lost(nil) is called when the outage ends.
 	Lost(*Outage)
 }
 
@@ -55,7 +55,7 @@ func Follow(t Target, f Follower, recorder estats.MetricsRecorder) *Following {
 	return g
 }
 
-// Following is a target that is being followed. A Follower must not call its methods, except Stop.
+// Following is a target that is being followed. A Follower may call only Stop.
 type Following struct {
 	target   Target
 	follower Follower
@@ -64,16 +64,16 @@ type Following struct {
 	// The fields below are accessed only in events of the serializer.
 	serial serial.Serializer
 	order  *ads.Servers
-	views  []*view // of the servers in use
-	news   bool    // a view has changed since the last call of tell
-	used   int     // the server whose snapshot was passed on last, or -1
-	why    string  // the last reason passed to Unknown, "" after a snapshot
+	views  []*view
+	news   bool   // a view has changed
+	used   int    // the server whose snapshot was passed on last, or -1
+	why    string // the last reason passed to Unknown, "" after a snapshot
 
 	lost *Outage // the last outage passed to Lost
 	by   int     // the server in use at that time
 }
 
-// ask opens and closes views until they match the servers that order selects.
+// ask opens and closes views to match order.
 func (g *Following) ask() {
 	for len(g.views) > g.order.Asked() {
 		last := len(g.views) - 1
@@ -97,14 +97,13 @@ func (g *Following) Stop() {
 	})
 }
 
-// Heard returns when the server in use last sent a message. While its stream is up, that is the
-// current time.
+// Heard returns when the server in use last sent a message, which is now while its stream is up.
 func (g *Following) Heard() (at time.Time) {
 	g.serial.Do(func() { at = Heard(g.target.Servers[max(g.used, 0)]) })
 	return at
 }
 
-// EndpointsFailed reports that endpoints fail, to all the servers that are being followed.
+// EndpointsFailed reports to all servers in use that endpoints fail.
 func (g *Following) EndpointsFailed() {
 	asked := 0
 	g.serial.Do(func() { asked = len(g.views) })
@@ -113,8 +112,7 @@ func (g *Following) EndpointsFailed() {
 	}
 }
 
-// happened handles a change of a view. The changes during a call of the follower are passed on
-// together.
+// happened handles a change of a view. Changes during a call of the follower are combined.
 func (g *Following) happened(v *view, news bool) {
 	if news {
 		v.news, g.news = true, true
@@ -123,8 +121,8 @@ func (g *Following) happened(v *view, news bool) {
 	g.ask()
 }
 
-// shown returns the server whose snapshot is passed on. Until a server has sent all resources, it
-// is the first with a good resource. It is -1 if there is none.
+// shown returns the server whose snapshot is passed on, or -1. Until a server has sent all
+// resources, it is the first with a good one.
 func (g *Following) shown() int {
 	if used := g.order.Used(); used >= 0 {
 		return used
@@ -137,7 +135,6 @@ func (g *Following) shown() int {
 	return -1
 }
 
-// tell notifies the follower of the changes.
 func (g *Following) tell() {
 	shown := g.shown()
 	switch {
@@ -161,7 +158,6 @@ func (g *Following) tell() {
 	g.tellLost()
 }
 
-// unknown passes err to the follower unless it repeats the last reason.
 func (g *Following) unknown(err error) {
 	if err != nil && err.Error() != g.why {
 		g.why = err.Error()
@@ -169,7 +165,6 @@ func (g *Following) unknown(err error) {
 	}
 }
 
-// log logs a change of the server in use.
 func (g *Following) log(used int) {
 	uri := g.target.Servers[used].URI
 	switch {
@@ -180,7 +175,7 @@ func (g *Following) log(used int) {
 	}
 }
 
-// whyNone returns why no server has a snapshot. It is nil until all servers in use have reported a
+// whyNone returns why no server has a snapshot, or nil until all servers in use have reported a
 // reason.
 func (g *Following) whyNone() error {
 	var texts []string
@@ -197,8 +192,8 @@ func (g *Following) whyNone() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// tellLost passes on the outage of the server in use or, without one, that of the first unreachable
-// server before it, if it has changed.
+// tellLost passes on a changed outage: that of the server in use or, without one, of the first
+// unreachable server before it.
 func (g *Following) tellLost() {
 	if g.used < 0 || g.used >= len(g.views) {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// serving returns a server script that sends cluster "a" with *count endpoints.
+// serving is a server that sends cluster "a" with *count endpoints.
 func serving(count *int) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if _, err := s.Recv(); err != nil {
@@ -26,8 +26,7 @@ func serving(count *int) adstest.Script {
 // longest exceeds the longest backoff.
 const longest = 145 * time.Second
 
-// If the first server is down when the channel starts, the second is used until the first returns,
-// and is then dropped.
+// The second server is used while the first is down, and is then dropped.
 func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -49,7 +48,7 @@ func TestSecondServerIsUsedUntilTheFirstIsBack(t *testing.T) {
 	})
 }
 
-// By gRFC A71, cached resources take precedence over those of another server. By gRFC A95, the
+// With gRFC A71, cached resources take precedence over those of another server. With gRFC A95, the
 // other server is used until the first returns.
 func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	for reachabilityOnly, want := range map[bool][]string{false: nil, true: {"a:2"}} {
@@ -73,7 +72,7 @@ func TestFirstServerDiesAfterItAnswered(t *testing.T) {
 	}
 }
 
-// A server that returns without changed resources is used again.
+// A server that returns with unchanged resources is used again.
 func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -90,7 +89,7 @@ func TestFirstServerIsBackWithNothingNew(t *testing.T) {
 	})
 }
 
-// While all servers are down, the error names each of them. They then return in reverse order.
+// While all servers are down, the error names each of them.
 func TestAllServersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two, three := 1, 2, 3
@@ -117,8 +116,7 @@ func TestAllServersAreDown(t *testing.T) {
 	})
 }
 
-// If the first server sends nothing, ends each stream, or sends an invalid response and fails, the
-// next server is used.
+// If the first server misbehaves, the next one is used.
 func TestHostileFirstServers(t *testing.T) {
 	for name, script := range map[string]adstest.Script{
 		"sends nothing":    (*adstest.Stream).Drain,
@@ -151,8 +149,7 @@ func TestHostileFirstServers(t *testing.T) {
 	}
 }
 
-// A reachable server that lacks the cluster is not bypassed, but its answer does not remove the
-// endpoints of another server.
+// A reachable server that lacks the cluster is not skipped, but does not replace endpoints in use.
 func TestServerWithoutTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		empty := func(s *adstest.Stream) error { return errors.Join(s.Respond("1", "n"), s.Drain()) }
@@ -178,8 +175,7 @@ func TestServerWithoutTheCluster(t *testing.T) {
 	})
 }
 
-// Channels share the stream to a server, but each selects its server separately. A channel with
-// endpoints of the first server keeps them, while a new channel uses those of the second.
+// Channels share the stream to a server, but each selects its server separately.
 func TestEachChannelDecidesForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := 1
@@ -191,7 +187,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 		expect(t, "a", a.take(), "a:1")
 		m["first"].stop()
 		pass(time.Minute)
-		late, stopLate := follow(false, m["first"], m["second"]) // receives them from the shared stream
+		late, stopLate := follow(false, m["first"], m["second"]) // from the shared stream
 		expect(t, "late", late.take(), "a:1")
 		stopLate()
 		b := new(notes)
@@ -202,7 +198,7 @@ func TestEachChannelDecidesForItself(t *testing.T) {
 	})
 }
 
-// Stop releases everything, even while servers fail and return.
+// Stop releases everything.
 func TestFollowingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := 1, 2
@@ -223,7 +219,7 @@ func TestFollowingEnds(t *testing.T) {
 	})
 }
 
-// busy is a follower that is slow to handle each change.
+// busy is a slow follower.
 type busy struct {
 	followed
 	rest func()
@@ -234,7 +230,7 @@ func (b busy) Changed(s Snapshot) {
 	b.rest()
 }
 
-// Updates that arrive while the follower is busy are passed on as one change.
+// Updates that arrive while the follower is busy are combined.
 func TestABurstBecomesOneChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		addresses := []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1"}

@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// For any response bytes, the client sends a request with the response's nonce, and every delivered
-// resource can be decoded again and translated.
+// Any response is acknowledged or rejected, and delivered resources can be decoded again and
+// translated.
 func FuzzResponse(f *testing.F) {
 	for _, r := range []*discoveryv3.DiscoveryResponse{
 		response("1", adstest.Any(adstest.Cluster("a", "10.0.0.1:1")), adstest.Any(weightless("a"))),
@@ -56,7 +56,6 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// usable returns an error if a cluster cannot be translated to a tree of policies.
 func usable(cluster *endpointv3.ClusterLoadAssignment) error {
 	answer, _, err := envoy.Read(cluster)
 	if err == nil {

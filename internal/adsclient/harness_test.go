@@ -25,7 +25,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// manager is a management server that can be stopped and restarted.
+// manager is a management server that can be restarted.
 type manager struct {
 	t      *testing.T
 	name   string
@@ -34,7 +34,7 @@ type manager struct {
 	mu       sync.Mutex
 	listener *bufconn.Listener // nil while stopped
 	server   *adstest.Server
-	refusal  string // the dial error while it is stopped
+	refusal  string
 }
 
 func startManager(t *testing.T, script adstest.Script) *manager {
@@ -44,7 +44,6 @@ func startManager(t *testing.T, script adstest.Script) *manager {
 	return m
 }
 
-// startManagers starts a manager for each script.
 func startManagers(t *testing.T, scripts map[string]adstest.Script) map[string]*manager {
 	managers := make(map[string]*manager)
 	for name, script := range scripts {
@@ -91,7 +90,6 @@ func (m *manager) target() Server {
 	}
 }
 
-// reads counts the calls of read.
 var reads atomic.Int64
 
 func read(m proto.Message) (any, error) {
@@ -102,11 +100,10 @@ func read(m proto.Message) (any, error) {
 	return m, nil
 }
 
-// notes is a watcher that records its updates.
 type notes struct {
 	mu      sync.Mutex
 	list    []string
-	version string // of the last resource
+	version string
 
 	rejected []string
 	lost     []*Outage
@@ -143,7 +140,7 @@ func (n *notes) Lost(o *Outage) {
 	n.lost = append(n.lost, o)
 }
 
-// take waits until the bubble is idle and returns the entries added since the last call.
+// take waits until the bubble is idle and returns the new entries.
 func (n *notes) take() []string {
 	synctest.Wait()
 	n.mu.Lock()
@@ -153,13 +150,12 @@ func (n *notes) take() []string {
 	return list
 }
 
-// watch watches cluster. The last cancel must be called in the bubble.
+// watch subscribes to cluster. The last cancel must be called in the bubble.
 func (m *manager) watch(cluster string) (*notes, func()) {
 	n := new(notes)
 	return n, Watch(m.target(), Endpoints, cluster, n, nil)
 }
 
-// followed is a Follower that records its updates.
 type followed struct{ *notes }
 
 func (f followed) Changed(s Snapshot) {
@@ -179,12 +175,10 @@ func (f followed) Changed(s Snapshot) {
 
 func (f followed) Unknown(err error) { f.add(err.Error()) }
 
-// needs returns a Needs function for the endpoints of a cluster.
 func needs(cluster string) func(map[string]State) Needs {
 	return func(map[string]State) Needs { return Needs{Endpoints: []string{cluster}} }
 }
 
-// follow follows cluster "a" over managers.
 func follow(reachabilityOnly bool, managers ...*manager) (*notes, func()) {
 	target := Target{Cluster: "a", ReachabilityOnly: reachabilityOnly, Needs: needs("a")}
 	for _, m := range managers {

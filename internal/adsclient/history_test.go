@@ -12,9 +12,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// For random sequences of failing connections, failing endpoints, watchers and second streams: no
-// resource is lost, no server counts as unreachable, at most one stream is in use, and the server's
-// final state arrives soon after endpoints fail.
+// For random failures of connections and endpoints, no resource is lost, no server counts as
+// unreachable, at most one stream is in use, and the final state arrives.
 func TestHistoriesOfSecondStreams(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// logged records the log of this process at WARNING or above.
 var logged lines
 
 type lines struct {
@@ -28,7 +27,6 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// count returns the number of occurrences of text.
 func (l *lines) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,8 +35,8 @@ func (l *lines) count(text string) int {
 
 func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(new(lines), &logged, &logged)) }
 
-// A server that ends its stream after each response is retried every second, and its resources are
-// used. A missing resource still times out, although no stream lasts for the length of the timeout.
+// A server that ends its stream after each response is retried every second. A missing resource
+// still times out, although no stream lasts that long.
 func TestServerThatEndsTheStreamAfterEachResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -86,8 +84,7 @@ func TestResponsesOfAnotherTypeAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// A server is down at first, starts, fails, and returns with an older version of its resources. The
-// last good resource is used during the outage, and the server's current one afterwards.
+// A server fails and returns with an older version, which is used.
 func TestServerThatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version, cluster := "9", adstest.Cluster("a", "10.0.0.1:1", "10.0.0.2:1")

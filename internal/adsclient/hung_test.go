@@ -9,8 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// hangs returns a server script that sends cluster "a", then nothing until wake is closed. Then it
-// runs say.
+// hangs is a server that sends cluster "a", then nothing until wake is closed, then calls say.
 func hangs(wake <-chan struct{}, say func(*adstest.Stream) error) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if err := s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")); err != nil {
@@ -25,7 +24,6 @@ func hangs(wake <-chan struct{}, say func(*adstest.Stream) error) adstest.Script
 	}
 }
 
-// followB follows cluster "b" over managers. servingB serves it with two endpoints.
 func followB(managers ...*manager) (*notes, func()) {
 	target := Target{Cluster: "b", Needs: needs("b")}
 	for _, m := range managers {
@@ -39,9 +37,8 @@ func servingB(s *adstest.Stream) error {
 	return errors.Join(s.Respond("1", "n", adstest.Cluster("b", "10.0.0.1:1", "10.0.0.2:1")), s.Drain())
 }
 
-// A server responds to one channel and then hangs. A later channel does not conclude that its
-// cluster does not exist, but uses the next server. The first channel is not affected. When the
-// server sends the cluster, it is used again.
+// A server responds to one channel and then hangs. A later channel uses the next server until the
+// first one responds. The first channel is not affected.
 func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})
@@ -75,8 +72,8 @@ func TestServerThatHangsAfterItAnsweredAnother(t *testing.T) {
 	})
 }
 
-// If the server responds after the request, the missing cluster counts as absent. A response after
-// a long silence restarts the timeout of the missing resources.
+// If the server responds after the request, the missing cluster counts as absent. The response
+// restarts the timeouts of resources that count as silent.
 func TestServerThatSpokeIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})

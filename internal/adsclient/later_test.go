@@ -12,7 +12,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// keeper is a watcher that keeps the last resource.
 type keeper struct {
 	notes
 	last *Resource
@@ -23,7 +22,7 @@ func (k *keeper) Resource(m *Resource, version string) {
 	k.last = m
 }
 
-// keep watches "a", expects want, and returns the watcher.
+// keep watches "a" and expects want.
 func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
 	k := new(keeper)
 	cancel := Watch(m.target(), Endpoints, "a", k, nil)
@@ -31,7 +30,7 @@ func (m *manager) keep(t *testing.T, want string) (*keeper, func()) {
 	return k, cancel
 }
 
-// Watchers of the same resource share one parsed message, also after an update.
+// Watchers of a resource share one parsed message.
 func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		catalogue := adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1"))
@@ -61,7 +60,7 @@ func TestALaterWatcherGetsTheSameMessage(t *testing.T) {
 	})
 }
 
-// A message that no watcher holds is released, and decoded again for the next watcher.
+// A message that no watcher holds is released and decoded again for the next watcher.
 func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 	m := startManager(t, adstest.NewCatalogue(adstest.Cluster("a", "10.0.0.1:1")).Serve)
 	came := func(w *waiter) *Resource {
@@ -99,7 +98,7 @@ func TestAMessageThatNobodyHasIsDecodedAgain(t *testing.T) {
 	}
 }
 
-// waiter is a watcher that sends resources to a channel and does not retain them.
+// waiter is a watcher that retains nothing.
 type waiter struct {
 	notes
 	came chan *Resource

@@ -6,7 +6,6 @@ import (
 
 var serverLabel = []string{"understudy.eds.server"}
 
-// The metrics of a stream are labeled with the server's target.
 var (
 	responsesMetric = counter("understudy.eds.responses", "Responses received.", "{response}")
 	rejectedMetric  = counter("understudy.eds.nacks", "Responses with a resource that was rejected (NACK).", "{response}")
@@ -32,7 +31,6 @@ func counter(name, description, unit string) *estats.Int64CountHandle {
 	})
 }
 
-// count adds n to a metric of the stream.
 func (c *client) count(metric interface {
 	Record(to estats.MetricsRecorder, n int64, labels ...string)
 }, n int64) {

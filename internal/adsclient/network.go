@@ -23,8 +23,8 @@ type in struct {
 	credentials any
 }
 
-// Within returns a copy of the server that is reached over network n. Servers in different networks
-// do not share streams.
+// Within returns the server as reached over network n. Servers in different networks do not share
+// streams.
 func (s Server) Within(n *Network) Server {
 	if n == nil {
 		return s

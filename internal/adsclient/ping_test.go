@@ -17,7 +17,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// cabled returns a Server whose most recent connection can be cut.
+// cabled returns a Server and a function that cuts its latest connection.
 func (m *manager) cabled() (target Server, cut func(full bool)) {
 	var last atomic.Pointer[func(bool)]
 	target = m.target()
@@ -34,8 +34,7 @@ func (m *manager) cabled() (target Server, cut func(full bool)) {
 }
 
 // startPinged starts a server that enforces minTime between pings and sends the ping header that
-// says returns, if any. It returns the server's target and a function that cuts the current
-// connection.
+// says returns.
 func startPinged(t *testing.T, minTime time.Duration, says func(stream int) string) (m *manager, target Server, cut func()) {
 	m = startManager(t, func(s *adstest.Stream) error {
 		if text := says(s.Number); text != "" {
@@ -52,8 +51,8 @@ func startPinged(t *testing.T, minTime time.Duration, says func(stream int) stri
 	return m, target, func() { cutIt(false) }
 }
 
-// A server with the ping header is pinged every 30 s, so that its disappearance is detected within
-// 50 s. The first connection is replaced once for that.
+// With the ping header, a server is pinged every 30 s, so that its disappearance is detected within
+// 50 s.
 func TestServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
@@ -74,7 +73,7 @@ func TestServerThatAllowsPings(t *testing.T) {
 	})
 }
 
-// A server without the ping header is pinged every 5 minutes, even if a previous server at the same
+// Without the ping header, a server is pinged every 5 minutes, even if a previous server at its
 // address sent the header.
 func TestServerThatAllowsPingsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

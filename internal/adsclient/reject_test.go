@@ -9,9 +9,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A server that resends a rejected version immediately after each NACK receives one NACK every 5 s.
-// A different version is answered immediately. A changed subscription is also sent immediately,
-// with the reason of the delayed NACK.
+// A server that resends a rejected version receives one NACK every 5 s. A different version and a
+// changed subscription are sent immediately.
 func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 10
@@ -30,7 +29,7 @@ func TestAVersionThatIsSentAgainIsRejectedSlowly(t *testing.T) {
 					return err
 				}
 				if i == 0 {
-					s.Recv() // the initial request
+					s.Recv()
 				}
 				if r, err := s.Recv(); err != nil || r.GetErrorDetail() == nil || r.GetResponseNonce() != fmt.Sprint("n", i) {
 					t.Errorf("%v (%v), want a NACK of response %d", r, err, i)
@@ -78,7 +77,7 @@ func TestANackThatIsHeldBackEndsWithItsStream(t *testing.T) {
 				s.Respond("1", "n1", bad)
 				s.Recv()
 				s.Recv()
-				return s.Respond("1", "n2", bad) // ends the stream
+				return s.Respond("1", "n2", bad)
 			}
 			for {
 				r, err := s.Recv()

@@ -15,12 +15,11 @@ import (
 // wrapperURL is the type in which a server may wrap a resource of any type.
 const wrapperURL = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 
-// received applies a response. It returns after the watchers are notified, so that the next
-// response is not read earlier.
+// received applies a response and waits until the watchers are notified.
 func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	t := c.topic(response.GetTypeUrl())
 	if t == nil {
-		// No resource of this type was requested, so there is no request to reject.
+		// no resource of this type was requested, so there is no request to reject
 		c.serial.Do(func() {
 			c.believe()
 			c.ignore(response.GetTypeUrl())
@@ -64,8 +63,8 @@ func (c *client) received(response *discoveryv3.DiscoveryResponse) {
 	})
 }
 
-// begin records the first response on the current stream. If the server counted as unreachable, the
-// timeouts of the missing resources start again.
+// begin records the first response on the current stream. After an outage, the timeouts of missing
+// resources start again.
 func (c *client) begin() {
 	c.answered = true
 	c.count(connectedMetric, 1)
@@ -78,7 +77,7 @@ func (c *client) begin() {
 	}
 }
 
-// ignore counts a response of an unknown type. It logs each type once in a row.
+// ignore counts a response of an unknown type. It does not log the same type twice in a row.
 func (c *client) ignore(typeURL string) {
 	c.count(ignoredMetric, 1)
 	if typeURL != c.ignored {
@@ -87,8 +86,7 @@ func (c *client) ignore(typeURL string) {
 	}
 }
 
-// decode decodes and parses one resource of a response. After an error, the returned resource has
-// as much as could be decoded.
+// decode decodes and parses one resource as far as possible.
 func (t *topic) decode(packed *anypb.Any) (ads.Resource, *Resource) {
 	wrapped := ""
 	if packed.GetTypeUrl() == wrapperURL {

@@ -18,7 +18,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// answers sends a response and returns the next request.
 func answers(s *adstest.Stream, r *discoveryv3.DiscoveryResponse) *discoveryv3.DiscoveryRequest {
 	if s.Send(r) != nil {
 		return nil
@@ -160,8 +159,7 @@ func TestSameVersionAgainIsNoNews(t *testing.T) {
 	})
 }
 
-// A new request replaces an unsent one, so a server that never reads costs the memory of a single
-// request.
+// A new request replaces an unsent one.
 func TestMailboxHoldsTheLastRequest(t *testing.T) {
 	all := newMailboxes()
 	m := all[1]

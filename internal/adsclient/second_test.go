@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// waitForSecond waits until the server sees a second stream.
 func (q *quiet) waitForSecond() {
 	for range 1000 {
 		if pass(quietJitter / 1000); q.m.server.Streams() > 1 {
@@ -25,7 +24,7 @@ func (q *quiet) waitForSecond() {
 	q.t.Error("no second stream was opened")
 }
 
-// slowSecond returns scripts that respond after 10 s on all streams except the first.
+// slowSecond delays the responses on all streams except the first by 10 s.
 func slowSecond(q **quiet) func(int) adstest.Script {
 	return func(stream int) adstest.Script {
 		if stream == 1 {
@@ -41,7 +40,7 @@ func slowSecond(q **quiet) func(int) adstest.Script {
 	}
 }
 
-// startDoubt starts a server that is slow to respond on its second stream, which is open.
+// startDoubt starts a server whose second stream is open and slow to respond.
 func startDoubt(t *testing.T) (q *quiet) {
 	q = startQuiet(t, slowSecond(&q))
 	pass(time.Minute)
@@ -51,7 +50,7 @@ func startDoubt(t *testing.T) (q *quiet) {
 	return q
 }
 
-// If the first stream receives an update while the second waits, the first stays in use.
+// If the first stream receives an update while the second waits, it stays in use.
 func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -64,7 +63,7 @@ func TestTheFirstStreamWakesWhileASecondOneWaits(t *testing.T) {
 	})
 }
 
-// The same holds if the first stream receives the response to a new request.
+// The same holds for the response to a new request.
 func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -78,7 +77,7 @@ func TestAnAnswerWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// The last watcher leaves while a second stream waits, or while one is scheduled.
+// A client without watchers closes its second stream.
 func TestTheEndWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		startDoubt(t).end()
@@ -90,7 +89,7 @@ func TestTheEndWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// If the server ends both streams while the second waits, the client reconnects as usual.
+// If both streams end while the second waits, the client reconnects as usual.
 func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := startDoubt(t)
@@ -104,7 +103,7 @@ func TestAServerThatEndsWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// Resources that are watched while a second stream waits are requested when it takes over.
+// A second stream requests resources that were watched while it was waiting.
 func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q *quiet
@@ -125,8 +124,7 @@ func TestWhatIsWatchedWhileASecondStreamWaits(t *testing.T) {
 	})
 }
 
-// If a second stream receives another resource, an invalid one or none, the current resource stays
-// in use.
+// If a second stream has no usable resource, the current one stays in use.
 func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	for about, answer := range map[string]*discoveryv3.DiscoveryResponse{
 		"nothing": response("9"),
@@ -156,8 +154,8 @@ func TestASecondStreamThatAnswersOtherwise(t *testing.T) {
 	}
 }
 
-// If a second stream takes over from a server with the ping header before frequent pings start,
-// they start once the stream is renewed. No other second stream is needed.
+// If a second stream takes over before frequent pings start, they start later, and no other second
+// stream is needed.
 func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, target, cut := startPinged(t, 9*time.Second, func(int) string { return "30s" })
@@ -185,7 +183,7 @@ func TestASecondStreamToAServerThatAllowsPings(t *testing.T) {
 	})
 }
 
-// listen replaces the listener and returns the previous one. With nil, connections are refused.
+// listen replaces the listener. Without one, connections are refused.
 func (m *manager) listen(l *bufconn.Listener) *bufconn.Listener {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,8 +192,7 @@ func (m *manager) listen(l *bufconn.Listener) *bufconn.Listener {
 	return before
 }
 
-// If the first stream ends while a second one is scheduled or waits, the second is not used. A new
-// stream is opened as usual.
+// If the first stream ends before the second has taken over, a new stream is opened as usual.
 func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 	for about, after := range map[string]time.Duration{"due": time.Second, "waits": quietFor + quietJitter} {
 		t.Run(about, func(t *testing.T) {
@@ -215,7 +212,7 @@ func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 				})
 				EndpointsFailed(q.target)
 				pass(after)
-				opened := q.m.server.Streams() // 2 if the second one waits
+				opened := q.m.server.Streams()
 				listener := q.m.listen(nil)
 				close(end)
 				pass(time.Minute)
@@ -231,10 +228,10 @@ func TestTheFirstStreamEndsBeforeASecondTakesOver(t *testing.T) {
 	}
 }
 
-// A second stream that takes over requests each type once and acknowledges the response.
+// A second stream requests each type once.
 func TestASecondStreamAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var requests []string // on the second stream
+		var requests []string
 		q := startQuiet(t, func(stream int) adstest.Script {
 			if stream == 1 {
 				return nil

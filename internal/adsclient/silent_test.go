@@ -21,7 +21,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 		server := m.target()
 		server.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
-			go func() { // discards everything until the client closes the connection
+			go func() { // discards everything
 				buffer := make([]byte, 1<<10)
 				for {
 					if _, err := theirs.Read(buffer); err != nil {
@@ -40,8 +40,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 	})
 }
 
-// A server is slow with its first response, so the next server is used for a while. The slow server
-// then sends all resources except one. That one counts as absent, and the server is used.
+// A slow server is used once it has sent all resources except one, which counts as absent.
 func TestSlowServerThatLacksOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -49,7 +48,7 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 			return errors.Join(s.Respond("1", "n", adstest.Cluster("a", "10.0.0.1:1")), s.Drain())
 		}
 		second := func(s *adstest.Stream) error {
-			for names := 0; names < 2; { // a response without a request for b is ignored
+			for names := 0; names < 2; { // b must be requested before it is sent
 				r, err := s.Recv()
 				if err != nil {
 					return err
@@ -77,7 +76,6 @@ func TestSlowServerThatLacksOne(t *testing.T) {
 	})
 }
 
-// goAway ends a stream after the given time.
 func goAway(s *adstest.Stream, after time.Duration) error {
 	select {
 	case <-s.Context().Done():
@@ -86,8 +84,8 @@ func goAway(s *adstest.Stream, after time.Duration) error {
 	return errors.New("go away")
 }
 
-// A server that ends each stream after a response is not silent. When the timeout of a missing
-// resource expires, also between two streams, the resource counts as absent.
+// A server that ends each stream after a response is not silent, so a missing resource counts as
+// absent.
 func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {
@@ -110,8 +108,7 @@ func TestServerThatEndsEachStreamIsNotSilent(t *testing.T) {
 	})
 }
 
-// A server responds on one stream and sends nothing on the next. It becomes unreachable, even if
-// the timeout of a missing resource expired before the server was silent for long enough.
+// A server that responds on one stream and sends nothing on the next becomes unreachable.
 func TestServerThatFallsSilentOnItsNextStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := func(s *adstest.Stream) error {

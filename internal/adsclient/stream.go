@@ -18,12 +18,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// run opens one stream after the other until the client is stopped. As elsewhere in gRPC, the
-// backoff counts from the start of an attempt, so a stream that lasted longer is replaced
-// immediately.
+// run opens one stream after the other. As elsewhere in gRPC, the backoff counts from the start of
+// an attempt, so a stream that lasted longer is replaced immediately.
 func (c *client) run() {
 	attempt := 0
-	var next *stream // the second stream that takes over, or nil
+	var next *stream // a second stream that takes over
 	for c.ctx.Err() == nil {
 		began := time.Now()
 		var answered bool
@@ -42,16 +41,15 @@ func (c *client) run() {
 	}
 }
 
-// errRenewed ends a stream in order to drop unused subscriptions.
 var errRenewed = errors.New("renewed, to forget clusters that nobody watches")
 
-// ours reports whether err means that the client itself ended the stream to replace it.
+// ours reports whether the client itself ended the stream to replace it.
 func ours(err error) bool {
 	return errors.Is(err, errRenewed) || errors.Is(err, errPings) || errors.Is(err, errTakenOver)
 }
 
-// streamEnded records the end of a stream. It reports whether the stream received a response, and
-// returns the second stream that takes over, if any.
+// streamEnded reports whether the stream received a response, and returns the second stream that
+// takes over, if any.
 func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	c.serial.Do(func() {
 		answered = c.answered
@@ -63,12 +61,12 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 		c.current = nil
 		c.trust()
 		next, c.doubt.next = c.doubt.next, nil
-		if c.ctx.Err() != nil { // stopped by the client, without watchers
+		if c.ctx.Err() != nil { // stopped by the client
 			return
 		}
 		renewed := ours(err)
 		if err != nil && !renewed {
-			err = errors.New(printable.Text(printable.Brief(err.Error()))) // the text becomes part of the errors of calls
+			err = errors.New(printable.Text(printable.Brief(err.Error()))) // becomes part of the errors of calls
 		}
 		if renewed {
 			logger.Infof("eds: stream to %s: %v", c.server.URI, err)
@@ -84,24 +82,22 @@ func (c *client) streamEnded(err error) (answered bool, next *stream) {
 	return answered, next
 }
 
-// stream is an ADS stream on a connection of its own. Connections are not reused, because gRPC's
-// connection backoff would add to that of the streams.
+// stream is an ADS stream with its own connection. Connections are not reused, because gRPC's
+// connection backoff would add to that of streams.
 type stream struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	conn   *grpc.ClientConn
 	ads    adsStream
 	mail   mailboxes
-	sent   chan struct{} // closed when the sender has returned
-	pinged bool          // the connection has a ping interval of 30 s
+	sent   chan struct{} // closed when send has returned
+	pinged bool          // every 30 s
 
-	// Of a second stream: the names requested by topic, and the response that was read before it
-	// took over.
+	// Of a second stream: the requested names by topic, and the first response.
 	asked [2][]string
 	first *discoveryv3.DiscoveryResponse
 }
 
-// open opens a stream, which ends when the client is stopped or the stream is cancelled or closed.
 func (c *client) open(ctx context.Context, cancel context.CancelCauseFunc, pinged bool) (*stream, error) {
 	conn, err := grpc.NewClient(c.server.URI, c.dialOptions(pinged)...)
 	if err != nil {
@@ -122,7 +118,6 @@ func (c *client) open(ctx context.Context, cancel context.CancelCauseFunc, pinge
 	return s, nil
 }
 
-// recv returns the next response.
 func (s *stream) recv() (*discoveryv3.DiscoveryResponse, error) {
 	if first := s.first; first != nil {
 		s.first = nil
@@ -137,7 +132,7 @@ func (s *stream) close() {
 	_ = s.conn.Close()
 }
 
-// stream runs s, or a new stream if s is nil, and returns when it ends.
+// stream runs s, or a new stream if s is nil, until it ends.
 func (c *client) stream(s *stream) error {
 	if s == nil {
 		var err error
@@ -181,9 +176,8 @@ func (c *client) dialOptions(pinged bool) []grpc.DialOption {
 
 type adsStream = discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
-// send sends the requests in the mailboxes until ctx ends. It runs in its own goroutine because
-// Send blocks while the server does not read. Errors are ignored, because Recv reports them in more
-// detail.
+// send sends the requests in the mailboxes. It has its own goroutine because Send blocks while the
+// server does not read. Recv reports errors in more detail.
 func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 	node := c.server.Node // only in the first request
 	for {
@@ -208,9 +202,9 @@ func (c *client) send(ctx context.Context, stream adsStream, mail mailboxes) {
 	}
 }
 
-// mailbox holds the next request. A new request replaces an unsent one. No information is lost,
-// because each request lists all subscriptions and acknowledges the last response. The memory use
-// is therefore bounded, whatever the server does.
+// mailbox holds the next request. A new request replaces an unsent one without loss, because each
+// lists all subscriptions and acknowledges the last response. Memory is therefore bounded, whatever
+// the server does.
 type mailbox struct{ slot chan *ads.Request }
 
 func newMailbox() *mailbox { return &mailbox{make(chan *ads.Request, 1)} }
@@ -225,7 +219,6 @@ func (m *mailbox) put(r *ads.Request) {
 	m.slot <- r
 }
 
-// mailboxes has one mailbox per topic of the client.
 type mailboxes [2]*mailbox
 
 func newMailboxes() mailboxes { return mailboxes{newMailbox(), newMailbox()} }
@@ -242,25 +235,22 @@ func (m mailboxes) take(ctx context.Context) (int, *ads.Request) {
 	}
 }
 
-// pingHeader is a response header by which a server, such as understudy serve, allows a ping every
-// 30 s.
+// pingHeader is the header by which a server, such as understudy serve, allows a ping every 30 s.
 const (
 	pingHeader = "understudy-ping"
 	pingValue  = "30s"
 )
 
-// Keepalive pings detect a server that disappeared without closing the connection. By default, gRPC
-// servers allow one ping every 5 minutes.
+// By default, gRPC servers allow one ping every 5 minutes.
 var (
 	seldomPings = keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}
 	oftenPings  = keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 20 * time.Second}
 )
 
-// pinging is the ping interval of a client, which is fixed when a connection is created. Only the
-// goroutine that runs the streams accesses it.
+// pinging is the ping interval, which is fixed when a connection is created.
 type pinging struct {
 	often   bool
-	refused bool // a server stopped allowing frequent pings, so they stay off
+	refused bool // a server stopped allowing frequent pings
 }
 
 var errPings = errors.New("renewed, to ping as often as the server allows")
@@ -272,10 +262,9 @@ func pings(often bool) keepalive.ClientParameters {
 	return seldomPings
 }
 
-// heed applies the ping header of a response. If the ping interval changes, the stream is renewed:
-// after a random delay of 1 to 5 minutes, so that the clients of a server do not all reconnect
-// together, or immediately if the server would otherwise close the connection. The connection may
-// be that of a second stream, which always starts with the long interval.
+// heed applies the ping header of a response. If the interval changes, the stream is renewed: after
+// 1 to 5 minutes, so that a server's clients do not all reconnect together, or immediately if the
+// server would close the connection. A second stream always starts with the long interval.
 func (p *pinging) heed(s *stream, headers []string) {
 	allows := len(headers) == 1 && headers[0] == pingValue
 	switch {

@@ -15,27 +15,25 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// topic holds the resources of one type on a client's stream. It is accessed only in events of the
-// client's serializer.
+// topic holds the resources of one type. It is accessed only in events of the client's serializer.
 type topic struct {
 	*Type
 	client   *client
 	subs     *ads.Subscriptions
 	watchers map[string]map[*watch]bool // by resource name
 	timers   map[ads.Timer]*time.Timer
-	requests *mailbox            // of the current stream, nil without one
-	held     *held               // the delayed request, or nil
-	rejected string              // the reason that was logged last
-	versions map[string]string   // versions of the watched resources' responses
+	requests *mailbox // nil between streams
+	held     *held
+	rejected string
+	versions map[string]string   // by resource name
 	passedOn map[string]passedOn // by resource name, only while watched
 	ttl      sync.Once
 
-	// silent has an outage for each resource that the server did not send in time while it sent
-	// nothing else after the request. The watchers of the resource treat the server as unreachable.
+	// silent has the outages of single resources: the server sent nothing after the request.
 	silent map[string]*Outage
 }
 
-// watch makes a Watcher comparable, so that the same one can be registered twice.
+// watch makes a Watcher comparable.
 type watch struct{ Watcher }
 
 func (t *topic) watch(name string, handle *watch) {
@@ -61,14 +59,13 @@ func (t *topic) unwatch(name string, handle *watch) {
 	t.do(t.subs.Unwatch(name), nil, t.watchers)
 }
 
-// refusal marks, for metrics, an error about a resource that was rejected.
+// refusal marks, for metrics, an error about a rejected resource.
 type refusal struct{ error }
 
 // Refused implements the interface of discovery.Refused.
 func (refusal) Refused() bool { return true }
 
-// do carries out actions and notifies watchers. decoded holds the resources of the response that
-// led to the actions, if any.
+// do carries out actions. decoded holds the resources of the response that caused them, if any.
 func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[string]map[*watch]bool) {
 	for _, timer := range a.Stop {
 		if running, ok := t.timers[timer]; ok {
@@ -87,8 +84,8 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 		t.deliver(d, decoded[d.Name], watchers[d.Name])
 	}
 	for _, f := range a.Fail {
-		// The error may be a status of the stream. gRPC would fail a channel's calls with that
-		// status, even wait-for-ready calls, so only its text is passed on.
+		// gRPC would fail the calls of a channel with the status of the stream, even wait-for-ready
+		// calls, so only its text is passed on.
 		err := fmt.Errorf("eds: no %s %q from %s: %v", t.noun, f.Name, t.client.server.URI, f.Err)
 		if _, rejected := errors.AsType[ads.Rejected](f.Err); rejected {
 			err = refusal{err}
@@ -114,7 +111,6 @@ func (t *topic) do(a ads.Actions, decoded map[string]*Resource, watchers map[str
 // againAfter is the delay of a NACK for a version that was rejected before (docs/waits.md).
 const againAfter = 5 * time.Second
 
-// held is a delayed request.
 type held struct {
 	request *ads.Request
 	timer   *time.Timer
@@ -145,7 +141,6 @@ func (t *topic) send(r *ads.Request, later bool) {
 	}
 }
 
-// drop discards the delayed request.
 func (t *topic) drop() {
 	if t.held != nil {
 		t.held.timer.Stop()
@@ -153,15 +148,13 @@ func (t *topic) drop() {
 	}
 }
 
-// passedOn is a resource that was passed to its watchers.
 type passedOn struct {
 	body []byte
 	read weak.Pointer[Resource] // nil once no watcher holds it
 }
 
-// deliver passes a resource to watchers. The client keeps only its encoding, which is a tenth of
-// the size of the parsed form. A later watcher shares the parsed resource with earlier ones. Once
-// no watcher holds it, it is decoded again.
+// deliver passes a resource to watchers. The client keeps only the encoding, which is a tenth of
+// the size of the parsed form. Later watchers share the parsed form while another watcher holds it.
 func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 	if last := t.passedOn[d.Name]; r == nil && bytes.Equal(last.body, d.Body) {
 		r = last.read.Value()
@@ -181,10 +174,9 @@ func (t *topic) deliver(d ads.Named, r *Resource, watchers map[*watch]bool) {
 
 var errSilent = fmt.Errorf("no response within %v", missingAfter)
 
-// expired handles the timeout of a resource. A server that sent nothing for that long counts as
+// expired handles the timeout of a resource. If the server sent nothing for that long, it is
 // unreachable: for all watchers, or only for those of the resource if the server sent something
-// before the request. If the server responded recently on the previous stream, it does not have the
-// resource. If it stays silent, a later timeout detects that.
+// before the request. If it responded recently on the previous stream, it lacks the resource.
 func (t *topic) expired(timer ads.Timer) {
 	c := t.client
 	delete(t.timers, timer)
@@ -205,7 +197,7 @@ func (t *topic) expired(timer ads.Timer) {
 	}
 }
 
-// setSilent starts or ends the outage of a single resource and notifies its watchers.
+// setSilent starts or ends the outage of a single resource.
 func (t *topic) setSilent(name string, o *Outage) {
 	if o == nil {
 		delete(t.silent, name)
@@ -217,7 +209,7 @@ func (t *topic) setSilent(name string, o *Outage) {
 	}
 }
 
-// speaks prepares the topic for a response of any type.
+// speaks is called before a response of any type.
 func (t *topic) speaks() {
 	for _, o := range t.silent {
 		o.over.Store(true)
@@ -225,7 +217,7 @@ func (t *topic) speaks() {
 	t.do(t.subs.Again(), nil, t.watchers)
 }
 
-// logRejected logs a reason, unless it repeats the last one.
+// logRejected logs a reason unless it repeats the last one.
 func (t *topic) logRejected(version, reason string) {
 	if reason == t.rejected {
 		return

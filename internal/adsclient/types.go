@@ -35,7 +35,6 @@ var (
 	}
 )
 
-// unmarshal decodes a resource of this type.
 func (t *Type) unmarshal(body []byte) (proto.Message, error) {
 	m := t.create()
 	if err := proto.Unmarshal(body, m); err != nil {

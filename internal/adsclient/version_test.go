@@ -39,7 +39,7 @@ func TestResourcesHaveVersions(t *testing.T) {
 }
 
 // When a resource is rejected, watchers with a good resource receive Rejected, and the others
-// receive Unknown with the reason.
+// receive Unknown.
 func TestARejectedResourceIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startManager(t, func(s *adstest.Stream) error {
@@ -48,7 +48,7 @@ func TestARejectedResourceIsTold(t *testing.T) {
 			bad.Endpoints[0].Priority, worse.Endpoints[0].Priority = 7, 7
 			s.Respond("1", "n1", adstest.Cluster("a", "10.0.0.1:1"))
 			s.Recv()
-			s.Recv() // both resources are requested
+			s.Recv()
 			s.Respond("2", "n2", bad, worse)
 			return s.Drain()
 		})

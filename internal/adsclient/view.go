@@ -6,49 +6,47 @@ import (
 	"github.com/understudy-lb/understudy/internal/core/ads"
 )
 
-// State is the state of a needed resource on one server. It is empty until the server has
-// responded.
+// State is the state of a resource on one server. It is empty until the server has responded.
 type State struct {
-	Good    *Resource // the last good resource
-	Version string    // the version of its response, "" if unknown
-	Err     error     // why there is no good resource
+	Good    *Resource
+	Version string // the version of its response, "" if unknown
+	Err     error
 }
 
-// Snapshot is the state of all the resources that a target needs on one server, by name.
+// Snapshot is the state of a target's resources on one server, by name.
 type Snapshot struct {
 	Server              int // index in Target.Servers
 	Clusters, Endpoints map[string]State
 	For                 any // Needs.For
 }
 
-// Needs lists the resources that a target needs, according to the clusters known so far. Whole
-// means that the target also has endpoints that require none of these.
+// Needs lists the resources that a target needs. Whole means that it also has endpoints that
+// require none of these.
 type Needs struct {
 	Clusters, Endpoints []string
 	Whole               bool
-	For                 any // the target's interpretation of its clusters, copied to the next Snapshot
+	For                 any // copied to the next Snapshot
 }
 
-// view is a target's subscriptions on one server. It is accessed only in events of the Following's
-// serializer.
+// view is a target's subscriptions on one server.
 type view struct {
 	of     *Following
 	server int
-	news   bool // changed since the last call of tell
+	news   bool
 
 	clusters, endpoints map[string]*viewed
-	needed              any     // the For of the current needs
-	err                 error   // the last error
+	needed              any // Needs.For
+	err                 error
 	lost                *Outage // why the server is unreachable, nil while it is reachable
 }
 
-// viewed is one resource of a view. It implements Watcher.
+// viewed is the Watcher of one resource.
 type viewed struct {
 	view   *view
 	state  State
 	absent bool // the server does not have the resource
 	bad    bool // the last update was rejected, and there is no good resource
-	gone   bool // no longer subscribed to
+	gone   bool
 	cancel func()
 }
 
@@ -56,7 +54,7 @@ func newView(g *Following, server int) *view {
 	return &view{of: g, server: server, clusters: make(map[string]*viewed), endpoints: make(map[string]*viewed)}
 }
 
-// ask updates the subscriptions to match the current needs.
+// ask subscribes to the current needs only.
 func (v *view) ask() Needs {
 	needs := v.of.target.Needs(v.snapshot().Clusters)
 	v.needed = needs.For
@@ -84,7 +82,6 @@ func (v *view) askFor(of *Type, have map[string]*viewed, names []string) {
 	}
 }
 
-// close cancels all subscriptions.
 func (v *view) close() {
 	v.askFor(Clusters, v.clusters, nil)
 	v.askFor(Endpoints, v.endpoints, nil)
@@ -109,7 +106,6 @@ func (v *view) has(needs Needs) ads.Has {
 	return ads.Nothing
 }
 
-// some reports whether there is a good resource.
 func (v *view) some() bool {
 	for _, all := range []map[string]*viewed{v.clusters, v.endpoints} {
 		for _, r := range all {
@@ -140,8 +136,8 @@ func (v *view) snapshot() Snapshot {
 	return s
 }
 
-// event queues a change of a resource, because a watcher must not block or call back. change
-// reports whether the follower must be notified.
+// event queues a change, because a watcher must not block. change reports whether the follower must
+// be notified.
 func (r *viewed) event(change func() (news bool)) {
 	r.view.of.serial.Enqueue(func() {
 		if !r.gone {
@@ -150,7 +146,6 @@ func (r *viewed) event(change func() (news bool)) {
 	})
 }
 
-// Resource implements Watcher.
 func (r *viewed) Resource(good *Resource, version string) {
 	r.event(func() bool {
 		r.state, r.absent = State{Good: good, Version: version}, false
@@ -159,7 +154,6 @@ func (r *viewed) Resource(good *Resource, version string) {
 	})
 }
 
-// Unknown implements Watcher.
 func (r *viewed) Unknown(err error, absent bool) {
 	r.event(func() bool {
 		r.state.Err, r.view.err = err, err
@@ -169,7 +163,6 @@ func (r *viewed) Unknown(err error, absent bool) {
 	})
 }
 
-// Rejected implements Watcher.
 func (r *viewed) Rejected(err error) {
 	r.event(func() bool {
 		if g := r.view.of; g.used == r.view.server {
@@ -179,7 +172,6 @@ func (r *viewed) Rejected(err error) {
 	})
 }
 
-// Lost implements Watcher.
 func (r *viewed) Lost(o *Outage) {
 	r.event(func() bool {
 		r.view.lost = o

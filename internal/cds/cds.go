@@ -1,5 +1,5 @@
-// Package cds reads the fields of Envoy's v3 Cluster that define where the endpoints of a cluster
-// come from. docs/xds.md lists the supported fields.
+// Package cds reads the fields of Envoy's v3 Cluster that define its endpoints. docs/xds.md lists
+// them.
 package cds
 
 import (
@@ -31,10 +31,9 @@ type Kind int
 const (
 	// Static clusters list their endpoints in Assignment.
 	Static Kind = iota
-	// StrictDNS clusters also list their endpoints in Assignment. A host name represents all of its
-	// addresses.
+	// StrictDNS clusters list endpoints in Assignment. A name represents all its addresses.
 	StrictDNS
-	// LogicalDNS clusters have the addresses of the single name Host (gRFC A37).
+	// LogicalDNS clusters have the addresses of Host (gRFC A37).
 	LogicalDNS
 	// EDS clusters have the endpoints of Service, received over EDS.
 	EDS
@@ -47,9 +46,9 @@ type Cluster struct {
 	Name       string
 	Kind       Kind
 	Assignment *endpointv3.ClusterLoadAssignment // with the cluster's name if it had none
-	answer     discovery.Answer                  // parsed from Assignment
-	unused     []envoy.Problem                   // the ignored fields of Assignment
-	Host       string                            // host:port
+	answer     discovery.Answer
+	unused     []envoy.Problem // ignored fields of Assignment
+	Host       string          // host:port
 	Service    string
 	Children   []string
 	// OutlierDetection is nil if the cluster does not configure it, and in an aggregate.
@@ -58,13 +57,12 @@ type Cluster struct {
 	Notes []envoy.Problem
 }
 
-// Read parses a cluster. Its error is an *envoy.Invalid with positions in the cluster. Read does
-// not modify the cluster.
+// Read parses a cluster. Its error is an *envoy.Invalid.
 func Read(c *clusterv3.Cluster) (*Cluster, error) {
 	r := reader{from: c, read: &Cluster{Name: c.GetName()}}
 	r.checkName("name", c.GetName())
 	r.readKind()
-	if r.problems.Err() == nil && r.read.Kind != Aggregate { // an aggregate's policy is ignored (gRFC A75)
+	if r.problems.Err() == nil && r.read.Kind != Aggregate { // ignored in aggregates (gRFC A75)
 		r.checkPolicy()
 	}
 	r.readOutlierDetection()
@@ -83,7 +81,6 @@ type reader struct {
 	outlierNotes []envoy.Problem
 }
 
-// checkName adds a problem if the name of a cluster is invalid.
 func (r *reader) checkName(path, name string) {
 	if problem := NameProblem(name); problem != "" {
 		r.problems.Add(path, "%s", problem)
@@ -101,7 +98,7 @@ func NameProblem(name string) string {
 	return ""
 }
 
-// kinds lists the supported types by Envoy's names.
+// kinds lists the supported types.
 const kinds = "want STATIC, STRICT_DNS, LOGICAL_DNS, EDS, or cluster_type envoy.clusters.aggregate"
 
 func (r *reader) readKind() {
@@ -178,7 +175,7 @@ func (r *reader) readAssignment() {
 	r.addWithin("load_assignment", err)
 }
 
-// named returns an assignment with the cluster's name if it has none.
+// named sets the cluster's name if the assignment has none.
 func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.ClusterLoadAssignment {
 	if given.GetClusterName() != "" {
 		return given
@@ -191,9 +188,8 @@ func named(given *endpointv3.ClusterLoadAssignment, name string) *endpointv3.Clu
 	}
 }
 
-// readOutlierDetection reads the outlier detection of a cluster. An aggregate has no endpoints, and
-// its outlier detection does not apply to other clusters (gRFCs A50 and A75), but it must still be
-// valid.
+// readOutlierDetection reads the outlier detection of a cluster. That of an aggregate is validated
+// but does not apply to other clusters (gRFCs A50 and A75).
 func (r *reader) readOutlierDetection() {
 	given := r.from.GetOutlierDetection()
 	if given == nil {
@@ -206,7 +202,6 @@ func (r *reader) readOutlierDetection() {
 	}
 }
 
-// addWithin adds the problems of a field of the cluster.
 func (r *reader) addWithin(prefix string, err error) {
 	if invalid, ok := errors.AsType[*envoy.Invalid](err); ok {
 		for _, p := range invalid.Problems {
@@ -215,7 +210,6 @@ func (r *reader) addWithin(prefix string, err error) {
 	}
 }
 
-// readHost reads the host of a LOGICAL_DNS cluster.
 func (r *reader) readHost() {
 	const path = "load_assignment"
 	localities := r.from.GetLoadAssignment().GetEndpoints()
@@ -243,8 +237,8 @@ func (r *reader) readHost() {
 	}
 }
 
-// quiet lists the fields that cause no note. Some are supported. The others configure Envoy's
-// connections, so that nobody expects them to have an effect.
+// quiet lists the fields that cause no note: supported ones, and those about Envoy's connections,
+// which nobody expects to have an effect.
 var quiet = []protoreflect.Name{
 	"name", "type", "cluster_type", "eds_cluster_config", "load_assignment", "lb_policy", "load_balancing_policy",
 	"alt_stat_name", "connect_timeout", "dns_lookup_family", "metadata", "typed_extension_protocol_options",
@@ -252,7 +246,7 @@ var quiet = []protoreflect.Name{
 	"outlier_detection",
 }
 
-// notes returns a note for each ignored field that a user might expect to have an effect.
+// notes returns notes on ignored fields.
 func (r *reader) notes() []envoy.Problem {
 	var found []envoy.Problem
 	switch {
@@ -273,11 +267,11 @@ func (r *reader) notes() []envoy.Problem {
 	return found[:min(len(found), envoy.MaxProblems)]
 }
 
-// ours is the name of the policy that every cluster uses (gRFC A34).
+// ours is the policy of every cluster (gRFC A34).
 const ours = "understudy_weighted_round_robin"
 
-// checkPolicy checks that the cluster's policy is supported. The only supported policy is weighted
-// round robin, under the name ROUND_ROBIN or as an equivalent entry of a policy list (gRFC A52).
+// checkPolicy accepts only weighted round robin, as ROUND_ROBIN or as an entry of a policy list
+// (gRFC A52).
 func (r *reader) checkPolicy() {
 	const want = "want ROUND_ROBIN, which is by weight"
 	list := r.from.GetLoadBalancingPolicy()
@@ -298,7 +292,6 @@ func (r *reader) checkPolicy() {
 	r.problems.Add("load_balancing_policy", "none of the policies is supported (%.300s), %s", strings.Join(given, ", "), want)
 }
 
-// roundRobin reports whether a policy is equivalent to weighted round robin.
 func roundRobin(config *anypb.Any) bool {
 	var locality wrrlocalityv3.WrrLocality
 	var other typev3.TypedStruct

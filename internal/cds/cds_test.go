@@ -136,7 +136,6 @@ func TestClustersThatAreWrong(t *testing.T) {
 	}
 }
 
-// Read either parses or rejects any input.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{`{"name":"a",` + aggregate + `}`, `{"name":"a","type":"LOGICAL_DNS",` + assignment + `}`} {
 		c := new(clusterv3.Cluster)

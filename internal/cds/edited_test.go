@@ -9,7 +9,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/settle"
 )
 
-// edits is a source that a test replaces with edited clusters.
 type edits struct {
 	*discovery.Receiver
 	weight int
@@ -22,7 +21,7 @@ func (e *edits) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{}, nil
 }
 
-// edit changes a weight in the cluster and returns its names, which are resolved again.
+// edit changes a weight in the cluster and returns its new names.
 func (e *edits) edit(t *testing.T, names int) []*spoken {
 	t.Helper()
 	e.weight++
@@ -31,9 +30,8 @@ func (e *edits) edit(t *testing.T, names int) []*spoken {
 	return name
 }
 
-// If a name cannot be resolved when its cluster is edited, it keeps the addresses in use, however
-// old they are, because by default names are resolved only once. After idleness, it keeps them for
-// an hour after the edit.
+// If a name cannot be resolved when its cluster is edited, it keeps the addresses in use. After
+// idleness, it keeps them for an hour after the edit.
 func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	for _, awake := range []time.Duration{30 * time.Minute, 2 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -59,7 +57,7 @@ func TestNameThatCannotBeLookedUpWhenItsClusterIsEdited(t *testing.T) {
 	}
 }
 
-// The same holds for a name that had been failing for a long time.
+// The same holds for a name that had been failing for long.
 func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}
@@ -82,8 +80,7 @@ func TestNameThatIsLostForLongWhenItsClusterIsEdited(t *testing.T) {
 	})
 }
 
-// An edit does not confirm an answer that was kept during idleness. Its addresses are used for an
-// hour after they were last confirmed.
+// An edit does not confirm an answer that was kept during idleness.
 func TestEditOfAnAnswerThatWasKeptDoesNotConfirmIt(t *testing.T) {
 	down := func(name []*spoken) { name[1].Fail(errDown); name[0].Fail(errDown) }
 	lost := func(name []*spoken) { name[1].Fail(errDown); _ = name[0].say("10.0.0.1:1") }
@@ -113,7 +110,7 @@ func TestEditOfAnAnswerThatWasKeptDoesNotConfirmIt(t *testing.T) {
 	}
 }
 
-// An edit while DNS is down does not drop the answer of the previous source.
+// An edit while DNS is down does not drop the last good answer.
 func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}
@@ -135,8 +132,8 @@ func TestEditWhileNothingCanBeLookedUp(t *testing.T) {
 	})
 }
 
-// A cluster is edited twice while another mechanism has no answer, so that the first edit is not in
-// use yet. The addresses found in between are still used if the name then fails.
+// A cluster is edited twice before the first edit is in use. The addresses found in between are
+// kept.
 func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &edits{}
@@ -151,7 +148,7 @@ func TestNameThatWasFoundBetweenTwoEdits(t *testing.T) {
 			e.Parts([]discovery.Mechanism{{Name: "x", Source: strictOf(t, weight, name)}, {Name: "slow", Source: slow[0]}})
 			return name
 		}
-		name = list(2, 2) // the name b is new
+		name = list(2, 2) // b is new
 		_ = name[0].say("10.0.0.1:1")
 		_ = name[1].say("10.0.0.2:1")
 		time.Sleep(time.Second)

@@ -25,7 +25,7 @@ type client struct {
 }
 
 func (c *client) UpdateState(s resolver.State) error {
-	if awaiting.Is(s) { // has no endpoints
+	if awaiting.Is(s) { // no answer yet
 		return nil
 	}
 	var addresses []string
@@ -42,14 +42,12 @@ func (*client) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return &serviceconfig.ParseResult{}
 }
 
-// channel is an open channel over a cluster of names.
 type channel struct {
 	client
 	name  []*spoken
 	close func()
 }
 
-// open opens a channel with a builder.
 func open(t *testing.T, b given.Resolvers) *channel {
 	t.Helper()
 	c := &channel{}
@@ -64,7 +62,6 @@ func open(t *testing.T, b given.Resolvers) *channel {
 	return c
 }
 
-// over returns a builder for channels over one source.
 func over(s discovery.Source) given.Resolvers {
 	return given.NewBuilder("x", func(*discovery.Target) ([]discovery.Mechanism, error) {
 		return []discovery.Mechanism{{Source: s}}, nil
@@ -79,8 +76,7 @@ func (c *channel) expect(t *testing.T, want string) {
 	}
 }
 
-// reopened opens channels one after another, over a cluster of the names a and b and the optional
-// address beside.
+// reopened opens channels one after another, over a cluster of the names a and b.
 func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spoken)) string)) {
 	synctest.Test(t, func(t *testing.T) {
 		name := unsaid(2)
@@ -96,8 +92,8 @@ func reopened(t *testing.T, beside string, f func(open func(then func(a, b *spok
 
 var errDown = errors.New("server misbehaving")
 
-// A name that cannot be resolved when the channel leaves idleness keeps its addresses for an hour
-// after its last successful resolution. The other names use their current addresses.
+// A name that cannot be resolved after idleness keeps its addresses for an hour after they were
+// last confirmed.
 func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
 		expect := func(want string, then func(a, b *spoken)) {
@@ -130,7 +126,7 @@ func TestNameThatCannotBeLookedUpAfterIdleness(t *testing.T) {
 	})
 }
 
-// A name without any answer also keeps its addresses, after it has delayed the others.
+// The same holds for a name without any answer.
 func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	reopened(t, "", func(open func(func(a, b *spoken)) string) {
 		open(func(a, b *spoken) { _ = a.say("10.0.0.1:1"); _ = b.say("10.0.0.2:1") })
@@ -141,7 +137,7 @@ func TestNameThatIsSilentAfterIdleness(t *testing.T) {
 	})
 }
 
-// The addresses of names are kept even if the cluster also has a plain address.
+// The same holds beside a plain address.
 func TestNamesThatAllFailBesideAnAddressAfterIdleness(t *testing.T) {
 	reopened(t, "192.0.2.1", func(open func(func(a, b *spoken)) string) {
 		const want = "10.0.0.1:1 10.0.0.2:1 192.0.2.1:1"

@@ -15,12 +15,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// counting counts answers and failures and stores the last ones.
 type counting struct {
 	mu      sync.Mutex
 	told    int
 	answer  discovery.Answer
-	err     error // the last failure
+	err     error
 	refusal error // returned by Update
 }
 
@@ -38,14 +37,12 @@ func (r *counting) Fail(err error) {
 	r.told, r.err = r.told+1, err
 }
 
-// begin resets the count and sets the error of Update.
 func (r *counting) begin(refusal error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told, r.refusal = 0, refusal
 }
 
-// last returns the last byte of each endpoint's address.
 func (r *counting) last() (all string) {
 	for _, at := range addressesOf(r.answer) {
 		at = strings.TrimSuffix(at, ":1")
@@ -54,7 +51,7 @@ func (r *counting) last() (all string) {
 	return all
 }
 
-// thousand runs f with a cluster of a thousand names. round resolves all of them.
+// thousand runs f with a cluster of a thousand names.
 func thousand(t *testing.T, f func(r *counting, round func(last int, err error))) {
 	synctest.Test(t, func(t *testing.T) {
 		names := unsaid(1000)
@@ -95,7 +92,7 @@ func thousand(t *testing.T, f func(r *counting, round func(last int, err error))
 	})
 }
 
-// A round of resolutions of many names causes a few answers, not one per name.
+// Resolving many names causes a few answers, not one per name.
 func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		const few = 3
@@ -122,7 +119,7 @@ func TestARoundOfManyNamesIsToldOnce(t *testing.T) {
 	})
 }
 
-// An answer that the channel rejected is passed on again without a change.
+// A rejected answer is passed on again.
 func TestARoundThatIsNotTakenIsToldAgain(t *testing.T) {
 	thousand(t, func(r *counting, round func(int, error)) {
 		round(1, nil)
@@ -164,8 +161,7 @@ func TestNamesThatAreAskedForAreToldAgain(t *testing.T) {
 	})
 }
 
-// Each address of a name has the name's weight. If their sum exceeds the limit of a locality, all
-// weights are scaled down, and no endpoint is lost.
+// If the weights exceed the limit of a locality, all are scaled down.
 func TestLargeWeightsOfNamesWithSeveralAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &counting{}, unsaid(2)

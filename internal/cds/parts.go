@@ -13,19 +13,19 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Maker creates the discovery mechanisms of a channel from clusters. Set its fields before calling
-// its methods. It is not safe for concurrent use.
+// Maker creates discovery mechanisms from clusters. Set its fields before use. It is not safe for
+// concurrent use.
 type Maker struct {
 	// Target is the channel's target. Its options apply to the sources.
 	Target *discovery.Target
 	// EDS returns the source of a ClusterLoadAssignment.
 	EDS func(service string) (discovery.Source, error)
-	// Scope identifies a management server. EDS sources are not shared between scopes, so that the
+	// Scope identifies a management server. EDS sources are not shared between scopes, so that
 	// endpoints of two servers are never mixed.
 	Scope int
 
-	sources map[string]discovery.Source // the current sources, by key
-	used    map[string]discovery.Source // the sources of the list that is being built
+	sources map[string]discovery.Source // in use, by key
+	used    map[string]discovery.Source // in the list that is being built
 }
 
 // DNS is the default re-resolution of names in clusters.
@@ -36,15 +36,14 @@ type Known struct {
 	// Cluster is nil if the cluster is not known yet, or Err is set.
 	Cluster *Cluster
 	Err     error
-	// Explain converts a problem of the cluster to an error for the author of its configuration. It
-	// may be nil.
+	// Explain converts a problem to an error for the author of the cluster. It may be nil.
 	Explain func(*envoy.Invalid) error
 }
 
 // Graph is the result of resolving a cluster. It must not be modified.
 type Graph struct {
 	List  []clusters.Entry // at least one
-	Known map[string]Known // all clusters that were requested
+	Known map[string]Known // the requested clusters
 	Asked []string         // their names, in order
 }
 
@@ -65,8 +64,8 @@ func Resolve(first string, find func(name string) Known) *Graph {
 	return g
 }
 
-// Parts returns the discovery mechanisms of a cluster, at least one. explain adds detail to an
-// entry's error. It may be nil.
+// Parts returns the discovery mechanisms of a cluster, at least one. explain, which may be nil,
+// adds detail to errors.
 func (m *Maker) Parts(g *Graph, explain func(clusters.Entry) error) (parts []discovery.Mechanism) {
 	m.used = make(map[string]discovery.Source)
 	for _, e := range g.List {
@@ -102,8 +101,8 @@ func (m *Maker) source(e clusters.Entry, k Known, explain func(clusters.Entry) e
 	}
 }
 
-// contentOf returns a key for the endpoints of a cluster. It changes only when they do, so that an
-// edit of another cluster does not resolve the names of this one again.
+// contentOf returns a key for the endpoints of a cluster. An edit of another cluster does not
+// change it, so that names are not resolved again.
 func contentOf(kind string, c *Cluster) string {
 	if c.answer.Identity == "" { // cannot be encoded
 		return fmt.Sprintf("%s %p", kind, c)
@@ -111,7 +110,6 @@ func contentOf(kind string, c *Cluster) string {
 	return fmt.Sprintf("%s %q %s", kind, c.Name, c.answer.Identity)
 }
 
-// same returns the existing source for a key, or a new one.
 func (m *Maker) same(key string, create func() (discovery.Source, error)) discovery.Source {
 	if s, ok := m.used[key]; ok {
 		return s
@@ -131,24 +129,23 @@ func (m *Maker) same(key string, create func() (discovery.Source, error)) discov
 // one is a source that is compared by its address.
 type one struct{ discovery.Source }
 
-// Size returns the approximate size of the source in bytes, for the cache of closed channels.
+// Size returns the approximate size in bytes, for the cache of closed channels.
 func (o *one) Size() int {
 	if sized, ok := o.Source.(interface{ Size() int }); ok {
 		return sized.Size()
 	}
-	return 500 // a host or service name and its target
+	return 500 // a name and its target
 }
 
-// Reach requests the options of the sources that clusters may need, so that the options are not
-// reported as unused.
+// Reach uses the options of the sources that clusters may need, so that they are not reported as
+// unused.
 func Reach(t *discovery.Target) {
 	for _, u := range []url.URL{{Scheme: "eds", Path: "/any", RawQuery: "cds=false"}, {Scheme: failover.Scheme, Path: "/any"}} {
 		_, _ = t.Parts(nil, resolver.Target{URL: u}) // starts no source
 	}
 }
 
-// dns returns the source for a name in DNS. It uses the source of a failover target, which supports
-// proxies.
+// dns returns the source for a name in DNS: that of a failover target, which supports proxies.
 func (m *Maker) dns(host string) discovery.Source {
 	return m.same("dns "+host, func() (discovery.Source, error) {
 		list := url.PathEscape((&url.URL{Scheme: "dns", Path: "/" + host}).String())
@@ -162,37 +159,31 @@ func (m *Maker) dns(host string) discovery.Source {
 	})
 }
 
-// static is a source that sends one answer. It may outlive its Cluster resource, also while the
-// channel is idle.
+// static is a source that sends one answer. It may outlive its Cluster resource.
 type static struct {
 	cluster *Cluster
 	explain func(*envoy.Invalid) error
 }
 
-// Size returns the size of the source in bytes.
 func (s static) Size() int { return topology.Size(&s.cluster.answer) }
 
-// Start implements discovery.Source.
 func (s static) Start(r *discovery.Receiver) (discovery.Started, error) {
 	_ = r.Update(s.cluster.answerWith(s.explain)) // the next update comes from a new source
 	return discovery.Started{}, nil
 }
 
-// Check implements discovery.Source. The cluster is already parsed.
 func (static) Check(bool) error { return nil }
 
-// answerWith returns the answer of a cluster that lists its endpoints. Its notes about ignored
-// fields are converted by explain, which may be nil.
+// answerWith returns the answer of a cluster with inline endpoints. explain, which may be nil,
+// converts the notes.
 func (c *Cluster) answerWith(explain func(*envoy.Invalid) error) discovery.Answer {
 	a := c.answer
 	a.Notes = envoy.Texts(c.unused, explain)
 	return a
 }
 
-// failing is a source that fails with an error.
 type failing string
 
-// Start implements discovery.Source.
 func (f failing) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Fail(f)
 	return discovery.Started{}, nil
@@ -206,11 +197,9 @@ func (f failing) Error() string { return string(f) }
 // waiting is a source whose cluster is not known yet.
 type waiting struct{}
 
-// Start implements discovery.Source.
 func (waiting) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("waiting for the cluster")
 	return discovery.Started{}, nil
 }
 
-// Check implements discovery.Source.
 func (waiting) Check(bool) error { return nil }

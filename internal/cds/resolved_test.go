@@ -9,7 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/flat"
 )
 
-// A resolved cluster has no duplicate addresses, whatever addresses its names have.
+// A resolved cluster has no duplicate addresses.
 func TestResolvedClusterKeepsTheRules(t *testing.T) {
 	for about, test := range map[string]struct{ endpoints, want string }{
 		"another address beside a name": {
@@ -51,7 +51,6 @@ func TestResolvedClusterKeepsTheRules(t *testing.T) {
 	}
 }
 
-// unable is a name whose resolver fails to start.
 type unable struct{}
 
 func (unable) Check(bool) error { return nil }

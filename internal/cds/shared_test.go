@@ -9,8 +9,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/given"
 )
 
-// sharing runs channels that share cached answers. Each has its own cluster with the given number
-// of names.
+// sharing runs channels that share cached answers, each over its own cluster.
 func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)) {
 	synctest.Test(t, func(t *testing.T) {
 		var name []*spoken
@@ -26,7 +25,7 @@ func sharing(t *testing.T, names int, f func(t *testing.T, open func() *channel)
 	})
 }
 
-// A new channel does not remove the cached answer of an open channel, however old it is.
+// A new channel does not remove the cached answer of an open one.
 func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	sharing(t, 1, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -48,7 +47,7 @@ func TestAnswerOfAChannelThatIsAwakeIsThereForAnother(t *testing.T) {
 	})
 }
 
-// expectRemembered expects that a channel that cannot resolve b uses the cached addresses of b.
+// expectRemembered expects that c uses the cached addresses of b.
 func expectRemembered(t *testing.T, c *channel) {
 	t.Helper()
 	_ = c.name[0].say("10.0.0.3:1")
@@ -57,8 +56,7 @@ func expectRemembered(t *testing.T, c *channel) {
 	c.close()
 }
 
-// If the channel that closes last has been failing to resolve a name, the later result of the other
-// channel is kept.
+// If one channel fails to resolve a name, the later result of another is kept.
 func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()
@@ -77,8 +75,7 @@ func TestNameThatAnotherChannelLookedUpLater(t *testing.T) {
 	})
 }
 
-// The cached addresses of a name are kept when another channel, which could not resolve it, has an
-// answer without them.
+// The cached addresses of a name outlive another channel's answer without them.
 func TestNameThatAChannelKnowsWhileAnotherAnswersWithout(t *testing.T) {
 	sharing(t, 2, func(t *testing.T, open func() *channel) {
 		one := open()

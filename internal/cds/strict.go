@@ -29,8 +29,7 @@ var (
 	errNoAddresses = errors.New("its resolver answered without addresses")
 )
 
-// strict is the source of a STRICT_DNS cluster. Every name is replaced by all its addresses, each
-// with the weight of the name.
+// strict is the source of a STRICT_DNS cluster. Each address of a name has the weight of the name.
 type strict struct {
 	cluster *Cluster
 	explain func(*envoy.Invalid) error
@@ -38,7 +37,6 @@ type strict struct {
 	sources []discovery.Source
 }
 
-// strict returns the source of a STRICT_DNS cluster.
 func (m *Maker) strict(c *Cluster, explain func(*envoy.Invalid) error) discovery.Source {
 	s := &strict{cluster: c, explain: explain}
 	seen := make(map[string]bool)
@@ -58,13 +56,12 @@ func (m *Maker) strict(c *Cluster, explain func(*envoy.Invalid) error) discovery
 	return s
 }
 
-// Size returns the approximate size of the source in bytes.
 func (s *strict) Size() int {
 	const name = 500
 	return name*len(s.hosts) + topology.Size(&s.cluster.answer)
 }
 
-// hostOf returns the host:port of an endpoint that is a name, or "" if it is an address.
+// hostOf returns the host:port of an endpoint that is a name, or "".
 func hostOf(e discovery.Endpoint) string {
 	if len(e.Addresses) == 0 {
 		return ""
@@ -80,7 +77,6 @@ func hostOf(e discovery.Endpoint) string {
 	return address
 }
 
-// Start implements discovery.Source.
 func (s *strict) Start(r *discovery.Receiver) (discovery.Started, error) {
 	r.Trying("looking up " + printable.Count(len(s.hosts), "name", "names"))
 	w := &strictWatch{strict: s, receiver: r, set: names.New(s.recall(r.Remembered()), len(s.addresses()) > 0)}
@@ -105,7 +101,6 @@ func (s *strict) Start(r *discovery.Receiver) (discovery.Started, error) {
 	return discovery.Started{Close: w.close, ResolveNow: w.resolveNow}, nil
 }
 
-// Check implements discovery.Source.
 func (s *strict) Check(read bool) error {
 	for _, source := range s.sources {
 		if err := source.Check(read); err != nil {
@@ -115,7 +110,7 @@ func (s *strict) Check(read bool) error {
 	return nil
 }
 
-// strictWatch is a started strict source. It connects the core to the resolvers and the receiver.
+// strictWatch is a started strict source.
 type strictWatch struct {
 	*strict
 	receiver *discovery.Receiver
@@ -125,13 +120,12 @@ type strictWatch struct {
 	events  serial.Serializer // guards the fields below
 	set     *names.Set
 	started bool
-	again   bool // the last answer was not taken, or a re-resolution was requested
+	again   bool // the last answer was rejected, or a re-resolution was requested
 	hold    serial.Timer
 	pacing
-	logged string // the problems that were logged last
+	logged string
 }
 
-// close stops the resolvers. No answer is passed on afterwards.
 func (w *strictWatch) close() {
 	w.closed.Store(true)
 	w.events.Run(func() {
@@ -145,8 +139,8 @@ func (w *strictWatch) close() {
 	}
 }
 
-// resolveNow resolves all names again. The result is passed on even if it is unchanged, because the
-// channel may have rejected it.
+// resolveNow resolves all names again. Even an unchanged result is passed on, because the channel
+// may have rejected it.
 func (w *strictWatch) resolveNow() {
 	w.events.Run(func() { w.again = true })
 	for _, name := range w.names {
@@ -156,15 +150,14 @@ func (w *strictWatch) resolveNow() {
 	}
 }
 
-// part receives the answers for one name.
 type part struct {
 	*strictWatch
 	index int
 }
 
 // update applies an answer. It returns the channel's error if the answer was passed on immediately.
-// An answer without addresses counts as a failure, because gRPC's DNS resolver reports a name that
-// does not exist that way.
+// An answer without addresses counts as a failure, because gRPC's DNS resolver reports missing
+// names that way.
 func (p *part) update(a discovery.Answer) error {
 	addresses := addressesIn(a.Resolved)
 	if len(addresses) == 0 {
@@ -194,10 +187,8 @@ func (p *part) fail(err error) {
 	})
 }
 
-// ready reports whether there is an answer or error to pass on.
 func (w *strictWatch) ready() bool { return w.started && !w.closed.Load() && w.set.Ready() }
 
-// tell passes the answer or the error on.
 func (w *strictWatch) tell() error {
 	w.begin()
 	flaws := w.set.Flaws(func(i int) string { return w.hosts[i] })
@@ -217,7 +208,6 @@ func (w *strictWatch) tell() error {
 	return err
 }
 
-// log logs the problems of some names, unless they repeat the last ones.
 func (w *strictWatch) log(flaws string) {
 	if flaws != "" && flaws != w.logged {
 		logger.Warningf("cluster %q: %s; the other names are used", w.cluster.Name, printable.Text(flaws))
@@ -225,7 +215,6 @@ func (w *strictWatch) log(flaws string) {
 	w.logged = flaws
 }
 
-// recall returns the remembered addresses of the names.
 func (s *strict) recall(known map[string]discovery.Name) []names.Name {
 	list := make([]names.Name, len(s.hosts))
 	for i, host := range s.hosts {
@@ -244,9 +233,8 @@ func addressesIn(endpoints []resolver.Endpoint) []string {
 	return addresses
 }
 
-// resolved returns the cluster with its names replaced by addresses, and whether it has an
-// endpoint. An address of two names belongs to the first. The additional addresses of a name are
-// added to its first address.
+// resolved replaces the names in the cluster by addresses. An address of two names belongs to the
+// first. The additional addresses of a name are added to its first address.
 func (s *strict) resolved(names map[string]discovery.Name) (answer discovery.Answer, some bool) {
 	answer = s.cluster.answerWith(s.explain)
 	answer.Identity, answer.Empty = "", false
@@ -276,10 +264,8 @@ func (s *strict) resolved(names map[string]discovery.Name) (answer discovery.Ans
 	return answer, some
 }
 
-// addresses is the set of addresses in a cluster.
 type addresses map[string]bool
 
-// take adds address and reports whether it is new.
 func (t addresses) take(address string) bool {
 	if t[address] {
 		return false
@@ -288,7 +274,6 @@ func (t addresses) take(address string) bool {
 	return true
 }
 
-// addresses returns the addresses of the endpoints that are not names.
 func (s *strict) addresses() addresses {
 	taken := make(addresses)
 	for _, p := range s.cluster.answer.Priorities {
@@ -305,8 +290,7 @@ func (s *strict) addresses() addresses {
 	return taken
 }
 
-// at returns the endpoint with another address, and with those additional addresses that are not
-// taken.
+// at returns the endpoint with another address and its additional addresses that are not taken.
 func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoint {
 	addresses := []string{address}
 	for _, more := range e.Addresses[1:] {
@@ -318,8 +302,8 @@ func at(e discovery.Endpoint, address string, taken addresses) discovery.Endpoin
 	return e
 }
 
-// fit scales the weights of a locality's endpoints down if their sum exceeds the limit. That can
-// happen because each address of a name has the name's weight.
+// fit scales the weights of a locality down if their sum exceeds the limit, because each address of
+// a name has the name's weight.
 func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	var sum uint64
 	for _, e := range list {
@@ -335,28 +319,26 @@ func fit(list []discovery.Endpoint) []discovery.Endpoint {
 	return list
 }
 
-// The minimum time between two answers with many names. Each answer processes all names, and within
-// seconds, every name is resolved and changes the answer.
+// The minimum time between two answers. Each one processes all names, and many names are resolved
+// within seconds.
 const (
-	fewNames  = 16                     // need no pause
+	fewNames  = 16
 	pauseEach = 100 * time.Microsecond // per name; processing takes about a thirtieth
 )
 
-// pacing limits the rate of answers. It is accessed only in events.
+// pacing limits the rate of answers.
 type pacing struct {
-	told     time.Time    // when the last answer began
-	soon     serial.Timer // for the next answer
-	refusals int          // consecutive rejections of answers sent by the timer
+	told     time.Time
+	soon     serial.Timer
+	refusals int // consecutive rejections
 }
 
-// begin records the start of an answer.
 func (p *pacing) begin() {
 	p.told = time.Now()
 	p.soon.Stop()
 }
 
-// changed passes on the current answer, immediately or later. It returns an error if the answer was
-// rejected.
+// changed passes on the current answer, immediately or later.
 func (w *strictWatch) changed() error {
 	if !w.ready() {
 		return nil
@@ -370,7 +352,7 @@ func (w *strictWatch) changed() error {
 	return w.tell()
 }
 
-// later passes on the answer after the wait. A rejected answer is sent again, because no caller
+// later passes on the answer after the wait, and again while it is rejected, because no caller
 // receives the error.
 func (w *strictWatch) later(wait time.Duration) {
 	if w.soon.Runs() {

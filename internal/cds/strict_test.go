@@ -21,7 +21,7 @@ import (
 
 var logged = testlog.Keep()
 
-// spoken is a name whose answers the test sends.
+// spoken is a name that the test resolves.
 type spoken struct{ *discovery.Receiver }
 
 func (*spoken) Check(bool) error { return nil }
@@ -39,7 +39,6 @@ func (s *spoken) say(addresses ...string) error {
 	return s.Update(discovery.Answer{Resolved: endpoints})
 }
 
-// unsaid returns n names without answers.
 func unsaid(n int) []*spoken {
 	var list []*spoken
 	for range n {
@@ -48,8 +47,7 @@ func unsaid(n int) []*spoken {
 	return list
 }
 
-// strictOf returns the source of a cluster of names (a, b and so on) and additional addresses, in
-// one locality of the given weight.
+// strictOf returns the source of a cluster of names (a, b and so on) and other addresses.
 func strictOf(t *testing.T, weight int, names []*spoken, beside ...string) *strict {
 	t.Helper()
 	s := &strict{}
@@ -67,7 +65,6 @@ func strictOf(t *testing.T, weight int, names []*spoken, beside ...string) *stri
 	return s
 }
 
-// listed parses a cluster named x.
 func listed(t *testing.T, text string) *Cluster {
 	t.Helper()
 	given := parse(t, text)
@@ -79,7 +76,7 @@ func listed(t *testing.T, text string) *Cluster {
 	return c
 }
 
-// told is a receiver that records each change as a line.
+// told records each change as a line.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -88,12 +85,12 @@ type told struct {
 
 func (r *told) Update(a discovery.Answer) error {
 	if _, err := new(topology.Translator).Translate(&a); err != nil {
-		return err // as the join does
+		return err // like the join
 	}
 	addresses := addressesOf(a)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if line := strings.Join(addresses, " "); line != r.last { // as the join does
+	if line := strings.Join(addresses, " "); line != r.last { // like the join
 		r.lines, r.last = append(r.lines, line), line
 	}
 	return nil
@@ -125,7 +122,6 @@ func (r *told) take() string {
 	return text
 }
 
-// strictly runs f with a cluster of the names a, b and so on.
 func strictly(t *testing.T, names int, f func(r *told, name []*spoken)) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &told{}, unsaid(names)
@@ -149,8 +145,8 @@ func expect(t *testing.T, r *told, want string) {
 	}
 }
 
-// A name that returns no addresses, as gRPC's resolver does for a name that does not exist, keeps
-// its previous addresses and is resolved again.
+// A name that returns no addresses keeps its previous ones. gRPC's resolver returns none for a
+// missing name.
 func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -168,7 +164,7 @@ func TestNameThatIsGoneKeepsItsAddresses(t *testing.T) {
 	})
 }
 
-// When all names fail, the cluster reports the errors. The last good answer stays in use.
+// When all names fail, the cluster reports the errors, and the last good answer stays in use.
 func TestNamesThatAllFailLater(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -183,7 +179,7 @@ func TestNamesThatAllFailLater(t *testing.T) {
 	})
 }
 
-// A name without an answer delays the others only for names.Hold.
+// A name without an answer delays the others for names.Hold.
 func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		_ = name[0].say("10.0.0.1:1")
@@ -196,7 +192,7 @@ func TestNameThatIsSilentLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
-// Plain addresses are delayed for the same time by a name without an answer.
+// A name without an answer delays plain addresses for the same time.
 func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, name := &told{}, &spoken{}
@@ -218,7 +214,7 @@ func TestNameThatIsSilentLeavesAddressesAlone(t *testing.T) {
 	})
 }
 
-// While no name has an address, the cluster fails with an error that lists all names.
+// While no name has an address, the cluster fails.
 func TestNamesWithoutAnyAddress(t *testing.T) {
 	strictly(t, 2, func(r *told, name []*spoken) {
 		name[0].Fail(errors.New("no such host"))
@@ -234,8 +230,7 @@ func TestNamesWithoutAnyAddress(t *testing.T) {
 	})
 }
 
-// The error of one of several names is logged once, however often the others answer, and logged
-// again after a recovery.
+// An error of one of several names is logged once, and again after a recovery.
 func TestNameThatFailsIsLoggedOnce(t *testing.T) {
 	const line = `cluster "x": b.test:1: no such host`
 	before := logged.Count(line)

@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// clusters decodes a document with a list of clusters and fills in the defaults.
+// clusters decodes a list of clusters.
 func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 	list := []*clusterv3.Cluster{}
 	first := make(map[string]*yaml.Node)
@@ -49,8 +49,7 @@ func (d *decoder) clusters(root *yaml.Node) []*clusterv3.Cluster {
 	return list
 }
 
-// Choose returns the name of the cluster to use. wanted is the cluster in the target, or "" if the
-// target names none.
+// Choose returns the cluster to use, given the cluster in the target, if any.
 func (d *Document) Choose(wanted string) (string, error) {
 	switch {
 	case d.Clusters == nil && wanted != "" && wanted != d.Endpoints.GetClusterName():
@@ -63,7 +62,6 @@ func (d *Document) Choose(wanted string) (string, error) {
 	return "", fmt.Errorf("%s: holds %d clusters, %s: want one of them in the target, as in ?cluster=%s", d.path, len(d.Clusters), d.names(), d.Clusters[0].GetName())
 }
 
-// names returns the names of the first clusters, for errors.
 func (d *Document) names() string {
 	const most = 10
 	var names []string
@@ -77,7 +75,7 @@ func (d *Document) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Find returns the state of a cluster of the document. All callers share the result.
+// Find returns the state of a cluster. All callers share it.
 func (d *Document) Find(name string) cds.Known {
 	i, there := d.index[name]
 	if !there {
@@ -100,8 +98,7 @@ func (d *Document) Find(name string) cds.Known {
 	return known
 }
 
-// ExplainEndpoints is like Explain, for the endpoints of a cluster. It returns invalid if the
-// document lacks the cluster.
+// ExplainEndpoints is like Explain, for the endpoints of a cluster.
 func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
 	i, there := d.index[name]
 	if !there {
@@ -110,7 +107,6 @@ func (d *Document) ExplainEndpoints(name string, invalid *envoy.Invalid) error {
 	return d.explainWithin(fmt.Sprintf("clusters[%d].load_assignment", i), invalid)
 }
 
-// explainWithin is like Explain, for problems below the path prefix.
 func (d *Document) explainWithin(prefix string, err error) error {
 	invalid, ok := err.(*envoy.Invalid) //nolint:errorlint // they are never wrapped
 	if !ok {
@@ -123,8 +119,8 @@ func (d *Document) explainWithin(prefix string, err error) error {
 	return d.placed(within)
 }
 
-// ExplainEntry returns the error of an entry with the position of the reference to its cluster,
-// unless the error already has a position.
+// ExplainEntry adds the position of the reference to an entry's error, unless it already has a
+// position.
 func (d *Document) ExplainEntry(e clusters.Entry) error {
 	if _, there := d.index[e.Name]; there && d.Find(e.Name).Err != nil {
 		return e.Err
@@ -135,7 +131,7 @@ func (d *Document) ExplainEntry(e clusters.Entry) error {
 	return fmt.Errorf("%s: %w", d.path, e.Err)
 }
 
-// placeOfReference returns the position at which an aggregate names the cluster of an entry.
+// placeOfReference returns the position at which an aggregate names a cluster.
 func (d *Document) placeOfReference(e clusters.Entry) (line, column int, ok bool) {
 	i, there := d.index[e.Parent]
 	if there {

@@ -9,13 +9,12 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// decoder fills messages from YAML by the rules of protobuf's JSON format. Unlike protojson, it
-// reports all problems, with their positions in the YAML.
+// decoder decodes YAML by the rules of protobuf's JSON format. Unlike protojson, it reports all
+// problems with their positions.
 type decoder struct {
 	problems *Error
 }
 
-// message fills m from node.
 func (d *decoder) message(node *yaml.Node, m protoreflect.Message) {
 	if !d.is(node, yaml.MappingNode) {
 		return
@@ -42,7 +41,6 @@ func (d *decoder) message(node *yaml.Node, m protoreflect.Message) {
 	}
 }
 
-// field returns the field that key names in JSON or proto form.
 func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
 	if !d.is(key, yaml.ScalarNode) {
 		return nil
@@ -58,7 +56,6 @@ func (d *decoder) field(key *yaml.Node, message protoreflect.MessageDescriptor) 
 	return nil
 }
 
-// set sets a field of m from a node that is not null.
 func (d *decoder) set(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) {
 	switch {
 	case field.IsMap():
@@ -115,7 +112,7 @@ func (d *decoder) setMap(node *yaml.Node, m protoreflect.Message, field protoref
 }
 
 // isLeaf reports whether protojson decodes the field: scalars, enums, and types with a special JSON
-// format, such as Duration and Struct.
+// format.
 func isLeaf(field protoreflect.FieldDescriptor) bool {
 	return field.Message() == nil || field.Message().FullName().Parent() == "google.protobuf"
 }
@@ -132,9 +129,8 @@ func (d *decoder) is(node *yaml.Node, kind yaml.Kind) bool {
 	return false
 }
 
-// rejects adds a problem if node is an alias or has an anchor or a custom tag, and reports whether
-// it did. Aliases would allow a small file to expand to gigabytes, and problems would be reported
-// on the wrong line.
+// rejects adds a problem for aliases, anchors and custom tags. Aliases would allow a small file to
+// expand to gigabytes.
 func (d *decoder) rejects(node *yaml.Node) bool {
 	switch {
 	case node.Kind == yaml.AliasNode:
@@ -173,7 +169,6 @@ func kindName(kind yaml.Kind) string {
 	return "a single value"
 }
 
-// describe describes node in an error.
 func describe(node *yaml.Node) string {
 	switch {
 	case isNull(node):

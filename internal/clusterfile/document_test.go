@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// static is the YAML of a STATIC cluster with one endpoint.
 func static(name, address string) string {
 	return "- name: " + name + "\n  type: STATIC\n  load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: " + address + ", port_value: 1}}}}]}]}\n"
 }
@@ -25,7 +24,6 @@ func rewrite(t *testing.T, path, content string) {
 	}
 }
 
-// Load rejects a file with an invalid cluster and reports all positions.
 func TestLoadOfClusters(t *testing.T) {
 	path := writeFile(t, "endpoints: []\n")
 	if doc, err := Load(path); err != nil || doc.Clusters != nil || doc.Endpoints.GetClusterName() != "endpoints" {
@@ -59,7 +57,7 @@ func TestLoadOfClusters(t *testing.T) {
 	}
 }
 
-// The endpoints of a cluster have the cluster's full name, unless they set cluster_name.
+// Endpoints have their cluster's full name by default.
 func TestPartsHaveTheNameOfTheirCluster(t *testing.T) {
 	path := writeFile(t, list(static("prod/shop", "10.0.0.1"), static("shop.v2", "10.0.0.2"), "- {name: named, type: STATIC, load_assignment: {cluster_name: shop-us}}\n"))
 	doc, err := Load(path)

@@ -15,8 +15,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// FuzzParse checks that any input results either in a one-line list of problems with positions, or
-// in a cluster that can be translated and encoded as JSON.
+// FuzzParse expects either a list of problems or a cluster that can be translated and encoded.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(list(aggregate("all", "all, a, b, nowhere"), static("a", "10.0.0.1"), "- {name: b, type: ORIGINAL_DST, circuit_breakers: {}}\n")))
@@ -73,7 +72,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkClusters checks every cluster of a document as a channel and a control plane would.
 func checkClusters(t *testing.T, doc *Document) {
 	if err := doc.checkClusters(); err != nil {
 		checkError(t, err)

@@ -14,8 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// leaf decodes the value of a field of m with protojson. If the field is a list, the value is a
-// list with one element.
+// leaf decodes a value with protojson. For a list field, it returns a list with one element.
 func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
 	if value, ok := plain(node, field); ok {
 		return value, true
@@ -46,7 +45,6 @@ func (d *decoder) leaf(node *yaml.Node, m protoreflect.Message, field protorefle
 	return protoreflect.Value{}, false
 }
 
-// toJSON converts node to a value for encoding/json.
 func (d *decoder) toJSON(node *yaml.Node) (any, bool) {
 	if d.rejects(node) {
 		return nil, false
@@ -105,13 +103,12 @@ func (d *decoder) toScalar(node *yaml.Node) (any, bool) {
 	return v, true
 }
 
-// maxShown is the number of bytes of a value that errors show.
+// maxShown is the length of the values that errors show.
 const maxShown = 60
 
-// show quotes and shortens text.
 func show(text string) string { return strconv.Quote(cut(text)) }
 
-// cut shortens text to maxShown bytes, without splitting a character.
+// cut shortens text without splitting a character.
 func cut(text string) string {
 	if len(text) <= maxShown {
 		return text
@@ -123,23 +120,20 @@ func cut(text string) string {
 	return text[:end] + "…"
 }
 
-// ranges lists the number fields with a narrower range than their type.
+// ranges lists the fields with a narrower range than their type.
 var ranges = map[protoreflect.FullName]string{
 	"envoy.config.core.v3.SocketAddress.port_value":             "1 to 65535",
 	"envoy.config.endpoint.v3.LbEndpoint.load_balancing_weight": "1 to 4294967295",
 	"envoy.config.endpoint.v3.LocalityLbEndpoints.priority":     "0 to 128",
 }
 
-// notDecimal matches non-decimal numbers in YAML. The value of a number with a leading 0 depends on
-// the version of YAML: 0443 is 443 or 291.
+// notDecimal matches non-decimal numbers. The value of 0443 depends on the version of YAML.
 var notDecimal = regexp.MustCompile(`^[-+]?(0[0-9xXoObB_]|[0-9]+_)`)
 
-// isNumber reports whether a field is an unsigned integer.
 func isNumber(field protoreflect.FieldDescriptor) bool {
 	return field.Kind() == protoreflect.Uint32Kind || field.Message() != nil && field.Message().FullName() == "google.protobuf.UInt32Value"
 }
 
-// wanted describes the valid values of a field.
 func wanted(field protoreflect.FieldDescriptor) string {
 	if field.IsMap() {
 		return "a mapping to " + wanted(field.MapValue())

@@ -17,17 +17,14 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// MaxSize is the maximum size of a file in bytes. A YAML file of 16 MiB holds about 100,000
-// endpoints.
+// MaxSize is the maximum size of a file in bytes. 16 MiB of YAML holds about 100,000 endpoints.
 const MaxSize = 16 << 20
 
 // Load reads and validates the file at path. Defaults are filled in, so that the result can be
-// served to other clients. All clusters of a list must be valid, as a control plane requires. A
-// channel accepts lists with invalid clusters. References may name clusters that are not in the
-// file.
+// served to other clients. All clusters of a list must be valid, as a control plane requires.
 //
-// Errors name the file. For mistakes inside the file, the error is an *Error with all positions.
-// Load is safe for concurrent use.
+// Errors name the file. For mistakes inside the file, the error is an *Error. Load is safe for
+// concurrent use.
 func Load(path string) (*Document, error) {
 	data, err := Read(path)
 	if err != nil {
@@ -36,8 +33,8 @@ func Load(path string) (*Document, error) {
 	return load(path, data)
 }
 
-// LoadFrom is like Load for the content of r, which it reads to the end. name replaces the path in
-// errors and is the default name of the cluster.
+// LoadFrom is like Load for the content of r. name replaces the path in errors and is the default
+// name of the cluster.
 func LoadFrom(r io.Reader, name string) (*Document, error) {
 	data, err := readAll(r, name)
 	if err != nil {
@@ -62,8 +59,8 @@ func load(path string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Read returns the content of the file at path. It checks the type before it opens the file,
-// because opening a pipe blocks until there is a writer. It never reads more than MaxSize.
+// Read returns the content of the file at path, of at most MaxSize. It does not open pipes, because
+// that blocks until there is a writer.
 func Read(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -107,8 +104,7 @@ func Reason(err error) error {
 	return err
 }
 
-// checkClusters returns an error with all mistakes in the clusters and in the references between
-// them.
+// checkClusters also checks the references between clusters.
 func (d *Document) checkClusters() error {
 	defer runtime.KeepAlive(d.root()) // keeps the nodes in memory for locate
 	problems := &Error{Path: d.path}
@@ -121,7 +117,7 @@ func (d *Document) checkClusters() error {
 			children[c.GetName()] = known.Cluster.Children
 		}
 	}
-	seen := make(map[string]bool) // reported positions
+	seen := make(map[string]bool)
 	for _, c := range d.Clusters {
 		list, _ := clusters.Resolve(c.GetName(), func(name string) clusters.Cluster { return clusters.Cluster{Children: children[name]} })
 		for _, e := range list {
@@ -137,9 +133,8 @@ func (d *Document) checkClusters() error {
 	return problems.err()
 }
 
-// complete fills in fields that are optional in a file but required from a control plane: the
-// cluster's name, which becomes name; localities, which become empty; and the weights of the
-// localities of a priority, which become 1 if none of them has a weight.
+// complete fills in fields that are optional in a file but required from a control plane. If no
+// locality of a priority has a weight, each gets weight 1.
 func complete(cluster *endpointv3.ClusterLoadAssignment, name string) {
 	if cluster.GetClusterName() == "" {
 		cluster.ClusterName = name

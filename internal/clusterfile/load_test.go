@@ -15,7 +15,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// writeFile writes endpoints.yaml to a new directory and returns its path.
 func writeFile(t testing.TB, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "endpoints.yaml")
@@ -25,7 +24,6 @@ func writeFile(t testing.TB, content string) string {
 	return path
 }
 
-// endpointsIn returns the endpoints that Load finds in the file.
 func endpointsIn(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	doc, err := Load(path)
 	if err != nil {
@@ -34,8 +32,7 @@ func endpointsIn(path string) (*endpointv3.ClusterLoadAssignment, error) {
 	return doc.Endpoints, nil
 }
 
-// TestProblems runs the files in testdata, which list the expected problems of invalid files, one
-// per line.
+// TestProblems runs testdata, which lists the problems of invalid files.
 func TestProblems(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -77,8 +74,7 @@ named_endpoints:
   a: {address: {pipe: {path: /a}}}
 `
 
-// Load of YAML gives the same result as protojson for equivalent JSON. JSON is accepted with both
-// forms of field names.
+// YAML gives the same result as equivalent JSON, with both forms of field names.
 func TestLoadAgreesWithProtojson(t *testing.T) {
 	got, err := endpointsIn(writeFile(t, small))
 	if err != nil {
@@ -112,8 +108,8 @@ func TestLoadAgreesWithProtojson(t *testing.T) {
 	}
 }
 
-// If no locality of a priority has a weight in a file, each has weight 1. Otherwise, a locality
-// without weight or with weight 0 gets no traffic.
+// Localities without any weight in their priority get weight 1. Otherwise, those without a weight
+// get no traffic.
 func TestWhatAFileMayLeaveOut(t *testing.T) {
 	cluster, err := endpointsIn(writeFile(t, `
 endpoints:

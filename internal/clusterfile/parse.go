@@ -19,44 +19,42 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// Document is the content of a well-formed file. Load also validates the clusters, with the rules
-// of package envoy. A Document is safe for concurrent use.
+// Document is the content of a well-formed file. Load also validates it with the rules of package
+// envoy. It is safe for concurrent use.
 type Document struct {
-	// Endpoints is the only cluster of the file, nil if the file has a list of clusters.
+	// Endpoints is the only cluster of the file, nil if there is a list.
 	Endpoints *endpointv3.ClusterLoadAssignment
-	// Answer returns Endpoints as an answer. Its notes have positions in the file, and its error is
-	// an *Error. All callers share the result. Answer is nil if Endpoints is nil.
+	// Answer returns Endpoints as an answer, with positions in notes and errors. All callers share
+	// it. It is nil if Endpoints is nil.
 	Answer func() (discovery.Answer, error)
 	// Clusters is the list of clusters, nil if there is none.
 	Clusters []*clusterv3.Cluster
 
 	path  string
-	index map[string]int // indexes in Clusters, by name
+	index map[string]int
 
-	// The YAML nodes take forty times the memory of the content. Only positions need them, so they
-	// are kept weakly and parsed again when needed.
+	// The YAML nodes take forty times the memory of the content. They are kept weakly, for
+	// positions, and parsed again when needed.
 	content []byte
 	nodes   weak.Pointer[yaml.Node]
 
 	mu        sync.Mutex
-	read      map[string]cds.Known // clusters, by name
-	explained map[string]error     // by problems
+	read      map[string]cds.Known
+	explained map[string]error
 }
 
-// root returns the YAML nodes, which it parses again if necessary.
 func (d *Document) root() *yaml.Node {
 	if nodes := d.nodes.Value(); nodes != nil {
 		return nodes
 	}
 	nodes, err := parseYAML(d.path, d.content)
-	if err != nil { // cannot happen, the content was parsed before
+	if err != nil { // cannot happen
 		return new(yaml.Node)
 	}
 	return nodes
 }
 
-// Parse returns the cluster or clusters in data with the defaults filled in. Its error is an
-// *Error.
+// Parse decodes the cluster or clusters in data. Its error is an *Error.
 func Parse(path string, data []byte) (*Document, error) {
 	root, err := parseYAML(path, data)
 	if err != nil {
@@ -89,7 +87,7 @@ func Parse(path string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// parseYAML returns the only document in data. JSON is valid YAML.
+// parseYAML returns the only document in data, which may be JSON.
 func parseYAML(path string, data []byte) (*yaml.Node, error) {
 	problems := &Error{Path: path}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -111,7 +109,7 @@ func parseYAML(path string, data []byte) (*yaml.Node, error) {
 	return first.Content[0], nil
 }
 
-// placed adds positions in the file to err if it is an *envoy.Invalid.
+// placed explains an *envoy.Invalid and returns other errors unchanged.
 func (d *Document) placed(err error) error {
 	invalid, ok := errors.AsType[*envoy.Invalid](err)
 	if !ok {
@@ -120,8 +118,7 @@ func (d *Document) placed(err error) error {
 	return d.Explain(invalid)
 }
 
-// Explain returns the problems with their positions in the file. The result is cached, because many
-// channels request the same.
+// Explain adds positions to problems. The result is cached, because many channels request it.
 func (d *Document) Explain(invalid *envoy.Invalid) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,7 +132,7 @@ func (d *Document) Explain(invalid *envoy.Invalid) error {
 		line, column := locate(root, p.Path)
 		located.add(line, column, "%s", p.Text)
 	}
-	if len(d.explained) == envoy.MaxProblems { // problems with resolved addresses may differ each time
+	if len(d.explained) == envoy.MaxProblems { // addresses from DNS may differ each time
 		clear(d.explained)
 	}
 	d.explained[key] = located.err()

@@ -10,27 +10,26 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Mechanism is a discovery mechanism of a cluster in a file (gRFC A37). Exactly one of Endpoints,
-// Host, Service and Err is set.
+// Mechanism is a discovery mechanism (gRFC A37). Exactly one of Endpoints, Host, Service and Err is
+// set.
 type Mechanism struct {
-	// Cluster is the name of the cluster, which is not an aggregate.
+	// Cluster is the name of the cluster.
 	Cluster string
-	// Endpoints are the endpoints that the cluster lists. If Names is set, addresses that are host
-	// names represent all their IP addresses.
+	// Endpoints are inline endpoints. If Names is set, host names represent all their addresses.
 	Endpoints *endpointv3.ClusterLoadAssignment
 	Names     bool
-	// Host is the host:port that is resolved through DNS.
+	// Host is a host:port to resolve through DNS.
 	Host string
-	// Service is the name of the ClusterLoadAssignment that is received over EDS.
+	// Service names a ClusterLoadAssignment to receive over EDS.
 	Service string
-	// Err is the reason why there are no endpoints, with the position in the file.
+	// Err is the reason why there are no endpoints.
 	Err error
 	// OutlierDetection is nil if the cluster does not configure it.
 	OutlierDetection *topology.OutlierDetection
 }
 
-// Mechanisms returns the discovery mechanisms of a cluster, at least one, as a channel uses them.
-// notes lists the ignored fields with their positions.
+// Mechanisms returns the discovery mechanisms of a cluster, at least one, and notes on ignored
+// fields.
 func (d *Document) Mechanisms(cluster string) (parts []Mechanism, notes []string, err error) {
 	if k := d.Find(cluster); k.Err != nil {
 		return nil, nil, fmt.Errorf("%s: cluster %s: %w", d.path, show(cluster), k.Err)

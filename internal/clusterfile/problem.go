@@ -17,7 +17,7 @@ type Problem struct {
 	Text string
 }
 
-// Error is the error for an invalid file. It lists up to envoy.MaxProblems problems.
+// Error is the error for an invalid file, with up to envoy.MaxProblems problems.
 type Error struct {
 	// Path is the path passed to Load or Parse.
 	Path string
@@ -39,10 +39,9 @@ func (e *Error) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Refused marks, for metrics, an answer that was rejected.
+// Refused implements the interface of discovery.Refused.
 func (e *Error) Refused() bool { return true }
 
-// add adds a problem, or counts it if Problems is full.
 func (e *Error) add(line, column int, format string, args ...any) {
 	if len(e.Problems) == envoy.MaxProblems {
 		e.More++
@@ -51,7 +50,7 @@ func (e *Error) add(line, column int, format string, args ...any) {
 	e.Problems = append(e.Problems, Problem{Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
 }
 
-// err returns e with its problems sorted, or nil if there are none.
+// err sorts the problems and returns e, or nil if there are none.
 func (e *Error) err() error {
 	if len(e.Problems) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// unoffered lists the fields that suggest omits, because they are rejected or have no effect.
+// unoffered lists fields that are rejected or have no effect.
 var unoffered = map[protoreflect.FullName]bool{
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.named_endpoints":                 true,
 	"envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.overprovisioning_factor":  true,
@@ -22,8 +22,7 @@ var unoffered = map[protoreflect.FullName]bool{
 	"envoy.config.core.v3.SocketAddress.network_namespace_filepath":                  true,
 }
 
-// suggest returns a suggestion for a misspelled field: the most similar field, or all fields if
-// none is similar.
+// suggest returns the field most similar to name, or else all fields.
 func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	camelCase := strings.ToLower(name) != name
 	best, bestDistance := "", len(name)/3+1
@@ -51,8 +50,7 @@ func suggest(name string, fields protoreflect.FieldDescriptors) string {
 	return ", want one of " + strings.Join(all, ", ")
 }
 
-// editDistance returns the Levenshtein distance between a and b. It ignores all but the first
-// maxShown bytes of a.
+// editDistance returns the Levenshtein distance between b and the beginning of a.
 func editDistance(a, b string) int {
 	a = a[:min(len(a), maxShown)]
 	row := make([]int, len(b)+1)

@@ -13,7 +13,6 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// syntaxError converts a parser error to an *Error with a position.
 func syntaxError(path string, data []byte, err error) error {
 	problems := &Error{Path: path}
 	if e, ok := errors.AsType[*json.SyntaxError](jsonError(data)); ok {
@@ -26,7 +25,7 @@ func syntaxError(path string, data []byte, err error) error {
 	return problems.err()
 }
 
-// jsonError returns the syntax error of data as JSON, or nil if data does not look like JSON.
+// jsonError returns the syntax error of data if it looks like JSON.
 func jsonError(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil
@@ -35,11 +34,10 @@ func jsonError(data []byte) error {
 	return json.Unmarshal(data, &value)
 }
 
-// lineNumber matches the optional line number in an error of the YAML parser.
 var lineNumber = regexp.MustCompile(`^line (\d+): `)
 
-// ofParser lists the errors of the YAML parser, which processes tokens. All other errors come from
-// the scanner, which processes characters, and concern a single character.
+// ofParser lists the errors of the YAML parser. All others come from the scanner and concern one
+// character.
 var ofParser = map[string]bool{
 	"did not find expected key":              true,
 	"did not find expected node content":     true,
@@ -49,11 +47,11 @@ var ofParser = map[string]bool{
 	"did not find expected <document start>": true,
 }
 
-// yamlPlace returns the position of the YAML error and its text without the line number.
+// yamlPlace returns the position and text of a YAML error.
 //
 // The scanner's errors have the correct line, except on line 1. The parser's errors have the line
-// before the enclosing block or list, which can be far above the mistake. In that case, the
-// position is where the parser stopped reading.
+// before the enclosing block, which can be far above the mistake. For these, the position is where
+// the parser stopped reading.
 func yamlPlace(data []byte, message string) (line, column int, text string) {
 	said, message := splitLine(message)
 	if message == "found unexpected end of stream" {
@@ -65,7 +63,6 @@ func yamlPlace(data []byte, message string) (line, column int, text string) {
 	return line + skipped, column, text
 }
 
-// placeIn is yamlPlace for data without the first skipped lines.
 func placeIn(data []byte, said int, message string, skipped int) (line, column int, text string) {
 	if message == "found unexpected end of stream" {
 		return said, openingQuote(data, said, message), message
@@ -90,9 +87,8 @@ func placeIn(data []byte, said int, message string, skipped int) (line, column i
 	return said, firstColumn(data, said), message
 }
 
-// near returns the end of data, from a line shortly before the error, and the number of lines
-// before it. It returns all of data if the shortened data causes a different error. Finding a
-// position requires many parses, which are faster on short data.
+// near returns the end of data around the error, because finding a position requires parsing it
+// many times. It returns all of data if the end alone causes a different error.
 func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	for lines := 8; lines < said && !ofParser[message]; lines *= 8 {
 		skipped, rest = leastIndented(data, said-lines, said)
@@ -103,8 +99,8 @@ func near(data []byte, said int, message string) (rest []byte, skipped int) {
 	return data, 0
 }
 
-// leastIndented returns data from the least indented line between first and last, and the number of
-// lines before it.
+// leastIndented returns data from the least indented line in a range, and the number of lines
+// before it.
 func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	at, least := offset(data, first), -1
 	for line := first; line <= last; line++ {
@@ -116,8 +112,7 @@ func leastIndented(data []byte, first, last int) (skipped int, rest []byte) {
 	return skipped, rest
 }
 
-// splitLine splits an error of the YAML parser into its line number, 0 if there is none, and the
-// rest.
+// splitLine splits an error into its line number, 0 if there is none, and text.
 func splitLine(message string) (line int, rest string) {
 	message = strings.TrimPrefix(message, "yaml: ")
 	if m := lineNumber.FindStringSubmatch(message); m != nil {
@@ -127,12 +122,12 @@ func splitLine(message string) (line int, rest string) {
 	return line, message
 }
 
-// ahead is how many bytes the scanner may have read past the offending character: four characters
-// of up to four bytes.
+// ahead is how far the scanner may read past the offending character: four characters of up to four
+// bytes.
 const ahead = 16
 
-// offender returns the offset of the character that causes the scanner's error, given the number of
-// bytes read. The error occurs if data is cut after this character, but not if it is cut before.
+// offender returns the offset of the character that causes the scanner's error. Data that is cut
+// after it causes the error, and data that is cut before it does not.
 func offender(data []byte, read int, message string) int {
 	if read > maxAgain {
 		return read - 1 // usually on the correct line
@@ -144,8 +139,8 @@ func offender(data []byte, read int, message string) int {
 	return end - 1
 }
 
-// openingQuote returns the column of the unclosed quote on a line. The error occurs if data is cut
-// after this quote, but not if it is cut before.
+// openingQuote returns the column of an unclosed quote. Data that is cut after it causes the error,
+// and data that is cut before it does not.
 func openingQuote(data []byte, line int, message string) int {
 	begin := offset(data, line)
 	end := len(data)
@@ -164,19 +159,17 @@ func openingQuote(data []byte, line int, message string) int {
 	return firstColumn(data, line)
 }
 
-// maxQuoted is the maximum length of a line that openingQuote searches.
+// maxQuoted is the length of the lines that openingQuote searches.
 const maxQuoted = 1 << 10
 
-// maxAgain is the maximum amount of data that is parsed repeatedly.
+// maxAgain is the length of the data that is parsed repeatedly.
 const maxAgain = 16 << 10
 
-// sameError reports whether parsing data causes the error message, on any line.
 func sameError(data []byte, message string) bool {
 	_, got := firstError(data)
 	return got == message
 }
 
-// firstError returns the first error of the parser for data and its line, or "" if there is none.
 func firstError(data []byte) (line int, message string) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
@@ -190,11 +183,10 @@ func firstError(data []byte) (line int, message string) {
 	}
 }
 
-// maxExact is the maximum size for which readUntilError is exact. Reading byte by byte is too slow
-// for more data.
+// maxExact is the size up to which readUntilError is exact. Reading byte by byte is slow.
 const maxExact = 1 << 20
 
-// readUntilError returns the prefix of data that the parser reads before it fails.
+// readUntilError returns the data that the parser reads before it fails.
 func readUntilError(data []byte) []byte {
 	reader := bytes.NewReader(data)
 	decoder := yaml.NewDecoder(reader)
@@ -209,18 +201,17 @@ func readUntilError(data []byte) []byte {
 	}
 }
 
-// byteByByte reads one byte at a time, so that the parser cannot read ahead.
+// byteByByte prevents the parser from reading ahead.
 type byteByByte struct{ io.Reader }
 
 func (r byteByByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
 
-// place returns the line and column after text. Columns count characters.
+// place returns the position after text. Columns count characters.
 func place(text []byte) (line, column int) {
 	last := text[bytes.LastIndexByte(text, '\n')+1:]
 	return bytes.Count(text, []byte("\n")) + 1, utf8.RuneCount(last) + 1
 }
 
-// offset returns the offset of the start of a line.
 func offset(data []byte, line int) int {
 	at := 0
 	for range line - 1 {
@@ -229,7 +220,6 @@ func offset(data []byte, line int) int {
 	return at
 }
 
-// firstColumn returns the column of the first character on a line that is not a space or tab.
 func firstColumn(data []byte, line int) int {
 	text, _, _ := bytes.Cut(data[offset(data, line):], []byte("\n"))
 	return len(text) - len(bytes.TrimLeft(text, " \t")) + 1

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// flaw is one problem of an address. field is the invalid field, or "" for the whole address.
+// flaw is a problem of an address, or of a field of it.
 type flaw struct{ field, text string }
 
 // dialable returns address in the form that gRPC dials, or what is wrong with it.

@@ -18,8 +18,7 @@ func cluster(localities ...*endpointv3.LocalityLbEndpoints) *endpointv3.ClusterL
 	return &endpointv3.ClusterLoadAssignment{ClusterName: "cluster", Endpoints: localities}
 }
 
-// in returns a locality with weight 1 in a priority. name is region/zone/sub_zone. lbEndpoint
-// describes the format of endpoints.
+// in returns a locality with weight 1. name is region/zone/sub_zone.
 func in(priority uint32, name string, endpoints ...string) *endpointv3.LocalityLbEndpoints {
 	parts := append(strings.Split(name, "/"), "", "")
 	l := &endpointv3.LocalityLbEndpoints{
@@ -33,13 +32,11 @@ func in(priority uint32, name string, endpoints ...string) *endpointv3.LocalityL
 	return l
 }
 
-// weighing sets the weight of a locality.
 func weighing(weight uint32, l *endpointv3.LocalityLbEndpoints) *endpointv3.LocalityLbEndpoints {
 	l.LoadBalancingWeight = wrapperspb.UInt32(weight)
 	return l
 }
 
-// unweighted removes the weight of a locality.
 func unweighted(l *endpointv3.LocalityLbEndpoints) *endpointv3.LocalityLbEndpoints {
 	l.LoadBalancingWeight = nil
 	return l
@@ -67,7 +64,6 @@ func socket(host string, port uint32) *corev3.Address {
 	}}}
 }
 
-// paths describes endpoints on one line each: address, path, weight.
 func paths(endpoints []resolver.Endpoint) string {
 	s := ""
 	for _, e := range endpoints {

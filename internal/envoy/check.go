@@ -9,26 +9,23 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 )
 
-// maxWeight is the maximum sum of the weights of a priority's localities, and of a locality's
-// endpoints (gRFC A27).
+// maxWeight limits the sum of the weights of a priority's localities, and of a locality's endpoints
+// (gRFC A27).
 const maxWeight = math.MaxUint32
 
-// place is the index of a locality and that of an endpoint in it.
 type place struct{ locality, endpoint int }
 
-// checker collects the problems of a cluster.
 type checker struct {
 	cluster   *endpointv3.ClusterLoadAssignment
 	problems  Invalid
-	addresses map[string]place // the endpoint that has the address
+	addresses map[string]place
 }
 
-// Validate returns the error that Read would return for cluster: nil or an *Invalid. It is safe for
-// concurrent use.
+// Validate returns the error that Read would return. It is safe for concurrent use.
 //
-// Only fields that have an effect are validated. gRPC ignores localities without a weight. A client
-// that rejected unsupported fields would break when a server starts to set them (gRFC A27). Other
-// violations of Envoy's rules become notes.
+// Only fields that have an effect are validated, because a client that rejected unsupported fields
+// would break when a server starts to set them (gRFC A27). Other violations of Envoy's rules become
+// notes.
 func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
 	c := checker{cluster: cluster, addresses: make(map[string]place)}
 	if cluster.GetClusterName() == "" {
@@ -44,18 +41,17 @@ func Validate(cluster *endpointv3.ClusterLoadAssignment) error {
 	return c.problems.Err()
 }
 
-// hasTraffic reports whether locality is used. A locality without a weight "is skipped" (gRFC A27).
+// hasTraffic reports whether locality is used. One without a weight "is skipped" (gRFC A27).
 func hasTraffic(locality *endpointv3.LocalityLbEndpoints) bool {
 	return locality.GetLoadBalancingWeight().GetValue() > 0
 }
 
-// priorityKey identifies a locality of a priority.
 type priorityKey struct {
 	priority uint32
 	locality string
 }
 
-// checkLocalities checks the names, the weight sums and the priorities of the localities.
+// checkLocalities checks names, weight sums and priorities.
 func (c *checker) checkLocalities() {
 	sums := make(map[uint32]uint64)
 	seen := make(map[priorityKey]int)
@@ -81,7 +77,7 @@ func (c *checker) checkLocalities() {
 	c.checkGaps(sums)
 }
 
-// checkGaps adds a problem for each priority without traffic before a priority with traffic.
+// checkGaps adds a problem for each gap in the priorities.
 func (c *checker) checkGaps(used map[uint32]uint64) {
 	for i, locality := range c.cluster.GetEndpoints() {
 		p := locality.GetPriority()
@@ -93,7 +89,6 @@ func (c *checker) checkGaps(used map[uint32]uint64) {
 	}
 }
 
-// checkDrops adds a problem for each drop with an unknown denominator.
 func (c *checker) checkDrops() {
 	for i, drop := range c.cluster.GetPolicy().GetDropOverloads() {
 		if d := drop.GetDropPercentage().GetDenominator(); typev3.FractionalPercent_DenominatorType_name[int32(d)] == "" {
@@ -102,7 +97,6 @@ func (c *checker) checkDrops() {
 	}
 }
 
-// checkEndpoints checks the endpoints of one locality.
 func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints) {
 	var sum uint64
 	for j, endpoint := range locality.GetLbEndpoints() {
@@ -118,8 +112,8 @@ func (c *checker) checkEndpoints(i int, locality *endpointv3.LocalityLbEndpoints
 	}
 }
 
-// checkAddresses checks the addresses of one endpoint. An unhealthy endpoint is not dialed, but its
-// addresses still count as duplicates.
+// checkAddresses checks the addresses of one endpoint. Those of an unhealthy endpoint only count as
+// duplicates.
 func (c *checker) checkAddresses(i, j int, lb *endpointv3.LbEndpoint) {
 	dialled := Healthy(lb)
 	if lb.GetEndpoint() == nil {

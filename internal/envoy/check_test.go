@@ -16,21 +16,18 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// at returns a cluster with one endpoint at address.
 func at(address *corev3.Address) *endpointv3.ClusterLoadAssignment {
 	c := cluster(in(0, "us", "host"))
 	c.Endpoints[0].LbEndpoints[0].GetEndpoint().Address = address
 	return c
 }
 
-// with returns a small cluster modified by change.
 func with(change func(*endpointv3.ClusterLoadAssignment)) *endpointv3.ClusterLoadAssignment {
 	c := cluster(in(0, "us/a", "10.0.0.1"))
 	change(c)
 	return c
 }
 
-// Read and Validate reject invalid clusters with the path of the mistake.
 func TestRejected(t *testing.T) {
 	socketAddress := func(s *corev3.SocketAddress) *corev3.Address {
 		return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: s}}
@@ -96,8 +93,8 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// An address may also be in a locality without traffic, a locality may be in several priorities,
-// and a sum of weights may reach the limit.
+// Duplicates in localities without traffic, localities in several priorities, and maximum weights
+// are valid.
 func TestAccepted(t *testing.T) {
 	for _, c := range []*endpointv3.ClusterLoadAssignment{
 		cluster(in(0, "us", "a"), unweighted(in(0, "us", "a", "a"))),
@@ -117,8 +114,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// "The gRPC client must in general ignore any fields it does not support" (gRFC A27): mistakes in
-// them cause notes and no errors.
+// "The gRPC client must in general ignore any fields it does not support" (gRFC A27).
 func TestWhatNobodyReadsIsNoted(t *testing.T) {
 	const first = "endpoints[0].lb_endpoints[0]"
 	for _, test := range []struct {

@@ -1,6 +1,6 @@
-// Package envoy reads Envoy's messages as gRPC does. It converts a ClusterLoadAssignment to an
-// Answer (gRFC A27), and the outlier_detection of a Cluster to the configuration of a policy (gRFC
-// A50). Messages that gRPC rejects cause errors, and ignored fields cause notes, with their paths.
+// Package envoy reads Envoy's messages as gRPC does: a ClusterLoadAssignment as an Answer (gRFC
+// A27), and the outlier_detection of a Cluster as the configuration of a policy (gRFC A50).
+// Messages that gRPC rejects cause errors, and ignored fields cause notes.
 //
 // Only the sources that use Envoy's formats import this package, so that clients without them do
 // not link Envoy's protos.
@@ -17,9 +17,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// Read converts a cluster to an answer. An answer without endpoints is marked as intentional. The
-// notes describe ignored fields: localities without a weight, and fields that violate the rules in
-// Envoy's .proto files but not those of gRPC. Read does not modify the cluster.
+// Read converts a cluster to an answer. An answer without endpoints is intentional. The notes
+// describe ignored fields, and violations of Envoy's rules that gRPC accepts.
 //
 // The error is an *Invalid if the cluster violates gRPC's rules (gRFC A27 and the behavior of other
 // gRPC clients): an endpoint with weight 0; weights of a priority's localities, or of a locality's
@@ -51,8 +50,7 @@ func Read(cluster *endpointv3.ClusterLoadAssignment) (discovery.Answer, []Proble
 	return a, notes.Problems, nil
 }
 
-// identityOf returns a hash of the content of a cluster, or "" if it cannot be encoded, for example
-// because of invalid UTF-8.
+// identityOf returns a hash of a cluster, or "" if it cannot be encoded.
 func identityOf(cluster *endpointv3.ClusterLoadAssignment) string {
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(cluster)
 	if err != nil {
@@ -61,7 +59,6 @@ func identityOf(cluster *endpointv3.ClusterLoadAssignment) string {
 	return fmt.Sprintf("%x", sha256.Sum256(encoded))
 }
 
-// read converts a locality.
 func read(l *endpointv3.LocalityLbEndpoints) discovery.Locality {
 	read := discovery.Locality{
 		Region:    l.GetLocality().GetRegion(),
@@ -91,8 +88,7 @@ func health(given corev3.HealthStatus) discovery.Health {
 	}
 }
 
-// Texts returns the notes as one line each. If explain is not nil, it converts each note, for
-// example to add lines of a file.
+// Texts returns the notes as one line each. explain, which may be nil, converts each note.
 func Texts(notes []Problem, explain func(*Invalid) error) (texts []string) {
 	for _, n := range notes {
 		invalid := &Invalid{Problems: []Problem{n}}

@@ -13,11 +13,11 @@ import (
 //	metadata: {filter_metadata: {understudy.dev: {node: n1, forZones: [a], forNodes: [n1]}}}
 const hintsIn = "understudy.dev"
 
-// mostHints is the maximum number of zones or nodes of an endpoint. The limit in Kubernetes is 8.
+// mostHints is the maximum number of zones or nodes of an endpoint. Kubernetes has at most 8.
 const mostHints = 64
 
 // hint sets the node and the hints of an endpoint from its metadata. Invalid values are ignored,
-// because hints only affect the preferred endpoints within a priority.
+// because hints only move calls within a priority.
 func hint(lb *endpointv3.LbEndpoint, to *discovery.Endpoint) {
 	fields := lb.GetMetadata().GetFilterMetadata()[hintsIn].GetFields()
 	if node := fields["node"].GetStringValue(); whereabouts.Problem(node) == "" {
@@ -26,7 +26,7 @@ func hint(lb *endpointv3.LbEndpoint, to *discovery.Endpoint) {
 	to.ForZones, to.ForNodes = namesIn(fields["forZones"]), namesIn(fields["forNodes"])
 }
 
-// namesIn returns the valid names in a list, or nil if v is not a list or is too long.
+// namesIn returns the valid names in a list, or nil if it is too long.
 func namesIn(v *structpb.Value) (names []string) {
 	values := v.GetListValue().GetValues()
 	if len(values) > mostHints {

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/envoy"
 )
 
-// The node and hints of an endpoint are read from its metadata. Invalid values are ignored.
+// Invalid hints are ignored.
 func TestHintsInMetadata(t *testing.T) {
 	long := `"` + strings.Repeat("a", 257) + `"`
 	for metadata, want := range map[string]string{

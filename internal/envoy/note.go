@@ -10,9 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// note adds the notes of a valid cluster.
 func note(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
-	var idle []string // path prefixes of fields already noted as ignored
+	var idle []string // prefixes of paths that are already noted
 	for i, locality := range cluster.GetEndpoints() {
 		path := fmt.Sprintf("endpoints[%d]", i)
 		if !hasTraffic(locality) {
@@ -37,7 +36,6 @@ func note(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 	}
 }
 
-// whyEmpty returns the reason why no locality of a cluster gets traffic.
 func whyEmpty(cluster *endpointv3.ClusterLoadAssignment) string {
 	if n := len(cluster.GetEndpoints()); n > 0 {
 		return fmt.Sprintf("cluster %q has no locality with a weight, of %d", cluster.GetClusterName(), n)
@@ -54,7 +52,6 @@ func hasAnyPrefix(path string, prefixes []string) bool {
 	return false
 }
 
-// noteIdle notes that a locality gets no traffic.
 func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *Invalid) {
 	has := "no weight"
 	if locality.GetLoadBalancingWeight() != nil {
@@ -64,8 +61,7 @@ func noteIdle(locality *endpointv3.LocalityLbEndpoints, path string, notes *Inva
 		LocalityName(locality.GetLocality()), locality.GetPriority(), has)
 }
 
-// noteUnread notes the fields of a cluster that Envoy uses and gRPC ignores (gRFC A27). It returns
-// their paths.
+// noteUnread notes the fields that Envoy uses and gRPC ignores (gRFC A27), and returns their paths.
 func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) (paths []string) {
 	policy := cluster.GetPolicy()
 	for _, field := range []struct {
@@ -85,7 +81,6 @@ func noteUnread(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) (path
 	return paths
 }
 
-// noteDrops notes drops of more than 100 %.
 func noteDrops(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 	for i, drop := range cluster.GetPolicy().GetDropOverloads() {
 		if rate := dropRate(drop); rate > lbconfig.Million {
@@ -95,7 +90,6 @@ func noteDrops(cluster *endpointv3.ClusterLoadAssignment, notes *Invalid) {
 	}
 }
 
-// noteUnused notes ignored fields that a user might expect to have an effect.
 func noteUnused(locality *endpointv3.LocalityLbEndpoints, path string, notes *Invalid) {
 	if locality.GetLbConfig() != nil {
 		notes.Add(path, "load_balancer_endpoints and leds_cluster_locality_config have no effect, want lb_endpoints")

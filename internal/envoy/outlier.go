@@ -16,10 +16,9 @@ import (
 )
 
 // ReadOutlierDetection converts a cluster's outlier_detection by the mapping of gRFC A50 ("xDS
-// Integration"): the success rate and failure percentage algorithms, the times, and the maximum. A
-// priority whose endpoints are all ejected is reported to understudy_priority, so that the last
-// usable priority stays in use. The notes describe the ignored fields. The error is an *Invalid
-// with paths (gRFC A50, "xDS Validation"). The message is not modified.
+// Integration"). A priority whose endpoints are all ejected is reported to understudy_priority, so
+// that the last usable priority stays in use. The notes describe ignored fields. The error is an
+// *Invalid (gRFC A50, "xDS Validation").
 func ReadOutlierDetection(given *clusterv3.OutlierDetection) (*topology.OutlierDetection, []Problem, error) {
 	r := outlierReader{config: lbconfig.NewOutlierDetection()}
 	r.duration("interval", given.GetInterval(), &r.config.Interval)
@@ -70,8 +69,8 @@ func (r *outlierReader) failurePercentage(given *clusterv3.OutlierDetection) {
 	}
 }
 
-// duration reads a duration, which must be valid and not negative. A duration longer than
-// time.Duration allows, about 292 years, becomes the longest time.Duration.
+// duration reads a duration, which must be valid and not negative. It is limited to time.Duration's
+// range of about 292 years.
 func (r *outlierReader) duration(field string, given *durationpb.Duration, into *lbconfig.Duration) {
 	if given == nil {
 		return
@@ -88,7 +87,6 @@ func (r *outlierReader) duration(field string, given *durationpb.Duration, into 
 	*into = lbconfig.Duration(d)
 }
 
-// number reads a number, which must be at most most.
 func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, into *uint32, most uint32) {
 	if given == nil {
 		return
@@ -100,8 +98,7 @@ func (r *outlierReader) number(field string, given *wrapperspb.UInt32Value, into
 	*into = given.GetValue()
 }
 
-// outlierFields maps the fields of outlier_detection that gRFC A50 supports to the field that
-// enables their algorithm.
+// outlierFields maps each field that gRFC A50 supports to the field that enables its algorithm.
 var outlierFields = map[protoreflect.Name]protoreflect.Name{
 	"interval": "", "base_ejection_time": "", "max_ejection_time": "", "max_ejection_percent": "",
 	"enforcing_success_rate": "", "enforcing_failure_percentage": "",
@@ -113,8 +110,7 @@ var outlierFields = map[protoreflect.Name]protoreflect.Name{
 	"failure_percentage_request_volume": "enforcing_failure_percentage",
 }
 
-// noteOutlierDetection returns notes on ignored fields: "All other fields will be ignored". A field
-// of a disabled algorithm is also noted.
+// noteOutlierDetection returns notes on ignored fields: "All other fields will be ignored".
 func noteOutlierDetection(given *clusterv3.OutlierDetection, config *lbconfig.OutlierDetection) []Problem {
 	var notes Invalid
 	given.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {

@@ -20,7 +20,6 @@ import (
 	_ "github.com/understudy-lb/understudy/weightedtarget"
 )
 
-// outliers parses an outlier_detection message.
 func outliers(t testing.TB, text string) *clusterv3.OutlierDetection {
 	t.Helper()
 	parsed := new(clusterv3.OutlierDetection)
@@ -30,8 +29,7 @@ func outliers(t testing.TB, text string) *clusterv3.OutlierDetection {
 	return parsed
 }
 
-// policyOf returns the configuration of understudy_outlier_detection in the n-th priority of a
-// tree, without its child policy.
+// policyOf returns the outlier detection configuration of the n-th priority.
 func policyOf(t *testing.T, tree topology.Tree, n int) string {
 	t.Helper()
 	var policy lbconfig.Policy
@@ -108,7 +106,7 @@ func TestOutlierDetectionOfAClusterIsValidated(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	// A Duration that is invalid in protobuf and cannot be expressed in JSON.
+	// invalid in protobuf, and not expressible in JSON
 	broken := outliers(t, `{"interval":"1s"}`)
 	broken.Interval.Nanos = 2_000_000_000
 	if _, _, err := ReadOutlierDetection(broken); err == nil || !strings.HasPrefix(err.Error(), "interval: interval: ") {

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// violation is an error of the generated validation of Envoy's protos about one field.
+// violation is an error of the generated validation of Envoy's protos.
 type violation interface {
 	error
 	Field() string // the Go name with a list index or map key, such as "Endpoints[0]"
@@ -16,10 +16,10 @@ type violation interface {
 	Cause() error // for a message field, the violations in the message
 }
 
-// addViolations adds the violations in err. path and message describe the validated message.
-// Weights of zero are omitted, because gRPC defines their meaning.
+// addViolations adds the violations in err. Weights of zero are omitted, because gRPC defines their
+// meaning.
 func (p *Invalid) addViolations(err error, path string, message protoreflect.MessageDescriptor) {
-	const but = " by Envoy's rules; gRPC does not require it"
+	const but = ", by Envoy's rules; gRPC does not require it"
 	if several, ok := errors.AsType[interface {
 		error
 		AllErrors() []error
@@ -47,8 +47,7 @@ func (p *Invalid) addViolations(err error, path string, message protoreflect.Mes
 	}
 }
 
-// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". A map key is quoted, because it can
-// be any text.
+// splitIndex splits "Endpoints[0]" into "Endpoints" and "[0]". It quotes a map key.
 func splitIndex(field string) (name, index string) {
 	name, key, indexed := strings.Cut(strings.TrimSuffix(field, "]"), "[")
 	if !indexed {
@@ -60,8 +59,8 @@ func splitIndex(field string) (name, index string) {
 	return name, "[" + key + "]"
 }
 
-// protoField returns the name and descriptor of a field, given its Go name. For a oneof, it returns
-// the names of the oneof's fields and no descriptor.
+// protoField returns the field with the given Go name. For a oneof, it returns the names of its
+// fields.
 func protoField(message protoreflect.MessageDescriptor, goName string) (string, protoreflect.FieldDescriptor) {
 	same := func(name protoreflect.Name) bool {
 		return strings.EqualFold(strings.ReplaceAll(string(name), "_", ""), goName)
@@ -88,7 +87,6 @@ func protoField(message protoreflect.MessageDescriptor, goName string) (string, 
 	return goName, nil
 }
 
-// trim removes the subject of a reason, so that a field name can replace it.
 func trim(reason string) string { return strings.TrimPrefix(reason, "value ") }
 
 func join(path, name string) string {

@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// MaxProblems is the maximum number of problems that an Invalid lists. Further problems are only
-// counted.
+// MaxProblems is the number of problems that an Invalid lists. Further problems are counted.
 const MaxProblems = 20
 
 // Problem is a mistake in an input, or a note on it.
 type Problem struct {
-	// Path is the path in the protobuf message, with the names of the .proto file:
-	// "endpoints[2].lb_endpoints[0].load_balancing_weight". It is empty for the whole message.
+	// Path is the path in the message: "endpoints[2].lb_endpoints[0].load_balancing_weight". It is
+	// empty for the whole message.
 	Path string
 	// Text describes the mistake and the valid values.
 	Text string
@@ -32,7 +31,7 @@ func (p Problem) Within(part string) Problem {
 	return p
 }
 
-// Invalid is the error for a rejected input. It lists up to MaxProblems problems.
+// Invalid is the error for a rejected input.
 type Invalid struct {
 	// Problems is in the order of the input and not empty.
 	Problems []Problem
@@ -40,7 +39,7 @@ type Invalid struct {
 	More int
 }
 
-// Refused marks, for metrics, an answer that was rejected.
+// Refused implements the interface of discovery.Refused.
 func (e *Invalid) Refused() bool { return true }
 
 // Error returns the problems on one line.
@@ -55,7 +54,7 @@ func (e *Invalid) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Add adds a problem, or counts it if Problems is full.
+// Add adds or counts a problem.
 func (e *Invalid) Add(path, format string, args ...any) {
 	if len(e.Problems) == MaxProblems {
 		e.More++

@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// The names of the policies of a tree.
 const (
 	priorityName         = "understudy_priority"
 	outlierDetectionName = "understudy_outlier_detection"
@@ -28,7 +27,6 @@ type tree struct {
 	notes []Problem
 }
 
-// become reads and translates a cluster.
 func become(tr *topology.Translator, cluster *endpointv3.ClusterLoadAssignment) (tree, error) {
 	answer, notes, err := Read(cluster)
 	if err != nil {
@@ -133,8 +131,7 @@ func TestNoLocalitiesIsAccepted(t *testing.T) {
 	}
 }
 
-// The priorities of several trees are concatenated, and each tree keeps the names of its children
-// (gRFC A37).
+// The priorities of several trees are concatenated (gRFC A37).
 func TestSeveralTreesFollowOneAnother(t *testing.T) {
 	first, second := topology.Translator{Name: "a"}, topology.Translator{Name: "b"}
 	one := translate(t, &first, cluster(in(0, "us", "10.0.0.1"), in(1, "eu", "10.1.0.1")))
@@ -147,7 +144,6 @@ func TestSeveralTreesFollowOneAnother(t *testing.T) {
 	}
 }
 
-// Endpoints whose health status is neither UNKNOWN nor HEALTHY get no traffic.
 func TestUnhealthyEndpointsAreLeftOut(t *testing.T) {
 	l := in(0, "us")
 	for number, name := range corev3.HealthStatus_name {
@@ -165,7 +161,6 @@ func TestUnhealthyEndpointsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A locality with no weight or weight 0 gets no traffic.
 func TestLocalitiesWithoutTrafficAreNoted(t *testing.T) {
 	idle := in(0, "us/idle", "10.0.0.1", "10.0.0.1")
 	tree := translate(t, new(topology.Translator), cluster(in(0, "us/a", "10.0.0.1"), unweighted(idle), weighing(0, in(7, "us/zero"))))
@@ -217,7 +212,7 @@ func TestDropsOfEveryPriority(t *testing.T) {
 	}
 }
 
-// A cluster without traffic is valid, and its answer has the reason for failing calls.
+// A cluster without traffic is valid, and its answer has the reason.
 func TestWhyATreeIsEmpty(t *testing.T) {
 	for _, test := range []struct {
 		want    string

@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Addresses returns all addresses of an endpoint in the form that gRPC dials, such as
-// "192.0.2.1:443", with the main address first. An endpoint that gets no traffic may have none.
+// Addresses returns the addresses of an endpoint in the form that gRPC dials. The first is the main
+// one.
 func Addresses(lb *endpointv3.LbEndpoint) []string {
 	var dials []string
 	for _, address := range addressesOf(lb) {
@@ -28,7 +28,7 @@ func Healthy(lb *endpointv3.LbEndpoint) bool {
 	return lb.GetHealthStatus() == corev3.HealthStatus_UNKNOWN || lb.GetHealthStatus() == corev3.HealthStatus_HEALTHY
 }
 
-// Drops returns the drops of a cluster in the order in which they apply.
+// Drops returns the drops of a cluster in order.
 func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
 	var drops []discovery.Drop
 	for _, drop := range cluster.GetPolicy().GetDropOverloads() {
@@ -37,7 +37,7 @@ func Drops(cluster *endpointv3.ClusterLoadAssignment) []discovery.Drop {
 	return drops
 }
 
-// dropRate returns the number of drops per million requests. It may exceed a million.
+// dropRate returns the drops per million requests, which may exceed a million.
 func dropRate(drop *endpointv3.ClusterLoadAssignment_Policy_DropOverload) uint64 {
 	percentage := drop.GetDropPercentage()
 	rate := uint64(percentage.GetNumerator())
@@ -56,7 +56,6 @@ func LocalityName(l *corev3.Locality) string {
 	return topology.LocalityName(l.GetRegion(), l.GetZone(), l.GetSubZone())
 }
 
-// addressesOf returns all addresses of an endpoint, with the main address first.
 func addressesOf(lb *endpointv3.LbEndpoint) []*corev3.Address {
 	addresses := []*corev3.Address{lb.GetEndpoint().GetAddress()}
 	for _, additional := range lb.GetEndpoint().GetAdditionalAddresses() {

@@ -15,10 +15,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// Write is the inverse of Read for the answers of one service. The priorities of the first answer
-// precede those of the second, and so on. A duplicate address is written only at its first
-// position. The drops of a cluster apply to all its priorities, so Write uses those of the first
-// answer.
+// Write is the inverse of Read. The priorities of several answers are concatenated, and a duplicate
+// address is written once. The drops are those of the first answer, because they apply to all
+// priorities of a cluster.
 func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAssignment {
 	w := writer{cluster: &endpointv3.ClusterLoadAssignment{ClusterName: name}, taken: make(map[string]bool)}
 	for i, a := range answers {
@@ -36,11 +35,11 @@ func Write(name string, answers ...*topology.Checked) *endpointv3.ClusterLoadAss
 type writer struct {
 	cluster    *endpointv3.ClusterLoadAssignment
 	priorities uint32
-	taken      map[string]bool // addresses already written
+	taken      map[string]bool
 }
 
-// priority writes a priority. A priority without localities becomes an empty locality, because a
-// cluster must not have gaps in its priorities.
+// priority writes a priority. One without localities gets an empty one, because priorities must not
+// have gaps.
 func (w *writer) priority(p discovery.Priority) {
 	localities := p.Localities
 	if len(localities) == 0 {
@@ -63,7 +62,7 @@ func (w *writer) priority(p discovery.Priority) {
 	w.priorities++
 }
 
-// endpoint converts an endpoint. It returns nil if the first address is invalid or already written.
+// endpoint returns nil if the first address is invalid or already written.
 func (w *writer) endpoint(e *discovery.Endpoint) *endpointv3.LbEndpoint {
 	written := &endpointv3.Endpoint{Hostname: e.Hostname}
 	for i, dial := range e.Addresses {
@@ -102,7 +101,6 @@ var statuses = map[discovery.Health]corev3.HealthStatus{
 	discovery.Unhealthy: corev3.HealthStatus_UNHEALTHY,
 }
 
-// addressOf converts an address in the form that gRPC dials, or returns nil if it is invalid.
 func addressOf(dial string) *corev3.Address {
 	if path, ok := strings.CutPrefix(dial, "unix:"); ok {
 		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
@@ -117,8 +115,7 @@ func addressOf(dial string) *corev3.Address {
 	}}}
 }
 
-// hints returns the metadata with the node and hints of an endpoint, or nil. It is the inverse of
-// hint.
+// hints is the inverse of hint.
 func hints(e *discovery.Endpoint) *corev3.Metadata {
 	fields := make(map[string]*structpb.Value)
 	if e.Node != "" {

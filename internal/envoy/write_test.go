@@ -38,7 +38,6 @@ func of(localities ...discovery.Locality) discovery.Priority {
 	return discovery.Priority{Localities: localities}
 }
 
-// shape describes an answer on one line per priority.
 func shape(a *discovery.Answer) (text string) {
 	for _, p := range a.Priorities {
 		for _, l := range p.Localities {

@@ -12,10 +12,9 @@ import (
 
 const (
 	// step is the resolution of the coarsest file system clock. A second write within a step may
-	// change neither the size nor the modification time of a file.
+	// not change the modification time.
 	step = 2 * time.Second
-	// settled is the age beyond which the modification time proves that a file was not changed
-	// within the last step, even with an inaccurate clock.
+	// settled is the age at which a file's modification time can be trusted.
 	settled = time.Minute
 	// long is how long a file may be written to before Restless reports it.
 	long = 10 * time.Second
@@ -33,24 +32,23 @@ const (
 	Due
 )
 
-// File decides when to read the file at a path: when it may have changed and appears to be
-// complete, and once more if its modification time may not reflect every change. It is not safe for
-// concurrent use.
+// File decides when to read a file: when it has changed and appears to be complete, and again if
+// its modification time may not reflect every change. It is not safe for concurrent use.
 type File struct {
 	path     string
 	looked   bool
-	seen     fs.FileInfo // the file's info at the last Look, nil if it did not exist
+	seen     fs.FileInfo // nil if the file did not exist
 	rest     rest
-	due      time.Time // when to read the file, zero if it is not due
-	again    bool      // read the file once more afterwards
-	attempts int       // consecutive failures to read it
-	restless time.Time // since when the file has been Unfinished
+	due      time.Time // zero if not due
+	again    bool      // read once more afterwards
+	attempts int
+	restless time.Time // since when it has been Unfinished
 }
 
 // NewFile returns a File for path, which need not exist. The file is due.
 func NewFile(path string) *File { return &File{path: path} }
 
-// Look checks the file. notice is what was noticed of it since the last call.
+// Look checks the file, given what was noticed since the last call.
 func (f *File) Look(notice Notice) State {
 	now := time.Now()
 	info, err := os.Stat(f.path)
@@ -74,7 +72,6 @@ func (f *File) Look(notice Notice) State {
 	return Due
 }
 
-// changed reports whether the file differs from the last call.
 func (f *File) changed(info fs.FileInfo, err error) bool {
 	looked, before := f.looked, f.seen
 	if f.looked, f.seen = true, info; err != nil {
@@ -83,24 +80,24 @@ func (f *File) changed(info fs.FileInfo, err error) bool {
 	return !looked || Differ(before, f.seen)
 }
 
-// Seen returns the file's info at the last call of Look, nil if it did not exist.
+// Seen returns the file as of the last Look, nil if it did not exist.
 func (f *File) Seen() fs.FileInfo { return f.seen }
 
-// Next returns the latest time to call Look again, or zero if there is none.
+// Next returns when to call Look again at the latest, or zero.
 func (f *File) Next() time.Time { return f.due }
 
-// Again makes the file due, whether it has changed or not.
+// Again makes the file due.
 func (f *File) Again() { f.due = time.Now() }
 
-// Failed records that the file was due but could not be read for a possibly temporary reason. The
-// file becomes due again with gRPC's backoff.
+// Failed records that the file, which was due, could not be read. It is due again after a backoff.
 func (f *File) Failed() {
 	f.due = time.Now().Add(xnet.Backoff(f.attempts, rand.Float64()))
 	f.attempts++
 }
 
-// Read records that the file was due and has been read. It reports whether the file is unchanged
-// since Look. If not, the content may be a mixture of two versions, and the file is due again.
+// Read records that the file, which was due, has been read. It returns false if the file has
+// changed since Look, because the content may be a mixture of two versions. The file is then due
+// again.
 func (f *File) Read() bool {
 	if info, err := os.Stat(f.path); err != nil || Differ(f.seen, info) {
 		f.Again()
@@ -112,7 +109,7 @@ func (f *File) Read() bool {
 	return true
 }
 
-// Restless returns an error, once an hour, if the file has been Unfinished for long.
+// Restless returns an error, once an hour, while the file stays Unfinished.
 func (f *File) Restless() error {
 	now := time.Now()
 	if f.restless.IsZero() {

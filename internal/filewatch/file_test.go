@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A file is read once more after step, because its modification time may not reflect every change.
-// A file that is old when first seen is not.
+// A new file is read twice, because its modification time may not reflect every change.
 func TestAFileIsReadOnceMore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	for about, test := range map[string]struct {
@@ -32,8 +31,8 @@ func TestAFileIsReadOnceMore(t *testing.T) {
 	}
 }
 
-// A file that changes while it is read is due again immediately. A file that cannot be read is due
-// again after a backoff.
+// A file that changes while it is read is due immediately, and one that cannot be read is due after
+// a backoff.
 func TestAFileThatIsNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	write(t, path, "1\n")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Without a system notifier, the files are polled. The notifier is used once it is available.
+// Without a system notifier, Watchers poll until one is available.
 func TestANotifierThatTheSystemGivesLater(t *testing.T) {
 	New(t.TempDir()).Close() // opens the file descriptors of the Go runtime
 	var before syscall.Rlimit

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Deployment scripts may move a directory away and remove it immediately. The system notifier
-// reports an error for that while it holds its lock.
+// A directory is moved away and removed immediately. fsnotify reports an error for that while it
+// holds its lock.
 func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	base := t.TempDir()
 	dir := mkdir(t, filepath.Join(base, "dir"))
@@ -22,8 +22,7 @@ func TestADirectoryThatIsMovedAwayAndRemovedAtOnce(t *testing.T) {
 	}
 }
 
-// A file that appears with its directory may be incomplete, because earlier writes to it were not
-// observed.
+// A file that appears with its directory may be incomplete.
 func TestAFileThatComesWithItsDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "a")
 	w := alone(t, path)

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Files with the same name in different directories are distinguished. A file that is being written
-// does not count as complete because another one was moved into place.
+// Files with the same name in different directories are distinguished.
 func TestFilesOfOneName(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "a")
 	link := filepath.Join(t.TempDir(), "link")

@@ -8,21 +8,21 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier is the process's single file notifier, shared by all Watchers, because Linux limits the
-// number per user to 128. It exists while there is a Watcher.
+// notifier is the single file notifier of the process, because Linux limits the number per user to
+// 128. It exists while there is a Watcher.
 //
-// The goroutine that receives events must never wait for a call of fsnotify, because fsnotify sends
-// some errors while it holds its own lock, and blocks until they are received. There are therefore
-// two locks, and the one that is held during calls is not needed to receive events.
+// The goroutine that receives events must never wait for a call of fsnotify, because fsnotify may
+// hold its own lock until an error is received. It therefore does not use the lock that is held
+// during calls.
 type notifier struct {
 	arming  sync.Mutex // held during calls of fsnotify; acquired before mu
 	notify  *fsnotify.Watcher
-	audited time.Time // when armed was last compared with fsnotify's list
+	audited time.Time
 
 	mu        sync.Mutex
 	watchers  map[*Watcher]bool
 	concerned map[spot]map[*Watcher]bool
-	armed     map[string]*place // the watched directories
+	armed     map[string]*place
 }
 
 var system = notifier{
@@ -34,13 +34,11 @@ var system = notifier{
 // spot is an entry of a directory.
 type spot struct{ dir, name string }
 
-// Two special entry names.
 const (
 	anyEntry = ""  // all entries of the directory
 	itself   = "." // the directory itself
 )
 
-// spots returns the spots of the places.
 func (p places) spots() map[spot]bool {
 	all := make(map[spot]bool)
 	for dir, place := range p {
@@ -55,7 +53,7 @@ func (p places) spots() map[spot]bool {
 	return all
 }
 
-// join registers w. If the system provides no notifier, follow tries again.
+// join registers w. If the system has no notifier available, follow tries again.
 func (n *notifier) join(w *Watcher) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -78,7 +76,7 @@ func (n *notifier) begin() {
 	go n.run(notify)
 }
 
-// leave reverses join. The last Watcher to leave closes the notifier.
+// leave reverses join.
 func (n *notifier) leave(w *Watcher) {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -101,7 +99,6 @@ func (n *notifier) leave(w *Watcher) {
 	n.disarm(w.places)
 }
 
-// run receives events until the notifier is closed.
 func (n *notifier) run(notify *fsnotify.Watcher) {
 	events, errors := notify.Events, notify.Errors
 	for events != nil {
@@ -117,12 +114,11 @@ func (n *notifier) run(notify *fsnotify.Watcher) {
 				continue
 			}
 			logger.Infof("watching files: %v", err)
-			n.tellAll() // events may have been lost
+			n.tellAll() // some may be lost
 		}
 	}
 }
 
-// tell notifies the Watchers that an event concerns.
 func (n *notifier) tell(event fsnotify.Event) {
 	what := Changed
 	switch {
@@ -132,7 +128,7 @@ func (n *notifier) tell(event fsnotify.Event) {
 		what = Moved
 	case event.Has(fsnotify.Remove), event.Has(fsnotify.Rename):
 		n.mu.Lock()
-		delete(n.armed, event.Name) // the system removed the watch with the directory
+		delete(n.armed, event.Name) // its watch has ended
 		n.mu.Unlock()
 	}
 	dir, name := filepath.Dir(event.Name), filepath.Base(event.Name)
@@ -150,9 +146,8 @@ func (n *notifier) tellAll() {
 	}
 }
 
-// follow replaces the places that w watches. It reports whether the caller should determine the
-// places again, because a watch is new and earlier changes were not observed. A replaced directory
-// has the same path but needs a new watch.
+// follow replaces the places that w watches. If it returns true, the caller must find the places
+// again, because earlier changes were not observed. A replaced directory needs a new watch.
 func (n *notifier) follow(w *Watcher, wanted places) bool {
 	n.arming.Lock()
 	defer n.arming.Unlock()
@@ -172,8 +167,7 @@ func (n *notifier) follow(w *Watcher, wanted places) bool {
 	return added
 }
 
-// concern replaces the spots that w watches and reports whether there are new ones. The caller
-// holds mu.
+// concern replaces the spots of w and reports whether there are new ones. The caller holds mu.
 func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
 	for s := range before {
 		if !now[s] {
@@ -193,8 +187,7 @@ func (n *notifier) concern(w *Watcher, before, now map[spot]bool) (more bool) {
 	return more
 }
 
-// arm watches a directory unless it is already watched, and reports whether the watch is new. The
-// caller holds arming.
+// arm watches a directory and reports whether the watch is new. The caller holds arming.
 func (n *notifier) arm(dir string, now *place) bool {
 	n.mu.Lock()
 	before := n.armed[dir]
@@ -202,9 +195,9 @@ func (n *notifier) arm(dir string, now *place) bool {
 	if before.same(now) {
 		return false
 	}
-	gap := n.notify.Remove(dir) == nil // there was a watch, possibly of a replaced directory
+	gap := n.notify.Remove(dir) == nil // possibly the watch of a replaced directory
 	n.mu.Lock()
-	n.armed[dir] = now // before Add, because the watch may be removed immediately
+	n.armed[dir] = now // before Add, because the watch may end immediately
 	n.mu.Unlock()
 	if n.notify.Add(filepath.Clean(dir)) == nil {
 		if gap {
@@ -218,7 +211,6 @@ func (n *notifier) arm(dir string, now *place) bool {
 	return false
 }
 
-// tellOf notifies the Watchers of a spot.
 func (n *notifier) tellOf(s spot, what Notice, entry spot) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -227,7 +219,7 @@ func (n *notifier) tellOf(s spot, what Notice, entry spot) {
 	}
 }
 
-// disarm removes the watches of directories that no Watcher needs. The caller holds arming.
+// disarm ends unused watches. The caller holds arming.
 func (n *notifier) disarm(before places) {
 	for dir := range before {
 		n.mu.Lock()
@@ -242,8 +234,8 @@ func (n *notifier) disarm(before places) {
 	}
 }
 
-// audit removes entries of armed whose watches the system has removed without an event, for example
-// because a file system was unmounted. The caller holds arming.
+// audit removes watches that the system ended without an event, for example after unmounting. The
+// caller holds arming.
 func (n *notifier) audit() {
 	if time.Since(n.audited) < pollInterval {
 		return

@@ -7,22 +7,21 @@ import (
 	"strings"
 )
 
-// maxLinks is the maximum number of symbolic links in one path. It is the same as on Linux.
+// maxLinks is the maximum number of symbolic links in a path, as on Linux.
 const maxLinks = 40
 
-// places are the directories in which a change may affect a watched path. The keys are absolute
-// paths without symbolic links.
+// places are the directories in which a change may affect a watched path. The keys are absolute and
+// without symbolic links.
 type places map[string]*place
 
-// place is one such directory.
 type place struct {
-	info  fs.FileInfo     // identifies the directory
-	all   bool            // watch all entries
-	names map[string]bool // watch these entries
+	info  fs.FileInfo
+	all   bool            // all entries
+	names map[string]bool // or these
 }
 
-// find returns the places for the paths. For a path /a/link/f, where link points to /b/dir, these
-// are / (for a and b), /a (for link), /b (for dir) and /b/dir (for f).
+// find returns the places for the paths. For /a/link/f, where link points to /b/dir, these are /
+// (for a and b), /a (for link), /b (for dir) and /b/dir (for f).
 func find(paths []string) places {
 	found := make(places)
 	for _, path := range paths {
@@ -33,7 +32,6 @@ func find(paths []string) places {
 	return found
 }
 
-// walk adds the places for one path, as far as the path exists.
 func (p places) walk(path string) {
 	root := filepath.VolumeName(path) + string(filepath.Separator)
 	dir, pending := root, split(path[len(root):])
@@ -71,7 +69,8 @@ func (p places) walk(path string) {
 	p.add(dir, "")
 }
 
-// add adds an entry of dir, or all entries if name is empty. It reports whether dir is a directory.
+// add adds an entry of dir, or all entries if name is empty. It returns false if dir is not a
+// directory.
 func (p places) add(dir, name string) bool {
 	at := p[dir]
 	if at == nil {
@@ -90,7 +89,6 @@ func (p places) add(dir, name string) bool {
 	return true
 }
 
-// same reports whether both are the same directory.
 func (p *place) same(other *place) bool { return p != nil && os.SameFile(p.info, other.info) }
 
 func split(path string) []string { return strings.Split(path, string(filepath.Separator)) }

@@ -8,25 +8,23 @@ import (
 )
 
 const (
-	// pause is how long the size and modification time of a file must be unchanged before it is
-	// read, because its writer may not be finished (docs/waits.md).
+	// pause is how long a file that is written in place must be unchanged before it is read
+	// (docs/waits.md).
 	pause = 500 * time.Millisecond
 	// longPause is the pause for a file that looks incomplete.
 	longPause = 2 * time.Second
 )
 
-// rest determines when a file appears to be complete.
 type rest struct {
-	seen  fs.FileInfo // the file's info at the last look, nil if it did not exist
+	seen  fs.FileInfo // nil if the file did not exist
 	since time.Time   // since when it has been unchanged
-	whole bool        // it was moved into place
-	size  int64       // its size when it was last complete or first seen
+	whole bool        // moved into place
+	size  int64       // when last complete or first seen
 }
 
-// look records the file's current state and returns how long it must stay unchanged to be complete,
-// or 0 if it is complete. A file that was moved into place is complete, because it was written
-// before. Otherwise, it must be unchanged for pause, or for longPause if it looks incomplete: it
-// has become smaller, or ends in the middle of a line.
+// look returns how long the file must still stay unchanged to be complete. A file that was moved
+// into place is complete. Any other must be unchanged for pause, or for longPause if it looks
+// incomplete: it has become smaller, or ends in the middle of a line.
 func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration {
 	now := time.Now()
 	if r.seen == nil || !os.SameFile(r.seen, info) {
@@ -50,12 +48,12 @@ func (r *rest) look(path string, info fs.FileInfo, notice Notice) time.Duration 
 	return 0
 }
 
-// isCut reports whether a file ends in the middle of a line, so that its last number may be
-// incomplete. Incomplete JSON is always a syntax error.
+// isCut reports whether a file ends in the middle of a line. Incomplete JSON is always a syntax
+// error.
 func isCut(path string, size int64) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return false // the reader reports the error
+		return false
 	}
 	defer func() { _ = f.Close() }()
 	last := make([]byte, 1)
@@ -63,8 +61,7 @@ func isCut(path string, size int64) bool {
 	return err == nil && !bytes.ContainsAny(last, "\n}]")
 }
 
-// Differ reports whether a file appears to have been changed, replaced, removed or created. Nil
-// means that the file does not exist.
+// Differ reports whether a file appears to have changed. Nil means that it does not exist.
 func Differ(before, after fs.FileInfo) bool {
 	if before == nil || after == nil {
 		return before != after

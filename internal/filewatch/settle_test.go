@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// settling returns how long settle waits while events arrive at the given interval.
 func settling(t *testing.T, interval time.Duration) time.Duration {
 	t.Helper()
 	told, stop := make(chan struct{}), make(chan struct{})

@@ -29,7 +29,7 @@ func TestADirectoryIsWatchedUntilNobodyWantsIt(t *testing.T) {
 	}
 }
 
-// A watch that the system removed without an event is added again.
+// A watch that the system ended without an event is added again.
 func TestAWatchThatIsLost(t *testing.T) {
 	dir := t.TempDir()
 	w := New(filepath.Join(dir, "a"))
@@ -45,7 +45,6 @@ func TestAWatchThatIsLost(t *testing.T) {
 	noticed(t, w, "the file comes")
 }
 
-// Moved and Written distinguish renames from writes in place.
 func TestWhatWasMovedAndWhatIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	w := alone(t, path)

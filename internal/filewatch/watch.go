@@ -1,5 +1,5 @@
-// Package filewatch detects changes of files and directories, and decides when a file can be read.
-// The file source and "understudy serve" use it.
+// Package filewatch detects changes of files and decides when a file can be read. The file source
+// and "understudy serve" use it.
 package filewatch
 
 import (
@@ -13,15 +13,14 @@ import (
 var logger = grpclog.Component("understudy")
 
 const (
-	// pollInterval is the polling interval. Polling is needed because the system sends no events
-	// for mounts, for some file systems, and beyond its limit of watches.
+	// pollInterval is the polling interval. The system sends no events for mounts, for some file
+	// systems, and beyond its limit of watches.
 	pollInterval = 500 * time.Millisecond
 	// quiet is how long there must be no event before Wait returns, because files are often written
-	// in pieces, and editors and the kubelet perform several operations. docs/waits.md lists quiet
-	// and patience.
+	// in pieces. docs/waits.md lists quiet and patience.
 	quiet = 50 * time.Millisecond
-	// patience is the maximum wait for quiet, so that a file that is written constantly does not
-	// delay the others.
+	// patience limits the wait for quiet, so that a file that is written constantly does not delay
+	// the others.
 	patience = 300 * time.Millisecond
 )
 
@@ -29,33 +28,32 @@ const (
 type Notice int
 
 const (
-	// Looked means that there was no event, but it is time to check again.
+	// Looked means that there was no event.
 	Looked Notice = iota
 	// Changed means that something may have changed.
 	Changed
-	// Moved means that an entry of the path has appeared and was not written to since. It was moved
-	// there or has just been created.
+	// Moved means that an entry was created or moved there, and not written to since.
 	Moved
-	// Written means that a file was modified in place.
+	// Written means that a file was written in place.
 	Written
 )
 
 // Watcher reports possible changes at some paths: the content of a file, the entries of a
-// directory, or the file or directory that a path leads to, since parent directories may be renamed
-// and links changed. It is not safe for concurrent use.
+// directory, or what a path leads to, since parent directories may be renamed and links changed. It
+// is not safe for concurrent use.
 type Watcher struct {
 	options Options
 	paths   []string
 	ticker  *time.Ticker
-	told    chan struct{} // buffered; signals a notice
+	told    chan struct{} // buffered; wakes Wait
 
-	places places // the watched places; guarded by the notifier's locks
+	places places // guarded by the notifier's locks
 
 	mu      sync.Mutex
 	notice  Notice          // since the last Wait
-	entries map[spot]Notice // the notices by directory entry, since the last Wait
+	entries map[spot]Notice // since the last Wait
 
-	last map[spot]Notice // the notices that the last Wait returned
+	last map[spot]Notice // returned by the last Wait
 }
 
 // Options configure a Watcher. Sources receive them through discovery.OwnOption.
@@ -65,7 +63,7 @@ type Options struct {
 	PollOnly bool
 }
 
-// New watches the given files and directories. They need not exist.
+// New watches the given paths, which need not exist.
 func New(paths ...string) *Watcher { return NewWith(Options{}, paths...) }
 
 // NewWith is New with options.
@@ -86,10 +84,9 @@ func (w *Watcher) Close() {
 	}
 }
 
-// maxEntries is the maximum number of directory entries with separate notices.
 const maxEntries = 10_000
 
-// tell wakes Wait. entry is the changed directory entry, or the zero spot.
+// tell wakes Wait.
 func (w *Watcher) tell(what Notice, entry spot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +102,6 @@ func (w *Watcher) tell(what Notice, entry spot) {
 	}
 }
 
-// take returns and resets the notices.
 func (w *Watcher) take() Notice {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +112,7 @@ func (w *Watcher) take() Notice {
 }
 
 // Of returns the notice of the last Wait for the file at path, if its directory was already
-// watched. Without a watch, earlier writes to the file would be unknown.
+// watched. Without that, earlier writes would be unknown.
 func (w *Watcher) Of(path string) Notice {
 	if len(w.last) == 0 {
 		return Looked
@@ -152,8 +148,7 @@ func (w *Watcher) Wait(done <-chan struct{}, soon <-chan time.Time) (what Notice
 	return what, true
 }
 
-// settle waits until there has been no event for quiet, but at most for patience. It returns false
-// if done is closed.
+// settle waits for quiet. It returns false if done is closed.
 func settle(done, told <-chan struct{}) bool {
 	still, enough := time.NewTimer(quiet), time.NewTimer(patience)
 	defer still.Stop()
@@ -172,10 +167,10 @@ func settle(done, told <-chan struct{}) bool {
 	}
 }
 
-// follow updates the watched directories to those that the paths currently lead through. It must be
-// called before the paths are read, so that no change is missed.
+// follow watches the directories through which the paths currently lead. It must be called before
+// the paths are read.
 func (w *Watcher) follow() {
-	// A directory that changes meanwhile is checked again. Polling detects later changes.
+	// Directories may change meanwhile. Polling detects later changes.
 	for range 3 {
 		if !system.follow(w, find(w.paths)) {
 			return

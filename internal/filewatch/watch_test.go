@@ -11,7 +11,6 @@ import (
 
 func TestMain(m *testing.M) { testleak.Main(m) }
 
-// silence is the timeout for expected events.
 const silence = 30 * time.Second
 
 // alone returns a Watcher that does not poll.
@@ -23,7 +22,6 @@ func alone(t *testing.T, paths ...string) *Watcher {
 	return w
 }
 
-// noticed waits for a notice.
 func noticed(t *testing.T, w *Watcher, what string) {
 	t.Helper()
 	done := make(chan struct{})
@@ -58,7 +56,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// switchLink atomically makes link point to target.
 func switchLink(t *testing.T, target, link string) {
 	t.Helper()
 	must(t, os.Symlink(target, link+".new"))
@@ -102,7 +99,7 @@ func TestALinkThatWasSwitchedIsFollowedAtOnce(t *testing.T) {
 	}
 }
 
-// If an ancestor directory is replaced, the watches below it receive no event.
+// A replaced ancestor directory causes no event in the watches below it.
 func TestAnAncestorIsReplaced(t *testing.T) {
 	base := t.TempDir()
 	up := mkdir(t, filepath.Join(base, "up"))
@@ -136,7 +133,6 @@ func TestWhatDoesNotExistYet(t *testing.T) {
 	noticed(t, w, "the file comes")
 }
 
-// busy writes to path constantly until stop is called.
 func busy(t *testing.T, path string) (stop func()) {
 	t.Helper()
 	end, ended := make(chan struct{}), make(chan struct{})
@@ -186,7 +182,6 @@ func TestLinksInACircleEnd(t *testing.T) {
 	noticed(t, w, "the link goes")
 }
 
-// Without notifications from the system, Wait returns at each polling interval.
 func TestPollingAlone(t *testing.T) {
 	w := NewWith(Options{PollOnly: true}, t.TempDir())
 	defer w.Close()

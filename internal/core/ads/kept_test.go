@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// received passes a resource of size bytes to s and reports whether s renews the stream.
+// received applies a response with a resource of size bytes and reports whether the stream is
+// renewed.
 func received(s *Subscriptions, name string, size int) bool {
 	return s.Received("1", "n", []Resource{{Name: name, Body: make([]byte, size)}}).Renew
 }
 
-// Resources without watchers are kept up to 100 resources and 16 MiB. Watched resources do not
-// count.
+// Resources without watchers are limited to 100 resources and 16 MiB.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Run("number", func(t *testing.T) {
 		s := New()

@@ -10,20 +10,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is a simple model of Subscriptions: sets instead of phases.
+// model is a simple model of Subscriptions.
 type model struct {
-	watchers map[string]int    // 0 for a resource that is kept until the stream ends
-	good     map[string]string // the last good body
+	watchers map[string]int // 0 while kept without watchers
+	good     map[string]string
 	running  map[Timer]bool
 	streams  bool
-	answered bool // a response arrived on this stream
+	answered bool
 	version  string
-	heard    int           // number of responses
-	asked    map[Timer]int // the value of heard when each timer was started
-	failing  bool          // the last stream failed, and no response arrived since
+	heard    int
+	asked    map[Timer]int // heard at the start of each timer
+	failing  bool
 }
 
-// TestAgainstModel applies random events and checks the requests, resources and timers after each.
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New()
@@ -131,7 +130,6 @@ func TestAgainstModel(t *testing.T) {
 	})
 }
 
-// waits reports whether a timer of the name is running.
 func (m *model) waits(name string) bool {
 	for timer := range m.running {
 		if timer.Name == name {
@@ -141,7 +139,6 @@ func (m *model) waits(name string) bool {
 	return false
 }
 
-// forget drops the resources without watchers.
 func (m *model) forget() {
 	for n, watchers := range m.watchers {
 		if watchers == 0 {
@@ -151,7 +148,6 @@ func (m *model) forget() {
 	}
 }
 
-// respond sends a response with random resources.
 func (m *model) respond(t *rapid.T, s *Subscriptions, version, nonce string) {
 	var rs []Resource
 	news := make(map[string]string)
@@ -202,7 +198,6 @@ func (m *model) respond(t *rapid.T, s *Subscriptions, version, nonce string) {
 	m.check(t, a)
 }
 
-// check checks the actions of an event against the model.
 func (m *model) check(t *rapid.T, a Actions) {
 	for _, timer := range a.Stop {
 		if !m.running[timer] {

@@ -36,7 +36,7 @@ func TestScenarios(t *testing.T) {
 
 type scenario struct {
 	subs   *Subscriptions
-	timers map[string][]Timer // all started timers, by name
+	timers map[string][]Timer
 }
 
 func (s *scenario) event(d *datadriven.TestData) (Actions, error) {

@@ -1,28 +1,24 @@
 package ads
 
 // Servers selects the management server whose resources a target uses, from a list in order of
-// preference (gRFC A71). The state of each server is separate. All resources in use come from one
-// server.
+// preference (gRFC A71). All resources in use come from one server.
 //
 // The next server is added when the last one in use is unreachable and has not sent all resources.
-// The resources in use stay in use until another server has sent all needed resources. When a
-// preferred server has done so, it is used and the servers behind it are dropped.
+// A preferred server that has sent all resources replaces those behind it.
 //
-// gRFC A71 returns to a preferred server with its first resource. Servers waits until that server
-// has sent all resources, with at least one good one, so that a working server is not replaced by
-// an incomplete one.
+// gRFC A71 returns to a preferred server with its first resource. Servers waits for all resources,
+// with at least one good one, so that an incomplete server does not replace a working one.
 type Servers struct {
-	// reachabilityOnly adds the next server even if no resource is missing
-	// (fallback_on_reachability_only in gRFC A95).
+	// also add the next server if no resource is missing (gRFC A95)
 	reachabilityOnly bool
 
 	states []serverState
-	asked  int // number of servers in use, from the first
-	used   int // the server whose resources are used, or -1
+	asked  int
+	used   int
 }
 
 type serverState struct {
-	lost bool // the server is unreachable
+	lost bool
 	has  Has
 }
 
@@ -91,7 +87,6 @@ func (s *Servers) usable(i int) bool {
 	}
 }
 
-// forget drops the servers from the given one on.
 func (s *Servers) forget(from int) {
 	for i := from; i < s.asked; i++ {
 		s.states[i] = serverState{}

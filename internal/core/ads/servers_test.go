@@ -40,8 +40,7 @@ func TestServers(t *testing.T) {
 	})
 }
 
-// TestServersAgainstTheRules applies random events and compares the selection with the rules of
-// gRFCs A71 and A95.
+// TestServersAgainstTheRules compares the selection with the rules of gRFCs A71 and A95.
 func TestServersAgainstTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		only := rapid.Bool().Draw(t, "reachability only")

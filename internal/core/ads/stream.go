@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Opened starts a new stream. All resources are requested again, see request.
+// Opened starts a new stream and requests all resources.
 func (s *Subscriptions) Opened() Actions {
 	var a Actions
 	s.phase, s.heard, s.nonce, s.rejected = open, false, "", nil
@@ -23,9 +23,8 @@ func (s *Subscriptions) Opened() Actions {
 	return a
 }
 
-// Outset returns the first request on a second stream to the same server, or nil if there are no
-// subscriptions. The current stream is not affected. If the second stream replaces it, Closed(nil)
-// and Opened follow.
+// Outset returns the first request for a second stream, or nil if there are no subscriptions. If
+// that stream takes over, Closed(nil) and Opened follow.
 func (s *Subscriptions) Outset() *Request {
 	if len(s.wanted) == 0 {
 		return nil
@@ -36,11 +35,10 @@ func (s *Subscriptions) Outset() *Request {
 // Closed ends the stream. Watched resources stay in use. The others are dropped, because the server
 // no longer updates them.
 //
-// A stream that ends without a response is a failure of the server, described by err. One that ends
-// after a response is not a failure, because servers end old streams to rebalance their clients
-// (gRFC A57). A stream that the client ends to renew it is not a failure either, and err is nil.
-// The timers of missing resources continue to run. If they were restarted, a server that ends each
-// stream early would delay them forever.
+// A stream that ends without a response is a failure, described by err. One that ends after a
+// response is not, because servers end streams to rebalance their clients (gRFC A57). When the
+// client renews its stream, err is nil. The timers continue to run, because a server that ends each
+// stream early would otherwise delay them forever.
 func (s *Subscriptions) Closed(err error) Actions {
 	var a Actions
 	failed := s.phase != answered && err != nil
@@ -60,8 +58,8 @@ func (s *Subscriptions) Closed(err error) Actions {
 	return a
 }
 
-// Heard records a response of another type. The server is reachable, so resources that failed
-// because of the last stream count as pending again.
+// Heard records a response of another type. Resources that failed with the last stream count as
+// pending again.
 func (s *Subscriptions) Heard() {
 	s.heard = true
 	s.heards++
@@ -76,14 +74,14 @@ func (s *Subscriptions) Heard() {
 	s.failure = nil
 }
 
-// Await restarts the timers of missing resources that expired before the server responded on this
-// stream. Until they expire again, the resources do not count as missing.
+// Await restarts the timers that expired before the server responded on this stream. Until they
+// expire again, the resources do not count as missing.
 func (s *Subscriptions) Await() Actions {
 	return s.await(func(error) bool { return true })
 }
 
 // Again restarts the timers that expired with ErrSilent. It must be called before Heard and
-// Received, so that resources that the response lacks can then count as missing.
+// Received.
 func (s *Subscriptions) Again() Actions {
 	return s.await(func(err error) bool { return errors.Is(err, ErrSilent) })
 }
@@ -109,8 +107,7 @@ func (s *Subscriptions) await(which func(why error) bool) Actions {
 	return a
 }
 
-// Resource is one resource of a response: its name and body, or an error. Name is empty if it
-// cannot be decoded.
+// Resource is one resource of a response, or an error. Name is empty if it cannot be decoded.
 type Resource struct {
 	Name string
 	Body []byte
@@ -119,10 +116,9 @@ type Resource struct {
 
 var errTwice = errors.New("the response contains it more than once")
 
-// Received applies a response. Deliver has the changed good resources that are subscribed to, even
-// if other resources are bad. Send is the ACK or the NACK. Resources without a subscription are
-// ignored. If a name occurs twice, both resources are rejected. A resource that is missing from the
-// response stays pending, because a response need not contain all resources of its type.
+// Received applies a response. Deliver has the changed good resources, even if others are bad. Send
+// is the ACK or the NACK. Resources without a subscription are ignored. Resources with the same
+// name are rejected. A missing resource stays pending, because a response need not be complete.
 //
 // Some servers resend a rejected response after a NACK. The NACK of a version that was rejected
 // before is therefore sent Later, because both sides would otherwise loop at full speed. It must
@@ -168,7 +164,6 @@ func (s *Subscriptions) Received(version, nonce string, resources []Resource) Ac
 	return a
 }
 
-// reject records why a resource is rejected.
 func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error) {
 	bad.add(name, err)
 	s.stopTimer(a, name)
@@ -178,7 +173,7 @@ func (s *Subscriptions) reject(a *Actions, bad *reasons, name string, err error)
 	}
 }
 
-// accept stores r. An unchanged resource is not delivered again.
+// accept stores r. An unchanged resource is not delivered.
 func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 	if w.has && bytes.Equal(w.body, r.Body) {
 		return
@@ -192,10 +187,9 @@ func (s *Subscriptions) accept(a *Actions, w *subscription, r Resource) {
 // A NACK lists each bad resource with its reason, up to these limits.
 const (
 	maxReasons = 20
-	maxReason  = 500 // bytes
+	maxReason  = 500
 )
 
-// reasons collects the reasons of a NACK.
 type reasons struct {
 	count int
 	texts []string
@@ -213,7 +207,6 @@ func (r *reasons) add(what string, err error) {
 	r.texts = append(r.texts, text)
 }
 
-// String returns the reasons on one line, or "".
 func (r *reasons) String() string {
 	if r.count > len(r.texts) {
 		return fmt.Sprintf("%s; and %d more", strings.Join(r.texts, "; "), r.count-len(r.texts))

@@ -9,11 +9,10 @@ const (
 )
 
 // Watch adds a watcher of name. Deliver or Fail has the current state of the resource, for the new
-// watcher only. That includes the failure of the last stream, until another stream receives a
-// response.
+// watcher only.
 //
-// mayCome means that a resource that was missing when its last watcher left may arrive soon. It is
-// then reported as missing only after a short timer, not just before it arrives.
+// mayCome means that a resource that was missing when its last watcher left may arrive soon. A
+// short timer then delays its failure.
 func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -45,10 +44,10 @@ func (s *Subscriptions) Watch(name string, mayCome bool) Actions {
 }
 
 // Unwatch removes a watcher of name. A resource without watchers stays subscribed to until the
-// stream ends. If it were unsubscribed and then requested again, the server might not send it, for
-// three reasons: two requests may be merged into one, a server ignores requests that acknowledge an
-// outdated response, and some servers do not resend resources. Only a new stream is certain to
-// receive the resource. If too many resources are kept, the stream is renewed.
+// stream ends. If it were unsubscribed and requested again, the server might not send it: two
+// requests may be merged, an outdated request may be ignored, and some servers do not resend
+// resources. Only a new stream is certain to receive it. If too many such resources accumulate, the
+// stream is renewed.
 func (s *Subscriptions) Unwatch(name string) Actions {
 	var a Actions
 	w, ok := s.wanted[name]
@@ -67,7 +66,6 @@ func (s *Subscriptions) Unwatch(name string) Actions {
 	return a
 }
 
-// keepsTooMuch reports whether the resources without watchers exceed the limits.
 func (s *Subscriptions) keepsTooMuch() bool {
 	count, bytes := 0, 0
 	for _, w := range s.wanted {
@@ -79,7 +77,6 @@ func (s *Subscriptions) keepsTooMuch() bool {
 	return count > maxKept || bytes > maxKeptBytes
 }
 
-// forgetKept drops the resources without watchers.
 func (s *Subscriptions) forgetKept() {
 	for name, w := range s.wanted {
 		if w.watchers == 0 {
@@ -88,14 +85,13 @@ func (s *Subscriptions) forgetKept() {
 	}
 }
 
-// ErrMissing means that a resource did not arrive in time, so the server does not have it.
+// ErrMissing means that the server does not have a resource, because it did not arrive in time.
 var ErrMissing = errors.New("the server has no such resource")
 
-// ErrSilent means that neither the resource nor any other response arrived in time. The server may
-// hang, even if it responded before.
+// ErrSilent means that no response arrived in time. The server may hang.
 var ErrSilent = errors.New("the server has no such resource, or hangs: no response since the request")
 
-// Expired is called when a timer fires. A timer that was stopped or replaced has no effect.
+// Expired is called when a timer fires. A stopped timer has no effect.
 func (s *Subscriptions) Expired(t Timer) Actions {
 	var a Actions
 	w, ok := s.wanted[t.Name]

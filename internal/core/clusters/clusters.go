@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// MaxDepth is the maximum number of clusters on a path, including both ends: "The tree of
-	// aggregate clusters has a depth limit of 16."
+	// MaxDepth is the maximum number of clusters on a path: "The tree of aggregate clusters has a
+	// depth limit of 16."
 	MaxDepth = 16
-	// MaxClusters is the maximum number of clusters, including aggregates. gRFC A37 has no such
-	// limit, but each entry costs a priority and possibly a resolver.
+	// MaxClusters is the maximum number of clusters, including aggregates. gRFC A37 has no limit,
+	// but each entry costs a priority and possibly a resolver.
 	MaxClusters = 256
 )
 
@@ -39,18 +39,18 @@ type Cluster struct {
 type Entry struct {
 	// Name is the name of the cluster. It is unique in the list.
 	Name string
-	// Parent is the aggregate that names the cluster, "" for the first cluster. Index is the
-	// cluster's index in Parent's children.
+	// Parent is the aggregate that names the cluster, "" for the first one. Index is the cluster's
+	// index in Parent's children.
 	Parent string
 	Index  int
-	// Err is the reason why the entry has no endpoints. It includes the path to the cluster.
+	// Err is the reason why the entry has no endpoints, with the path to the cluster.
 	Err error
 	// Waiting means that the cluster is not known yet. It may become several entries.
 	Waiting bool
 }
 
 // Resolve returns the list of the cluster first, with at least one entry, and the names passed to
-// find, in order. Each name is passed once.
+// find, in order.
 func Resolve(first string, find func(name string) Cluster) (list []Entry, asked []string) {
 	r := resolution{find: find, seen: make(map[string]*place), deep: make(map[string]int), listed: make(map[string]bool), gone: make(map[int]bool)}
 	r.visit(Entry{Name: first}, nil)
@@ -66,24 +66,22 @@ type resolution struct {
 	find   func(string) Cluster
 	list   []Entry
 	asked  []string
-	seen   map[string]*place // the visited clusters
-	deep   map[string]int    // clusters seen only beyond MaxDepth, with their indexes in list
-	gone   map[int]bool      // indexes in list of such clusters that were then visited elsewhere
+	seen   map[string]*place
+	deep   map[string]int // seen only beyond MaxDepth, with indexes in list
+	gone   map[int]bool   // indexes in list of those then seen elsewhere
 	listed map[string]bool
-	full   bool // MaxClusters was exceeded
+	full   bool
 }
 
-// place is a visited cluster.
 type place struct {
 	Cluster
 	depth int
-	// cut means that a descendant was not visited because of the path to it. A shorter path may
-	// reach it.
+	// cut means that the path to the cluster hid a descendant, which a shorter path may reach.
 	cut bool
 }
 
-// visit adds the mechanisms of the cluster of e. way is the path to it, from the first cluster to
-// its parent. visit reports whether the path prevented a descendant from being visited.
+// visit adds the mechanisms of the cluster of e, to which way is the path. It reports whether the
+// path hid a descendant.
 func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	if slices.Contains(way, e.Name) {
 		e.Err = fmt.Errorf("cluster %s names itself: %s", quote(e.Name), show(way, e.Name))
@@ -97,7 +95,7 @@ func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	case deep && len(way) == MaxDepth:
 		return true
 	case at == nil && !deep && len(r.seen)+len(r.deep) >= MaxClusters:
-		if !r.full { // reported only for the first such cluster
+		if !r.full { // reported once
 			r.full = true
 			e.Err = fmt.Errorf("cluster %s and those after it are left out: there are more than %d clusters: %s", quote(e.Name), MaxClusters, show(way, e.Name))
 			r.add(e)
@@ -132,7 +130,6 @@ func (r *resolution) visit(e Entry, way []string) (cut bool) {
 	return false
 }
 
-// add adds an entry, unless its name is already listed.
 func (r *resolution) add(e Entry) {
 	if !r.listed[e.Name] {
 		r.listed[e.Name] = true
@@ -140,7 +137,6 @@ func (r *resolution) add(e Entry) {
 	}
 }
 
-// show returns the path to a cluster as text.
 func show(way []string, name string) string {
 	var names []string
 	for _, n := range append(slices.Clone(way), name) {
@@ -149,7 +145,6 @@ func show(way []string, name string) string {
 	return strings.Join(names, " -> ")
 }
 
-// by describes the path to a cluster. It returns "" for the first cluster.
 func by(way []string) string {
 	if len(way) == 0 {
 		return ""
@@ -160,7 +155,6 @@ func by(way []string) string {
 
 func quote(name string) string { return fmt.Sprintf("%q", cut(name)) }
 
-// cut shortens a long name.
 func cut(name string) string {
 	const most = 100
 	if len(name) <= most {

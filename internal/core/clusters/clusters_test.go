@@ -92,8 +92,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// A cluster that is too deep on one path is listed if it is within the limit on another. The same
-// applies to the descendants of an aggregate whose children are too deep.
+// A cluster that is too deep on one path is listed for another path. The same applies to
+// descendants.
 func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "leaf", "aggregate"}}, "c16": {Children: []string{"leaf", "below"}}}
 	for n := 2; n < 16; n++ {
@@ -115,8 +115,7 @@ func TestTooDeepAtTheFirstPlace(t *testing.T) {
 	}
 }
 
-// A second, shorter path to a cluster adds all its descendants, even if only its first child was
-// too deep on the longer path.
+// A shorter path to a cluster adds all its descendants.
 func TestTooDeepBelowTheFirstChild(t *testing.T) {
 	graph := map[string]Cluster{"first": {Children: []string{"c2", "x"}}, "x": {Children: []string{"y", "leaf"}}, "y": {Children: []string{"deep"}}}
 	for n := 2; n < 14; n++ {

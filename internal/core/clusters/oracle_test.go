@@ -9,9 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// paths returns the end of every path from the last element of way to a cluster without children,
-// depth first, and reports whether a path is a cycle. It caches nothing. Paths that are too deep
-// have no end.
+// paths returns the end of every path from the last element of way, and reports whether there is a
+// cycle. Paths that are too deep have no end.
 func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) {
 	name := way[len(way)-1]
 	if slices.Contains(way[:len(way)-1], name) {
@@ -31,8 +30,7 @@ func paths(graph map[string]Cluster, way []string) (ends []string, circle bool) 
 	return ends, circle
 }
 
-// TestAgainstAllPaths compares the list with every path through the graph: "recursively", and "in
-// the earliest position in the list in which it is seen".
+// TestAgainstAllPaths compares the list with every path through the graph.
 func TestAgainstAllPaths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}
@@ -96,8 +94,7 @@ func TestAgainstAllPaths(t *testing.T) {
 	})
 }
 
-// FuzzGraph resolves large graphs derived from the input: Resolve terminates, the limits hold, and
-// no name is listed twice.
+// FuzzGraph checks the limits for large graphs.
 func FuzzGraph(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0, 4, 4, 9}, uint8(3))
 	f.Add(make([]byte, 3000), uint8(40))
