@@ -241,8 +241,8 @@ func TestClustersOfAnIdleChannel(t *testing.T) {
 	})
 }
 
-// A channel that leaves idleness on an open stream knows all its resources, including that a
-// cluster has no endpoints.
+// A channel that leaves idleness on an open stream starts immediately, even if one of its clusters
+// has no endpoints.
 func TestClusterWithoutEndpointsHoldsNobodyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)

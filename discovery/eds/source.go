@@ -43,7 +43,7 @@ func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	}
 	part := discovery.Mechanism{Source: s, Authority: xnet.EncodeAuthority(cluster)}
 	if s.options.cds {
-		if _, err := t.Refresh(cds.DNS); err != nil { // The sources of DNS clusters read the parameter later.
+		if _, err := t.Refresh(cds.DNS); err != nil { // checks the parameters that DNS clusters use
 			return nil, err
 		}
 		cds.Reach(t)

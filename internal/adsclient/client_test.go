@@ -169,7 +169,7 @@ func TestHeard(t *testing.T) {
 		age := func(what string, least, most time.Duration) {
 			t.Helper()
 			if got := time.Since(Heard(m.target())); got < least || got > most {
-				t.Errorf("%s: heard %v ago, want %v to %v", what, got, least, most)
+				t.Errorf("%s: last message %v ago, want %v to %v", what, got, least, most)
 			}
 		}
 		pass(time.Hour)

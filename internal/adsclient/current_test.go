@@ -59,7 +59,7 @@ func TestThriftyServerIsHeard(t *testing.T) {
 		expect(t, "a", a.take())
 		wantOutages(t, "a", a, "management server passthrough:///TestThriftyServerIsHeard cannot be reached: connection refused", "")
 		if got := time.Since(Heard(m.target())); got != 0 {
-			t.Errorf("heard %v ago, want now", got)
+			t.Errorf("last message %v ago, want now", got)
 		}
 	})
 }

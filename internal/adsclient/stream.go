@@ -91,7 +91,7 @@ type stream struct {
 	ads    adsStream
 	mail   mailboxes
 	sent   chan struct{} // closed when send has returned
-	pinged bool          // every 30 s
+	pinged bool          // keepalive pings are sent every 30 s
 
 	// Of a second stream: the requested names by topic, and the first response.
 	asked [2][]string

@@ -14,7 +14,7 @@ import (
 // flaw is a problem of an address, or of a field of it.
 type flaw struct{ field, text string }
 
-// dialable returns address in the form that gRPC dials, or what is wrong with it.
+// dialable returns address in the form that gRPC dials, or its problems.
 //
 //	socket_address 192.0.2.1, 80  ->  192.0.2.1:80
 //	socket_address 2001:db8::1, 80  ->  [2001:db8::1]:80

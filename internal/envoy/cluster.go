@@ -88,7 +88,7 @@ func health(given corev3.HealthStatus) discovery.Health {
 	}
 }
 
-// Texts returns the notes as one line each. explain, which may be nil, converts each note.
+// Texts returns the text of each note. explain, which may be nil, converts each note.
 func Texts(notes []Problem, explain func(*Invalid) error) (texts []string) {
 	for _, n := range notes {
 		invalid := &Invalid{Problems: []Problem{n}}

@@ -14,7 +14,7 @@ const (
 	// step is the resolution of the coarsest file system clock. A second write within a step may
 	// not change the modification time.
 	step = 2 * time.Second
-	// settled is the age at which a file's modification time can be trusted.
+	// settled is the age at which a file's modification time is reliable.
 	settled = time.Minute
 	// long is how long a file may be written to before Restless reports it.
 	long = 10 * time.Second

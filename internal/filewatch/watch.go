@@ -112,7 +112,7 @@ func (w *Watcher) take() Notice {
 }
 
 // Of returns the notice of the last Wait for the file at path, if its directory was already
-// watched. Without that, earlier writes would be unknown.
+// watched. Otherwise, earlier writes may not have been observed.
 func (w *Watcher) Of(path string) Notice {
 	if len(w.last) == 0 {
 		return Looked

@@ -54,8 +54,8 @@ type Actions struct {
 	Stop    []Timer
 	Start   []Timer   // pass each timer to Expired when it fires
 	Deliver []Named   // good resources, for their watchers
-	Fail    []Failure // resources without a good one, and the reasons
-	Kept    []Failure // rejected updates of resources that stay in use
+	Fail    []Failure // failures of resources without a good update
+	Kept    []Failure // rejected updates of resources that have a good one
 	Send    *Request  // replaces an unsent request, see Replacing; nil for none
 	Later   bool      // Send may be delayed: it rejects a version that was rejected before
 	Renew   bool      // end the stream without a failure and open another

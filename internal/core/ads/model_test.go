@@ -19,7 +19,7 @@ type model struct {
 	answered bool
 	version  string
 	heard    int
-	asked    map[Timer]int // heard at the start of each timer
+	asked    map[Timer]int // the value of heard when each timer started
 	failing  bool
 }
 

@@ -67,8 +67,8 @@ type resolution struct {
 	list   []Entry
 	asked  []string
 	seen   map[string]*place
-	deep   map[string]int // seen only beyond MaxDepth, with indexes in list
-	gone   map[int]bool   // indexes in list of those then seen elsewhere
+	deep   map[string]int // indexes in list of clusters seen only beyond MaxDepth
+	gone   map[int]bool   // indexes in list to omit, because a shorter path was found
 	listed map[string]bool
 	full   bool
 }
