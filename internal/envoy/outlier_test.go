@@ -156,7 +156,7 @@ func TestOutlierDetectionIsEachMechanismsOwn(t *testing.T) {
 	for _, test := range []struct {
 		about    string
 		settings topology.Settings
-		want     [4]string // prefixes
+		want     [4]string // expected prefixes
 	}{
 		{"from the clusters", topology.Settings{}, [4]string{`{"interval":"1s"`, `{"interval":"2s"`, `{"interval":"2s"`, noOp}},
 		{"on for the channel", topology.Settings{OutlierDetection: true}, [4]string{own, own, own, own}},
