@@ -59,8 +59,8 @@ func TestTargetsThatAreWrong(t *testing.T) {
 		"eds://h:1/pay%FFments":                  "names a cluster that is not UTF-8",
 		"eds://h:1/" + strings.Repeat("x", 5000): "names a cluster of 5000 bytes",
 		"eds://h:1/payments#fragment":            "holds a fragment (a # in a cluster's name is %23)",
-		"eds://h:1/xdstp://a/b":                  `"xdstp://a/b" is an xdstp: name, which is not supported`,
-		"eds:///xdstp:a?cds=true":                "an xdstp: name",
+		"eds://h:1/xdstp://a/b":                  `"xdstp://a/b" is a name of xdstp:, which is not supported`,
+		"eds:///xdstp:a?cds=true":                "a name of xdstp:",
 	} {
 		u, err := url.Parse(text)
 		if err != nil {

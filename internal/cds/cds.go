@@ -93,7 +93,7 @@ func NameProblem(name string) string {
 	case name == "":
 		return "a cluster has no name"
 	case strings.HasPrefix(name, "xdstp:"):
-		return fmt.Sprintf("%.100q is an xdstp: name, which is not supported", name)
+		return fmt.Sprintf("%.100q is a name of xdstp:, which is not supported", name)
 	}
 	return ""
 }
