@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// backendCommand is the hidden verb of the binary that runs one backend.
+// backendCommand is the hidden command that runs one backend.
 const backendCommand = "demo-backend"
 
 // backendServer answers with its own address.
@@ -36,16 +36,16 @@ func (b *backendServer) whoAmI(context.Context) (string, error) {
 	return b.address, nil
 }
 
-// RunBackend serves on address, which must be on loopback, until stdin ends: when
-// the process that started it dies in whatever way, so does the backend. It prints
-// the address it listens on as one line on stdout. A line on stdin is its next mode.
+// RunBackend serves on a loopback address until stdin ends, which it does when the parent process
+// ends in any way. It prints its listening address as one line on stdout. A line on stdin sets its
+// mode.
 func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
 	if !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
-		listener.Close() //nolint:errcheck // it is given up
+		listener.Close() //nolint:errcheck // the error is returned
 		return fmt.Errorf("address %s: want one on loopback", address)
 	}
 	server := grpc.NewServer(grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
@@ -63,7 +63,7 @@ func RunBackend(address string, stdin io.Reader, stdout io.Writer) error {
 	return server.Serve(gatedListener{listener, &b.behaviour.gate})
 }
 
-// backend is a backend process as the demo sees it.
+// backend is a backend process, seen from the demo.
 type backend struct {
 	address string
 	command *exec.Cmd
@@ -72,8 +72,7 @@ type backend struct {
 	mode    mode
 }
 
-// startBackend starts a process of this very binary that serves on address, and
-// returns when it is listening.
+// startBackend starts this binary as a backend on address and returns when it listens.
 func startBackend(address string) (*backend, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -102,11 +101,11 @@ func startBackend(address string) (*backend, error) {
 	return b, nil
 }
 
-// kill ends the process as SIGKILL does, and waits until it is gone.
+// kill kills the process with SIGKILL and waits until it is gone.
 func (b *backend) kill() {
 	if err := b.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		fmt.Fprintf(os.Stderr, "kill backend %s: %v\n", b.address, err)
 	}
-	b.stdin.Close()  //nolint:errcheck // nothing was to be written
-	b.command.Wait() //nolint:errcheck // it was killed: that is the error
+	b.stdin.Close()  //nolint:errcheck // nothing is pending
+	b.command.Wait() //nolint:errcheck // the error is that it was killed
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// spot is the place of one backend in the demo's cluster.
+// spot is one backend of the demo's cluster, alive or not.
 type spot struct {
 	locality       string // region/zone
 	priority       int
@@ -19,21 +19,19 @@ type spot struct {
 
 func (s *spot) alive() bool { return s.process != nil }
 
-// answers returns whether calls should go there.
+// answers reports whether calls should go to the backend.
 func (s *spot) answers() bool { return s.alive() && s.process.mode == serving }
 
 // clusterName is the cluster's name in its file.
 const clusterName = "demo"
 
-// cluster is the demo's backends, three localities in two priorities, and the
-// endpoints file that names them.
+// cluster is the demo's backends, three localities in two priorities, and their endpoints file.
 type cluster struct {
 	file  string
 	spots []*spot
 }
 
-// startCluster starts all backends on loopback ports of the system's choice, and
-// writes the endpoints file into dir.
+// startCluster starts all backends on free loopback ports, and writes the endpoints file into dir.
 func startCluster(dir string) (*cluster, error) {
 	c := &cluster{
 		file: filepath.Join(dir, "endpoints.yaml"),
@@ -58,7 +56,7 @@ func startCluster(dir string) (*cluster, error) {
 	return c, nil
 }
 
-// start starts the spot's backend: on the address it had, if it had one.
+// start starts the spot's backend, on its previous address if it had one.
 func (s *spot) start() error {
 	if s.alive() {
 		return nil
@@ -85,8 +83,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// write replaces the endpoints file by one with the weights of today, in one step,
-// so that nobody reads half of it.
+// write replaces the endpoints file atomically by one with the present weights.
 func (c *cluster) write() error {
 	temporary := c.file + ".new"
 	if err := os.WriteFile(temporary, []byte(c.yaml()), 0o600); err != nil {
@@ -117,8 +114,7 @@ func (c *cluster) yaml() string {
 	return b.String()
 }
 
-// priority returns the priority that calls should go to: the highest with a backend that
-// answers.
+// priority returns the highest priority with a backend that answers.
 func (c *cluster) priority() int {
 	for _, s := range c.spots {
 		if s.answers() {
@@ -128,13 +124,13 @@ func (c *cluster) priority() int {
 	return -1
 }
 
-// expected returns each spot's share of the calls, as the weights have it: a
-// locality gets its weight's part of its priority, as long as one of its backends
-// answers, and each that does its weight's part of its locality.
+// expected returns each spot's share of the calls according to the weights. A locality has its
+// share of its priority if one of its backends answers, and such a backend has its share of the
+// locality.
 func (c *cluster) expected() []float64 {
 	inUse := c.priority()
-	localities := map[string]float64{} // locality to the weights of its backends that answer
-	weights := map[string]float64{}    // such a locality to its own weight
+	localities := map[string]float64{} // by locality: the weights of its backends that answer
+	weights := map[string]float64{}    // by such a locality: its own weight
 	for _, s := range c.spots {
 		if s.answers() && s.priority == inUse {
 			localities[s.locality] += float64(s.weight)
@@ -154,7 +150,7 @@ func (c *cluster) expected() []float64 {
 	return shares
 }
 
-// inUse returns the addresses of the backends that should have a share of the calls.
+// inUse returns the addresses of the backends with a share of the calls.
 func (c *cluster) inUse() []string {
 	var addresses []string
 	for i, share := range c.expected() {

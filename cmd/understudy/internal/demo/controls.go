@@ -20,15 +20,15 @@ var controlsCSS []byte
 
 var controls = template.Must(template.New("controls").Parse(controlsHTML))
 
-// page is the debug page with controls beside it. They are plain forms: they work
-// without script, with a keyboard, and are read aloud by what they do.
+// page is the debug page with controls. They are plain forms, so that they work without script,
+// with a keyboard, and with a screen reader.
 type page struct {
 	stage *stage
 	debug http.Handler
 }
 
-// newPage returns the handler of the demo's page. It serves the debug page alone, too,
-// where the documentation says that it lies.
+// newPage returns the handler of the demo's page. It also serves the debug page alone at its
+// documented path.
 func newPage(st *stage) http.Handler {
 	p := &page{stage: st, debug: debug.Handler()}
 	mux := http.NewServeMux()
@@ -36,15 +36,15 @@ func newPage(st *stage) http.Handler {
 	mux.HandleFunc("GET /{$}", p.show)
 	mux.HandleFunc("GET /controls.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		_, _ = w.Write(controlsCSS) // whoever asked is gone
+		_, _ = w.Write(controlsCSS) // the client is gone
 	})
 	mux.HandleFunc("POST /do", p.change(st.act))
 	mux.HandleFunc("POST /weights", p.change(func(form url.Values) (string, error) { return "weights", st.setWeights(form) }))
 	return guard(mux)
 }
 
-// guard lets in only what comes from this machine's own pages: other sites' pages can send
-// forms to loopback, too, and reach it by a name of their own that they let point there.
+// guard accepts only requests from this machine's own pages: pages of other sites can send forms to
+// loopback, too, under a host name that resolves to it.
 func guard(next http.Handler) http.Handler {
 	next = debug.LoopbackOnly(http.NewCrossOriginProtection().Handler(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,8 +57,8 @@ func guard(next http.Handler) http.Handler {
 	})
 }
 
-// change returns a handler that does what a form asks for, and shows the page again, at
-// the place of the form: there the keyboard goes on.
+// change returns a handler that applies a form and shows the page again at the form's anchor, so
+// that the keyboard focus stays.
 func (p *page) change(do func(url.Values) (place string, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
@@ -75,7 +75,7 @@ func (p *page) change(do func(url.Values) (place string, err error)) http.Handle
 	}
 }
 
-// show serves the page, and what it asks for afterwards.
+// show serves the page and its resources.
 func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	if q := r.URL.Query(); q.Has("asset") || q.Has("format") || q.Has("help") {
 		p.debug.ServeHTTP(w, r)
@@ -97,11 +97,11 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", strings.Replace(shown.header.Get("Content-Security-Policy"), "form-action 'none'", "form-action 'self'", 1))
 	w.Header().Del("Content-Length")
 	w.WriteHeader(shown.code)
-	_, _ = w.Write(body) // whoever asked is gone
+	_, _ = w.Write(body) // the client is gone
 }
 
-// withControls puts the controls into the debug page, which has none and offers no place
-// for any: nobody should be able to break a program by looking at it.
+// withControls inserts the controls into the debug page, which has no buttons of its own, so that
+// looking at it cannot break a program.
 func (p *page) withControls(body []byte) ([]byte, error) {
 	var added bytes.Buffer
 	err := p.stage.look(func(groups []*group, said string) error {
@@ -117,7 +117,7 @@ func (p *page) withControls(body []byte) ([]byte, error) {
 	}
 	for _, edit := range []struct{ old, new string }{
 		{"<title>Understudy: channels</title>", "<title>Understudy: demo</title>\n<link rel=\"stylesheet\" href=\"/controls.css\">"},
-		// It would take away what is being typed. The buttons load the page again.
+		// A reload would discard what is being typed. The buttons reload the page.
 		{`<noscript><meta http-equiv="refresh" content="5"></noscript>`, ""},
 		{`<main id="main"`, added.String() + `<main id="main"`},
 	} {
@@ -129,7 +129,7 @@ func (p *page) withControls(body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// answer is an answer that is kept.
+// answer is a buffered response.
 type answer struct {
 	header http.Header
 	code   int

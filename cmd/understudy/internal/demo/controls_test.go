@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// stageForTest is a stage with real backends, and its page.
+// stageForTest returns a stage with real backends, and its page.
 func stageForTest(t *testing.T) (*stage, *httptest.Server) {
 	t.Helper()
 	c, err := startCluster(t.TempDir())
@@ -26,8 +26,7 @@ func stageForTest(t *testing.T) (*stage, *httptest.Server) {
 	return st, server
 }
 
-// ask sends a request, with a header of its own if that is given, and returns the answer's
-// status and body.
+// ask sends a request with an optional header, and returns the response's status and body.
 func ask(t *testing.T, method, url string, form url.Values, header ...string) (int, string, http.Header) {
 	t.Helper()
 	request, err := http.NewRequest(method, url, strings.NewReader(form.Encode()))
@@ -61,8 +60,8 @@ func (c *cluster) states() string {
 	return strings.Join(all, " ")
 }
 
-// The buttons of a priority, a locality and an endpoint do what they say, and the page
-// says it.
+// The buttons of a priority, a locality and an endpoint act on their backends, and the page
+// confirms it.
 func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
 	st, server := stageForTest(t)
 	first := "endpoint " + st.cluster.spots[0].address
@@ -95,7 +94,7 @@ func TestTheControlsBreakAndRestoreBackends(t *testing.T) {
 	}
 }
 
-// A backend that died without us is brought back all the same.
+// The restore button also restarts a backend that died on its own.
 func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
 	st, _ := stageForTest(t)
 	s := st.cluster.spots[2]
@@ -108,7 +107,7 @@ func TestABackendThatDiedByItselfIsRestored(t *testing.T) {
 	}
 }
 
-// Weights reach the endpoints file together, or not at all.
+// A form's weights reach the endpoints file together or not at all.
 func TestTheControlsSetWeights(t *testing.T) {
 	st, server := stageForTest(t)
 	first := "endpoint " + st.cluster.spots[0].address
@@ -135,7 +134,7 @@ func TestTheControlsSetWeights(t *testing.T) {
 	}
 }
 
-// Only the page itself may press its buttons, and only under a name of this machine.
+// The buttons work only from the page itself, and only under a host name of this machine.
 func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
 	st, server := stageForTest(t)
 	kill := url.Values{"do": {"kill"}, "to": {"priority 0"}}
@@ -186,8 +185,7 @@ func TestTheControlsAreForTheirOwnPageAlone(t *testing.T) {
 	}
 }
 
-// The page is the debug page with controls in it, of which none needs a script, and each
-// says what it is for.
+// The page is the debug page with controls, which need no script and have labels.
 func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
 	st, server := stageForTest(t)
 	_, page, header := ask(t, http.MethodGet, server.URL+"/", nil)
@@ -221,7 +219,7 @@ func TestThePageHasControlsBesideTheDebugPage(t *testing.T) {
 	}
 }
 
-// Without a debug page as it is expected there is an error, and no page without controls.
+// If the debug page has an unexpected form, the result is an error, not a page without controls.
 func TestAnotherDebugPageIsAnError(t *testing.T) {
 	p := &page{stage: &stage{cluster: &cluster{}}}
 	if _, err := p.withControls([]byte("<html></html>")); err == nil || !strings.Contains(err.Error(), "not exactly one") {
@@ -229,7 +227,7 @@ func TestAnotherDebugPageIsAnError(t *testing.T) {
 	}
 }
 
-// Whoever interrupts the demo ends its page, however many look at it.
+// An interrupt ends the demo's page, even with many viewers.
 func TestThePageEndsWithTheDemo(t *testing.T) {
 	st := &stage{cluster: &cluster{}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -253,10 +251,10 @@ func TestThePageEndsWithTheDemo(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("the page ended with %v", err)
 	}
-	io.Copy(io.Discard, response.Body) // ends
+	io.Copy(io.Discard, response.Body) // returns at the end
 }
 
-// A request that comes as the demo ends starts no backend, which nobody would stop.
+// A request at the end of the demo does not start a backend, which would not be stopped.
 func TestNothingIsDoneAfterTheEnd(t *testing.T) {
 	st, server := stageForTest(t)
 	st.end()

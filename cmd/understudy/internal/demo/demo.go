@@ -1,5 +1,5 @@
-// Package demo shows a channel at work: backends die and come back, weights change,
-// and calls go on.
+// Package demo demonstrates a channel: backends die and come back, weights change, and calls
+// continue.
 package demo
 
 import (
@@ -19,27 +19,27 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/serve"
 )
 
-// ErrNotOK is returned by Run where a phase is not as it should be.
+// ErrNotOK is returned by Run if the outcome of a phase is wrong.
 var ErrNotOK = errors.New("a phase is not as it should be")
 
 // The sources of endpoints.
 const (
-	SourceFile = "file" // the endpoints file itself
+	SourceFile = "file" // the endpoints file
 	SourceEDS  = "eds"  // a management server that serves the file
 )
 
-// Options say how the demo runs.
+// Options configure the demo.
 type Options struct {
-	// Source is where the channel's endpoints come from: SourceFile, or SourceEDS.
+	// Source is the source of the channel's endpoints: SourceFile or SourceEDS.
 	Source string
-	// JSON prints the report as JSON, and no table.
+	// JSON selects JSON in place of a table.
 	JSON bool
-	// Out is where the report goes, Progress where a line for each phase goes.
+	// Out receives the report, and Progress one line for each phase.
 	Out, Progress io.Writer
 }
 
-// Run runs the demo, in about half a minute. It stops all processes that it
-// started, also when ctx ends before it does.
+// Run runs the demo, which takes about half a minute. It stops all processes that it has started,
+// also when ctx ends.
 func Run(ctx context.Context, opts Options) error {
 	started := time.Now()
 	return withCluster(ctx, opts, func(*understudy.Options) {}, func(c *cluster, cc *grpc.ClientConn) error {
@@ -62,8 +62,7 @@ func Run(ctx context.Context, opts Options) error {
 	})
 }
 
-// withCluster starts backends, their source and a channel, and stops them once do has
-// returned.
+// withCluster starts backends, their source and a channel, calls do, and stops them.
 func withCluster(ctx context.Context, opts Options, change func(*understudy.Options), do func(*cluster, *grpc.ClientConn) error) error {
 	dir, err := os.MkdirTemp("", "understudy-demo-")
 	if err != nil {
@@ -85,12 +84,11 @@ func withCluster(ctx context.Context, opts Options, change func(*understudy.Opti
 	if err != nil {
 		return err
 	}
-	defer cc.Close() //nolint:errcheck // nothing to be lost
+	defer cc.Close() //nolint:errcheck // no result depends on it
 	return do(c, cc)
 }
 
-// startSource returns the target that has the endpoints in file as its own, and a
-// function that stops what serves them.
+// startSource returns a target for the endpoints in file, and a function that stops the source.
 func startSource(ctx context.Context, source, file string) (target string, stop func(), err error) {
 	if source != SourceEDS {
 		return (&url.URL{Scheme: "file", Path: file}).String(), func() {}, nil
@@ -102,11 +100,11 @@ func startSource(ctx context.Context, source, file string) (target string, stop 
 	return fmt.Sprintf("eds://%s/%s", server.Addr(), clusterName), server.Stop, nil
 }
 
-// dial opens the one channel of the demo: what is recommended, but for what makes a demo long.
+// dial creates the demo's channel: Recommended without the delays that would make the demo long.
 func dial(target string, change func(*understudy.Options)) (*grpc.ClientConn, error) {
 	options := understudy.Recommended()
 	options.RetryMethods = []string{whoAmI}
-	// Calls come back at once, and a backend that comes back is found within a second.
+	// Calls return at once, and a restored backend is connected within a second.
 	options.FailbackDelay, options.FailbackJitter, options.MaxFailbackDelay = 0, 0, 0
 	options.Keepalive.Timeout = 2 * time.Second
 	change(&options)

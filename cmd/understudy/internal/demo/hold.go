@@ -15,14 +15,14 @@ import (
 	"github.com/understudy-lb/understudy"
 )
 
-// The calls while the demo holds. Their deadline is how a backend that hangs is found out.
+// The calls of the demo with --hold. Their deadline reveals a hanging backend.
 const (
 	heldPause    = 40 * time.Millisecond
 	heldDeadline = time.Second
 )
 
-// Hold keeps backends, calls and the page with its controls running until ctx ends. It
-// stops all processes that it started.
+// Hold keeps backends, calls and the page running until ctx ends. It stops all processes that it
+// has started.
 func Hold(ctx context.Context, opts Options) error {
 	logged := func(o *understudy.Options) { o.Logger = slog.New(slog.NewTextHandler(opts.Progress, nil)) }
 	return withCluster(ctx, opts, logged, func(c *cluster, cc *grpc.ClientConn) error {
@@ -33,8 +33,7 @@ func Hold(ctx context.Context, opts Options) error {
 	})
 }
 
-// keepCalling calls until the function that it returns is called, and keeps nothing of
-// what becomes of the calls: the page counts them.
+// keepCalling makes calls until stop is called. It discards the results: the page counts them.
 func keepCalling(ctx context.Context, cc grpc.ClientConnInterface) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
@@ -59,7 +58,7 @@ func keepCalling(ctx context.Context, cc grpc.ClientConnInterface) (stop func())
 	}
 }
 
-// servePage serves the page on a loopback port of the system's choice until ctx ends.
+// servePage serves the page on a free loopback port until ctx ends.
 func servePage(ctx context.Context, opts Options, page http.Handler) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,7 +68,7 @@ func servePage(ctx context.Context, opts Options, page http.Handler) error {
 		Handler:           page,
 		ReadHeaderTimeout: 10 * time.Second,
 	}
-	stopped := context.AfterFunc(ctx, func() { server.Close() }) //nolint:errcheck // it ends
+	stopped := context.AfterFunc(ctx, func() { server.Close() }) //nolint:errcheck // Serve returns the error
 	defer stopped()
 	fmt.Fprintf(opts.Out, "page: http://%s/\n", listener.Addr())
 	fmt.Fprintln(opts.Progress, "calls are made until you press Ctrl-C")

@@ -10,24 +10,23 @@ import (
 	"sync/atomic"
 )
 
-// mode is what a backend does with calls.
+// mode is how a backend treats calls.
 type mode string
 
-// The modes. A backend is told one by a line on stdin, and says it again on stdout
-// when it has taken it.
+// The modes. A backend receives its mode as a line on stdin and echoes it on stdout once it is set.
 const (
 	serving mode = "serving" // answers
 	failing mode = "failing" // answers with an error, though its health is good
-	hung    mode = "hung"    // neither reads nor writes, as a process does that was stopped
+	hung    mode = "hung"    // neither reads nor writes, like a stopped process
 )
 
-// behaviour is what a backend does at the moment.
+// behaviour is a backend's present mode.
 type behaviour struct {
 	failing atomic.Bool
 	gate    gate
 }
 
-// set changes it.
+// set sets the mode.
 func (b *behaviour) set(m mode) error {
 	switch m {
 	case serving, failing, hung:
@@ -39,8 +38,8 @@ func (b *behaviour) set(m mode) error {
 	return nil
 }
 
-// obey takes modes from stdin, a line each, until it ends. Nothing hangs from then on:
-// a server waits for what does when it stops.
+// obey reads modes from stdin until it ends. Then it stops hanging, because a server waits for
+// pending calls when it stops.
 func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
 	lines := bufio.NewScanner(stdin)
 	for lines.Scan() {
@@ -53,10 +52,10 @@ func (b *behaviour) obey(stdin io.Reader, stdout io.Writer) {
 	b.gate.set(true)
 }
 
-// gate lets through while it is open.
+// gate blocks while it is closed.
 type gate struct {
 	mu     sync.Mutex
-	opened chan struct{} // nil while it is open, else closed when it opens
+	opened chan struct{} // nil while it is open; closed by opening
 }
 
 func (g *gate) set(open bool) {
@@ -71,7 +70,7 @@ func (g *gate) set(open bool) {
 	}
 }
 
-// pass returns when the gate is open, or done is closed.
+// pass returns when the gate is open or done is closed.
 func (g *gate) pass(done <-chan struct{}) {
 	for {
 		g.mu.Lock()
@@ -88,8 +87,8 @@ func (g *gate) pass(done <-chan struct{}) {
 	}
 }
 
-// gatedListener makes connections on which nothing moves while the gate is closed. The
-// system accepts them all the same, as it does for a process that was stopped.
+// gatedListener returns connections that transfer nothing while the gate is closed. The system
+// still accepts them, as for a stopped process.
 type gatedListener struct {
 	net.Listener
 	gate *gate
@@ -126,7 +125,7 @@ func (c *gatedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// become tells the backend its mode, and returns when it has taken it.
+// become sets the backend's mode and returns when it is in effect.
 func (b *backend) become(m mode) error {
 	if _, err := fmt.Fprintln(b.stdin, m); err != nil {
 		return fmt.Errorf("tell backend %s to be %s: %w", b.address, m, err)

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestMain lets the test binary be the backends that tests start.
+// TestMain lets the test binary run as a backend.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == backendCommand {
 		if err := RunBackend(os.Args[2], os.Stdin, os.Stdout); err != nil {
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A backend answers errors, or hangs, as long as it is told to, on the connections that
-// it has, and answers again.
+// A backend answers errors or hangs while it is in that mode, also on existing connections, and
+// then answers again.
 func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {
@@ -67,7 +67,7 @@ func TestABackendTakesTheModeThatItIsTold(t *testing.T) {
 	}
 }
 
-// A backend that hangs takes new connections no further, and ends when it is told to.
+// A hanging backend accepts connections without a handshake, and stops when its stdin ends.
 func TestAHungBackendLetsNobodyConnect(t *testing.T) {
 	b, err := startBackend("127.0.0.1:0")
 	if err != nil {

@@ -7,46 +7,44 @@ import (
 	"time"
 )
 
-// window is how long calls are counted in each phase, once it has settled.
+// window is how long calls are counted in each phase after it has settled.
 const window = 2 * time.Second
 
 // settleLimit is how long a phase may take to settle.
 const settleLimit = 12 * time.Second
 
-// intervals is how long it takes a priority that answered with errors to have all calls
-// again: two intervals of outlier detection, and some time for a busy machine.
+// intervals is how long a priority that answered with errors takes to get all calls back: two
+// intervals of outlier detection, and a margin for a busy machine.
 const intervals = 20*time.Second + 5*time.Second
 
-// reaction is how long after a change that no call can tell, such as a new weight,
-// the shares are expected to follow it: a file's edit reaches the picker within a
-// second.
+// reaction is how long shares may take to follow a change that no call reveals, such as a new
+// weight: an edit reaches the picker within a second.
 const reaction = time.Second
 
-// tolerance is by how much a measured share may differ from the expected one.
+// tolerance bounds the difference between a measured and an expected share.
 const tolerance = 0.02
 
-// phase is one act of the demo.
+// phase is one phase of the demo.
 type phase struct {
 	name string
-	// act changes the cluster, and returns the time of the last failure, if any.
+	// act changes the cluster and returns the time of the last failure, if any.
 	act func(*cluster) (failed time.Time, err error)
-	// settle waits until the calls should go where the cluster has them go; n calls
-	// had ended when act was called.
+	// settle waits until calls follow the change. n calls had ended when act was called.
 	settle func(ctx context.Context, c *cluster, t *traffic, n int) error
-	// stepsIn is set where another priority steps in, whose first answer is timed.
+	// stepsIn is set if another priority takes over, whose first answer is timed.
 	stepsIn bool
-	// mayFail is the part of the calls that may fail once the phase has settled.
+	// mayFail is the share of calls that may fail after the phase has settled.
 	mayFail float64
 }
 
-// phases are the acts, in order.
+// phases are the phases in order.
 var phases = []phase{
 	{name: "steady", act: nothing, settle: everyoneAnswers},
 	{name: "endpoint-killed", act: killOne, settle: reacted},
 	{name: "priority-lost", act: killPriority0, settle: everyoneAnswers, stepsIn: true},
 	{name: "priority-restored", act: restore, settle: everyoneAnswers},
 	{name: "weights-changed", act: changeWeights, settle: reacted},
-	// One call in a hundred shows whether priority 0 answers well again.
+	// One call in a hundred tests whether priority 0 has recovered.
 	{name: "errors", act: breakPriority0, settle: everyoneAnswers, stepsIn: true, mayFail: 0.02},
 	{name: "errors-over", act: mend, settle: noOtherAnswers},
 }
@@ -70,7 +68,7 @@ func killPriority0(c *cluster) (time.Time, error) {
 	return killed, nil
 }
 
-// breakPriority0 has its backends answer every call with an error.
+// breakPriority0 makes the backends of priority 0 answer every call with an error.
 func breakPriority0(c *cluster) (time.Time, error) {
 	for _, s := range c.spots {
 		if s.priority != 0 {
@@ -83,7 +81,7 @@ func breakPriority0(c *cluster) (time.Time, error) {
 	return time.Now(), nil
 }
 
-// mend has all backends answer again.
+// mend makes all backends answer again.
 func mend(c *cluster) (time.Time, error) {
 	for _, s := range c.spots {
 		if err := s.become(serving); err != nil {
@@ -114,8 +112,8 @@ func changeWeights(c *cluster) (time.Time, error) {
 	return time.Time{}, c.write()
 }
 
-// everyoneAnswers waits until each backend that should have a share has answered a
-// call that ended after the nth.
+// everyoneAnswers waits until each backend with a share has answered a call that ended after the
+// nth.
 func everyoneAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	want := c.inUse()
 	ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,
@@ -124,8 +122,8 @@ func everyoneAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	return t.await(ctx, n, want)
 }
 
-// noOtherAnswers waits until no backend answers that should have no share. A few calls
-// that are tried on a priority are not enough: so many in a row must be answered there.
+// noOtherAnswers waits until many calls in a row were answered by backends with a share. A few
+// trial calls do not suffice.
 func noOtherAnswers(ctx context.Context, c *cluster, t *traffic, n int) error {
 	const row = 1000
 	want := c.inUse()
@@ -151,7 +149,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// play runs the phase, and returns what came of it.
+// play runs the phase and returns its result.
 func (p phase) play(ctx context.Context, c *cluster, t *traffic) (PhaseResult, error) {
 	first := t.count()
 	failed, err := p.act(c)
@@ -177,8 +175,8 @@ func (p phase) play(ctx context.Context, c *cluster, t *traffic) (PhaseResult, e
 	return result, nil
 }
 
-// evaluate compares the calls that were counted with what the cluster should do.
-// all are those of the whole phase.
+// evaluate compares the counted calls with the expected shares. all are the calls of the whole
+// phase.
 func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 	r := PhaseResult{Name: p.name, Calls: len(all), Priority: -1}
 	for _, call := range all {
@@ -224,8 +222,8 @@ func (p phase) evaluate(c *cluster, all, counted []call) PhaseResult {
 	return r
 }
 
-// failover notes the time from the failure to the first answer of the priority that
-// stepped in. Where it has to be clean, no call may fail that begins after that answer.
+// failover records the time from the failure to the first answer of the next priority. With clean,
+// no call that begins after that answer may fail.
 func (r *PhaseResult) failover(c *cluster, calls []call, failed time.Time, clean bool) {
 	inUse := c.priority()
 	first := slices.IndexFunc(calls, func(call call) bool {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// testCluster has two priorities, all alive unless dead names them.
+// testCluster has two priorities, all alive except those in dead.
 func testCluster(dead ...string) *cluster {
 	c := &cluster{spots: []*spot{
 		{locality: "east/a", priority: 0, localityWeight: 3, weight: 2, address: "a1"},
@@ -44,8 +44,7 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// calls returns as many calls of each address as its count says; "" is a call that
-// failed.
+// calls returns the given number of calls of each address. "" is a failed call.
 func calls(at time.Time, counts ...any) []call {
 	var all []call
 	for i := 0; i < len(counts); i += 2 {
@@ -112,8 +111,8 @@ func TestFailoverIsTimedFromTheLastKill(t *testing.T) {
 	}
 }
 
-// While a priority answers with errors, a few calls that are tried there may fail, and no
-// more. Calls are expected at the next one.
+// While a priority answers with errors, a small share of calls may fail as trials. The others are
+// expected at the next priority.
 func TestErrorsAreForgivenUpToAPart(t *testing.T) {
 	now := time.Now()
 	c := testCluster()
@@ -134,8 +133,7 @@ func TestErrorsAreForgivenUpToAPart(t *testing.T) {
 	}
 }
 
-// A priority has its calls back when so many in a row were answered there, not when the
-// first was that is tried there.
+// A priority counts as recovered after many answers in a row, not after the first trial.
 func TestARowOfAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := &traffic{heard: make(chan struct{})}
@@ -182,8 +180,8 @@ func TestReportsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The tables fit a terminal of 80 columns, with all names and numbers at their widest,
-// and a report that cannot be written is an error.
+// The tables fit a terminal of 80 columns with the longest names and numbers, and a report that
+// cannot be written is an error.
 func TestTheTablesFitATerminal(t *testing.T) {
 	slow := 12345.6
 	r := Report{OK: true}
@@ -214,7 +212,7 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
-// The demo ends in two minutes even where no phase that waits for answers gets them.
+// The demo ends within two minutes even if no phase settles.
 func TestTheDemoEndsInTwoMinutes(t *testing.T) {
 	longest := 2 * reaction // endpoint-killed, weights-changed
 	for _, p := range phases {

@@ -9,32 +9,31 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// Report is what the demo prints with -o json.
+// Report is the output with -o json.
 type Report struct {
 	OK     bool          `json:"ok"`
 	Phases []PhaseResult `json:"phases"`
 }
 
-// PhaseResult is what became of one phase.
+// PhaseResult is the result of one phase.
 type PhaseResult struct {
 	Name   string `json:"name"`
 	Calls  int    `json:"calls"`
 	Failed int    `json:"failed"`
-	// Priority is the highest that answered, -1 if none did.
+	// Priority is the highest that answered, -1 for none.
 	Priority int `json:"priority"`
-	// FailoverMS is the time from the last kill, or since all answer with errors, to the
-	// first answer of the next priority, in milliseconds; nil where the phase has no
-	// failover.
+	// FailoverMS is the time in milliseconds from the last kill or the first error to the first
+	// answer of the next priority, nil without a failover.
 	FailoverMS *float64         `json:"failover_ms"`
 	Endpoints  []EndpointResult `json:"endpoints"`
-	// Problems say what is not as it should be.
+	// Problems are deviations from the expected result.
 	Problems []string `json:"problems,omitempty"`
 
 	lastError error
 }
 
-// EndpointResult is one endpoint's part in a phase. The shares are fractions of
-// the phase's answered calls.
+// EndpointResult is the result of one endpoint in a phase. The shares are fractions of the answered
+// calls.
 type EndpointResult struct {
 	Address  string  `json:"address"`
 	Locality string  `json:"locality"`
@@ -43,8 +42,7 @@ type EndpointResult struct {
 	Measured float64 `json:"measured"`
 }
 
-// maxProblems bounds the problems of a phase: one failed call is news, a hundred
-// are not.
+// maxProblems limits the problems printed for a phase.
 const maxProblems = 5
 
 func (r *PhaseResult) problem(format string, args ...any) {
@@ -59,8 +57,8 @@ func (r *Report) printJSON(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// printTable prints a table of the phases and one of the endpoints' shares, neither
-// wider than a terminal of 80 columns.
+// printTable prints a table of the phases and one of the endpoints' shares, at most 80 columns
+// wide.
 func (r *Report) printTable(out io.Writer) error {
 	paint := table.PainterFor(out)
 	var w bytes.Buffer

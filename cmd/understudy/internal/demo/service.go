@@ -8,8 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// whoAmI is the one method that backends serve: it returns the address of the
-// backend that answers.
+// whoAmI is the backends' only method. It returns the address of the backend.
 const whoAmI = "/understudy.demo.v1.Demo/WhoAmI"
 
 // demoServer is the type of the service's handler.
@@ -32,7 +31,7 @@ var serviceDesc = grpc.ServiceDesc{
 	}},
 }
 
-// callWhoAmI calls the method and returns the address of the backend that answered.
+// callWhoAmI calls the method.
 func callWhoAmI(ctx context.Context, cc grpc.ClientConnInterface) (string, error) {
 	var answer wrapperspb.StringValue
 	err := cc.Invoke(ctx, whoAmI, &emptypb.Empty{}, &answer)

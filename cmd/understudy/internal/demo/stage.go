@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// stage is the cluster under the hands of whoever looks at the page.
+// stage is the cluster that the page's buttons control.
 type stage struct {
 	mu      sync.Mutex
 	cluster *cluster
-	said    string // what was done last, and when
+	said    string // the last action, with its time
 	ended   bool
 }
 
-// verb is something that can be done to backends.
+// verb is an action on backends.
 type verb struct {
 	Name, Label, past string
 	do                func(*spot) error
 }
 
-// verbs are what the page has a button for.
+// verbs are the actions with a button.
 var verbs = []verb{
 	{"kill", "Kill", "killed", func(s *spot) error { s.kill(); return nil }},
 	{"hang", "Hang", "hung", func(s *spot) error { return s.become(hung) }},
@@ -33,7 +33,7 @@ var verbs = []verb{
 	{"restore", "Restore", "restored", func(s *spot) error { return s.become(serving) }},
 }
 
-// become starts the spot's backend if it is dead, and tells it its mode.
+// become starts the spot's backend if it is dead, and sets its mode.
 func (s *spot) become(m mode) error {
 	if err := s.start(); err != nil {
 		return err
@@ -41,14 +41,14 @@ func (s *spot) become(m mode) error {
 	if s.process.become(m) == nil {
 		return nil
 	}
-	s.kill() // it died without us
+	s.kill() // it died on its own
 	if err := s.start(); err != nil {
 		return err
 	}
 	return s.process.become(m)
 }
 
-// state says what the spot's backend does.
+// state describes the spot's backend.
 func (s *spot) state() string {
 	switch {
 	case !s.alive():
@@ -59,7 +59,7 @@ func (s *spot) state() string {
 	return string(s.process.mode)
 }
 
-// rank is how deep a group lies in the cluster.
+// rank is the level of a group in the cluster.
 type rank string
 
 const (
@@ -68,23 +68,23 @@ const (
 	ofEndpoint rank = "endpoint"
 )
 
-// group is a priority, a locality or an endpoint, with the backends in it.
+// group is a priority, a locality or an endpoint, with its backends.
 type group struct {
 	Rank  rank
 	Name  string
-	Title string // what the debug page calls it
+	Title string // its name on the debug page
 	// Weight is nil for a priority, which has none.
 	Weight *uint32
 	spots  []*spot
 }
 
-// ID names the group in a form.
+// ID identifies the group in a form.
 func (g *group) ID() string { return string(g.Rank) + " " + g.Name }
 
-// Place is the group's place on the page.
+// Place is the group's anchor on the page.
 func (g *group) Place() string { return strings.ReplaceAll(g.ID(), " ", "-") }
 
-// State is what an endpoint does, "" for other groups.
+// State describes an endpoint, "" for other groups.
 func (g *group) State() string {
 	if g.Rank != ofEndpoint {
 		return ""
@@ -92,7 +92,7 @@ func (g *group) State() string {
 	return g.spots[0].state()
 }
 
-// groups returns all of them, each before those that lie in it.
+// groups returns all groups, each before the groups that it contains.
 func (c *cluster) groups() []*group {
 	var all []*group
 	var p, l *group
@@ -128,15 +128,15 @@ func (st *stage) enter() error {
 	return nil
 }
 
-// end waits for what is being done, and has nothing done later: a request that comes as the
-// demo ends would start a backend that nobody stops.
+// end waits for the action in progress and prevents later ones, which could start backends that are
+// not stopped.
 func (st *stage) end() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.ended = true
 }
 
-// act does what a form asks for to the backends of a group, and returns its place.
+// act applies a form's action to the backends of a group, and returns the group's anchor.
 func (st *stage) act(form url.Values) (place string, err error) {
 	if err := st.enter(); err != nil {
 		return "", err
@@ -161,10 +161,10 @@ func (st *stage) act(form url.Values) (place string, err error) {
 	return groups[g].Place(), nil
 }
 
-// mostWeight bounds the weights that a form may set.
+// mostWeight limits the weights in a form.
 const mostWeight = 1000
 
-// setWeights gives the localities and endpoints the weights of a form, all or none.
+// setWeights applies the weights of a form, all or none.
 func (st *stage) setWeights(form url.Values) error {
 	if err := st.enter(); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (st *stage) say(what string) {
 	st.said = strings.ToUpper(what[:1]) + what[1:] + " at " + time.Now().Format(time.TimeOnly) + "."
 }
 
-// look calls show with the groups and what was said last, while nothing changes.
+// look calls show with the groups and the last action, while no action is in progress.
 func (st *stage) look(show func(groups []*group, said string) error) error {
 	if err := st.enter(); err != nil {
 		return err

@@ -16,7 +16,7 @@ type call struct {
 	err        error
 }
 
-// traffic sends unary calls all the while, and keeps what became of them.
+// traffic makes unary calls continuously and records their results.
 type traffic struct {
 	cc   grpc.ClientConnInterface
 	stop context.CancelFunc
@@ -24,18 +24,17 @@ type traffic struct {
 
 	mu    sync.Mutex
 	calls []call
-	heard chan struct{} // closed and replaced at each call's end
+	heard chan struct{} // closed and replaced at the end of each call
 }
 
-// The calls: so many at a time, each sender pausing so long after each of its own. With
-// one more, a backend could take five calls along when it dies, which outlier detection
-// holds against it when it is back.
+// The number of concurrent senders, and each one's pause between calls. With one sender more, a
+// dying backend could fail five calls, and outlier detection would eject it.
 const (
 	senders = 4
 	pause   = 2 * time.Millisecond
 )
 
-// startTraffic starts sending.
+// startTraffic starts the senders.
 func startTraffic(cc grpc.ClientConnInterface) *traffic {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &traffic{cc: cc, stop: cancel, heard: make(chan struct{})}
@@ -73,29 +72,29 @@ func (t *traffic) record(c call) {
 	t.heard = make(chan struct{})
 }
 
-// close stops sending and waits for the senders.
+// close stops the senders and waits for them.
 func (t *traffic) close() {
 	t.stop()
 	t.done.Wait()
 }
 
-// since returns the calls from the nth on, and a channel that is closed when there
-// is another.
+// since returns the calls from the nth on, and a channel that is closed at the end of the next
+// call.
 func (t *traffic) since(n int) ([]call, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.calls[n:len(t.calls):len(t.calls)], t.heard
 }
 
-// count returns how many calls have ended.
+// count returns the number of finished calls.
 func (t *traffic) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.calls)
 }
 
-// await returns when all of want have answered calls that ended after the nth, or
-// when ctx ends, with its error.
+// await returns when each address of want has answered a call that ended after the nth, or with
+// ctx's error.
 func (t *traffic) await(ctx context.Context, n int, want []string) error {
 	missing := make(map[string]bool, len(want))
 	for _, address := range want {
@@ -121,8 +120,8 @@ func (t *traffic) await(ctx context.Context, n int, want []string) error {
 	return nil
 }
 
-// awaitRow returns when so many calls in a row, that ended after the nth, were answered by
-// those of want, or when ctx ends, with its error.
+// awaitRow returns when row calls in a row that ended after the nth were answered by addresses of
+// want, or with ctx's error.
 func (t *traffic) awaitRow(ctx context.Context, n int, want []string, row int) error {
 	for found := 0; found < row; {
 		calls, heard := t.since(n)

@@ -14,32 +14,32 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// mostInFlight bounds the calls that wait for an answer.
+// mostInFlight limits the pending calls.
 const mostInFlight = 1000
 
-// tally counts calls of grpc.health.v1.Health/Check. It is safe for concurrent use.
+// tally makes and counts calls of grpc.health.v1.Health/Check. It is safe for concurrent use.
 type tally struct {
 	rate float64
 
 	mu   sync.Mutex
 	now  Tally
-	last string    // what the last answer said, and who gave it
+	last string    // the last answer and its sender
 	at   time.Time // of the last failure
 }
 
-// Tally is how calls ended.
+// Tally counts the results of calls.
 type Tally struct {
 	Sent     int `json:"sent"`
 	Answered int `json:"answered"`
 	Failed   int `json:"failed"`
 	InFlight int `json:"in_flight"`
-	// Held were not sent, because so many wait for an answer.
+	// Held counts calls that were not sent because too many are pending.
 	Held int `json:"held,omitempty"`
-	// LastError is that of the last call that failed.
+	// LastError is the error of the last failed call.
 	LastError string `json:"last_error,omitempty"`
 }
 
-// run calls until the context ends, and returns when all calls have ended.
+// run makes calls until the context ends, and returns when all have ended.
 func (t *tally) run(ctx context.Context, cc *grpc.ClientConn, service string, timeout time.Duration) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -83,7 +83,7 @@ func (t *tally) call(ctx context.Context, client healthpb.HealthClient, service 
 	case err == nil:
 		t.now.Answered++
 		t.last = fmt.Sprintf("%s by %v in %s", answer.GetStatus(), from.Addr, printable.Duration(time.Since(began)))
-	case ctx.Err() != nil: // it was us who ended it
+	case ctx.Err() != nil: // the end of the watch ended the call
 		t.now.Sent--
 	default:
 		t.now.Failed++
@@ -99,7 +99,7 @@ func (t *tally) get() Tally {
 	return t.now
 }
 
-// lines say how the calls ended.
+// lines describes the results.
 func (t *tally) lines(columns int, now time.Time) (lines []line) {
 	if t == nil {
 		return nil

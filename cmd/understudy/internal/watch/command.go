@@ -76,10 +76,10 @@ func Command() *cobra.Command {
 	return command
 }
 
-// forTargets are the flags that a page has no use for.
+// forTargets are the flags without effect for a page.
 var forTargets = []string{"option", "rate", "service", "timeout", "insecure", "tls", "xds-insecure", "service-config", "keepalive"}
 
-// check says what is wrong with the options.
+// check validates the options.
 func (o *Options) check(output string, flags *pflag.FlagSet) (err error) {
 	switch output {
 	case "auto":

@@ -15,52 +15,52 @@ import (
 // Event is one line of the output with -o json. docs/watch.md describes its fields.
 type Event struct {
 	Time time.Time `json:"time"`
-	// Kind is one of those below.
+	// Kind is one of the kinds below.
 	Kind    string `json:"kind"`
 	Channel uint64 `json:"channel,omitempty"`
 	Target  string `json:"target,omitempty"`
 	Text    string `json:"text"`
-	// State, InUse, Why, Sources and Tree are those of a channel, with the kind "status".
+	// State, InUse, Why, Sources and Tree describe a channel, for the kind "status".
 	State   string             `json:"state,omitempty"`
 	InUse   string             `json:"in_use,omitempty"`
 	Why     []string           `json:"why,omitempty"`
 	Sources []debugpage.Source `json:"sources,omitempty"`
 	Tree    *debugpage.Policy  `json:"tree,omitempty"`
-	// Calls are those that were made, with the kind "calls".
+	// Calls counts the calls, for the kind "calls".
 	Calls *Tally `json:"calls,omitempty"`
 
-	shown *debugpage.Channel // what a status is about
+	shown *debugpage.Channel // the channel of a status
 }
 
 // The kinds of events.
 const (
-	kindStatus    = "status"    // what becomes of a channel's calls: at first, and when it changes
-	kindEvent     = "event"     // something that happened to a channel
-	kindGone      = "gone"      // a channel that is not there any more
-	kindLost      = "lost"      // the page cannot be reached
-	kindBack      = "back"      // it can, again
-	kindRestarted = "restarted" // it is that of a new process
-	kindCalls     = "calls"     // calls begin to fail, or no longer do, or the watch ends
+	kindStatus    = "status"    // the priority in use of a channel, at first and after each change
+	kindEvent     = "event"     // an event of a channel
+	kindGone      = "gone"      // a channel was closed
+	kindLost      = "lost"      // the page is unreachable
+	kindBack      = "back"      // the page is reachable again
+	kindRestarted = "restarted" // the page is that of a new process
+	kindCalls     = "calls"     // calls begin to fail or to succeed, or the watch ends
 )
 
-// follower makes events of pages.
+// follower compares pages and returns events.
 type follower struct {
 	view     *view
-	began    bool // a page was seen
+	began    bool // a page was received
 	channels map[uint64]*followed
 
-	failing   bool // calls are
+	failing   bool // calls fail
 	failingAt time.Time
 	counted   Tally // at the last look
 }
 
-// followed is what is known of a channel.
+// followed is the last known state of a channel.
 type followed struct {
 	target, status string
-	last           time.Time // of the last event that was told
+	last           time.Time // of the last reported event
 }
 
-// look takes the next page, or why there is none, and returns what happened.
+// look takes the next page or an error, and returns the changes.
 func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events []Event) {
 	v := f.view
 	v.now = now
@@ -89,7 +89,7 @@ func (f *follower) look(now time.Time, page *debugpage.Page, err error) (events 
 	return append(events, f.lookAtCalls(now)...)
 }
 
-// compare returns what is different in a page.
+// compare returns the differences to the last page.
 func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	known := f.channels
 	f.channels = make(map[uint64]*followed)
@@ -98,7 +98,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 		if was == nil || was.target != c.Target {
 			was = &followed{target: c.Target}
 			if !f.began && f.view.source != "" && len(c.Events) > 0 {
-				was.last = c.Events[0].Time // what happened before we looked is no news
+				was.last = c.Events[0].Time // events before the first look are not reported
 			}
 		}
 		f.channels[c.ID] = was
@@ -122,7 +122,7 @@ func (f *follower) compare(page *debugpage.Page) (events []Event) {
 	return events
 }
 
-// stale names the sources that fail, whose endpoints from before stay in use.
+// stale lists the failing sources whose last answers stay in use.
 func stale(c *debugpage.Channel) (names string) {
 	for _, s := range c.Sources {
 		if s.Stale() {
@@ -147,7 +147,7 @@ func statusOf(c *debugpage.Channel, now time.Time) Event {
 	return e
 }
 
-// said returns the event in words.
+// said returns the event as text.
 func (e Event) said() string {
 	text := e.Text
 	for _, why := range e.Why {
@@ -166,7 +166,7 @@ func (e Event) said() string {
 
 func clean(text string) string { return printable.Line(text, longestError) }
 
-// lookAtCalls says when calls begin to fail, and when they no longer do.
+// lookAtCalls reports when calls begin to fail or to succeed.
 func (f *follower) lookAtCalls(now time.Time) []Event {
 	if f.view.calls == nil {
 		return nil
@@ -199,7 +199,7 @@ func (f *follower) end(now time.Time) []Event {
 	return []Event{{Time: now, Kind: kindCalls, Text: text, Calls: &c}}
 }
 
-// unwell says which channel cannot take calls, or that the page is not to be had.
+// unwell returns an error if a channel cannot take calls or the page is unreachable.
 func (v *view) unwell() error {
 	switch {
 	case v.lost != nil:

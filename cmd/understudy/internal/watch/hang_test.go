@@ -13,7 +13,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// A page that never answers is one that could not be reached, however short the watch.
+// A page that never answers counts as unreachable even in a short watch.
 func TestAPageThatHangsFromTheBeginning(t *testing.T) {
 	asked, end := make(chan bool, 10), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -29,7 +29,7 @@ func TestAPageThatHangsFromTheBeginning(t *testing.T) {
 	}
 }
 
-// hanging is a page that answers at once a few times, and then never.
+// hanging is a page that answers a few times and then hangs.
 type hanging struct {
 	remote
 	answers int
@@ -43,12 +43,12 @@ func (h *hanging) fetch(ctx context.Context) (*debugpage.Page, error) {
 	return nil, ctx.Err()
 }
 
-// A page that answered before is lost if the watch ends after more than the usual pause
-// without an answer. A shorter wait says nothing.
+// A page counts as lost if the watch ends after more than the usual pause without an answer, but
+// not after a shorter one.
 func TestAPageThatHangsAtTheEnd(t *testing.T) {
 	for watched, lost := range map[time.Duration]bool{
-		1500 * time.Millisecond: false, // the page has answered twice
-		2900 * time.Millisecond: false, // the third answer is awaited for less than a second
+		1500 * time.Millisecond: false, // two answers have come
+		2900 * time.Millisecond: false, // the third answer is pending for less than a second
 		4 * time.Second:         true,
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,11 +19,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // in golden files
+	time.Local = time.UTC // for the golden files
 	os.Exit(m.Run())
 }
 
-// backend is a server that can be stopped and started again at its address.
+// backend is a server that can be stopped and restarted at its address.
 type backend struct {
 	t       *testing.T
 	address string
@@ -51,7 +51,7 @@ func (b *backend) start() {
 	go b.server.Serve(listener)
 }
 
-// telling tells of each call that a backend gets.
+// telling reports each call of a backend.
 func telling(called chan<- bool) grpc.ServerOption {
 	return grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		called <- true
@@ -66,10 +66,10 @@ type running struct {
 	quit  context.CancelFunc
 	ended chan error
 
-	passed []string // lines that were not awaited
+	passed []string // lines that were skipped
 }
 
-// begin starts a watch, which ends with the test at the latest.
+// begin starts a watch, which ends at the latest with the test.
 func begin(t *testing.T, o Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -97,7 +97,7 @@ func begin(t *testing.T, o Options) *running {
 	return r
 }
 
-// await returns the next line with a text in it.
+// await returns the next line that contains a text.
 func (r *running) await(text string) string {
 	r.t.Helper()
 	patience := time.After(time.Minute)
@@ -119,8 +119,7 @@ func (r *running) await(text string) string {
 	}
 }
 
-// everEvent returns an event of a kind with a text in it: one that was passed over while
-// others were awaited, or else the next.
+// everEvent returns an event of a kind that contains a text: a skipped one, or else the next.
 func (r *running) everEvent(kind, text string) Event {
 	r.t.Helper()
 	for _, line := range r.passed {
@@ -135,7 +134,7 @@ func (r *running) everEvent(kind, text string) Event {
 	return r.awaitEvent(kind, text)
 }
 
-// awaitEvent returns the next event of a kind with a text in it.
+// awaitEvent returns the next event of a kind that contains a text.
 func (r *running) awaitEvent(kind, text string) Event {
 	r.t.Helper()
 	for {
@@ -149,17 +148,16 @@ func (r *running) awaitEvent(kind, text string) Event {
 	}
 }
 
-// end ends the watch, and returns what Run did.
+// end ends the watch and returns Run's result.
 func (r *running) end() error {
 	r.t.Helper()
 	r.quit()
-	for range r.lines { // so that nothing waits to be read
+	for range r.lines { // so that no writer blocks
 	}
 	return <-r.ended
 }
 
-// golden compares what was printed with a file of testdata. With UPDATE_GOLDEN set it
-// writes the file.
+// golden compares the output with a file of testdata. UPDATE_GOLDEN=1 writes the file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)

@@ -18,7 +18,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// pageOf returns a page that a handler answers for.
+// pageOf returns a remote page that a handler serves.
 func pageOf(t *testing.T, handler http.HandlerFunc) *remote {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -37,10 +37,9 @@ func pageOf(t *testing.T, handler http.HandlerFunc) *remote {
 
 func asJSON(w http.ResponseWriter) { w.Header().Set("Content-Type", "application/json") }
 
-// What a server sends is refused where it is no page, whatever it is instead, and before it
-// takes much memory.
+// A response that is no page is refused before it takes much memory.
 func TestWhatIsNoPageIsRefused(t *testing.T) {
-	// repeat sends a text until so many bytes are sent.
+	// repeat sends a text until the given number of bytes is sent.
 	repeat := func(begin, text string, bytes int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			asJSON(w)
@@ -102,7 +101,7 @@ func TestWhatIsNoPageIsRefused(t *testing.T) {
 	}
 }
 
-// The worst page that is read at all takes a bounded amount of memory, and can be shown.
+// The largest page that is accepted takes bounded memory and can be shown.
 func TestTheWorstPageIsBounded(t *testing.T) {
 	child := `{"name":"` + strings.Repeat("x", 20) + `"},`
 	body := `{"channels":[null,{"tree":{"children":[null,` + strings.Repeat(child, 149_000) + `{}]}}]}`
@@ -125,7 +124,7 @@ func TestTheWorstPageIsBounded(t *testing.T) {
 	runtime.KeepAlive(page)
 }
 
-// Nothing from outside steers the terminal, reverses text, or is long.
+// Text from outside cannot steer the terminal or reverse text, and is cut.
 func TestHostileNamesAreCutAndEscaped(t *testing.T) {
 	evil := "<b>\x1b]0;title\a\x1b[2J\x1b[31m\u202e\u2066\x9b\x00\r\n" + strings.Repeat("é漢", 5000)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -162,7 +161,7 @@ func TestHostileNamesAreCutAndEscaped(t *testing.T) {
 	}
 }
 
-// A page that does not come is given up, and the reason told.
+// A slow page times out, and the reason is reported.
 func TestASlowPageIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
 	page := pageOf(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -174,7 +173,7 @@ func TestASlowPageIsGivenUp(t *testing.T) {
 	if page.client.Timeout != pageTimeout {
 		t.Errorf("a page may take %v, want %v", page.client.Timeout, pageTimeout)
 	}
-	page.client.Timeout = time.Second // real time: a socket
+	page.client.Timeout = time.Second // in real time, because of the socket
 	if _, err := page.fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
 		t.Errorf("error = %v, want that it took too long", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// tone is what a piece of text is. It becomes a colour where there are colours.
+// tone is the meaning of a text, which selects its colour.
 type tone func(table.Painter, string) string
 
 var (
@@ -29,24 +29,24 @@ type piece struct {
 	tone tone
 }
 
-// line is one line of what is shown.
+// line is one line of the view.
 type line []piece
 
 // say returns a line of one piece.
 func say(t tone, text string) line { return line(nil).add(t, text) }
 
-// add returns the line with text at its end. What is not printable in it is escaped: no
-// text can steer a terminal, wherever it came from.
+// add appends text to the line. It escapes characters that are not printable, so that no text can
+// steer a terminal.
 func (l line) add(t tone, text string) line {
 	return append(l, piece{printable.Text(text), t})
 }
 
-// fill returns the line with blanks at its end up to a column, and one at least.
+// fill pads the line with blanks up to a column, with at least one.
 func (l line) fill(column int) line {
 	return append(l, piece{strings.Repeat(" ", max(1, column-l.cells())), plain})
 }
 
-// cells returns how many columns of a terminal the line takes.
+// cells returns the width of the line in columns.
 func (l line) cells() (n int) {
 	for _, p := range l {
 		n += cells(p.text)
@@ -54,7 +54,7 @@ func (l line) cells() (n int) {
 	return n
 }
 
-// paint returns the line in colour, cut where it takes more than so many columns.
+// paint returns the line in colour, cut to a number of columns.
 func (l line) paint(columns int, painter table.Painter) string {
 	var b strings.Builder
 	end := ""
@@ -77,7 +77,7 @@ func (l line) paint(columns int, painter table.Painter) string {
 	return b.String() + end
 }
 
-// cells returns how many columns of a terminal a text takes.
+// cells returns the width of a text in columns.
 func cells(text string) (n int) {
 	for _, r := range text {
 		n += cellsOf(r)
@@ -98,7 +98,7 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-// cut returns the text, or as much of it as fits in so many columns with an ellipsis.
+// cut returns the text, shortened with an ellipsis if it is wider than the columns.
 func cut(text string, columns int) string {
 	text = printable.Text(text)
 	if cells(text) <= columns {
@@ -108,7 +108,7 @@ func cut(text string, columns int) string {
 	return head + "…"
 }
 
-// split returns as much of a text as fits in so many columns, and the rest.
+// split returns the longest prefix of a text that fits, and the rest.
 func split(text string, columns int) (head, rest string) {
 	for i, r := range text {
 		if columns -= cellsOf(r); columns < 0 {
@@ -118,8 +118,8 @@ func split(text string, columns int) (head, rest string) {
 	return text, ""
 }
 
-// wrap returns a text as lines of so many columns, broken between words where it can be;
-// all but the first begin with an indent. Beyond the last line that it may have it is cut.
+// wrap breaks a text into lines, between words where possible. All lines except the first begin
+// with indent. Text beyond the last line is cut.
 func wrap(text string, columns, most int, indent string) (lines []string) {
 	text = printable.Text(text)
 	for len(lines)+1 < most && cells(text) > columns {
@@ -127,7 +127,7 @@ func wrap(text string, columns, most int, indent string) (lines []string) {
 		if blank := strings.LastIndexByte(head, ' '); blank > len(indent) && rest[0] != ' ' {
 			head, rest = head[:blank], head[blank:]+rest
 		}
-		if head == "" { // a terminal narrower than a character
+		if head == "" { // the terminal is narrower than a character
 			_, size := utf8.DecodeRuneInString(text)
 			head, rest = text[:size], text[size:]
 		}

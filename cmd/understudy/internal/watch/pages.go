@@ -16,8 +16,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/debugpage"
 )
 
-// A server may be anybody's. What it sends is read up to these bounds: memory for a page
-// is less than 100 MB, however it is made. The page of a real program has less than 1 MB.
+// Bounds on the response of a server, which may be hostile: a page takes less than 100 MB of
+// memory. The page of a real program is smaller than 1 MB.
 const (
 	largestPage  = 8 << 20 // bytes
 	mostParts    = 300_000 // values in lists and objects
@@ -25,18 +25,18 @@ const (
 	longestError = 500
 )
 
-// pages are where the page comes from.
+// pages fetches pages.
 type pages interface {
-	// fetch returns the page as it is now.
+	// fetch returns the present page.
 	fetch(context.Context) (*debugpage.Page, error)
-	// pause is how long to wait after a page that took so long.
+	// pause returns how long to wait after a page that took this long.
 	pause(took time.Duration) time.Duration
 }
 
-// notThePage is an error that will not pass: what answers is no page of package debug.
+// notThePage is a permanent error: the response is no page of package debug.
 type notThePage struct{ error }
 
-// own is the page about this process.
+// own fetches the page of this process.
 type own struct{ handler http.Handler }
 
 func (o own) fetch(ctx context.Context) (*debugpage.Page, error) {
@@ -51,21 +51,21 @@ func (o own) fetch(ctx context.Context) (*debugpage.Page, error) {
 
 func (o own) pause(took time.Duration) time.Duration { return max(250*time.Millisecond, 10*took) }
 
-// answer is what a handler of this process answers.
+// answer is a buffered response of this process.
 type answer struct{ bytes.Buffer }
 
 func (a *answer) Header() http.Header { return http.Header{} }
 func (a *answer) WriteHeader(int)     {}
 
-// remote is the page about another program.
+// remote fetches the page of another program.
 type remote struct {
 	url    string
-	shown  string // the same for people
+	shown  string // the URL without secrets
 	client *http.Client
 }
 
 func newRemote(target string, transport *http.Transport) (*remote, error) {
-	// What is wrong is not shown with the URL, which may have a password or a token.
+	// The error omits the URL, which may contain a password or a token.
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the URL is wrong or has no host, want one such as http://127.0.0.1:8080/debug/understudy/")
@@ -86,8 +86,8 @@ func newRemote(target string, transport *http.Transport) (*remote, error) {
 	return &remote{u.String(), target, client}, nil
 }
 
-// shown returns a URL for people, without what may be secret: who asks, and all of the query
-// but which channel it is about.
+// shown returns a URL without parts that may be secret: the user, and the query except for the
+// channel.
 func shown(u *url.URL) string {
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	if channel, err := strconv.ParseUint(u.Query().Get("channel"), 10, 64); err == nil {
@@ -104,7 +104,7 @@ func (r *remote) fetch(ctx context.Context) (*debugpage.Page, error) {
 	response, err := r.client.Do(request)
 	if err != nil {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
-			err = wrapped.Err // the URL is shown already, and may have a password
+			err = wrapped.Err // without the URL, which is shown already and may contain a password
 		}
 		return nil, err
 	}
@@ -128,8 +128,7 @@ func (r *remote) fetch(ctx context.Context) (*debugpage.Page, error) {
 
 func (r *remote) pause(took time.Duration) time.Duration { return max(time.Second, 10*took) }
 
-// parse reads a page. Each value that it would make stands behind a bracket or a comma,
-// so these are counted first.
+// parse reads a page. It first counts brackets and commas: each value to be decoded follows one.
 func parse(body []byte) (*debugpage.Page, error) {
 	if len(body) > largestPage {
 		return nil, notThePage{fmt.Errorf("the page has more than %d bytes", largestPage)}
@@ -154,7 +153,7 @@ func parse(body []byte) (*debugpage.Page, error) {
 	return &page, nil
 }
 
-// repair takes out what a page of debug.Handler never has, and the rest relies on.
+// repair removes what a page of debug.Handler never contains, so that the rest can rely on it.
 func repair(page *debugpage.Page) {
 	kept := page.Channels[:0]
 	for _, c := range page.Channels {

@@ -10,9 +10,9 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// reporter shows what happens.
+// reporter shows events.
 type reporter interface {
-	// report is called after each look, with what happened since the last.
+	// report is called after each look with the events since the last one.
 	report(*view, []Event) error
 }
 
@@ -21,8 +21,8 @@ const (
 	plainRows    = 60
 )
 
-// lines is a reporter for where there is no terminal: a line an event, and the tree below
-// each change of what becomes of the calls.
+// lines is a reporter without a terminal. It prints one line for each event, and the tree after
+// each change of the priority in use.
 type lines struct{ out io.Writer }
 
 func (l lines) report(v *view, events []Event) error {
@@ -41,13 +41,13 @@ func (l lines) report(v *view, events []Event) error {
 		}
 	}
 	if b.Len() == 0 {
-		return nil // a reader may take many empty writes for a fault
+		return nil // an empty write could confuse the reader
 	}
 	_, err := io.WriteString(l.out, b.String())
 	return err
 }
 
-// tree returns what an event of the kind "status" is about.
+// tree returns the tree of a "status" event.
 func (v *view) tree(e Event) []line {
 	for i, d := range details {
 		p := picture{page: v.page, columns: plainColumns, detail: d}
@@ -58,7 +58,7 @@ func (v *view) tree(e Event) []line {
 	return nil
 }
 
-// objects is a reporter for programs: a JSON object a line.
+// objects is a reporter for programs. It prints one JSON object per line.
 type objects struct{ out io.Writer }
 
 func (o objects) report(_ *view, events []Event) error {

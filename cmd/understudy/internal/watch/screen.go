@@ -10,31 +10,31 @@ import (
 	"github.com/understudy-lb/understudy/cmd/understudy/internal/table"
 )
 
-// What steers a terminal. Nothing else does: text has its escapes escaped.
+// The only escape sequences in the output: those in texts are escaped.
 const (
-	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J" // the other screen, without a cursor
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J" // the alternate screen, without a cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
 	toTheTop    = "\x1b[H"
 	clearLine   = "\x1b[K"
 	clearBelow  = "\x1b[J"
 )
 
-// screen is a reporter for a terminal: it shows the view, as it is now.
+// screen is a reporter for a terminal. It shows the present view.
 type screen struct {
 	out     *os.File
 	paint   table.Painter
 	restore func()
 	drawn   string // the last frame
-	end     []line // what is left on the terminal at the end
+	end     []line // remains on the terminal at the end
 }
 
-// openScreen takes the terminal. quit is called when the user wants to leave it: by q,
-// or by Ctrl-C, which is a key where in is a terminal, too.
+// openScreen takes over the terminal. It calls quit on q and on Ctrl-C, which is a key if in is a
+// terminal.
 func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
 	s := &screen{out: out, paint: table.PainterFor(out), restore: func() {}}
 	if keys := table.Steerable(in); keys != nil {
 		before, err := term.MakeRaw(int(keys.Fd()))
-		if err == nil { // else a terminal that shows what is typed
+		if err == nil { // otherwise typed keys are echoed
 			s.restore = func() { _ = term.Restore(int(keys.Fd()), before) }
 			go readKeys(keys, quit)
 		}
@@ -46,7 +46,7 @@ func openScreen(out *os.File, in io.Reader, quit func()) (*screen, error) {
 	return s, nil
 }
 
-// readKeys calls quit when a key means it.
+// readKeys calls quit on one of its keys.
 func readKeys(keys io.Reader, quit func()) {
 	const ctrlC, ctrlD, ctrlBackslash = 3, 4, 28
 	var key [1]byte
@@ -62,7 +62,7 @@ func readKeys(keys io.Reader, quit func()) {
 	}
 }
 
-// size returns how many columns and rows the terminal has now.
+// size returns the terminal's present size.
 func (s *screen) size() (columns, rows int) {
 	columns, rows, err := term.GetSize(int(s.out.Fd()))
 	if err != nil || columns < 1 || rows < 1 {
@@ -83,7 +83,7 @@ func (s *screen) report(v *view, _ []Event) error {
 	return err
 }
 
-// frameOf returns what draws the view on a terminal.
+// frameOf returns the output that draws the view.
 func frameOf(v *view, columns, rows int, paint table.Painter) string {
 	var b strings.Builder
 	b.WriteString(toTheTop)
@@ -98,7 +98,7 @@ func frameOf(v *view, columns, rows int, paint table.Painter) string {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(clearLine + l.paint(columns, paint)) // before: the last column may be used
+		b.WriteString(clearLine + l.paint(columns, paint)) // cleared first, because the text may use the last column
 	}
 	b.WriteString(clearBelow)
 	return b.String()
@@ -121,7 +121,7 @@ func (v *view) summary(columns int) (lines []line) {
 	return lines
 }
 
-// close gives the terminal back, and leaves the last headlines on it.
+// close restores the terminal and leaves the last headlines on it.
 func (s *screen) close() {
 	var b strings.Builder
 	b.WriteString(leaveScreen)

@@ -8,8 +8,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/dnstest"
 )
 
-// SRV records are watched: their priorities, a failover, and a name server that fails while
-// what it said last stays in use.
+// A target with SRV records is watched: its priorities, a failover, and a DNS failure during which
+// the last answer stays in use.
 func TestServiceRecordsAreWatched(t *testing.T) {
 	first, second := newBackend(t), newBackend(t)
 	dns := dnstest.Start()
@@ -29,7 +29,7 @@ func TestServiceRecordsAreWatched(t *testing.T) {
 	}
 	const serverFailure = 2
 	dns.SetAnswer(name, "SRV", dnstest.Answer{Code: serverFailure})
-	first.server.Stop() // then the names are looked up again
+	first.server.Stop() // triggers another lookup
 	if e := w.awaitEvent(kindStatus, "Calls go to p1"); e.State != "READY" || len(e.Why) != 1 || !strings.HasPrefix(e.Why[0], "p0 SRV priority 1: ") {
 		t.Errorf("the event is %+v", e)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/adstest"
 )
 
-// A management server, and a file, are lost while the endpoints from before stay in use:
-// that is told once, with the source as it is on the page, and again when it is over.
+// A lost management server or file is reported once, with the source as on the page, and again when
+// it is back.
 func TestASourceIsLostAndComesBack(t *testing.T) {
 	b := newBackend(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,28 +10,28 @@ import (
 
 	"github.com/understudy-lb/understudy"
 	"github.com/understudy-lb/understudy/discovery/eds"
-	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // its targets
+	_ "github.com/understudy-lb/understudy/discovery/kubernetes" // registers its targets
 	"github.com/understudy-lb/understudy/internal/options"
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// Dial says how a channel is made.
+// Dial configures a channel.
 type Dial struct {
-	Options       []string // of the channel, NAME=VALUE, as in the target's query
+	Options       []string // NAME=VALUE, as in the target's query
 	TLS           TLS
-	XDSInsecure   bool          // to the management server
-	ServiceConfig string        // in JSON
+	XDSInsecure   bool          // for the management server
+	ServiceConfig string        // JSON
 	KeepAlive     time.Duration // between pings, 0 for none
 }
 
-// isPage returns whether a target is the URL of a page.
+// isPage reports whether a target is the URL of a page.
 func isPage(target string) bool {
 	scheme, _, found := strings.Cut(target, "://")
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// ours returns a target of ours: any other, or a list of them, becomes the parts of a
-// failover target. The query stays that of the whole.
+// ours returns a target of this module: any other target, or a list, becomes a failover target with
+// the same query.
 func ours(target string) string {
 	scheme, _, found := strings.Cut(target, ":")
 	if found && slices.Contains(options.Schemes(), strings.ToLower(scheme)) {
@@ -40,7 +40,7 @@ func ours(target string) string {
 	return "failover:///" + target
 }
 
-// dial makes a channel. It fails if the target has mistakes.
+// dial creates a channel. It fails if the target is invalid.
 func (d Dial) dial(target string) (*grpc.ClientConn, error) {
 	target, err := resolving.WithOptions(ours(target), d.Options)
 	if err != nil {
@@ -59,7 +59,7 @@ func (d Dial) dial(target string) (*grpc.ClientConn, error) {
 	}
 	return understudy.NewClient(target, given,
 		grpc.WithTransportCredentials(creds),
-		grpc.WithIdleTimeout(0), // it is watched, calls or not
+		grpc.WithIdleTimeout(0), // the channel is watched even without calls
 		grpc.WithUserAgent("understudy-watch"),
 	)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/resolving"
 )
 
-// Whatever the scheme, the channel has our tree.
+// The channel has a tree of this module's policies for targets of any scheme.
 func TestAnyTargetIsWatched(t *testing.T) {
 	b := newBackend(t)
 	host, port, err := net.SplitHostPort(b.address)
@@ -46,7 +46,7 @@ func TestAnyTargetIsWatched(t *testing.T) {
 	}
 }
 
-// Options are added to the query of a target, whatever is in them.
+// Options are escaped and added to a target's query.
 func TestOptionsOfATarget(t *testing.T) {
 	for _, test := range []struct {
 		target  string

@@ -16,21 +16,21 @@ import (
 	"github.com/understudy-lb/understudy/internal/xnet"
 )
 
-// TLS says which connections are made secure, and how.
+// TLS configures which connections use TLS, and how.
 type TLS struct {
-	// Always is TLS on loopback, too.
+	// Always enables TLS on loopback, too.
 	Always bool
-	// Insecure is no TLS anywhere.
+	// Insecure disables TLS.
 	Insecure bool
-	// CA is a file with the roots of servers' certificates, "" for the system's.
+	// CA is a file with root certificates, "" for the system's.
 	CA string
-	// Certificate and Key are files of the client's own, for servers that want one.
+	// Certificate and Key are files of the client's certificate, for servers that require one.
 	Certificate, Key string
 }
 
 func (t TLS) given() bool { return t.Always || t.CA != "" || t.Certificate != "" || t.Key != "" }
 
-// config returns the configuration of TLS connections.
+// config returns the TLS configuration.
 func (t TLS) config() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CA != "" {
@@ -53,7 +53,7 @@ func (t TLS) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// transport returns what fetches pages.
+// transport returns the transport for pages.
 func (t TLS) transport() (*http.Transport, error) {
 	if t.Insecure {
 		return nil, errors.New("--insecure is for targets, and a page is not asked for by it: want http:// in the URL for a page without TLS")
@@ -68,7 +68,7 @@ func (t TLS) transport() (*http.Transport, error) {
 	}, nil
 }
 
-// credentials returns those of a channel.
+// credentials returns the credentials of a channel.
 func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	if t.Insecure && t.given() {
 		return nil, errors.New("--insecure is given together with another option of TLS, want one of them")
@@ -80,7 +80,7 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A proxy may be on loopback, and what is behind it elsewhere.
+	// A proxy may be on loopback while the server is elsewhere.
 	proxied := slices.ContainsFunc([]string{"HTTPS_PROXY", "https_proxy"}, func(name string) bool { return os.Getenv(name) != "" })
 	if t.given() || proxied {
 		return credentials.NewTLS(config), nil
@@ -88,13 +88,13 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 	return unlessLocal{credentials.NewTLS(config)}, nil
 }
 
-// unlessLocal are credentials that make no connection secure which does not leave the
-// machine. The addresses of a target are known only when they are dialled.
+// unlessLocal uses TLS only for connections that leave the machine, which is known only when an
+// address is dialled.
 type unlessLocal struct {
 	credentials.TransportCredentials
 }
 
-// ClientHandshake makes one connection secure, if need be.
+// ClientHandshake performs a TLS handshake unless the connection is local.
 func (u unlessLocal) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if remote := conn.RemoteAddr(); remote.Network() == "unix" || xnet.IsLoopback(remote.String()) {
 		return insecure.NewCredentials().ClientHandshake(ctx, authority, conn)
@@ -102,7 +102,7 @@ func (u unlessLocal) ClientHandshake(ctx context.Context, authority string, conn
 	return u.TransportCredentials.ClientHandshake(ctx, authority, conn)
 }
 
-// Clone returns a copy.
+// Clone implements credentials.TransportCredentials.
 func (u unlessLocal) Clone() credentials.TransportCredentials {
 	return unlessLocal{u.TransportCredentials.Clone()}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// elsewhere is a connection to a machine that is not this one.
+// elsewhere is a connection to another machine.
 type elsewhere struct {
 	net.Conn
 	remote net.Addr
@@ -13,8 +13,8 @@ type elsewhere struct {
 
 func (e elsewhere) RemoteAddr() net.Addr { return e.remote }
 
-// Only what does not leave the machine goes without TLS, and nothing where a proxy on this
-// machine may hide what does.
+// Only connections within the machine go without TLS, and none does if a proxy on this machine may
+// forward it.
 func TestNothingLeavesTheMachineWithoutTLS(t *testing.T) {
 	tcp := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 443} }
 	for _, test := range []struct {

@@ -20,15 +20,15 @@ type picture struct {
 }
 
 const (
-	stateCells = 25 // TRANSIENT FAILURE, and for how long
+	stateCells = 25 // TRANSIENT FAILURE and a duration
 	shareCells = 7
 	barCells   = 10
 	deepest    = 8  // levels of the tree
-	roomy      = 72 // columns; below, a row does not say for how long
+	roomy      = 72 // columns; narrower rows omit durations
 	wide       = 110
 )
 
-// text adds a text of several words, on so many lines at most.
+// text adds a text, wrapped to at most the given number of lines.
 func (p *picture) text(t tone, indent, text string, most int) {
 	for _, l := range wrap(indent+text, p.columns, most, indent+"  ") {
 		p.lines = append(p.lines, say(t, l))
@@ -83,7 +83,7 @@ func (p *picture) source(s debugpage.Source) {
 	text += fmt.Sprintf(", %s, %s", count(s.Endpoints, "endpoint"), printable.Count(s.Priorities, "priority", "priorities"))
 	t := faint
 	switch {
-	case s.Stale(): // said above
+	case s.Stale(): // shown above
 		t, text = bad, text+"; failing now"
 	case s.Error != "":
 		t, text = bad, text+": "+s.Error
@@ -93,7 +93,7 @@ func (p *picture) source(s debugpage.Source) {
 	p.text(t, "", text, 2)
 }
 
-// policy adds what is below a policy. said are the reasons that were given already.
+// policy adds the children of a policy. said are the reasons already shown.
 func (p *picture) policy(policy *debugpage.Policy, indent string, said []string) {
 	if len(indent) > 2*deepest {
 		return
@@ -126,7 +126,7 @@ func (p *picture) policy(policy *debugpage.Policy, indent string, said []string)
 func (p *picture) branch(child *debugpage.Child, indent string, said []string) {
 	below := child.Below
 	for depth := 0; below != nil && len(below.Children) == 1 && below.Children[0].Below != nil && depth < deepest; depth++ {
-		below = below.Children[0].Below // one locality is named by its priority
+		below = below.Children[0].Below // a single locality is named by its priority
 	}
 	counts := make(map[string]int)
 	countStates(child.Below, counts, 0)
@@ -139,7 +139,7 @@ func (p *picture) branch(child *debugpage.Child, indent string, said []string) {
 	}
 }
 
-// endpoints adds those that are shown, and counts the others.
+// endpoints adds the endpoints shown, and counts the others.
 func (p *picture) endpoints(policy *debugpage.Policy, indent string) {
 	shown := policy.Children
 	rest := make(map[string]int)
@@ -165,7 +165,7 @@ func (p *picture) endpoints(policy *debugpage.Policy, indent string) {
 	p.lines = append(p.lines, say(faint, indent+text))
 }
 
-// row adds a line of a child: its name, state, share, and what else there is to say.
+// row adds a child's line: its name, state, share and remarks.
 func (p *picture) row(child *debugpage.Child, indent, about string) {
 	state, since := stateCells, child.Since
 	if p.columns < roomy {
@@ -180,7 +180,7 @@ func (p *picture) row(child *debugpage.Child, indent, about string) {
 	l = append(l, badge(child.State, since, p.page.Time)...).fill(name + state)
 	share := percent(child.Share)
 	if child.State == "TRANSIENT_FAILURE" {
-		share = "-" // its calls fail, if it has any
+		share = "-" // its calls fail
 	}
 	l = l.add(plain, strings.Repeat(" ", max(0, shareCells-cells(share)))+share).add(plain, "  ")
 	if p.columns >= wide {
@@ -197,7 +197,7 @@ func (p *picture) row(child *debugpage.Child, indent, about string) {
 	p.lines = append(p.lines, l.add(t, about))
 }
 
-// about returns what there is to say about an endpoint.
+// about returns the remarks about an endpoint.
 func about(child *debugpage.Child) string {
 	var parts []string
 	if child.Ejected != "" {
@@ -218,7 +218,7 @@ func about(child *debugpage.Child) string {
 	return strings.Join(parts, ", ")
 }
 
-// inShort is about, for a narrow terminal: what calls become comes first.
+// inShort is about for a narrow terminal, with the result of calls first.
 func inShort(child *debugpage.Child) string {
 	var parts []string
 	switch c := child.Calls; {

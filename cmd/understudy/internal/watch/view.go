@@ -11,17 +11,17 @@ import (
 
 const narrowest = 20 // columns; a narrower terminal shows the left part
 
-// view is what there is to show at one moment.
+// view is the present state to show.
 type view struct {
-	page   *debugpage.Page // the last, nil before the first
-	lost   error           // why there is no newer one, nil while there is
+	page   *debugpage.Page // the last one, nil before the first
+	lost   error           // why there is no newer one, nil if there is
 	since  time.Time       // of lost
 	source string          // the URL of the page, "" where the channel is our own
-	calls  *tally          // nil where no calls are made
+	calls  *tally          // nil without calls
 	now    time.Time
 }
 
-// detail is how much of a channel is shown.
+// detail limits what is shown of a channel.
 type detail struct {
 	rows       int  // endpoints of a locality
 	localities bool // of a priority
@@ -29,7 +29,7 @@ type detail struct {
 	events     int
 }
 
-// details begins with the most. What is shown is the first that fits.
+// details is ordered from the most to the least. The view uses the first that fits.
 var details = []detail{
 	{rows: 20, localities: true, priorities: true, events: 8},
 	{rows: 20, localities: true, priorities: true, events: 4},
@@ -43,7 +43,7 @@ var details = []detail{
 	{},
 }
 
-// render returns the lines of the view, for a terminal of so many columns and rows.
+// render returns the lines of the view for a terminal's size.
 func (v *view) render(columns, rows int) []line {
 	columns = max(columns, narrowest)
 	var lines []line
@@ -87,7 +87,7 @@ func (v *view) lines(columns int, d detail) (lines []line) {
 	return append(lines, v.calls.lines(columns, v.now)...)
 }
 
-// lostText says since when the page is not to be had, and why.
+// lostText describes why the page is unreachable, and since when.
 func (v *view) lostText() string {
 	text := fmt.Sprintf("Not reached for %s, trying again: %v.", printable.Duration(v.now.Sub(v.since)), v.lost)
 	if v.page != nil {
@@ -96,7 +96,7 @@ func (v *view) lostText() string {
 	return text
 }
 
-// headline returns what becomes of a channel's calls, and why.
+// headline adds the priority in use of a channel and the reason.
 func (p *picture) headline(c *debugpage.Channel) {
 	state := badge(c.State, c.Since, p.page.Time)
 	name := line(nil).add(strong, cut(c.Label(), max(narrowest, p.columns-state.cells()-2)))
@@ -118,12 +118,12 @@ func (p *picture) headline(c *debugpage.Channel) {
 	}
 }
 
-// ago returns how long it has been.
+// ago returns the time since t.
 func ago(t *time.Time, now time.Time) string {
 	return printable.Duration(max(0, now.Sub(*t)))
 }
 
-// badge returns a state, and since when it is so.
+// badge returns a state and its duration.
 func badge(state string, since *time.Time, now time.Time) line {
 	l := say(toneOf(state), strings.ReplaceAll(state, "_", " "))
 	if since != nil {

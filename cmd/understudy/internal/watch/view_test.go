@@ -21,7 +21,7 @@ func before(d time.Duration) *time.Time {
 	return &at
 }
 
-// endpoints returns so many, of which the first bad ones have failed.
+// endpoints returns n endpoints, of which the first bad ones have failed.
 func endpoints(network string, n, bad int, share float64) *debugpage.Policy {
 	p := &debugpage.Policy{Policy: "weighted_round_robin", State: "READY"}
 	for i := range n {
@@ -76,7 +76,7 @@ func text(lines []line, columns int) []byte {
 	return b.Bytes()
 }
 
-// What the view looks like: wide, narrow, low, of many endpoints, without a page.
+// Golden files hold the view: wide, narrow, low, with many endpoints, without a page.
 func TestView(t *testing.T) {
 	many := failedOver()
 	used := many.Channels[0].Tree.Children[1]
@@ -117,7 +117,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// What is printed where there is no terminal, and as JSON: each change once.
+// The output without a terminal, and as JSON, has each change once.
 func TestLines(t *testing.T) {
 	var plain, encoded bytes.Buffer
 	f := follower{view: &view{}}
@@ -166,7 +166,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// docs/watch.md lists every field with its name, and shows what the view is.
+// docs/watch.md lists every field by name, and shows the view.
 func TestTheDocumentListsEveryField(t *testing.T) {
 	document, err := os.ReadFile("../../../../docs/watch.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package watch shows live which priority a channel uses, and why: a channel of its own
-// to a target, or those of a running program, by the page of package debug.
+// Package watch shows the priority in use of a channel and the reason, live: of its own channel to
+// a target, or of a running program's channels through the page of package debug.
 package watch
 
 import (
@@ -15,43 +15,43 @@ import (
 	"github.com/understudy-lb/understudy/debug"
 )
 
-// ErrNotTaken is why Run fails where a channel could not take calls at the end.
+// ErrNotTaken is returned by Run if a channel could not take calls at the end.
 var ErrNotTaken = errors.New("calls are not taken")
 
-// Failure is an error that is no fault of the arguments: the result could not be written,
-// or the page not be reached.
+// Failure is an error that the arguments did not cause: the result could not be written, or the
+// page could not be reached.
 type Failure struct{ error }
 
 // Unwrap returns the error.
 func (f Failure) Unwrap() error { return f.error }
 
-// Options say what to watch, and how to show it.
+// Options configure a watch.
 type Options struct {
 	// Target is a gRPC target, or the URL of a page.
 	Target string
 	Dial   Dial
-	// Rate is how many calls of Health/Check a second are made, 0 for none.
+	// Rate is the number of calls of Health/Check per second, 0 for none.
 	Rate    float64
-	Service string        // that they ask for
-	Timeout time.Duration // of each
-	// For is how long to watch, 0 for until the context ends.
+	Service string        // the service in these calls
+	Timeout time.Duration // of each call
+	// For is the duration of the watch, 0 for until the context ends.
 	For time.Duration
-	// JSON asks for a JSON object an event, Lines for a line an event. Otherwise a
-	// terminal shows the view.
+	// JSON selects a JSON object per event, and Lines a line per event. Otherwise a terminal shows
+	// the view.
 	JSON, Lines bool
 	In          io.Reader
 	Out         io.Writer
 }
 
-// watch is a watch under way.
+// watch is a running watch.
 type watch struct {
 	follower follower
 	pages    pages
 	reporter reporter
 }
 
-// Run watches until the context ends, or the user does. It fails if what is watched could
-// not take calls at the end.
+// Run watches until the context ends or the user quits. It fails if the target could not take calls
+// at the end.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// begin finds out where the pages come from. stop ends what it starts.
+// begin opens the source of the pages. stop closes it.
 func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
 	if isPage(o.Target) {
 		return func() {}, w.beginPage(ctx, o)
@@ -98,13 +98,13 @@ func (w *watch) begin(ctx context.Context, o Options) (stop func(), err error) {
 	return func() {
 		cancel()
 		calls.Wait()
-		_ = cc.Close() // we leave
+		_ = cc.Close() // the process ends
 	}, nil
 }
 
-// beginPage looks at a page once: what is none is a wrong argument.
+// beginPage fetches a page once: an invalid page is a wrong argument.
 func (w *watch) beginPage(ctx context.Context, o Options) error {
-	log.SetOutput(io.Discard) // net/http complains there of servers that are none, across the screen
+	log.SetOutput(io.Discard) // net/http logs invalid responses there, which would disturb the screen
 	transport, err := o.Dial.TLS.transport()
 	if err != nil {
 		return err
@@ -136,10 +136,10 @@ func (w *watch) open(o Options, quit func()) (err error) {
 	return err
 }
 
-// tick is how often a terminal is drawn: it may have another size.
+// tick is how often a terminal is redrawn, because its size may change.
 const tick = 250 * time.Millisecond
 
-// run looks and reports until the context ends.
+// run fetches and reports until the context ends.
 func (w *watch) run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()

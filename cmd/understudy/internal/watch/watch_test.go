@@ -14,7 +14,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/testcert"
 )
 
-// A target is dialled, and each change of what becomes of its calls is told, with why.
+// A watch of a target reports each change of the priority in use, with the reason.
 func TestATargetIsWatched(t *testing.T) {
 	called := make(chan bool, 100_000)
 	first := newBackend(t)
@@ -37,8 +37,8 @@ func TestATargetIsWatched(t *testing.T) {
 	}
 	second.server.Stop()
 	w.awaitEvent(kindStatus, "No priority can take calls")
-	// It is told when calls begin to fail: some may have done so with the first backend, and
-	// then it was told before.
+	// The watch reports when calls begin to fail. Calls may also have failed with the first
+	// backend, which was reported before.
 	if e := w.everEvent(kindCalls, "calls fail: UNAVAILABLE: "); e.Calls == nil || e.Calls.Failed == 0 {
 		t.Errorf("the calls are %+v when they begin to fail", e.Calls)
 	}
@@ -51,8 +51,7 @@ func TestATargetIsWatched(t *testing.T) {
 	}
 }
 
-// Where calls can be taken at the end, all is well; calls that end with the watch did not
-// fail.
+// The watch succeeds if calls can be taken at the end. Calls that end with the watch did not fail.
 func TestAWatchThatEndsWell(t *testing.T) {
 	called := make(chan bool, 1000)
 	b := newBackend(t, telling(called))
@@ -71,7 +70,7 @@ func TestAWatchThatEndsWell(t *testing.T) {
 	}
 }
 
-// A page is watched, also while the program that it is of is not there.
+// A watch of a page continues while the program is restarted.
 func TestAPageIsWatchedAcrossARestart(t *testing.T) {
 	b := newBackend(t)
 	cc, err := Dial{}.dial("failover:///" + b.address + "?failoverTimeout=7s")
@@ -109,7 +108,7 @@ func TestAPageIsWatchedAcrossARestart(t *testing.T) {
 	}
 }
 
-// TLS is used with roots that are given, and a server that has none is not.
+// TLS uses the given roots, and a server without TLS is refused.
 func TestTLS(t *testing.T) {
 	authority := testcert.New(t)
 	pair := authority.Pair("server", "127.0.0.1")

@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/internal/printable"
 )
 
-// countStates counts the endpoints below a policy by their states.
+// countStates counts the endpoints below a policy by state.
 func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 	if p == nil || depth > deepest {
 		return
@@ -34,10 +34,10 @@ func countStates(p *debugpage.Policy, counts map[string]int, depth int) {
 	}
 }
 
-// ejected is counted beside the states: an endpoint that is ejected has one, too.
+// ejected is counted beside the states, because an ejected endpoint also has a state.
 const ejected = "ejected"
 
-// ready says how many of some endpoints are READY, and how many of those shown ejected.
+// ready describes how many endpoints are READY, and how many of the shown ones are ejected.
 func ready(counts map[string]int) string {
 	all := -counts[ejected]
 	for _, n := range counts {
@@ -52,7 +52,7 @@ func ready(counts map[string]int) string {
 	return fmt.Sprintf("%d/%d READY", counts["READY"], all)
 }
 
-// byState returns counts as words, those of the most first.
+// byState returns counts as text, the largest first.
 func byState(counts map[string]int) string {
 	states := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
@@ -63,7 +63,7 @@ func byState(counts map[string]int) string {
 	return strings.Join(states, ", ")
 }
 
-// percent returns a part in percent, with one digit if it has one.
+// percent returns a share in percent, with one decimal place if it is not zero.
 func percent(share float64) string {
 	share = min(1, max(0, share))
 	if share > 0 && share < 0.0005 {
