@@ -25,7 +25,7 @@ import (
 // ID identifies a mechanism within a core. 0 identifies none.
 type ID int
 
-// Mechanism is one discovery mechanism: one source.
+// Mechanism is one discovery mechanism with one source.
 type Mechanism struct {
 	// Name is shown to people. It is unique, and empty only if the channel has a single mechanism.
 	Name string
@@ -78,7 +78,6 @@ type Config struct {
 // Phase is the progress of a mechanism.
 type Phase int
 
-// The phases.
 const (
 	Outstanding Phase = iota // no answer and no failure yet
 	Failed                   // the source failed before its first answer

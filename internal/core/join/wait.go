@@ -36,7 +36,7 @@ const (
 	HushOfPart = 200 * time.Millisecond
 	// CallsSayAfter is when errors of calls begin to report what a source waits for.
 	CallsSayAfter = 200 * time.Millisecond
-	// LogSaysAfter is when the log does.
+	// LogSaysAfter is the same delay for the log.
 	LogSaysAfter = 2 * time.Second
 )
 
