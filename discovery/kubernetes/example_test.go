@@ -12,7 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// A program outside a cluster gives the API server, and a transport that has the credentials.
+// A program outside a cluster configures the API server and a transport with credentials.
 func Example() {
 	server := kubernetes.WithTransport("https://10.0.0.1:6443", &withToken{})
 	cc, err := understudy.NewClient("kubernetes:///checkout.shop:grpc",
@@ -33,7 +33,6 @@ type withToken struct {
 	http.Transport
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+t.token)

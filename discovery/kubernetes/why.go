@@ -18,7 +18,8 @@ const (
 	maxService  = 1 << 20 // bytes of a Service
 )
 
-// why returns why there is no slice, "" where the account may not get Services, or nobody knows.
+// why returns why there is no slice, "" if the account may not get Services or the reason is
+// unknown.
 func (w *watch) why(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -56,9 +57,9 @@ func (w *watch) whyNot(ctx context.Context, name string) string {
 	case err != nil, is.Kind != "Service":
 		return ""
 	case is.Spec.Type == "ExternalName":
-		return fmt.Sprintf("Service %s has the type ExternalName, and no endpoints: it stands for %s; want a target for that, such as dns:///%[2]s", name, printable.Line(is.Spec.ExternalName, 253))
+		return fmt.Sprintf("Service %s has the type ExternalName, and no endpoints: it is an alias of %s; want a target for that, such as dns:///%[2]s", name, printable.Line(is.Spec.ExternalName, 253))
 	case len(is.Spec.Selector) == 0:
-		return "Service " + name + " has no selector, and nobody has made EndpointSlices for it"
+		return "Service " + name + " has no selector, and no EndpointSlices were created for it"
 	}
-	return "Service " + name + " is there, and its EndpointSlices are not made yet"
+	return "Service " + name + " has no EndpointSlices yet"
 }
