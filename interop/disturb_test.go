@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// away is how long a management server is killed for.
+// away is how long the management server stays killed.
 const away = 10 * time.Second
 
-// disturbed is a directory that is served while things happen to it that must not
-// cost a client a call, nor the changes that come after them.
+// disturbed is a served directory and its server, for tests in which disturbances must cost no
+// call, and later changes must still reach the client.
 type disturbed struct {
-	dir, other string // other is where it is when it is away
+	dir, other string // other is where the directory is moved to
 	server     *process
 	flags      []string
 	a, b       string // backends
@@ -44,19 +44,19 @@ func try(t *testing.T, err error) {
 	}
 }
 
-// everything lets happen all that must cost nothing. alive returns once some more
-// calls were answered, and follows once one was answered by the backend.
+// everything runs all disturbances. alive returns after some further calls have succeeded, and
+// follows after a call has reached the given backend.
 func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend string)) {
 	t.Helper()
 	alive()
-	try(t, os.Rename(d.dir, d.other)) // the directory vanishes
+	try(t, os.Rename(d.dir, d.other)) // the directory disappears
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
-	try(t, os.Mkdir(d.dir, 0o700)) // what it was mounted on appears
+	try(t, os.Mkdir(d.dir, 0o700)) // its mount point appears
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
 	try(t, os.Remove(d.dir))
-	try(t, os.Symlink(d.other, d.dir)) // it is back, as a link to another place
+	try(t, os.Symlink(d.other, d.dir)) // it reappears as a symbolic link
 	write(t, d.file(), place{d.b, 0})
 	follows(d.b)
 
@@ -83,8 +83,8 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	follows(d.a)
 }
 
-// Clients lose no call, whatever happens to the directory and to its server: ours, one
-// of gRPC-Go's own xds: targets, and one that knows nothing of this project.
+// Clients lose no call during disturbances of the directory and its server: neither our channel,
+// nor one with gRPC-Go's own xds: target, nor a stock client.
 func TestNoCallIsLost(t *testing.T) {
 	d := newDisturbed(t)
 	address := d.server.address

@@ -61,8 +61,8 @@ var targetRows = []row{
 	}},
 }
 
-// Row w-shares: the exact sequence here, chance there; and here a change of weights
-// alone takes effect at once, there with the next report of a child.
+// Row w-shares: our sequence is exact, theirs is random. A change of weights takes effect
+// immediately in ours, and with the next report of a child in theirs.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := both(targets)
@@ -93,7 +93,7 @@ func TestShares(t *testing.T) {
 			}
 		}
 		if exact == windows { // by chance once in 10^26
-			t.Error("theirs: every share was exact: the row is not needed any more")
+			t.Error("theirs: every share was exact, so the row is obsolete")
 		}
 	})
 }

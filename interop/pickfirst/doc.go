@@ -1,4 +1,3 @@
-// Package pickfirst holds the tests of stock gRPC-Go policies over this project's
-// pick_first, registered in place of gRPC-Go's for the whole process. It is a
-// package of its own because of that.
+// Package pickfirst tests stock gRPC-Go policies with this project's pick_first, which replaces
+// gRPC-Go's for the whole process. It is a separate package for that reason.
 package pickfirst
