@@ -17,7 +17,7 @@ import (
 // 0, it stays open.
 type reply struct {
 	code  int
-	retry string // Retry-After
+	retry string
 	body  string
 	lasts time.Duration
 }
@@ -77,7 +77,7 @@ func TestAnswersInPlaceOfSlices(t *testing.T) {
 	for what, test := range map[string]struct {
 		replies []reply
 		want    string
-		last    time.Duration // the minimal delay of the last request after the end of the previous one
+		last    time.Duration // the least time between the end of the previous response and the last request
 	}{
 		"gone, as a status":            {[]reply{known, {410, "", gone, 0}, well}, "all 7 all", 0},
 		"gone, as an event":            {[]reply{known, {200, "", `{"type":"ERROR","object":` + gone + `}`, time.Second}, well}, "all 7 all", 0},

@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// many returns n endpoints in JSON.
 func many(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -101,7 +100,7 @@ func TestOneSliceBeyondTheBoundsAtFirst(t *testing.T) {
 	}
 }
 
-// 65,000 slices, or too many endpoints, do not exceed the bounds.
+// Neither 65,000 slices nor too many endpoints exceed the bounds.
 func TestTooManySlices(t *testing.T) {
 	c := newCollection()
 	for i := range 65_000 {
@@ -170,7 +169,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	}
 }
 
-// The bounds include slices that are used in their last good form.
+// The bounds also cover slices that stay in use in their last good form.
 func TestLastGoodFormsKeepTheBounds(t *testing.T) {
 	full := sliceOf(t, "", "IPv4", "web", `"endpoints":[`+many(1000)+`]`)
 	k := newKnown()

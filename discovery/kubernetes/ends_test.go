@@ -21,11 +21,11 @@ func cut(w io.Writer, after time.Duration, ended <-chan struct{}) int {
 	return 0
 }
 
-// A server that was restored from a backup accepts a later version than its own and sends nothing.
-// The source requests all slices again, however the silent watch ends. An outage alone does not
-// cause that.
+// A server that was restored from a backup accepts a watch from a later version than its own and
+// sends nothing. The source then requests all slices again, however the silent watch ends. An
+// outage alone does not cause such a request.
 func TestARestoreBehindABalancer(t *testing.T) {
-	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // the latter is longer than a watch
+	for _, silent := range []time.Duration{50 * time.Second, time.Hour} { // an hour is longer than a watch
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{}
 			s.serve = func(n int, q url.Values, w io.Writer, ended <-chan struct{}) int {
@@ -125,7 +125,7 @@ func TestATokenThatIsRefusedInTheWatchMakesNoLoop(t *testing.T) {
 	}
 }
 
-// The error that ends watches immediately is reported from the second watch in a row on.
+// An error that ends every watch immediately is reported from the second watch on.
 func TestWatchesThatEndAtOnceAreSaid(t *testing.T) {
 	well := at("ADDED", "a", "10.0.0.1") + bookmark("7", true)
 	for what, test := range map[string]struct {

@@ -27,7 +27,6 @@ func Example() {
 	// Output: kubernetes:///checkout.shop:grpc
 }
 
-// withToken adds a token to each request.
 type withToken struct {
 	token string
 	http.Transport

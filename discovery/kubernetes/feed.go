@@ -65,15 +65,15 @@ type said struct {
 	doubt    error     // why the snapshot may be outdated, nil if it is current
 }
 
-// user is a target that uses the slices of a feed.
+// user is a target whose answers come from the slices of a feed.
 type user struct {
 	query
 	receiver *discovery.Receiver
-	failed   bool // the snapshot makes no answer; guarded by feed.telling
+	failed   bool // the snapshot yields no answer; guarded by feed.telling
 	left     bool // guarded by feed.mu
 }
 
-// join adds a user to the feed of a subject, which it starts if necessary.
+// join adds a user to the feed of a subject, and starts the feed if necessary.
 func join(s subject) *feed {
 	feeds.mu.Lock()
 	defer feeds.mu.Unlock()
@@ -96,7 +96,7 @@ func join(s subject) *feed {
 	return f
 }
 
-// release ends a feed's use of h.
+// release closes h when no feed uses it.
 func (h *host) release() {
 	feeds.mu.Lock()
 	h.users--
@@ -125,8 +125,8 @@ func (f *feed) add(u *user) {
 	}
 }
 
-// remove unregisters a user. It may be called by the user's receiver, so it does not wait for
-// calls.
+// remove unregisters a user. It may run within a call of the user's receiver, so it does not wait
+// for calls.
 func (f *feed) remove(u *user) {
 	f.mu.Lock()
 	u.left = true
@@ -144,7 +144,6 @@ func (f *feed) remove(u *user) {
 	}
 }
 
-// each calls tell for each user.
 func (f *feed) each(tell func(*user)) {
 	f.mu.Lock()
 	all := make([]*user, 0, len(f.told))
@@ -165,7 +164,7 @@ func (f *feed) pass(u *user) {
 		if u.failed = err != nil; u.failed {
 			u.receiver.Fail(err)
 		} else {
-			_ = u.receiver.Update(a) // after a rejection, another answer has to come
+			_ = u.receiver.Update(a) // the error needs no handling: only another answer can help
 		}
 		if f.said.doubt != nil {
 			u.receiver.Unconfirmed(f.said.doubt, f.confirmed())
@@ -175,7 +174,7 @@ func (f *feed) pass(u *user) {
 	}
 }
 
-// update passes on a new snapshot, which is current.
+// update passes on a new, current snapshot.
 func (f *feed) update(s *snapshot) {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -184,7 +183,7 @@ func (f *feed) update(s *snapshot) {
 	f.each(f.pass)
 }
 
-// revise passes on the snapshot without deleted slices whose time is over. It does not confirm the
+// revise passes on the snapshot after the expiry of deleted slices. It does not confirm the
 // snapshot or end a doubt.
 func (f *feed) revise(s *snapshot) {
 	f.telling.Lock()
@@ -193,8 +192,8 @@ func (f *feed) revise(s *snapshot) {
 	f.each(f.pass)
 }
 
-// confirm passes on that the snapshot is current. It does not confirm the last answer of a user for
-// whom the snapshot makes none.
+// confirm reports that the snapshot is current. For a user without an answer from the snapshot, it
+// does not confirm the previous answer.
 func (f *feed) confirm() {
 	f.telling.Lock()
 	defer f.telling.Unlock()
@@ -212,7 +211,7 @@ func (f *feed) confirm() {
 	})
 }
 
-// fail passes on why there is no snapshot or no new one.
+// fail reports why there is no snapshot or no new one.
 func (f *feed) fail(err error) {
 	f.telling.Lock()
 	defer f.telling.Unlock()

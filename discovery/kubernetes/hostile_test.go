@@ -42,7 +42,7 @@ func TestABookmarkAfterAFailure(t *testing.T) {
 	})
 }
 
-// After an invalid version, all slices are requested again.
+// An invalid resource version makes the source request all slices again.
 func TestVersionsThatAreLies(t *testing.T) {
 	for what, version := range map[string]string{"long": strings.Repeat("9", 1<<20), "none": ""} {
 		for _, end := range []bool{true, false} {

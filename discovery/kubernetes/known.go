@@ -19,7 +19,7 @@ const (
 	maxAll    = 200_000 // endpoints of all slices; a cluster has at most 150,000 pods
 )
 
-// whyNone is the reason without the right to get Services.
+// whyNone is the reason that is reported without permission to get Services.
 const whyNone = "there is no such Service, or it has the type ExternalName, or no selector"
 
 // snapshot holds the known slices of Services. It is immutable.
@@ -77,7 +77,7 @@ func (c *collection) put(sl *slice, problem error, last *slice) {
 	}
 }
 
-// noted shortens the name of a slice for a note, because it may have megabytes.
+// noted shortens the name of a slice for a note, because an invalid name may have megabytes.
 func noted(name string) string { return printable.Line(name, 300) }
 
 // add stores a copy of the used fields of a slice, which may be part of a large event.
@@ -88,7 +88,6 @@ func (c *collection) add(name string, sl *slice) {
 	c.endpoints += len(sl.Endpoints)
 }
 
-// remove removes a slice, and returns it, nil for none.
 func (c *collection) remove(name string) *slice {
 	sl := c.slices[name]
 	if sl != nil {
@@ -125,7 +124,6 @@ func (k *known) odd(e *event) bool {
 	return true
 }
 
-// change adds or replaces a slice.
 func (k *known) change(sl *slice, problem error) {
 	k.put(sl, problem, nil)
 	if k.slices[sl.Metadata.Name] != nil {
@@ -133,8 +131,8 @@ func (k *known) change(sl *slice, problem error) {
 	}
 }
 
-// remove keeps a deleted slice in use for a while. If it was the last one of its Service, that
-// holds for all deleted slices of the Service.
+// remove deletes a slice, which stays in use for a while. If it was the last slice of its Service,
+// all recently deleted slices of the Service stay in use for as long.
 func (k *known) remove(name string, now time.Time) {
 	sl := k.collection.remove(name)
 	k.leave(sl, now)
@@ -143,7 +141,7 @@ func (k *known) remove(name string, now time.Time) {
 	}
 }
 
-// prolong extends the time of all deleted slices of a Service that has no other.
+// prolong restarts the time of all deleted slices of a Service that has no other.
 func (k *known) prolong(service string, now time.Time) {
 	for _, other := range k.slices {
 		if other.Metadata.Labels[serviceLabel] == service {
@@ -175,7 +173,7 @@ func (k *known) replace(all *collection, now time.Time) {
 	}
 }
 
-// leave keeps a deleted slice for a while.
+// leave keeps a deleted slice in use for a while.
 func (k *known) leave(sl *slice, now time.Time) {
 	if sl == nil || !k.told {
 		return
@@ -191,7 +189,7 @@ func (k *known) forget(name string) {
 	delete(k.until, name)
 }
 
-// expire removes the deleted slices whose time is over.
+// expire removes the deleted slices that have expired.
 func (k *known) expire(now time.Time) {
 	for name, at := range k.until {
 		if !at.After(now) {

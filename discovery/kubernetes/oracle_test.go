@@ -14,7 +14,8 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
-// This file implements the set again, slowly and directly from its specification, without sorting.
+// This file implements the conversion of slices to an answer again, slowly and directly from its
+// specification.
 
 // given is a slice of the API.
 type given struct {
@@ -37,7 +38,7 @@ type named struct {
 	Name string `json:"name"`
 }
 
-// one is a single usable endpoint of a slice.
+// one is a single endpoint of a slice.
 type one struct {
 	givenEndpoint
 	kind             string
@@ -62,8 +63,8 @@ func (o one) lastResort() bool {
 }
 func (o one) over() bool { return !o.ready() && o.is("terminating", false) && !o.is("serving", true) }
 
-// rank orders ready before serving and terminating, and endpoints that may serve before those that
-// may not.
+// rank orders ready endpoints first, then those that serve and terminate, then those that are not
+// ready.
 func (o one) rank() int {
 	switch {
 	case o.ready():
@@ -114,7 +115,8 @@ func beats(a, b one) bool {
 	return a.order < b.order
 }
 
-// holds reports whether o is used: no other endpoint that is used is the same and beats it.
+// holds reports whether o is used, that is, whether no other used endpoint is the same and beats
+// it.
 func holds(o one, all []one) bool {
 	for _, other := range all {
 		if same(o, other) && beats(other, o) && holds(other, all) {
@@ -160,7 +162,7 @@ func choose(ports []port, want string) int {
 	return 0
 }
 
-// expected returns the lines of the answer, or that there is none.
+// expected returns the lines of the answer, or that there is no answer.
 func expected(q query, there, left []given) (lines []string, none bool) {
 	var all []one
 	portless := false
@@ -201,7 +203,7 @@ func expected(q query, there, left []given) (lines []string, none bool) {
 func describe(q query, held []one) (lines []string) {
 	anyReady := slices.ContainsFunc(held, one.ready)
 	pods := make(map[string][]one)
-	used := make(map[int]bool) // priorities
+	used := make(map[int]bool)
 	for _, o := range held {
 		pods[o.identity()] = append(pods[o.identity()], o)
 	}

@@ -16,7 +16,6 @@ const (
 	maxList  = 256 << 20 // bytes of one list
 )
 
-// event is an event of a watch.
 type event struct {
 	Type   string `json:"type"`
 	Object struct {
@@ -24,7 +23,7 @@ type event struct {
 		status
 	} `json:"object"`
 	problem error // why the object is invalid
-	err     error // why no event follows
+	err     error // why the stream ended
 }
 
 // events reads the events of a watch. Each is bounded; one that is too long is left out.
@@ -60,8 +59,8 @@ func newStream(body io.Reader) *stream {
 	return s
 }
 
-// next reads the next value. problem means that the value does not fit into, and err that no other
-// value can be read. The rest of the line of a value that is too long is skipped.
+// next reads the next value. problem is set if the value cannot be decoded into into, and err if no
+// further value can be read. If a value is too long, the rest of its line is skipped.
 func (s *stream) next(into any) (problem, err error) {
 	s.bounded.N = maxEvent
 	err = s.Decode(into)
@@ -87,7 +86,7 @@ func (s *stream) next(into any) (problem, err error) {
 	return inWords(err), nil
 }
 
-// inWords describes a type mismatch without the names of Go types.
+// inWords describes a type mismatch in terms of JSON instead of Go types.
 func inWords(err error) error {
 	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("it has a JSON %s for %s", typed.Value, cmp.Or(typed.Field[strings.LastIndex(typed.Field, ".")+1:], "it"))

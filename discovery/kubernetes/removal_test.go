@@ -81,7 +81,7 @@ func TestSlicesThatGoOneByOne(t *testing.T) {
 	})
 }
 
-// The same holds if the last slice is missing from the slices that are requested after 410.
+// The same holds if the last slice is missing from the initial slices of a new watch after a 410.
 func TestTheLastSliceIsFoundGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -110,7 +110,8 @@ func TestTheLastSliceIsFoundGone(t *testing.T) {
 	})
 }
 
-// A deleted slice expires after 10 s while the server is unreachable, too, which confirms nothing.
+// A deleted slice also expires after 10 s while the server is unreachable. The expiry confirms
+// nothing.
 func TestADeletedSliceGoesWhileTheServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -195,7 +196,7 @@ func TestAServiceThatIsCreatedAgain(t *testing.T) {
 	})
 }
 
-// With get on services, the error explains why there is no slice.
+// With permission to get Services, the error explains why there is no slice.
 func TestWhyThereIsNoSlice(t *testing.T) {
 	for want, services := range map[string]map[string]string{
 		whyNone:                   nil,

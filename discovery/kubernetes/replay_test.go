@@ -58,7 +58,6 @@ func (r *replay) open() {
 	r.t.Cleanup(func() { _ = cc.Close() })
 }
 
-// call makes a call, and returns the pod that handles it.
 func (r *replay) call() string {
 	r.t.Helper()
 	var p peer.Peer
@@ -74,7 +73,7 @@ func (r *replay) call() string {
 	return ""
 }
 
-// goTo waits until a hundred calls go to all of the given pods and to no other.
+// goTo waits until calls go to exactly the given pods.
 func (r *replay) goTo(when string, want ...string) {
 	r.t.Helper()
 	var last string

@@ -61,8 +61,8 @@ func (s server) base() string {
 	return "https://" + s.host
 }
 
-// host sends requests to a server with the credentials of the pod or through the program's
-// transport. Its methods are safe for concurrent use.
+// host sends requests to a server, with the credentials of the pod or through the program's
+// transport. It is safe for concurrent use.
 type host struct {
 	server
 	users int         // guarded by feeds.mu
@@ -71,11 +71,10 @@ type host struct {
 	mu    sync.Mutex
 	token string
 	ca    []byte
-	own   *http.Transport // in a cluster
+	own   *http.Transport // used without a transport of the program
 	read  time.Time       // when the files were read
 }
 
-// file reads a file of the service account.
 func (s server) file(name string) ([]byte, error) {
 	f, err := os.Open(filepath.Join(cmp.Or(s.account, account), name))
 	if err != nil {
@@ -108,7 +107,7 @@ func (h *host) expire() {
 	h.read = time.Time{}
 }
 
-// prepare reads the files if necessary, and returns the transport and the token, "" for none.
+// prepare returns the transport and the token, "" for none. It reads the files if necessary.
 func (h *host) prepare() (http.RoundTripper, string, error) {
 	if h.transport != nil {
 		return h.transport, "", nil
@@ -143,7 +142,7 @@ func (h *host) look() error {
 			TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2:   true,
 			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     90 * time.Second, // also for a replaced transport
+			IdleConnTimeout:     90 * time.Second, // also closes the connections of a replaced transport
 			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 		}
@@ -193,7 +192,7 @@ func (h *host) get(ctx context.Context, path string, query url.Values) (io.ReadC
 	return nil, &s
 }
 
-// status is the Status that the server sends instead of slices.
+// status is the Status object of an error response.
 type status struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -213,7 +212,7 @@ func (s *status) Error() string {
 	return text
 }
 
-// tooLarge reports whether the server has not reached the requested version.
+// tooLarge reports whether the server has not yet reached the requested version.
 func (s *status) tooLarge() bool {
 	for _, c := range s.Details.Causes {
 		if c.Reason == "ResourceVersionTooLarge" {

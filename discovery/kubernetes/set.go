@@ -36,7 +36,7 @@ func better(a, b item) int {
 		cmp.Compare(a.id, b.id))
 }
 
-// set collects the items of one answer.
+// set converts slices to one answer.
 type set struct {
 	query
 	items   []item
@@ -48,14 +48,14 @@ type set struct {
 	omitted string          // the first reason for an omission
 }
 
-// note adds a note.
 func (s *set) note(format string, args ...any) {
 	if len(s.notes) < maxNotes {
 		s.notes[printable.Line(fmt.Sprintf(format, args...), 300)] = true
 	}
 }
 
-// omit adds a note about an omission, which calls report if no endpoint is left.
+// omit adds a note about something that is left out. Calls report the first one if no endpoint is
+// left.
 func (s *set) omit(format string, args ...any) {
 	if s.omitted == "" {
 		s.omitted = printable.Text(fmt.Sprintf(format, args...))
@@ -146,7 +146,7 @@ func (s *set) add(sl *slice, e *endpoint, number, priority, weight int) {
 	s.items = append(s.items, i)
 }
 
-// number parses a label.
+// number parses a numeric label.
 func (s *set) number(sl *slice, name string, least, most, otherwise int) int {
 	text, given := sl.Metadata.Labels[name]
 	if !given {
@@ -160,7 +160,6 @@ func (s *set) number(sl *slice, name string, least, most, otherwise int) int {
 	return n
 }
 
-// portOf returns the port for the endpoints of a slice.
 func (s *set) portOf(sl *slice) (int, error) {
 	ports := slices.DeleteFunc(slices.Clone(sl.Ports), func(p port) bool {
 		return p.Protocol != "" && p.Protocol != "TCP" || p.Port < 1 || p.Port > 65535
@@ -200,7 +199,6 @@ func (s *set) ports() string {
 	return printable.Text(strings.Join(slices.Sorted(maps.Keys(s.listed)), ", "))
 }
 
-// lists reports whether a slice lists port n.
 func (s *set) lists(n int) bool {
 	for p := range s.listed {
 		if strings.HasSuffix(p, ":"+strconv.Itoa(n)) {
@@ -210,7 +208,7 @@ func (s *set) lists(n int) bool {
 	return false
 }
 
-// build merges the items: the best one of each address, and of each pod and family, is used.
+// build merges the items. Of each address, and of each pod and family, it uses the best item.
 func (s *set) build() discovery.Answer {
 	slices.SortStableFunc(s.items, better)
 	taken, pods := make(map[string]bool), make(map[string][]item)
@@ -242,7 +240,7 @@ func (s *set) build() discovery.Answer {
 	return s.sorted(byPriority)
 }
 
-// made returns the endpoint of a pod. last lets a terminating endpoint take calls.
+// made returns the endpoint of a pod. If last is set, a terminating endpoint takes calls.
 func made(of []item, last bool) discovery.Endpoint {
 	best := of[0]
 	e := discovery.Endpoint{Weight: uint32(best.weight), Health: discovery.Healthy, Node: best.of.node} //nolint:gosec // at most maxWeight

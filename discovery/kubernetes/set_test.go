@@ -21,7 +21,6 @@ func parsed(t *testing.T, name, rest string) *slice {
 	return sl
 }
 
-// flat formats an answer.
 func flat(a discovery.Answer) string {
 	var b strings.Builder
 	for i, p := range a.Priorities {

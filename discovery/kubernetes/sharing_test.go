@@ -70,7 +70,7 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 		time.Sleep(time.Minute)
 		feeds.mu.Lock()
 		defer feeds.mu.Unlock()
-		for of := range feeds.all { // those of other tests may linger
+		for of := range feeds.all { // feeds of other tests may linger
 			if of.transport == s {
 				t.Errorf("the feed of %s was not removed", of.services)
 			}
@@ -81,8 +81,8 @@ func TestTargetsThatDifferInThePortShareAWatch(t *testing.T) {
 	})
 }
 
-// A channel that becomes idle and reconnects within 30 s receives the known endpoints immediately,
-// without a new request. After that it needs a new watch.
+// A channel that becomes idle and is used again within 30 s receives the known endpoints
+// immediately, without a new request. After that it needs a new watch.
 func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -111,7 +111,8 @@ func TestAChannelThatIsIdleForAWhile(t *testing.T) {
 	})
 }
 
-// A target that starts while the server is unreachable receives the doubt or the failure.
+// A target that starts while the server is unreachable receives the known endpoints with a doubt,
+// or the failure.
 func TestOneThatComesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}

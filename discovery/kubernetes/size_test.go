@@ -82,7 +82,7 @@ func BenchmarkTenThousandEndpoints(b *testing.B) {
 		rt := &readyBody{body, make(chan struct{}, 1)}
 		u := &updates{states: make(chan resolver.State, 8)}
 		builder := options.For(Scheme, options.Program{Sources: []any{WithTransport("http://x", rt)}})
-		runtime.GC() // from the previous iteration
+		runtime.GC() // collect the garbage of the previous iteration
 		begin := cpu(b)
 		r, err := builder.Build(targetOf(b, "kubernetes:///checkout.shop:grpc"), u, resolver.BuildOptions{})
 		if err != nil {
@@ -139,7 +139,6 @@ func TestASourceIsSmall(t *testing.T) {
 	}
 }
 
-// heap returns the number of heap bytes in use.
 func heap() int64 {
 	for range 3 {
 		runtime.GC()

@@ -32,8 +32,8 @@ type slice struct {
 		} `json:"annotations"`
 	} `json:"metadata"`
 	AddressType string    `json:"addressType"`
-	Endpoints   endpoints `json:"endpoints"` // at most one beyond maxEndpoints
-	Ports       ports     `json:"ports"`     // at most one beyond maxPorts
+	Endpoints   endpoints `json:"endpoints"` // truncated to maxEndpoints+1
+	Ports       ports     `json:"ports"`     // truncated to maxPorts+1
 }
 
 // long reports whether a text of the slice is longer than the API allows.
@@ -114,7 +114,7 @@ func (l *endpoints) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// once returns the interned text.
+// once interns text.
 func once(text string) string {
 	if text == "" {
 		return ""
@@ -136,7 +136,6 @@ func (l *ports) UnmarshalJSON(b []byte) error {
 	return bounded(b, maxPorts, &given, func() { *l, given = append(*l, given), port{} })
 }
 
-// names are the names of zones or nodes.
 type names []string
 
 func (l *names) UnmarshalJSON(b []byte) error {
@@ -152,8 +151,9 @@ func (l *names) UnmarshalJSON(b []byte) error {
 	})
 }
 
-// bounded decodes each element of an array into into and calls taken. It decodes at most one
-// element beyond the bound, because two bytes of JSON may need a hundred bytes of memory.
+// bounded decodes each element of an array into the value that into points to, and calls taken
+// after each. It decodes at most one element beyond the bound, because two bytes of JSON may need a
+// hundred bytes of memory.
 func bounded(b []byte, most int, into any, taken func()) error {
 	if bytes.Equal(b, []byte("null")) {
 		return nil

@@ -37,16 +37,15 @@ func WithTransport(host string, rt http.RoundTripper) discovery.SourceOption {
 	return discovery.OwnOption(func(s *server) { s.host, s.transport = host, rt })
 }
 
-// query holds the parameters of a target. It is comparable.
+// query holds the parameters of a target. It must stay comparable.
 type query struct {
 	namespace string // "" for that of the pod
 	services  string // sorted, comma-separated
 	port      string // name or number, "" for the default
-	never     bool   // terminating=never
+	never     bool
 	family    string // IPv4 or IPv6, "" for both
 }
 
-// parts returns the mechanism of a target.
 func parts(t *discovery.Target) ([]discovery.Mechanism, error) {
 	q, authority, err := parse(t.Target)
 	if err != nil {
@@ -123,7 +122,7 @@ func parse(target resolver.Target) (query, string, error) {
 	return q, authority, nil
 }
 
-// portOK reports whether a port of a target is a valid name or number.
+// portOK reports whether p is a valid port name or number.
 func portOK(p string) bool {
 	n, err := strconv.Atoi(p)
 	return err == nil && n > 0 && n < 65536 || err != nil && label.MatchString(p)

@@ -17,10 +17,10 @@ import (
 
 const (
 	burst    = 50 * time.Millisecond // the least delay of an update after an event, so that a burst is one update
-	longest  = time.Second / 2       // the greatest delay of an update; in between it is ten times the duration of the last update
+	longest  = time.Second / 2       // the greatest delay; in between, it is ten times the duration of the last update
 	first    = 60 * time.Second      // the time limit for the initial slices (docs/waits.md)
 	overtime = 30 * time.Second      // the delay before a watch that should have ended is canceled
-	silence  = 10 * time.Second      // if a watch of this duration has no events, the server may have been restored from a backup
+	silence  = 10 * time.Second      // the server may have been restored from a backup if a watch without events lasted this long
 	asking   = 2 * time.Second       // the time limit for requests of Services
 )
 
@@ -53,7 +53,7 @@ func (w *watch) run(ctx context.Context) {
 		if w.unheard++; w.heard || lasted {
 			w.unheard = 0
 		}
-		if lasted { // a watch that ends immediately is no success
+		if lasted { // a watch that ends immediately does not reset the backoff
 			failures = 0
 			w.tokenRead = w.tokenRead && !w.heard
 		}
@@ -79,7 +79,8 @@ func (w *watch) rest(ctx context.Context, delay time.Duration) {
 	xnet.Rest(ctx, time.Until(end))
 }
 
-// judge returns the delay after err and the error to report. It adapts the next request.
+// judge handles the end of a watch or request. It returns the delay before the next request and the
+// error to report, if any.
 func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration, say error) {
 	if failures > 0 {
 		delay = xnet.Backoff(failures-1, rand.Float64())
@@ -112,7 +113,7 @@ func (w *watch) judge(err error, failures int, lasted bool) (delay time.Duration
 	return max(delay, time.Second, s.after), err
 }
 
-// ask lists the slices if necessary, and follows a watch until it ends.
+// ask follows a watch until it ends, after a list if the server needs one.
 func (w *watch) ask(ctx context.Context) (err error) {
 	if w.namespace == "" {
 		if w.namespace, err = w.host.home(); err != nil {
@@ -137,7 +138,7 @@ func (w *watch) ask(ctx context.Context) (err error) {
 	}
 	dead := time.AfterFunc(time.Duration(seconds)*time.Second+overtime, cancel)
 	defer dead.Stop()
-	slow := time.AfterFunc(first, cancel) // until there is a response with the initial slices
+	slow := time.AfterFunc(first, cancel) // limits the time until all initial slices have arrived
 	defer slow.Stop()
 	body, err := w.slices(ctx, ask)
 	if err != nil {
@@ -155,13 +156,12 @@ func (w *watch) ask(ctx context.Context) (err error) {
 	return w.follow(ctx, from)
 }
 
-// slices requests the slices of the Services.
 func (w *watch) slices(ctx context.Context, ask url.Values) (io.ReadCloser, error) {
 	ask.Set("labelSelector", serviceLabel+" in ("+w.feed.services+")")
 	return w.host.get(ctx, fmt.Sprintf(slicesAPI, w.namespace), ask)
 }
 
-// late replaces the error of a request that took too long.
+// late returns err, or a timeout error if ctx is done.
 func late(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("the API server did not answer in time")
@@ -170,7 +170,7 @@ func late(ctx context.Context, err error) error {
 }
 
 // closing returns a function that closes body. It also closes body when ctx is done, which ends a
-// read with any transport.
+// pending read with any transport.
 func closing(ctx context.Context, body io.Closer) func() {
 	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
 	return func() {
@@ -180,7 +180,7 @@ func closing(ctx context.Context, body io.Closer) func() {
 	}
 }
 
-// list replaces the known slices by those of a list.
+// list replaces the known slices by the result of a list request.
 func (w *watch) list(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, first)
 	defer cancel()
@@ -234,7 +234,7 @@ func (w *watch) gather(ctx context.Context, from <-chan *event) error {
 	}
 }
 
-// reach records the version of the known slices. A version that is too long for a URL is discarded.
+// reach records the version of the known slices. It discards a version that is too long for a URL.
 func (w *watch) reach(version string) {
 	if len(version) > maxText {
 		version = ""

@@ -61,7 +61,6 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next waits for a request.
 func (s *apiServer) next(t *testing.T) *http.Request {
 	t.Helper()
 	select {
@@ -75,7 +74,6 @@ func (s *apiServer) next(t *testing.T) *http.Request {
 
 const synced = `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
 
-// added returns an event with a slice of one endpoint.
 func added(kind, name, address string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf(`{"type":%q,"object":{"metadata":{"name":%q,"resourceVersion":"8","labels":{"kubernetes.io/service-name":"web"}},`+
@@ -163,7 +161,6 @@ func TestServerThatCannotBeginWithWhatThereIs(t *testing.T) {
 	}
 }
 
-// object returns the object of an event.
 func object(event string) string {
 	_, o, _ := strings.Cut(event, `"object":`)
 	return strings.TrimSuffix(o, "}")

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// wellThen returns a serve function whose first response begins with one slice and continues with
-// then.
+// wellThen returns a serve function that sends one slice to the first request and then calls then.
 func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int, url.Values, io.Writer, <-chan struct{}) int {
 	return func(n int, _ url.Values, w io.Writer, ended <-chan struct{}) int {
 		if n == 0 {
@@ -22,8 +21,7 @@ func wellThen(then func(n int, w io.Writer, ended <-chan struct{}) int) func(int
 	}
 }
 
-// A watch has bookmarks, initial events for NotOlderThan, and a random timeout of 300 to 599
-// seconds.
+// A watch requests bookmarks and initial events, and has a random timeout of 300 to 599 seconds.
 func TestWhatIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
@@ -177,7 +175,7 @@ func TestAWatchThatHangs(t *testing.T) {
 	})
 }
 
-// The error of a 403 names the verbs, resource, namespace and account, and the command that prints
+// The error for a 403 names the verbs, resource, namespace and account, and the command that prints
 // the Role.
 func TestForbiddenNamesWhatIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -195,7 +193,6 @@ func TestForbiddenNamesWhatIsNeeded(t *testing.T) {
 	})
 }
 
-// statusTransport sets the body of error responses.
 type statusTransport struct {
 	*scripted
 	body string

@@ -15,7 +15,7 @@ import (
 
 const (
 	servicesAPI = "/api/v1/namespaces/%s/services/%s"
-	maxService  = 1 << 20 // bytes of a Service
+	maxService  = 1 << 20
 )
 
 // why returns why there is no slice, "" if the account may not get Services or the reason is
@@ -34,7 +34,6 @@ func (w *watch) why(ctx context.Context) string {
 	return strings.Join(all, "; ")
 }
 
-// whyNot returns why a Service has no slice.
 func (w *watch) whyNot(ctx context.Context, name string) string {
 	body, err := w.host.get(ctx, fmt.Sprintf(servicesAPI, w.namespace, name), url.Values{})
 	var s *status

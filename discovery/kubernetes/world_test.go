@@ -94,7 +94,6 @@ func (f *firstWrite) Write(b []byte) (int, error) {
 	return f.to.Write(b)
 }
 
-// requests returns the requests so far.
 func (s *scripted) requests() (kinds string, all []asked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,5 +188,4 @@ func send(w io.Writer, texts ...string) {
 	}
 }
 
-// hold waits until the request ends.
 func hold(ended <-chan struct{}) int { <-ended; return 0 }

@@ -21,7 +21,6 @@ var rooms = map[string]any{
 	"outlierdetection":   &OutlierDetection{},
 }
 
-// packageComment returns the doc comment of a package.
 func packageComment(t *testing.T, room string) string {
 	t.Helper()
 	files, err := filepath.Glob("../../" + room + "/*.go")
@@ -60,7 +59,7 @@ func TestPackagesDocumentTheirConfigurations(t *testing.T) {
 	}
 }
 
-// documented checks the table rows of the fields of v, recursively.
+// documented checks the table rows for the fields of v, recursively.
 func documented(t *testing.T, room, path string, v reflect.Value, rows map[string][]string) {
 	t.Helper()
 	if d, ok := v.Addr().Interface().(defaulter); ok {

@@ -19,7 +19,6 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return protojson.Marshal(durationpb.New(time.Duration(d)))
 }
 
-// UnmarshalJSON parses a duration.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	const want = `a duration such as "10s"`
 	var s *string

@@ -14,7 +14,7 @@ type Drop struct {
 	ChildPolicy    Policy         `json:"childPolicy"`
 }
 
-// DropCategory is one reason to drop calls.
+// DropCategory is a reason to drop calls.
 type DropCategory struct {
 	Category           string `json:"category"`
 	RequestsPerMillion uint32 `json:"requestsPerMillion"`
@@ -37,7 +37,7 @@ type PickFirst struct {
 	serviceconfig.LoadBalancingConfig `json:"-"`
 
 	// ShuffleAddressList shuffles each list of endpoints. Endpoints with more weight tend to the
-	// front (gRFC A113). An endpoint keeps its random number until the policy is closed, so a list
-	// that repeats the same endpoints in any order changes nothing.
+	// front (gRFC A113). An endpoint keeps its random number until the policy is closed, so a new
+	// order of the same endpoints changes nothing.
 	ShuffleAddressList bool `json:"shuffleAddressList"`
 }

@@ -23,7 +23,7 @@ type OutlierDetection struct {
 	SuccessRateEjection         *SuccessRateEjection         `json:"successRateEjection,omitempty"`
 	FailurePercentageEjection   *FailurePercentageEjection   `json:"failurePercentageEjection,omitempty"`
 	ConsecutiveFailuresEjection *ConsecutiveFailuresEjection `json:"consecutiveFailuresEjection,omitempty"`
-	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // empty: the defaults
+	FailureCodes                []Code                       `json:"failureCodes,omitempty"` // the default codes if empty
 	ReportEmptied               bool                         `json:"reportEmptied"`
 	ChildPolicy                 Policy                       `json:"childPolicy"`
 }
@@ -70,21 +70,18 @@ func NewOutlierDetection() *OutlierDetection {
 	return o
 }
 
-// NewSuccessRateEjection returns the defaults.
 func NewSuccessRateEjection() *SuccessRateEjection {
 	s := &SuccessRateEjection{}
 	s.setDefaults()
 	return s
 }
 
-// NewFailurePercentageEjection returns the defaults.
 func NewFailurePercentageEjection() *FailurePercentageEjection {
 	f := &FailurePercentageEjection{}
 	f.setDefaults()
 	return f
 }
 
-// NewConsecutiveFailuresEjection returns the defaults.
 func NewConsecutiveFailuresEjection() *ConsecutiveFailuresEjection {
 	c := &ConsecutiveFailuresEjection{}
 	c.setDefaults()

@@ -26,7 +26,7 @@ func Parse[T any](policy string, raw json.RawMessage, to *T) error {
 	return nil
 }
 
-// Error is what Parse returns.
+// Error is an error of Parse.
 type Error struct {
 	policy string
 	err    error
@@ -38,7 +38,7 @@ func (e *Error) Unwrap() error { return e.err }
 // defaulter is a struct whose defaults are not the zero value.
 type defaulter interface{ setDefaults() }
 
-// checker is a value that is checked after decoding. The path is that of the value.
+// checker is a value that is checked after decoding. path is the path of the value.
 type checker interface{ check(path string) error }
 
 type decoder struct{ policy string }

@@ -30,7 +30,7 @@ type Policy struct {
 	raw  json.RawMessage // as parsed
 }
 
-// Named returns a policy for marshaling, which need not be registered.
+// Named returns a policy for marshaling. It need not be registered.
 func Named(name string, config serviceconfig.LoadBalancingConfig) Policy {
 	return Policy{Config: config, name: name}
 }

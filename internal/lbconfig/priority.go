@@ -17,8 +17,9 @@ type Priority struct {
 
 	Children   map[string]PriorityChild `json:"children"`
 	Priorities []string                 `json:"priorities"`
-	// SourcePriorities holds, for each of Priorities, the index of the source's priority of which
-	// it is a near group. The indices do not decrease. An empty list means plain gRFC A56.
+	// SourcePriorities maps each of Priorities, if these are near groups, to the index of the
+	// source's priority that was split. The indices do not decrease. If empty, the policy behaves
+	// as in gRFC A56.
 	SourcePriorities      []int    `json:"sourcePriorities,omitempty"`
 	FailoverTimeout       Duration `json:"failoverTimeout"`
 	ChildRetention        Duration `json:"childRetention"`
@@ -38,7 +39,6 @@ type PriorityChild struct {
 	IgnoreReresolutionRequests bool   `json:"ignoreReresolutionRequests"`
 }
 
-// NewPriority returns the defaults.
 func NewPriority() *Priority {
 	p := &Priority{}
 	p.setDefaults()

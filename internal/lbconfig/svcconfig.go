@@ -21,9 +21,9 @@ func CheckServiceConfig(user string) error {
 	return err
 }
 
-// MergeServiceConfig returns user, in JSON, with lbConfig, a list of policies, as its
+// MergeServiceConfig returns user, in JSON, with the list of policies lbConfig as its
 // loadBalancingConfig. gRPC does not merge service configs: one from a resolver replaces the user's
-// default service config, including retry policies and health checks, so each resolver sends the
+// default service config, including retry policies and health checks, so each resolver sends a
 // merged one. It returns the error of CheckServiceConfig.
 func MergeServiceConfig(user string, lbConfig json.RawMessage) (string, error) {
 	fields, err := parse(user)

@@ -17,8 +17,8 @@ type unknown struct {
 	name   string
 }
 
-// told holds the fields that have been logged. A configuration is parsed again and again, and many
-// localities may have the same mistake.
+// told holds the fields that have been logged, because a configuration is parsed repeatedly and
+// many localities may have the same mistake.
 var told = struct {
 	sync.Mutex
 	fields map[unknown]bool

@@ -10,15 +10,14 @@ import (
 
 var logged = testlog.KeepWarnings()
 
-// forget clears the record of logged fields.
 func forget() {
 	told.Lock()
 	defer told.Unlock()
 	clear(told.fields)
 }
 
-// An unknown field is ignored and logged once with the known fields, although a configuration is
-// parsed again and again and several localities have the same mistake.
+// An unknown field is logged once with the known fields, even if a configuration is parsed
+// repeatedly and several localities have the same mistake.
 func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	forget()
 	for range 3 {
@@ -51,7 +50,7 @@ func TestUnknownFieldsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// Unknown fields of unbounded number and length fill neither the memory of the process nor its log.
+// Many long unknown fields do not fill the memory of the process or its log.
 func TestUnknownFieldsAreBounded(t *testing.T) {
 	forget()
 	defer forget()

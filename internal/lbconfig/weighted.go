@@ -12,7 +12,6 @@ import (
 // StartPoint is the point in its pick interval at which a new child starts.
 type StartPoint string
 
-// The start points.
 const (
 	StartSpec   StartPoint = "spec"   // at the beginning, as in gRFC A34
 	StartRandom StartPoint = "random" // at a random point
@@ -43,8 +42,7 @@ type Target struct {
 	Capacity    float64 `json:"capacity,omitempty"` // with Balance: the weight of the endpoints that can take calls
 }
 
-// Balance distributes the calls to the targets by zone, in proportion to the endpoints that have
-// not failed.
+// Balance distributes calls between zones by the capacity that has not failed.
 type Balance struct {
 	Own   string                 `json:"own,omitempty"` // the client's zone, "" if it is not in Zones
 	Zones map[string]BalanceZone `json:"zones"`
@@ -68,7 +66,7 @@ func (w *WeightedTarget) check(string) error {
 	return w.Balance.of(w.Targets)
 }
 
-// of checks that each target is in one of the zones of b.
+// of checks that each of targets is in one of the zones of b.
 func (b *Balance) of(targets map[string]Target) error {
 	if b == nil {
 		return nil
@@ -121,7 +119,6 @@ type SlowStart struct {
 	MinWeightPercent float64  `json:"minWeightPercent"`
 }
 
-// NewWeightedRoundRobin returns the defaults.
 func NewWeightedRoundRobin() *WeightedRoundRobin {
 	w := &WeightedRoundRobin{}
 	w.setDefaults()

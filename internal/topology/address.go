@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// CanonicalAddress returns the canonical form of host:port or unix:/path, or a problem with the
-// address. Equal addresses have the same canonical form.
+// CanonicalAddress returns the canonical form of host:port or unix:/path, or a description of the
+// problem. Equal addresses have the same canonical form.
 func CanonicalAddress(address string) (canonical, problem string) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if path == "" {
@@ -30,8 +30,8 @@ func CanonicalAddress(address string) (canonical, problem string) {
 	return net.JoinHostPort(host, port), ""
 }
 
-// CanonicalHost returns the canonical form of host, or a problem with it. An IPv6 address gets its
-// shortest form, so that equal addresses are equal strings.
+// CanonicalHost returns the canonical form of host, or a description of the problem. An IPv6
+// address gets its shortest form, so that equal addresses are equal strings.
 func CanonicalHost(host string) (canonical, problem string) {
 	if host == "" {
 		return "", "address is empty, want an IP address or a host name"

@@ -23,7 +23,7 @@ type (
 // usable reports whether the endpoint can take calls (gRFC A27).
 func usable(h Health) bool { return h == discovery.Unknown || h == discovery.Healthy }
 
-// rank orders healths, the healthiest first.
+// rank returns the order of a health, the healthiest first.
 func rank(h Health) int {
 	switch h {
 	case discovery.Healthy:
@@ -131,10 +131,9 @@ func Size(a *Answer) int {
 // Invalid is the error for an answer that breaks the rules and is rejected as a whole.
 type Invalid struct{ text string }
 
-// Error describes the problem in one line.
 func (e *Invalid) Error() string { return e.text }
 
-// Refused marks the error, for metrics, as that of an answer that was received and rejected.
+// Refused marks the error for metrics: an answer was received and rejected.
 func (*Invalid) Refused() bool { return true }
 
 // whyAll explains why no endpoint of any priority can take calls.

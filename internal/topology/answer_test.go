@@ -10,8 +10,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// described returns the addresses of the endpoints that an answer translates to, and the reasons of
-// the priorities without endpoints.
+// described formats the translation of an answer: the addresses of its endpoints, and why
+// priorities have no endpoints.
 func described(t *testing.T, translator *topology.Translator, a *discovery.Answer) string {
 	t.Helper()
 	tree, err := translator.Translate(a)
@@ -83,7 +83,7 @@ func TestAnAddressGivenTwiceIsOneEndpoint(t *testing.T) {
 	}
 }
 
-// An answer that breaks the rules is rejected with the position of the error.
+// An answer that breaks the rules is rejected, and the error has the position.
 func TestAnswersThatAreRefused(t *testing.T) {
 	long := answerOf(t, "0 us: a")
 	long.Drops = []discovery.Drop{{Category: "lb", PerMillion: lbconfig.Million + 1}}
@@ -107,8 +107,7 @@ func TestAnswersThatAreRefused(t *testing.T) {
 	}
 }
 
-// Answers are equal if their identities are equal, or if their contents are and they have no
-// identity.
+// Answers with an identity are equal if their identities are. Otherwise their contents decide.
 func TestAnswersThatAreTheSame(t *testing.T) {
 	of := func(change func(*discovery.Answer)) *discovery.Answer {
 		a := answerOf(t, "0 us: a b!", "1 eu: c")

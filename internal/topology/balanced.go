@@ -21,8 +21,8 @@ type zone struct {
 type spread struct {
 	own      string // the client's zone, "" if it is not in zones
 	zones    map[string]lbconfig.BalanceZone
-	of       map[string]inZone // keyed by locality
-	reserves bool              // the group also lists the localities of the next group, which have no share yet
+	of       map[string]inZone
+	reserves bool // the group also has the localities of the next group, which have no share yet
 }
 
 // inZone is the zone and the capacity of a locality.
@@ -31,10 +31,10 @@ type inZone struct {
 	capacity uint64
 }
 
-// balanced returns a group that keeps the calls in the client's zone as far as all endpoints can
-// have the same load, and a second group of the zones without a share of these calls. The first
-// group has the zones of the second as reserves: they get a share when enough of its own endpoints
-// have failed.
+// balanced returns two groups. The first keeps calls in the client's zone as far as this puts the
+// same load on all endpoints. The second has the zones that get no calls in the first. They are
+// also reserves of the first group, where they get a share when enough of its endpoints have
+// failed.
 func (n Near) balanced(p *Priority) []group {
 	if n.Place.Zone == "" {
 		return []group{{Priority: *p}}
@@ -73,13 +73,13 @@ func (n Near) balanced(p *Priority) []group {
 	return []group{share, rest}
 }
 
-// fraction returns the weight of a share of all calls, 2^30 for all.
+// fraction converts a share of all calls to a weight, 2^30 for all calls.
 func fraction(of float64) uint32 { return uint32(max(1, math.Round(of*(1<<30)))) }
 
 // key returns the name of the zone, which is unique among all zones.
 func (z *zone) key() string { return LocalityName(z.region, z.name, "") }
 
-// shares returns the share of the calls for each zone, and the spread that they are computed from.
+// shares returns the share of the calls for each zone, and the spread with the inputs.
 func (n Near) shares(zones []zone) ([]float64, *spread) {
 	s := &spread{zones: make(map[string]lbconfig.BalanceZone), of: make(map[string]inZone)}
 	own := -1
@@ -107,7 +107,7 @@ func (n Near) shares(zones []zone) ([]float64, *spread) {
 	return weightedtarget.Shares(capacity, callers, own)[:len(zones)], s
 }
 
-// without returns the zones with callers that are not in zones.
+// without returns the zones with callers that are missing from zones.
 func (n Near) without(zones []zone) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(n.Callers)) {

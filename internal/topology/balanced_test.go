@@ -62,7 +62,7 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
-// The callers of all zones together put the same load on each endpoint.
+// Together, the callers of all zones put the same load on each endpoint.
 func TestBalancedCallersOfAllZones(t *testing.T) {
 	load := make(map[string]float64)
 	for _, zone := range []string{"a", "b", "c"} {

@@ -12,14 +12,14 @@ const maxWeight = math.MaxUint32
 // place is the position of an endpoint in an answer.
 type place struct{ priority, locality, endpoint int }
 
-// held is an endpoint by its position, with its health.
+// held is the position and health of an endpoint.
 type held struct {
 	place
 	health Health
 }
 
 // twice returns the endpoints to skip because another endpoint has the same first address. The
-// healthier one is kept, or else the first.
+// healthiest one is kept, or else the first.
 func twice(a *Answer) (skip map[place]bool) {
 	at := make(map[string]held)
 	each(a, func(here place, e *Endpoint) {
@@ -41,7 +41,6 @@ func twice(a *Answer) (skip map[place]bool) {
 	return skip
 }
 
-// each calls f for each endpoint in order.
 func each(a *Answer, f func(place, *Endpoint)) {
 	for i, p := range a.Priorities {
 		for j, l := range p.Localities {
@@ -83,9 +82,9 @@ func checkAnswer(a *Answer, skip map[place]bool) (weights [][]uint32, err error)
 	return weights, nil
 }
 
-// checkLocality returns the weight of a locality, which defaults to the sum of the weights of its
-// endpoints that can take calls. The default is 1 without such endpoints, so that the locality
-// keeps its position.
+// checkLocality returns the weight of a locality. The default is the sum of the weights of its
+// endpoints that can take calls, or 1 without such endpoints, so that the locality keeps its
+// position.
 func checkLocality(l *Locality, at place, skip map[place]bool) (uint32, error) {
 	var sum uint64
 	for k := range l.Endpoints {

@@ -7,8 +7,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/lbconfig"
 )
 
-// The names under which the policies of a tree are registered. They are literals because this
-// package does not import the policies.
+// The policies of a tree are registered under these names, which are literals because this package
+// does not import the policies.
 const (
 	priorityName           = "understudy_priority"
 	outlierDetectionName   = "understudy_outlier_detection"
@@ -22,16 +22,16 @@ const (
 // 3), so a removed child cannot be added again.
 const retention lbconfig.Duration = 0
 
-// startPoint lets each client of a fleet start its round robin at another point, so that they do
-// not all send their first calls to the heaviest endpoint.
+// startPoint lets each client of a fleet start its round robin at a different point, so that they
+// do not all send their first calls to the heaviest endpoint.
 const startPoint = lbconfig.StartRandom
 
 // priorityChild is a child of understudy_priority.
 type priorityChild struct {
 	name               string
 	title              string // for display
-	cluster            string // the name of its cluster
-	further            bool   // it belongs to the same priority of the source as the child before it, as a further near group
+	cluster            string
+	further            bool   // it is another near group of the same source priority as the child before it
 	why                string // why no endpoint can take calls, "" if one can
 	ignoreReresolution bool
 	drops              []lbconfig.DropCategory
@@ -59,7 +59,7 @@ func encode(priorities []priorityChild, settings Settings) json.RawMessage {
 		}
 	}
 	if !split {
-		top.SourcePriorities = nil // the default: each priority is one of the source
+		top.SourcePriorities = nil // the default: each priority is a source priority
 	}
 	encoded, err := json.Marshal(lbconfig.Named(priorityName, top))
 	if err != nil {

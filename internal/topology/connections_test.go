@@ -27,8 +27,8 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// channel runs the real policies on a fake channel, which connects immediately to each endpoint
-// that is not down.
+// channel runs the real policies on a fake ClientConn. Connections to endpoints that are not down
+// succeed immediately.
 type channel struct {
 	t          *testing.T
 	cc         *lbtest.ClientConn
@@ -109,7 +109,7 @@ func (c *channel) update(answer *discovery.Answer) {
 	c.connect()
 }
 
-// connect completes all connection attempts, including those that follow from others.
+// connect completes all connection attempts, including those that are caused by others.
 func (c *channel) connect() {
 	answered := make(map[*lbtest.SubConn]bool)
 	for more := true; more; {
@@ -161,12 +161,12 @@ func (c *channel) picked(n int) string {
 }
 
 // Adding or removing a locality or a priority opens no connection to unchanged endpoints, and a
-// change of weights opens none (item 5 of the first proof).
+// change of weights opens no connection (item 5 of the first proof).
 func TestConnectionsOutliveUpdates(t *testing.T) {
 	first := []string{"0 us: a b", "0 eu: c", "1 as: d"}
 	for _, test := range []struct {
 		title string
-		down  string // endpoints that are down
+		down  string // endpoints to which connections fail
 		next  []string
 		want  string // connections opened (+) and closed (-)
 		picks string
@@ -205,8 +205,8 @@ func TestConnectionsOutliveUpdates(t *testing.T) {
 	}
 }
 
-// Drops that are added and removed, or the removal of the last locality, open no connection,
-// because the shape of the tree never changes (decision 12).
+// Adding and removing drops, or removing the last locality, opens no connection, because the shape
+// of the tree never changes (decision 12).
 func TestConnectionsOutliveDrops(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		plain, dropping := answerOf(t, "0 us: a b"), answerOf(t, "0 us: a b")
@@ -229,8 +229,8 @@ func TestConnectionsOutliveDrops(t *testing.T) {
 	})
 }
 
-// A change of the zones' shares moves no endpoint to another child, so that a zone which gets a
-// share connects and is kept, and the connections of the other zones stay open.
+// A change of the zones' shares moves no endpoint to another child. A zone that gets a share
+// connects and stays connected, and the connections of the other zones stay open.
 func TestConnectionsOutliveBalance(t *testing.T) {
 	onChannel(t, func(c *channel) {
 		c.translator.Near = topology.Near{Prefer: "balance", Place: location.Location{Zone: "a"}}

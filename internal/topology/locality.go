@@ -6,8 +6,8 @@ import "strings"
 var localityEscaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // LocalityName returns the name of a locality in paths, configurations and messages:
-// region/zone/sub_zone, such as "us-east/a". Each field has "%" and "/" percent-encoded, and
-// trailing slashes are removed. The name of a locality without any field is Nowhere.
+// region/zone/sub_zone, such as "us-east/a". "%" and "/" in a field are percent-encoded, and
+// trailing slashes are removed. If all fields are empty, the name is Nowhere.
 func LocalityName(region, zone, subZone string) string {
 	name := strings.TrimRight(strings.Join([]string{
 		localityEscaper.Replace(strings.ToValidUTF8(region, "\uFFFD")),

@@ -13,9 +13,9 @@ type member struct{ cluster, locality string }
 type child struct {
 	name    string
 	members []member
-	// addresses holds the addresses of the child's endpoints, each with whether an endpoint there
-	// can take calls. It is set only if a locality is in several priorities or the priorities are
-	// near groups; otherwise the localities identify the priority.
+	// addresses maps the addresses of the child's endpoints to whether an endpoint there can take
+	// calls. It is set only if a locality is in several priorities or the priorities are near
+	// groups. Otherwise the localities identify the priority.
 	addresses map[string]bool
 }
 
@@ -28,20 +28,20 @@ type childNames struct {
 }
 
 // assign returns the children for priorities, each given by its members, and the state for the next
-// update. It does not modify n. addresses returns the addresses of a priority, see child.addresses.
+// update. It does not modify n. addresses returns the value of child.addresses for a priority.
 //
 // From the first priority to the last, each takes the name of the child that had most of its
-// members, if the name is still free. If several had the same number, the child that had the same
-// priority before wins, then the highest:
+// members, if the name is still free. In a tie, the child that had the same priority before wins,
+// then the highest:
 //
 //	before: child0 {a}, child1 {b c}
 //	after:  {b} {c}       ->  child1 {b}, child2 {c}   b keeps its connections
 //	        {a d} {b c}   ->  child0 {a d}, child1 {b c}
 //	        {c a} {b}     ->  child0 {c a}, child1 {b}
 //
-// If a locality was in several priorities, or the priorities are near groups, the child that had
-// most of the priority's addresses wins first. The order in which priorities take names then
-// depends on their addresses, too: see turns.
+// If a locality was in several priorities, or the priorities are near groups, a priority prefers
+// the child that had most of its addresses. The order in which priorities take names then depends
+// on their addresses, too: see turns.
 func (n childNames) assign(priorities [][]member, near bool, addresses func(priority int) map[string]bool) ([]child, childNames) {
 	holders := make(map[member][]int)
 	for i, c := range n.last {
@@ -109,7 +109,7 @@ func (n childNames) class(c *child, holders map[member][]int) int {
 	return class
 }
 
-// shared returns the number of known addresses that c and other have in common.
+// shared returns the number of addresses that c and other have in common.
 func (c *child) shared(other *child) (count int) {
 	for address := range c.addresses {
 		if _, had := other.addresses[address]; had {
@@ -133,7 +133,7 @@ func repeats(priorities [][]member) bool {
 	return false
 }
 
-// bestHolder returns the index of the child whose name c, at the given priority, takes, or -1.
+// bestHolder returns the index of the child whose name c takes, or -1. priority is that of c.
 func (n childNames) bestHolder(c *child, priority int, holders map[member][]int, taken []bool) int {
 	held := make([]int, len(taken))
 	for _, m := range c.members {

@@ -42,11 +42,11 @@ func addressLists(text string) func(priority int) map[string]bool {
 	}
 }
 
-// nowhere is an addresses function for tests without addresses.
+// nowhere is used as addresses in tests without addresses.
 func nowhere(int) map[string]bool { return nil }
 
-// If a locality is in several priorities, its endpoints decide which of them moved. An endpoint
-// that drains in a higher priority does not take their connections.
+// If a locality is in several priorities, its endpoints decide which priority keeps which name. A
+// priority whose endpoints drain does not take the name of a lower one.
 func TestNamesFollowEndpointsOfOneLocality(t *testing.T) {
 	for _, test := range []struct{ title, before, at, after, then, want string }{
 		{"one joins above", "a, a", "1, 2", "z, a, a", "9, 1, 2", "child2 child0 child1"},

@@ -36,9 +36,9 @@ func (s Settings) Near() Near {
 	return n
 }
 
-// Lacks returns what an answer lacks for any endpoint to be near the client, such as "zone or
-// region". It returns "" if some endpoint has one of the fields to compare, or if the client's
-// location is unknown.
+// Lacks returns the fields that would make endpoints near the client, such as "zone or region", if
+// no endpoint of the answer has any of them. It returns "" if an endpoint has one, or if the
+// client's location is unknown.
 func (n Near) Lacks(a *Answer) string {
 	var region, zone, node, hints bool
 	for i := range a.Priorities {
@@ -87,13 +87,13 @@ var nearNames = [...]string{sameNode: "same node", sameZone: "same zone", sameRe
 // group is a near group of a priority of an answer.
 type group struct {
 	Priority
-	of     int     // the index of that priority
+	of     int     // the index of the priority
 	name   string  // its nearness, "" if the priority was not split
 	spread *spread // nil unless calls are balanced
 }
 
-// split returns the answer with each priority split into near groups, and the group of each
-// resulting priority. It returns a itself if nothing is preferred.
+// split returns the answer with each priority split into near groups, and the groups in the order
+// of the resulting priorities. It returns a itself if nothing is preferred.
 //
 //	zone a of region r:  {r/a: 1 2, r/b: 3, s/c: 4}  ->  {r/a: 1 2}  {r/b: 3}  {s/c: 4}
 //
@@ -159,7 +159,7 @@ func (n Near) nameOf(at nearness) string {
 }
 
 // measure returns the nearness of each endpoint of each locality. A locality without endpoints has
-// one element, its own nearness.
+// a single element.
 func (n Near) measure(p *Priority) [][]nearness {
 	var hinted map[string]func(*Endpoint) bool
 	if n.Prefer == "hints" {
@@ -178,7 +178,6 @@ func (n Near) measure(p *Priority) [][]nearness {
 	return near
 }
 
-// of returns the nearness of an endpoint of a locality.
 func (n Near) of(l *Locality, e *Endpoint, hinted map[string]func(*Endpoint) bool) nearness {
 	at := location.Location{Region: l.Region, Zone: l.Zone, Node: e.Node}
 	switch {
@@ -246,7 +245,7 @@ func family(e *Endpoint) string {
 	return "IPv6"
 }
 
-// merge returns the group for each nearness: its own, or the next if too few of its endpoints can
+// merge returns the group of each nearness: its own, or the next if too few of its endpoints can
 // take calls.
 func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearness) {
 	var count [elsewhere + 1]int
@@ -271,8 +270,8 @@ func (n Near) merge(p *Priority, near [][]nearness) (into [elsewhere + 1]nearnes
 	return into
 }
 
-// part returns the endpoints of a locality that are in a group, and whether the group has the
-// locality.
+// part returns the endpoints of a locality that belong to a group, and whether the locality belongs
+// to it.
 func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool) {
 	some := *l
 	some.Endpoints = nil
@@ -284,9 +283,8 @@ func part(l *Locality, near []nearness, in func(nearness) bool) (Locality, bool)
 	return some, len(some.Endpoints) > 0 || len(l.Endpoints) == 0 && in(near[0])
 }
 
-// weigh scales the weight of each locality whose endpoints are in several groups by its share of
-// the endpoints' weight, so that the endpoints of a group keep their weights relative to each
-// other.
+// weigh reduces the weight of each locality whose endpoints are in several groups to the share of
+// those in g, so that the endpoints of a group keep their weights relative to each other.
 func weigh(g, whole *Priority) {
 	type share struct{ part, all uint64 }
 	shares, sum, partial := make([]share, len(g.Localities)), uint64(0), false
@@ -299,7 +297,7 @@ func weigh(g, whole *Priority) {
 	if !partial {
 		return
 	}
-	finer := max(1, min(1<<16, maxWeight/2/sum)) // reduces rounding errors
+	finer := max(1, min(1<<16, maxWeight/2/sum)) // reduces the rounding error
 	for j := range g.Localities {
 		l := &g.Localities[j]
 		if w := uint64(l.Weight) * finer; shares[j].all > 0 && w > 0 {

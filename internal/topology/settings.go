@@ -45,7 +45,6 @@ func forFewEndpoints() *lbconfig.OutlierDetection {
 	return config
 }
 
-// leaf returns the policy of a locality.
 func (s Settings) leaf() lbconfig.Policy {
 	if s.PickFirst {
 		return lbconfig.Named(pickFirstName, nil)

@@ -28,7 +28,7 @@ func (s Settings) subset(endpoints []resolver.Endpoint) []resolver.Endpoint {
 	seed, digest := s.subsetSeed(), xxhash.New()
 	for i, e := range endpoints {
 		if len(e.Addresses) == 0 {
-			continue // the policies ignore it
+			continue // the policies ignore such an endpoint
 		}
 		var of ofLocality
 		copy(of[:], hierarchy.Path(e))

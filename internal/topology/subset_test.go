@@ -14,7 +14,6 @@ import (
 	"github.com/understudy-lb/understudy/internal/topology"
 )
 
-// plain returns an endpoint for each number.
 func plain(numbers ...int) (list []resolver.Endpoint) {
 	for _, n := range numbers {
 		list = append(list, resolver.Endpoint{Addresses: []resolver.Address{{Addr: fmt.Sprintf("10.%d.%d.%d:443", n>>16, n>>8&255, n&255)}}})
@@ -30,7 +29,7 @@ func upTo(n int) []int {
 	return all
 }
 
-// subsetOf returns the addresses that a client with the given seed uses.
+// subsetOf returns the addresses that the client with the given seed uses.
 func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses []string) {
 	tree := topology.Join(topology.Settings{Subset: size, ChannelSeed: seed}, topology.Targets([]topology.Target{{Name: "p", Endpoints: endpoints}}))
 	for _, e := range tree.Endpoints {
@@ -39,8 +38,8 @@ func subsetOf(endpoints []resolver.Endpoint, size int, seed uint64) (addresses [
 	return addresses
 }
 
-// 1,000 clients use 20 of 5,000 endpoints each, which is an average of 4 clients per endpoint (gRFC
-// A68).
+// If 1,000 clients use 20 of 5,000 endpoints each, no endpoint has far more clients than the
+// average of 4 (gRFC A68).
 func TestSubsetsSpreadTheClients(t *testing.T) {
 	endpoints, clients := plain(upTo(5000)...), make(map[string]int)
 	for seed := range uint64(1000) {
@@ -143,8 +142,8 @@ func TestSubsetsAreSpreadAsThoseOfGRPC(t *testing.T) {
 	t.Logf("histogram of clients per endpoint is %v, in gRPC-Go %v: they differ by %.1f %%", histogram[0], histogram[1], 100*apart)
 }
 
-// A subset is chosen within each locality, counts repeated endpoints once, and ignores order and
-// weights.
+// A subset is chosen within each locality, counts repeated endpoints once, and does not depend on
+// order and weights.
 func TestASubsetIsOfALocality(t *testing.T) {
 	answer := answerOf(t, "0 us weight=7: a*9 b c d", "0 eu weight=1: e f*5", "1 us weight=2: g h i j")
 	settings := topology.Settings{Subset: 2, ChannelSeed: 3}

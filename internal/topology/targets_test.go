@@ -16,7 +16,6 @@ func endpointAt(address string) resolver.Endpoint {
 	return resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}}
 }
 
-// paths formats each endpoint as a line: address, path, weight.
 func paths(endpoints []resolver.Endpoint) string {
 	s := ""
 	for _, e := range endpoints {
@@ -27,7 +26,7 @@ func paths(endpoints []resolver.Endpoint) string {
 	return s
 }
 
-// durations are the durations of understudy_priority in every generated tree. Only
+// durations holds the durations of understudy_priority in every generated tree. Only
 // removedChildRetention differs from its default.
 const durations = `"failoverTimeout":"10s","childRetention":"900s","removedChildRetention":"0s","failbackDelay":"0s"`
 

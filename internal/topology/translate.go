@@ -21,7 +21,8 @@ type Translator struct {
 	// Name prefixes the names of the children, as in "NAME/child0", so that the children of a
 	// channel's mechanisms have distinct names (see Join).
 	Name string
-	// TrustNames verifies an endpoint's certificate against its hostname, if it has one.
+	// TrustNames makes the channel verify the certificate of an endpoint against its hostname, if
+	// it has one.
 	TrustNames bool
 	// Near configures which endpoints of a priority are preferred.
 	Near  Near
@@ -48,7 +49,7 @@ func (t *Translator) Tree(c *Checked) Tree {
 	if a != c.Answer {
 		if split, err := Check(a); err == nil {
 			split.Unusable, c = c.Unusable, split
-		} else { // no source is known to cause this
+		} else { // no source is known to cause this error
 			a, groups = Near{}.split(c.Answer)
 		}
 	}

@@ -41,7 +41,7 @@ type Tree struct {
 	priorities []priorityChild
 	settings   Settings
 	of, size   int  // the number of endpoints without and with the subset, not counting reserves
-	reserves   bool // some endpoints are listed twice, the second time as reserves of another priority
+	reserves   bool // some endpoints are listed twice, the second time as reserves of a higher priority
 }
 
 // Size describes the number of endpoints and priorities for display.
@@ -70,9 +70,9 @@ type TreePriority struct {
 	// Name is the display name: the localities, such as "us-east/a, us-east/b", or the name of the
 	// target in a list of targets.
 	Name string
-	// Cluster is the name of the cluster, "" for plain endpoints.
+	// Cluster is the name of the priority's cluster, "" for plain endpoints.
 	Cluster string
-	// Why is the reason why no endpoint can take calls, "" if one can.
+	// Why is the reason why no endpoint of the priority can take calls, "" if one can.
 	Why string
 }
 
@@ -85,7 +85,8 @@ func (t Tree) Priorities() []TreePriority {
 	return priorities
 }
 
-// Reresolving returns the tree with requests for re-resolution passed on in all priorities.
+// Reresolving returns a copy of the tree in which all priorities pass on requests for
+// re-resolution.
 func (t Tree) Reresolving() Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -94,8 +95,8 @@ func (t Tree) Reresolving() Tree {
 	return t
 }
 
-// WithOutlierDetection returns the tree with o, the outlier detection of the cluster of all its
-// priorities, or nil if the cluster does not configure it. Settings override it.
+// WithOutlierDetection returns a copy of the tree with o, the outlier detection configuration of
+// the cluster of all its priorities, or nil if the cluster has none. Settings override it.
 func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 	t.priorities = slices.Clone(t.priorities)
 	for i := range t.priorities {
@@ -110,7 +111,7 @@ func (t Tree) WithOutlierDetection(o *OutlierDetection) Tree {
 func Join(settings Settings, trees ...Tree) Tree {
 	var joined Tree
 	if len(trees) == 1 {
-		joined = trees[0] // avoids a copy, as most channels have one tree
+		joined = trees[0] // most channels have one tree, which needs no copy
 		trees = nil
 	}
 	for _, tree := range trees {

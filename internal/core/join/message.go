@@ -14,7 +14,6 @@ type Message struct {
 	Name string  // the mechanism that Text is about, "" for the channel
 }
 
-// MessageKind is the kind of a Message.
 type MessageKind int
 
 // The kinds of messages.

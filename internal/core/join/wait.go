@@ -36,7 +36,7 @@ const (
 	HushOfPart = 200 * time.Millisecond
 	// CallsSayAfter is when errors of calls begin to report what a source waits for.
 	CallsSayAfter = 200 * time.Millisecond
-	// LogSaysAfter is the same delay for the log.
+	// LogSaysAfter is the delay before the log reports it.
 	LogSaysAfter = 2 * time.Second
 )
 
@@ -72,7 +72,6 @@ const (
 	over
 )
 
-// begin begins a wait. m is nil for ForFirst.
 func (c *Core) begin(w Wait, m *mechanism) {
 	of, id := c.of(m)
 	of[w] = running
