@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// lineClient is a client in its own process, stockclient/main.go or grpcjs/client.js, that makes
+// lineClient is a client in a separate process, stockclient/main.go or grpcjs/client.js. It makes
 // calls on request.
 type lineClient struct {
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// newLineClient starts a client of the management server at address. It is killed when the test
-// ends.
+// newLineClient starts a client of the management server at address. The process is killed when the
+// test ends.
 func newLineClient(t *testing.T, address string, cmd *exec.Cmd) *lineClient {
 	t.Helper()
 	cmd.Env = append(os.Environ(), "GRPC_XDS_BOOTSTRAP_CONFIG="+string(bootstrap(address)), "GRPC_XDS_BOOTSTRAP=")

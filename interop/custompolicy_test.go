@@ -38,8 +38,7 @@ func init() { balancer.Register(recording{balancer.Get(weightedroundrobin.Name)}
 // newest is the last picker that weighted_round_robin published while READY.
 var newest atomic.Pointer[balancer.Picker]
 
-// recording is weighted_round_robin with a recorded picker. It replaces the policy in this test
-// binary.
+// recording replaces weighted_round_robin in this test binary, and records its pickers.
 type recording struct{ balancer.Builder }
 
 func (r recording) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
@@ -114,7 +113,7 @@ func linear(t *testing.T, resources ...types.Resource) cachev3.Cache {
 // the shares are exact only to 1e-5.
 func TestOurPolicyInAStockChannel(t *testing.T) {
 	weights := [][]uint32{{2, 1}, {5, 3}}          // of the endpoints, by locality
-	localities := []uint32{3, 1}                   // their weights
+	localities := []uint32{3, 1}                   // weights of the localities
 	want := []float64{0.09375, 0.15625, 0.25, 0.5} // sorted
 	cluster := &endpointv3.ClusterLoadAssignment{ClusterName: "payments"}
 	var backends []string

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// away is how long the management server stays killed.
+// away is how long the management server stays down.
 const away = 10 * time.Second
 
-// disturbed is a served directory and its server, for tests in which disturbances must cost no
-// call, and later changes must still reach the client.
+// disturbed is a served directory and its server. Its tests disturb both; clients must lose no
+// call, and must still receive later changes.
 type disturbed struct {
 	dir, other string // other is where the directory is moved to
 	server     *process
@@ -44,15 +44,15 @@ func try(t *testing.T, err error) {
 	}
 }
 
-// everything runs all disturbances. alive returns after some further calls have succeeded, and
-// follows after a call has reached the given backend.
+// everything runs all disturbances. alive makes some calls, and follows makes calls until the given
+// backend handles one.
 func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend string)) {
 	t.Helper()
 	alive()
 	try(t, os.Rename(d.dir, d.other)) // the directory disappears
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
-	try(t, os.Mkdir(d.dir, 0o700)) // its mount point appears
+	try(t, os.Mkdir(d.dir, 0o700)) // an empty mount point appears
 	d.server.wait(t, "rejected, what it held before is still served")
 	alive()
 	try(t, os.Remove(d.dir))
@@ -64,10 +64,10 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	try(t, os.Rename(d.file(), moved)) // the file is renamed
 	write(t, moved, place{d.a, 0})
 	follows(d.a)
-	try(t, os.Remove(moved)) // and removed
+	try(t, os.Remove(moved)) // the file is removed
 	d.server.wait(t, "cluster has no file any more")
 	alive()
-	write(t, d.file(), place{d.b, 0}) // and written again
+	write(t, d.file(), place{d.b, 0}) // the file is written again
 	follows(d.b)
 
 	try(t, os.WriteFile(d.file(), []byte("endpoints: ["), 0o600))
@@ -83,8 +83,8 @@ func (d *disturbed) everything(t *testing.T, alive func(), follows func(backend 
 	follows(d.a)
 }
 
-// Clients lose no call during disturbances of the directory and its server: neither our channel,
-// nor one with gRPC-Go's own xds: target, nor a stock client.
+// Clients lose no call while the directory and its server are disturbed: our channel, a channel
+// with gRPC-Go's own xds: target, and a stock client.
 func TestNoCallIsLost(t *testing.T) {
 	d := newDisturbed(t)
 	address := d.server.address

@@ -59,8 +59,8 @@ func TestManagementServerIsKilled(t *testing.T) {
 	serve(t, p.address, path)
 	until(t, conn, b)
 	t.Logf("caught up %v after the return; %d calls, none lost", time.Since(back), stop())
-	// The server was away for seconds at most, so the next attempt is at most the third backoff
-	// delay away, 2.56 s ± 20 %.
+	// The server was down for a few seconds at most, so the next attempt follows within the third
+	// backoff delay, 2.56 s ± 20 %.
 	if took := time.Since(back); took > 10*time.Second {
 		t.Errorf("the client caught up after %v", took)
 	}
@@ -100,7 +100,7 @@ func TestOurChannelAgainstASnapshotServer(t *testing.T) {
 	until(t, conn, a)
 	bad := adstest.Cluster("payments", b)
 	bad.Endpoints[0].Priority = 7
-	set("2", bad) // rejected: the first one stays in use
+	set("2", bad) // the client rejects it, and the first one stays in use
 	if got := answered(t, conn, 100); got[a] != 100 {
 		t.Errorf("100 calls after a bad snapshot were answered by %v, want %s", got, a)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// newNodeClient starts a gRPC client for Node.js.
 func newNodeClient(t *testing.T, address, target string) *lineClient {
 	t.Helper()
 	cmd := exec.Command("node", "client.js", target)
@@ -30,7 +29,8 @@ func TestNodeClientAgainstServe(t *testing.T) {
 	client.until(t, b)
 }
 
-// gRPC for Node.js, which does not recover from the removal of a listener, loses no call either.
+// A gRPC client for Node.js loses no call either, although it does not recover from the removal of
+// a listener.
 func TestNodeClientLosesNoCall(t *testing.T) {
 	d := newDisturbed(t)
 	steady, probe := newNodeClient(t, d.server.address, "xds:///payments"), newNodeClient(t, d.server.address, "xds:///payments")

@@ -100,7 +100,6 @@ func (p *process) wait(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// kill kills the process with SIGKILL.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
@@ -219,7 +218,7 @@ func until(t *testing.T, conn *grpc.ClientConn, want string) {
 	t.Fatalf("no call reached %s within %v", want, patience)
 }
 
-// place is an endpoint in a file. Weight 0 means that the file has no weight.
+// place is an endpoint in a file. If the weight is 0, the file has none.
 type place struct {
 	address string
 	weight  int

@@ -18,8 +18,8 @@ import (
 )
 
 // Two replicas of serve behind one address follow a Service for clients that do not use Kubernetes.
-// While the backends are restarted one by one and one replica is killed, no call fails, and the
-// move of a client to the other replica opens no connection to a backend.
+// Backends are restarted one by one, and one replica is killed. No call fails, and a client that
+// moves to the other replica opens no connection to a backend.
 func TestAFleetFollowsAService(t *testing.T) {
 	api := kubetest.Start(t)
 	var pods []*podServer
@@ -95,7 +95,7 @@ func (p *podServer) set(conditions string) {
 	p.api.Set("web", p.slice, n, fmt.Sprintf(`{"addresses":[%q],"conditions":%s}`, host, conditions))
 }
 
-// drain ends a backend like the kubelet: it terminates, and finishes pending calls.
+// drain ends a backend like the kubelet: it is marked as terminating, and finishes pending calls.
 func (p *podServer) drain() {
 	p.set(`{"ready":false,"serving":true,"terminating":true}`)
 	p.GracefulStop()
@@ -118,7 +118,7 @@ type front struct {
 	changed *sync.Cond
 	to      []string
 	next    int
-	begun   int                 // connections
+	begun   int
 	conns   map[string]net.Conn // connections to replicas, by client address
 }
 
@@ -167,8 +167,8 @@ func (f *front) serve(client net.Conn) {
 	f.mu.Unlock()
 }
 
-// dies removes and kills a replica. It returns the number of connections after its clients have
-// reconnected, 0 if it had none.
+// dies removes and kills a replica. It returns the total number of connections that is expected
+// once its clients have reconnected, or 0 if it had no clients.
 func (f *front) dies(n int, kill func()) (begun int) {
 	f.mu.Lock()
 	gone, used := f.to[n], 0
@@ -187,7 +187,7 @@ func (f *front) dies(n int, kill func()) (begun int) {
 	return begun
 }
 
-// moved waits until there have been begun connections.
+// moved waits until begun connections have been made in total.
 func (f *front) moved(t *testing.T, begun int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

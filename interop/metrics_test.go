@@ -106,8 +106,8 @@ func shop() *endpointv3.ClusterLoadAssignment {
 	return near
 }
 
-// manage returns the script of a management server that first sends an unrequested type, then the
-// shop, and then the clusters from more. It does not have the cluster "nothing".
+// manage returns the script of a management server that sends an unrequested type, then the shop,
+// and then the clusters from more. It does not have the cluster "nothing".
 func manage(more <-chan *endpointv3.ClusterLoadAssignment) adstest.Script {
 	return func(s *adstest.Stream) error {
 		if _, err := s.Recv(); err != nil {
@@ -187,8 +187,8 @@ func rows(t *testing.T) map[string][]string {
 	return all
 }
 
-// A channel in which all counted events happen exports every metric of the document, with the
-// documented kind and labels.
+// A channel goes through all counted events. OpenTelemetry then exports every metric of the
+// document with the documented kind and labels.
 func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := metric.NewManualReader()
@@ -226,7 +226,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		time.Sleep(time.Second) // the management server is down
 		more := make(chan *endpointv3.ClusterLoadAssignment)
 		l.up("10.0.0.9", func(listener net.Listener) interface{ Stop() } { return adstest.Serve(listener, manage(more)) })
-		time.Sleep(20 * time.Second) // and then does not have one of the clusters
+		time.Sleep(20 * time.Second) // the management server does not have one of the clusters
 		calls(conn, 50)              // enough to eject the failing one after an interval
 		if got := calls(conn, 200); got < 120 {
 			t.Errorf("%d of 200 calls succeeded, want at least 120", got)
@@ -241,7 +241,7 @@ func TestOpenTelemetryExportsEveryMetric(t *testing.T) {
 		calls(conn, 100)
 
 		got, want := exported(t, reader), rows(t)
-		targets := []string{"eds://10.0.0.9:1/shop", "eds://10.0.0.9:1/nothing"} // in gRPC's form
+		targets := []string{"eds://10.0.0.9:1/shop", "eds://10.0.0.9:1/nothing"} // as gRPC reports them
 		if len(want) < 10 {
 			t.Fatalf("the document has %d metrics", len(want))
 		}

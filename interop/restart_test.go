@@ -43,9 +43,9 @@ func TestARestartWithoutKnowledgeCostsNoCall(t *testing.T) {
 			d.server = serve(t, d.server.address, d.dir, d.flags...)
 			d.server.wait(t, "client asks")
 			if name == "beside a good one" {
-				d.server.wait(t, "client ACK") // only the endpoints of other clusters
+				d.server.wait(t, "client ACK") // the ACK is for other clusters
 			} else {
-				d.server.wait(t, "client disconnected") // because there is no response for it
+				d.server.wait(t, "client disconnected") // because the server has no response for it
 			}
 			answered(t, conn, 100)
 			write(t, d.file(), place{d.b, 0})

@@ -23,17 +23,17 @@ type driver struct {
 	*model.Model
 	refuses   map[string]bool
 	onUpdate  map[string]string
-	published []string // in the current step
-	asked     int      // total requests for re-resolution
+	published []string
+	asked     int // total requests for re-resolution
 }
 
 // seen is the observation of a policy after a step.
 type seen struct {
-	published []string // in the step
-	last      string   // the last published state, "" for none
-	returned  bool     // an update returned an error
-	told      string   // see side.told
-	asked     int      // total requests for re-resolution
+	published []string
+	last      string // the last published state, "" for none
+	returned  bool   // an update returned an error
+	told      string
+	asked     int // total requests for re-resolution
 }
 
 // predict returns the expected observations after each step of a schedule and after Close, with the
@@ -60,7 +60,7 @@ func (d *driver) see(returned bool) seen {
 	return seen{d.published, last, returned, d.Stubs.Told(), d.asked}
 }
 
-// publicationOf formats a publication as side does.
+// publicationOf formats a publication in the same way as side.
 func publicationOf(r model.Report) string { return r.State + " " + about(r.Text) }
 
 func (d *driver) log(e model.Event) {
@@ -118,7 +118,7 @@ func (d *driver) do(step string) (returned bool) {
 	return false
 }
 
-// configOf returns the configuration that configurePriority makes of the words.
+// configOf returns the configuration of configurePriority for the model.
 func configOf(words []string) model.Config {
 	config := model.Config{Children: map[string]model.Child{}, FailoverTimeout: failover, ChildRetention: retention}
 	for _, id := range words {
@@ -133,7 +133,7 @@ func configOf(words []string) model.Config {
 	return config
 }
 
-// pickOf returns the result of a pick of a stub in a state.
+// pickOf returns the result of a pick from a stub in the given state.
 func pickOf(id, state string) string {
 	return map[string]string{
 		ready: id, idle: "fail: " + id + " idle", connecting: "queue", failed: "fail: " + id + " refused",

@@ -33,7 +33,7 @@ type outlierSide struct {
 	child  *listeningChild
 }
 
-// listening is the child's builder. last is the child that was built last.
+// listening builds the child. last is the child of the side that was built last.
 type listening struct{ last *listeningChild }
 
 var listeners = &listening{}
@@ -107,7 +107,7 @@ func newOutlierSide(t *testing.T, policy string) *outlierSide {
 	return &outlierSide{t: t, cc: cc, policy: balancer.Get(policy).Build(cc, balancer.BuildOptions{})}
 }
 
-// update sends the policy endpoints and a configuration in the JSON of A50, which both parse.
+// update sends the policy a configuration and endpoints. Both policies parse the JSON of A50.
 func (s *outlierSide) update(name, config string, endpoints []string) {
 	s.t.Helper()
 	parsed, err := balancer.Get(name).(balancer.ConfigParser).ParseConfig(

@@ -12,9 +12,8 @@ import (
 var five = []string{"a", "b", "c", "d", "e"}
 
 // randomOutlierConfig returns a configuration without known differences, which have their own
-// tests. If gRPC-Go's maximum allows only some ejections, the choice depends on map order, so the
-// maximum is 100 %. There is only one algorithm at a time, because gRPC-Go counts an endpoint twice
-// that both eject.
+// tests. The maximum is 100 %, because otherwise gRPC-Go's ejections depend on map order. There is
+// only one algorithm, because gRPC-Go counts an endpoint twice if two algorithms eject it.
 func randomOutlierConfig(r *rand.Rand) string {
 	config := fmt.Sprintf(`"interval": "%ds", "baseEjectionTime": "%ds", "maxEjectionTime": "%ds", "maxEjectionPercent": 100,`,
 		1+r.IntN(20), r.IntN(60), r.IntN(100))
@@ -29,7 +28,7 @@ func randomOutlierConfig(r *rand.Rand) string {
 	return config
 }
 
-// The same configuration and the same calls eject the same endpoints at the same time.
+// Both policies eject the same endpoints at the same time, given the same configuration and calls.
 func TestOutlierDetectionAgrees(t *testing.T) {
 	seen := 0
 	for seed := range uint64(150) {
@@ -49,7 +48,7 @@ func TestOutlierDetectionAgrees(t *testing.T) {
 				case what < 6:
 					name, ok, failed := five[r.IntN(5)], r.IntN(8), r.IntN(8)
 					if theirs.isEjected(name) {
-						continue // the effect on an ejected endpoint is a known difference
+						continue // calls to ejected endpoints are a known difference
 					}
 					ours.calls(name, ok, failed)
 					theirs.calls(name, ok, failed)
@@ -105,8 +104,8 @@ func TestEnforcementOfTheFailurePercentageDefaults(t *testing.T) {
 	})
 }
 
-// The maximum, see docs/a50.md: 30 % of five endpoints is one and a half. gRPC-Go ejects two,
-// because one is less than 30 %, and none with 0 %.
+// docs/a50.md: with a maximum of 30 % of five endpoints, gRPC-Go ejects two, because one ejected
+// endpoint is less than 30 %. With 0 % it ejects none.
 func TestTheMaximumOfEjections(t *testing.T) {
 	for percent, want := range map[int][2]int{0: {1, 0}, 10: {1, 1}, 20: {1, 1}, 30: {1, 2}, 40: {2, 2}, 100: {5, 5}} {
 		onBoth(t, func(name string, s *outlierSide) {
@@ -121,8 +120,8 @@ func TestTheMaximumOfEjections(t *testing.T) {
 	}
 }
 
-// A50 removes the map entry. gRPC-Go continues to count an ejected endpoint that is removed, so
-// that no other is ejected.
+// A50 removes the map entry of a removed endpoint. gRPC-Go continues to count it if it was ejected,
+// so that no other endpoint is ejected.
 func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, atHalf+`"maxEjectionPercent": 20,`, five)
@@ -138,13 +137,13 @@ func TestRemovedEndpointsThatWereEjected(t *testing.T) {
 	})
 }
 
-// An endpoint that both algorithms eject counts once. gRPC-Go ejects it twice, and it counts as two
-// endpoints towards the maximum (docs/a50.md).
+// An endpoint that both algorithms eject counts once. In gRPC-Go it counts twice towards the
+// maximum (docs/a50.md).
 func TestWhatBothAlgorithmsFind(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		both := `"successRateEjection": {"stdevFactor": 0, "minimumHosts": 1, "requestVolume": 20},` + atHalf + `"maxEjectionPercent": 40,`
 		s.update(name, both, five)
-		s.calls("a", 0, 20) // the first algorithm ejects it, because of b
+		s.calls("a", 0, 20) // the first algorithm ejects a, because b succeeds
 		s.calls("b", 20, 0)
 		s.calls("c", 0, 10)
 		time.Sleep(11 * time.Second)
@@ -167,8 +166,8 @@ func TestMinimumHostsOfTheFailurePercentage(t *testing.T) {
 	})
 }
 
-// 7 of 100 is not more than 7 %, and endpoints with equal rates are no outliers. gRPC-Go compares
-// rounded floating-point numbers.
+// 7 of 100 is not more than 7 %, and endpoints with equal rates are not outliers. gRPC-Go compares
+// floating-point numbers with rounding errors.
 func TestRatesThatAreEqual(t *testing.T) {
 	onBoth(t, func(name string, s *outlierSide) {
 		s.update(name, strings.Replace(atHalf, "50", "7", 1)+`"maxEjectionPercent": 100,`, five)

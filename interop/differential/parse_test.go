@@ -13,8 +13,8 @@ import (
 	"github.com/understudy-lb/understudy/pickfirst"
 )
 
-// parsers is a pair of policies whose parsers are compared. differ holds the known differences:
-// patterns of our error, or of the configuration if only ours accepts it.
+// parsers is a pair of policies. differ holds the known differences of their parsers as patterns. A
+// pattern matches our error, or the configuration if only our parser accepts it.
 type parsers struct {
 	ours, theirs string
 	differ       map[string]*regexp.Regexp
@@ -53,8 +53,7 @@ var (
 	wholes = []string{`null`, `[]`, `1`, ``, `{}`, `{"a":1}`, `{`}
 )
 
-// fields maps, for each policy, configurations with a placeholder to the values that are tried for
-// it.
+// fields holds, for each policy, configurations with a placeholder and the values to try for it.
 var fields = map[string]map[string][]string{
 	"understudy_outlier_detection": {
 		`{"interval":%s,C}`: durations, `{"baseEjectionTime":%s,C}`: durations, `{"maxEjectionTime":%s,C}`: durations,
@@ -134,8 +133,8 @@ func (p parsers) why(about string) string {
 	return ""
 }
 
-// sameConfig compares the parsed configurations in the fields that gRPC-Go's marshals, which omits
-// zeros. enforcementPercentage is compared elsewhere.
+// sameConfig compares the fields that gRPC-Go marshals. gRPC-Go omits zeros. The enforcement
+// percentage has its own row.
 func sameConfig(t *testing.T, config string, ours, theirs map[string]any) {
 	t.Helper()
 	for field, there := range theirs {

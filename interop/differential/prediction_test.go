@@ -70,10 +70,10 @@ func withoutOrder(all []seen) []seen {
 	return all
 }
 
-// notModelled lists the rows that the models do not have: accepted configurations, and shares.
+// notModelled lists the rows that the models do not implement.
 var notModelled = map[string]bool{"p-config": true, "w-config": true, "w-shares": true}
 
-// rowsOf returns the rows of a kind of policy that its model has.
+// rowsOf returns the modelled rows for a kind of policy.
 func rowsOf(k kind) map[string]bool {
 	rows := map[string]bool{}
 	for _, r := range slices.Concat(priorityRows, targetRows) {
@@ -84,7 +84,6 @@ func rowsOf(k kind) map[string]bool {
 	return rows
 }
 
-// predictKind predicts with the model of the kind.
 func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
 	if k.ours == targets.ours {
 		return predictTargets(rows, schedule)
@@ -93,8 +92,8 @@ func predictKind(k kind, rows map[string]bool, schedule []string) []seen {
 	return all
 }
 
-// On the schedule of each row, our policy agrees with the model, and gRPC-Go's with the model with
-// all rows. Without the row, the model and gRPC-Go's policy differ.
+// On the schedule of each row, our policy agrees with the model, and gRPC-Go's policy agrees with
+// the model with all rows. Without the row, the model and gRPC-Go's policy differ.
 func TestModelsHaveTheRows(t *testing.T) {
 	for _, r := range slices.Concat(priorityRows, targetRows) {
 		if !notModelled[r.id] {

@@ -66,9 +66,8 @@ func (d drawing) step(t *rapid.T) string {
 	}
 }
 
-// On schedules without rejections, both policies agree with the model in every step: in the order
-// of publications, the children, and the calls that each child has received. So the rows of the
-// model are the only differences.
+// On random schedules without rejections, both policies agree with the model after every step: in
+// the order of publications, in the children, and in the calls that each child has received.
 func TestRandomPriorities(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{"", ":other"}}.schedule(rt)
@@ -77,9 +76,9 @@ func TestRandomPriorities(t *testing.T) {
 	})
 }
 
-// Schedules with rejections have one type of policy, and publications within a step are not
-// compared: gRPC-Go's policy updates its children in map order, and chooses again after each
-// rejection.
+// Schedules with rejections use one type of policy, and the order of publications within a step is
+// not compared, because gRPC-Go's policy updates its children in map order, and chooses again after
+// each rejection.
 func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{""}, refusals: true}.schedule(rt)
@@ -87,7 +86,7 @@ func TestRandomPrioritiesWithRefusals(t *testing.T) {
 	})
 }
 
-// Our policy has a fixed order, so all is compared.
+// Our policy updates its children in a fixed order, so all kinds of schedules are compared in full.
 func TestRandomPrioritiesOfAllKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		schedule := drawing{types: []string{"", ":other"}, refusals: true}.schedule(rt)
@@ -106,8 +105,8 @@ func predicted(rt *rapid.T, side string, schedule []string, rows map[string]bool
 	}
 }
 
-// On all schedules, both weighted_target policies agree with the model. Publications within a step
-// are not compared, because our policy publishes once for simultaneous reports.
+// On random schedules, both weighted_target policies agree with the model. Publications within a
+// step are not compared, because our policy publishes once for simultaneous reports.
 func TestRandomTargets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawing{types: []string{"", ":other"}, refusals: true, weights: true}.schedule(rt)

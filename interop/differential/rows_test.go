@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 )
 
-// row is a row of docs/differences.md: a schedule in which the two policies differ exactly in the
-// steps with different expectations.
+// row is a row of docs/differences.md: a schedule, and the steps in which the two policies differ.
+// They agree in all other steps.
 type row struct {
-	id    string // as in the document
+	id    string
 	kind  kind
 	steps []step
 }
@@ -37,7 +37,7 @@ func (r row) run(t *testing.T) {
 	defer theirs.policy.Close()
 	differs := false
 	for _, s := range r.steps {
-		// Both sides share the clock.
+		// Both sides share one clock.
 		gotOurs, gotTheirs := doBoth(ours, theirs, s.command)
 		wantOurs, wantTheirs := s.ours, s.theirs
 		if wantOurs == "" {

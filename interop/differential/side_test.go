@@ -23,7 +23,7 @@ import (
 // used in a synctest bubble.
 type side struct {
 	kind     kind
-	prefix   string // of the names of its children's policies
+	prefix   string // the prefix of the names of the children's policies
 	cc       *lbtest.ClientConn
 	policy   balancer.Balancer
 	stubs    []*lbtest.StubBuilder
@@ -32,10 +32,10 @@ type side struct {
 
 	updates   int
 	mu        sync.Mutex // guards published, which a timer's goroutine may append to
-	published []string   // in the last step
+	published []string
 }
 
-// kind is a kind of policy: the names of the two policies, and their configuration for given
+// kind is a kind of policy. It has the names of the two policies, and their configuration for given
 // children.
 type kind struct {
 	ours, theirs string
@@ -95,11 +95,11 @@ var states = map[string]connectivity.State{
 	"TRANSIENT_FAILURE": connectivity.TransientFailure,
 }
 
-// carryOut runs a command until the bubble is idle, and returns the observation.
+// carryOut runs a command, waits until the bubble is idle, and returns the observation.
 func (s *side) carryOut(command string) string {
 	words := strings.Fields(command)
 	result := ""
-	if words[0] == "published" { // by the last step
+	if words[0] == "published" { // publications of the last step
 		return strings.Join(s.inStep(), ", ")
 	}
 	s.nextStep()
@@ -175,8 +175,8 @@ func (s *side) inStep() []string {
 // updateKey is the attribute key for the number of an update.
 type updateKey struct{}
 
-// told describes the children that are not closed: the number of the last update, and of the
-// ExitIdle calls and resolver errors that each has received.
+// told describes the children that are not closed: the number of the last update, and how many
+// ExitIdle calls and resolver errors each has received.
 func (s *side) told() string {
 	var all []string
 	for _, b := range s.stubs {
@@ -207,7 +207,7 @@ func (s *side) parse(config string) string {
 	return "accepted"
 }
 
-// report makes a child report a state with a distinguishable picker.
+// report makes a child report a state. The picker identifies the child and the state.
 func report(stub *lbtest.Stub, state string) {
 	var err error
 	switch state {

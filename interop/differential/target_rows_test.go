@@ -61,8 +61,8 @@ var targetRows = []row{
 	}},
 }
 
-// Row w-shares: our sequence is exact, theirs is random. A change of weights takes effect
-// immediately in ours, and with the next report of a child in theirs.
+// Row w-shares: our sequence is exact, and gRPC-Go's is random. A change of weights takes effect
+// immediately in our policy, and with the next report of a child in gRPC-Go's.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := both(targets)
@@ -92,7 +92,7 @@ func TestShares(t *testing.T) {
 				exact++
 			}
 		}
-		if exact == windows { // by chance once in 10^26
+		if exact == windows { // the probability is 10^-26
 			t.Error("theirs: every share was exact, so the row is obsolete")
 		}
 	})

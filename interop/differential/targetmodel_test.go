@@ -11,14 +11,14 @@ import (
 // targetChild is a child of weighted_target.
 type targetChild struct {
 	model.Policies
-	reported string // the last report
-	// counts is the state in which the child counts, and pick the result of calls to it.
+	reported string
+	// counts is the state that the child counts as, and pick is the result of calls to it.
 	counts, pick string
 	refused      bool // it rejected its last update, and has not reported since
 	woken        bool // it was requested to connect since its last report
 }
 
-// now returns the state in which the child counts, and the result of calls to it.
+// now returns the state that the child counts as, and the result of calls to it.
 func (c *targetChild) now() (counts, pick string) {
 	if c.refused {
 		return failed, "fail: no good"
@@ -26,8 +26,8 @@ func (c *targetChild) now() (counts, pick string) {
 	return c.counts, c.pick
 }
 
-// targetModel is a plain model of weighted_target. It decides which children get calls, but not how
-// many. rows are the rows of the table in which it follows grpc-go.
+// targetModel is a plain model of weighted_target. It predicts which children get calls, but not
+// how many. For the rows in rows, it behaves like grpc-go.
 type targetModel struct {
 	rows map[string]bool
 
@@ -173,13 +173,13 @@ func (m *targetModel) updateChild(name, id string) (refused bool) {
 	if !m.refuses[name] || m.rows["w-refused"] {
 		return false
 	}
-	m.drain() // reports before the rejection come first
+	m.drain() // reports from before the rejection come first
 	c.Refused(errRefused.Error())
 	c.refused = c.reported != ready && c.reported != idle
 	return true
 }
 
-// state returns the first of these states in which a child counts.
+// state returns the first of these states that a child counts as.
 func (m *targetModel) state() string {
 	for _, state := range []string{ready, connecting, idle} {
 		for _, c := range m.children {

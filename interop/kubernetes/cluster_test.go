@@ -21,14 +21,14 @@ import (
 
 const (
 	port  = "8080"
-	grace = 5 * time.Second // the grace period of a pod
+	grace = 5 * time.Second
 )
 
 // cluster simulates the scheduler, the kubelets and the network of a namespace.
 type cluster struct {
 	api       *api
 	namespace string
-	slots     chan struct{} // limits concurrent requests
+	slots     chan struct{} // limits the number of concurrent requests
 
 	mu       sync.Mutex
 	cordoned map[string]bool
@@ -40,7 +40,6 @@ type cluster struct {
 	dials    int
 }
 
-// pod is a running pod.
 type pod struct {
 	node, ip string
 	server   *grpc.Server
@@ -202,7 +201,7 @@ func (c *cluster) end(ctx context.Context, name string, p *pod) {
 	c.tell(ctx, http.MethodDelete, name, object{"gracePeriodSeconds": 0})
 }
 
-// tell makes a request about a pod until the server accepts it or the pod does not exist.
+// tell repeats a request about a pod until the server accepts it or the pod no longer exists.
 func (c *cluster) tell(ctx context.Context, method, what string, body object) {
 	c.slots <- struct{}{}
 	defer func() { <-c.slots }()
@@ -284,7 +283,7 @@ type sliceObject struct {
 type observer struct {
 	mu     sync.Mutex
 	slices map[string]sliceObject
-	ready  map[string][2]time.Time // by address: when it became ready, and stopped being ready, zero for still ready
+	ready  map[string][2]time.Time // by address: when it became ready, and when it stopped, zero if it is still ready
 	ending map[string]time.Time    // by address: when it began to terminate
 }
 
@@ -330,7 +329,7 @@ func (o *observer) see(kind string, s sliceObject) {
 	}
 }
 
-// ends reports whether the server has sent that the endpoint at ip terminates.
+// ends reports whether the server has reported that the endpoint at ip terminates.
 func (o *observer) ends(ip string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -352,9 +351,9 @@ func (o *observer) count() (slices, ready, all int) {
 	return len(o.slices), ready, all
 }
 
-// late returns how long before moment the client could have known that the endpoint at ip
-// terminates and that another one is ready, which was still ready at moment. It is zero if it could
-// not know both.
+// late returns for how long, at moment, the server had reported both that the endpoint at ip
+// terminates and that another one, which was still ready at moment, is ready. It is zero if the
+// server had not reported both.
 func (o *observer) late(ip string, moment time.Time) (late time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,9 +1,9 @@
 //go:build kubernetes
 
 // Package kubernetes tests discovery/kubernetes against a real API server with real controllers.
-// Deployments create the pods, and this package simulates the scheduler and the kubelets: its pods
-// are gRPC servers on loopback. Their API addresses are not, because the API rejects loopback
-// addresses in slices. Run it with make kubernetes.
+// Deployments create the pods, and this package simulates the scheduler and the kubelets. Its pods
+// are gRPC servers on loopback with fake pod addresses, because the API rejects loopback addresses
+// in slices. Run it with make kubernetes.
 package kubernetes
 
 import (
@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// server is a separate control plane.
+// server is a control plane in a separate process.
 type server struct {
 	dir, port string
 	cmd       *exec.Cmd
@@ -82,7 +82,7 @@ func (s *server) start(flags ...string) error {
 	defer func() { _ = log.Close() }()
 	s.cmd = exec.Command(binary, append([]string{s.dir, s.port}, flags...)...)
 	s.cmd.Stderr = log
-	if _, err := s.cmd.StdinPipe(); err != nil { // closed when this process ends
+	if _, err := s.cmd.StdinPipe(); err != nil { // the server ends when this process does
 		return err
 	}
 	out, err := s.cmd.StdoutPipe()
@@ -112,7 +112,6 @@ func (s *server) start(flags ...string) error {
 	return err
 }
 
-// kill kills the server with SIGKILL.
 func (s *server) kill() {
 	if s.cmd != nil {
 		_ = s.cmd.Process.Kill()
@@ -143,8 +142,8 @@ func (s *server) compact(t *testing.T) {
 	call("compaction", `{"revision":"`+now.Header.Revision+`","physical":true}`, &struct{}{})
 }
 
-// api is a client of a server with an account. It is also a transport for the source, and records
-// its traffic.
+// api is a client of a server with one account. It is also a transport for the source, and records
+// the source's traffic.
 type api struct {
 	base, token string
 	roots       *x509.CertPool
@@ -157,10 +156,9 @@ type api struct {
 	events []told
 }
 
-// request is a request of the source.
 type request struct {
-	version string // from which it watches
-	code    int    // of the response, 0 for none
+	version string // the version from which it watches
+	code    int    // the status code of the response, 0 for none
 }
 
 // told is an event that the source received.
@@ -208,7 +206,7 @@ func (a *api) cut() (pass func()) {
 	return func() { close(gate) }
 }
 
-// RoundTrip sends the requests of the source.
+// RoundTrip sends a request of the source.
 func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.mu.Lock()
 	gate := a.gate
@@ -237,7 +235,7 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// tap records the events that are read.
+// tap records the events that the source reads.
 type tap struct {
 	io.ReadCloser
 	api  *api
@@ -277,7 +275,8 @@ type reply struct {
 	body     []byte
 }
 
-// ask sends a request. A string body is YAML, another body JSON, or a patch if the method is PATCH.
+// ask sends a request. A string body is sent as YAML, any other body as JSON. With the method PATCH
+// it is a patch.
 func (a *api) ask(ctx context.Context, method, path string, body any) (reply, error) {
 	kind := "application/json"
 	var text []byte
@@ -335,8 +334,7 @@ func (a *api) account(t *testing.T, namespace, name string) *api {
 	return a.as(token.Status.Token)
 }
 
-// follow watches path until ctx is done, starting with all objects, and again after a
-// disconnection.
+// follow watches path until ctx is done, starting with all objects. It reconnects after a failure.
 func follow[T any](ctx context.Context, a *api, path string, each func(kind string, object T)) {
 	for ctx.Err() == nil {
 		follow1(ctx, a, path, each)

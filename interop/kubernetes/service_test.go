@@ -21,7 +21,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery/kubernetes"
 )
 
-// channel opens a channel to the pods of a cluster, which uses the API server as the given account.
+// channel opens a channel to the pods of a cluster. It uses the API server with the account of as.
 func (c *cluster) channel(t *testing.T, target string, as *api) *grpc.ClientConn {
 	t.Helper()
 	cc, err := understudy.NewClient(target,
@@ -56,7 +56,6 @@ func one(t *testing.T, cc *grpc.ClientConn) string {
 	return ip
 }
 
-// made is a finished call.
 type made struct {
 	phase string
 	began time.Time

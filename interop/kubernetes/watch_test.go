@@ -30,8 +30,8 @@ func (a *api) grant(t *testing.T, target, account string) {
 	}
 }
 
-// The error of an account without rights names the verbs, resource, namespace and account. With the
-// output of explain --rbac, the same channel works, and the account has no other rights.
+// Without permissions, the error names the verbs, resource, namespace and account. With the output
+// of explain --rbac, the same channel works, and the account has no other permissions.
 func TestRights(t *testing.T) {
 	c := newCluster(t, shared.api, "rights", 2)
 	c.deploy(t, "web", 2)
@@ -60,7 +60,7 @@ func TestRights(t *testing.T) {
 		object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": object{"namespace": "rights"}}, &review)
 	var rules []string
 	for _, r := range review.Status.ResourceRules {
-		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // granted to all accounts
+		if !strings.HasSuffix(r.APIGroups[0], "authentication.k8s.io") && !strings.HasSuffix(r.APIGroups[0], "authorization.k8s.io") { // all accounts have these
 			rules = append(rules, fmt.Sprint(r.APIGroups, r.Resources, r.Verbs))
 		}
 	}

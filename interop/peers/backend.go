@@ -26,7 +26,7 @@ import (
 // backendVerb is the command that runs this program as a tier of backends.
 const backendVerb = "backend"
 
-// backends are the servers of a tier.
+// backends is the service of a tier.
 type backends struct {
 	name    string
 	failing atomic.Bool
@@ -89,7 +89,7 @@ type tier struct {
 	stdout    *bufio.Reader
 }
 
-// startTier starts this program as a tier, and returns once it listens.
+// startTier starts a process of this program as a tier, and returns once it listens.
 func startTier(name string, relayed bool) (*tier, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -131,7 +131,7 @@ func startTier(name string, relayed bool) (*tier, error) {
 	return t, nil
 }
 
-// kill kills the process with SIGKILL and waits for its end.
+// kill kills the process, and waits for its end.
 func (t *tier) kill() error {
 	t.command.Process.Kill() //nolint:errcheck // it may have ended already
 	t.command.Wait()         //nolint:errcheck // the error is that it was killed

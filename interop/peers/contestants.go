@@ -60,7 +60,7 @@ func ours(given understudy.Options) func(*lab) (grpc.ClientConnInterface, func()
 	}
 }
 
-// recommended dials with Recommended and the method for retries, and without further dial options.
+// recommended dials with Recommended and names the method for retries.
 func recommended(l *lab) (grpc.ClientConnInterface, func(), error) {
 	given := understudy.Recommended()
 	given.RetryMethods = []string{methodName}
@@ -175,7 +175,7 @@ func (l *lab) fill(relayed bool) (err error) {
 	if err = os.WriteFile(l.file, []byte(b.String()), 0o600); err != nil {
 		return err
 	}
-	before := time.Now().Add(-time.Minute) // the source does not use a file that was modified recently
+	before := time.Now().Add(-time.Minute) // the source waits until a new file has been unmodified for some time
 	return os.Chtimes(l.file, before, before)
 }
 

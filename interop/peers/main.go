@@ -99,9 +99,8 @@ func printTable(all []contestant, faults []fault, results [][]result) {
 	}
 }
 
-// result is the result of a client.
 type result struct {
-	next  time.Duration // until the first answer of the second tier; negative for never
+	next  time.Duration // until the first call on the second tier; negative for never
 	lost  int           // calls that failed
 	calls int
 }

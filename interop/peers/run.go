@@ -12,9 +12,9 @@ import (
 const (
 	observed = 30 * time.Second     // how long calls are counted after the fault
 	pause    = 5 * time.Millisecond // between two calls
-	deadline = time.Second          // of each call
-	warm     = 400                  // successful calls before the fault
-	patience = time.Minute          // the time limit for them
+	deadline = time.Second          // deadline of each call
+	warm     = 400                  // consecutive successful calls before the fault
+	patience = time.Minute          // time limit for these calls
 )
 
 // fault is a fault of the first tier.

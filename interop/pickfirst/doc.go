@@ -1,3 +1,3 @@
-// Package pickfirst tests stock gRPC-Go policies with this project's pick_first, which replaces
-// gRPC-Go's for the whole process. It is a separate package for that reason.
+// Package pickfirst holds tests of stock gRPC-Go policies with this project's pick_first. It is a
+// separate package because it replaces gRPC-Go's pick_first for the whole process.
 package pickfirst

@@ -46,7 +46,7 @@ type backend struct {
 	name   string
 	lis    *bufconn.Listener
 	health *health.Server
-	broken atomic.Bool // answers UNAVAILABLE
+	broken atomic.Bool // fails calls with UNAVAILABLE
 	dials  atomic.Int64
 	stop   func()
 }
@@ -100,7 +100,7 @@ func dial(t *testing.T, backends map[string]*backend, serviceConfig string) *grp
 	return cc
 }
 
-// callAll makes n calls, and counts them by backend, failures under "".
+// callAll makes n calls, and counts them by backend. Failures are under "".
 func callAll(cc *grpc.ClientConn, n int) map[string]int {
 	answers := map[string]int{}
 	for range n {

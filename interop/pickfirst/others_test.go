@@ -10,7 +10,7 @@ import (
 	_ "google.golang.org/grpc/balancer/weightedroundrobin"
 )
 
-// Other stock policies with pick_first leaves handle every call, also after a server has stopped.
+// With pick_first leaves, other stock policies lose no call, even after a server has stopped.
 func TestOtherStockPolicies(t *testing.T) {
 	for policy, config := range map[string]string{
 		"weighted_round_robin":       `{}`,

@@ -8,9 +8,9 @@ import (
 	_ "google.golang.org/grpc/xds" // registers outlier_detection_experimental
 )
 
-// gRPC-Go's outlier detection over stock round_robin, with its default interval of 10 s and
-// ejection time of 30 s, ejects a server whose calls fail through the health listener, and unejects
-// it later. Its connection stays open.
+// gRPC-Go's outlier detection over stock round_robin ejects a server whose calls fail, and unejects
+// it later. It uses the health listener, so the connection stays open. The interval is 10 s and the
+// ejection time 30 s by default.
 func TestOutlierDetection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := startBackends(t, "a", "b", "c")
@@ -22,7 +22,7 @@ func TestOutlierDetection(t *testing.T) {
 		synctest.Wait()
 		wantAnswers(t, cc, "map[a:20 b:20 c:20]")
 
-		pass(10 * time.Second) // to an interval without successful calls
+		pass(10 * time.Second) // begin an interval without successful calls
 		backends["b"].broken.Store(true)
 		wantAnswers(t, cc, "map[:20 a:20 c:20]")
 		pass(10 * time.Second)

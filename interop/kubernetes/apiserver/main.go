@@ -94,7 +94,7 @@ func (s *server) prepare() (flags []string, err error) {
 	if _, err = s.once("accounts.key", keyutil.MakeEllipticPrivateKeyPEM); err != nil {
 		return nil, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") // etcd needs a definite port, because it connects to itself
+	free, err := net.Listen("tcp", "127.0.0.1:0") // etcd connects to its own port, so the port cannot be 0
 	if err != nil {
 		return nil, err
 	}

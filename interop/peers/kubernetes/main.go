@@ -1,6 +1,6 @@
-// Kubernetes reproduces failures that users of other Kubernetes resolvers have reported, with
-// Understudy and kuberesolver at the same time: both watch one API server on loopback and receive
-// the same events. It prints which pods handle the calls of each channel after each event.
+// Kubernetes reproduces failures that users of other Kubernetes resolvers have reported. It runs
+// Understudy and kuberesolver in parallel: both watch one API server on loopback and receive the
+// same events. It prints which pods handle the calls of each channel after each event.
 //
 // It needs Linux, where all of 127.0.0.0/8 is loopback.
 package main

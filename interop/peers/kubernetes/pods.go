@@ -24,7 +24,7 @@ type pods struct {
 	servers []*grpc.Server
 }
 
-// startPods starts all pods. It tries other ports if one is in use at one of the addresses.
+// startPods starts all pods. If the port is in use at one of the addresses, it tries another one.
 func startPods() (*pods, error) {
 	var errs []error
 	for range 20 {
@@ -71,7 +71,7 @@ func endpoint(name, conditions string) string {
 const callsOfStep = 200
 
 // whoAnswers makes calls, and returns the names of the pods that handle them, and the number of
-// failed calls, if any.
+// failed calls if there are any.
 func whoAnswers(cc grpc.ClientConnInterface) string {
 	client, answered, failed := healthgrpc.NewHealthClient(cc), make([]bool, len(podNames)), 0
 	for range callsOfStep {

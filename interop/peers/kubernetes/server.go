@@ -32,7 +32,6 @@ func startServer() *apiServer {
 	return s
 }
 
-// stop ends all watches and the server.
 func (s *apiServer) stop() {
 	s.mu.Lock()
 	s.down = true
@@ -63,7 +62,7 @@ func (s *apiServer) awaitWatches(n int) error {
 	return nil
 }
 
-// set adds or changes a slice. The endpoints are in JSON.
+// set adds or changes a slice. endpoints are in JSON.
 func (s *apiServer) set(name string, port int, endpoints ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +75,6 @@ func (s *apiServer) set(name string, port int, endpoints ...string) {
 	s.add(kind, s.slices[name])
 }
 
-// remove deletes a slice.
 func (s *apiServer) remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

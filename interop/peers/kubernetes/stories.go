@@ -30,7 +30,7 @@ type step struct {
 	later       time.Duration  // additional wait before the calls
 }
 
-// twoSlices sets two slices of two pods.
+// twoSlices sets two slices with two pods each.
 func twoSlices(c *cluster) {
 	c.slice("web-1", endpoint("a", ready), endpoint("b", ready))
 	c.slice("web-2", endpoint("c", ready), endpoint("d", ready))
