@@ -16,8 +16,10 @@ type source struct {
 	server
 }
 
+// Check implements discovery.Source.
 func (s source) Check(bool) error { return s.check() }
 
+// Start implements discovery.Source.
 func (s source) Start(r *discovery.Receiver) (discovery.Started, error) {
 	if err := s.check(); err != nil {
 		return discovery.Started{}, err

@@ -19,6 +19,7 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return protojson.Marshal(durationpb.New(time.Duration(d)))
 }
 
+// UnmarshalJSON parses either form of a duration.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	const want = `a duration such as "10s"`
 	var s *string

@@ -70,18 +70,21 @@ func NewOutlierDetection() *OutlierDetection {
 	return o
 }
 
+// NewSuccessRateEjection returns the defaults.
 func NewSuccessRateEjection() *SuccessRateEjection {
 	s := &SuccessRateEjection{}
 	s.setDefaults()
 	return s
 }
 
+// NewFailurePercentageEjection returns the defaults.
 func NewFailurePercentageEjection() *FailurePercentageEjection {
 	f := &FailurePercentageEjection{}
 	f.setDefaults()
 	return f
 }
 
+// NewConsecutiveFailuresEjection returns the defaults.
 func NewConsecutiveFailuresEjection() *ConsecutiveFailuresEjection {
 	c := &ConsecutiveFailuresEjection{}
 	c.setDefaults()

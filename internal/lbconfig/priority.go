@@ -39,6 +39,7 @@ type PriorityChild struct {
 	IgnoreReresolutionRequests bool   `json:"ignoreReresolutionRequests"`
 }
 
+// NewPriority returns the defaults.
 func NewPriority() *Priority {
 	p := &Priority{}
 	p.setDefaults()

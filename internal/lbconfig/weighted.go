@@ -12,6 +12,7 @@ import (
 // StartPoint is the point in its pick interval at which a new child starts.
 type StartPoint string
 
+// The start points.
 const (
 	StartSpec   StartPoint = "spec"   // at the beginning, as in gRFC A34
 	StartRandom StartPoint = "random" // at a random point
@@ -119,6 +120,7 @@ type SlowStart struct {
 	MinWeightPercent float64  `json:"minWeightPercent"`
 }
 
+// NewWeightedRoundRobin returns the defaults.
 func NewWeightedRoundRobin() *WeightedRoundRobin {
 	w := &WeightedRoundRobin{}
 	w.setDefaults()

@@ -12,6 +12,7 @@ import (
 	"github.com/understudy-lb/understudy/discovery"
 )
 
+// The types of answers are those of package discovery.
 type (
 	Answer   = discovery.Answer
 	Priority = discovery.Priority
@@ -131,6 +132,7 @@ func Size(a *Answer) int {
 // Invalid is the error for an answer that breaks the rules and is rejected as a whole.
 type Invalid struct{ text string }
 
+// Error returns a description in one line.
 func (e *Invalid) Error() string { return e.text }
 
 // Refused marks the error for metrics: an answer was received and rejected.

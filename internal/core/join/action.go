@@ -22,6 +22,7 @@ type Action struct {
 	After  time.Duration // for StartTimer and ShowWell
 }
 
+// Kind is the kind of an Action.
 type Kind int
 
 // The kinds of actions.

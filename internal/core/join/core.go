@@ -78,6 +78,7 @@ type Config struct {
 // Phase is the progress of a mechanism.
 type Phase int
 
+// The phases.
 const (
 	Outstanding Phase = iota // no answer and no failure yet
 	Failed                   // the source failed before its first answer

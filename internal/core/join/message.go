@@ -14,6 +14,7 @@ type Message struct {
 	Name string  // the mechanism that Text is about, "" for the channel
 }
 
+// MessageKind is the kind of a Message.
 type MessageKind int
 
 // The kinds of messages.
