@@ -2,7 +2,7 @@ package join
 
 import "time"
 
-// Wait is the reason for a wait. docs/waits.md lists who waits for whom.
+// Wait is the reason for a wait. docs/waits.md lists all waits.
 type Wait int
 
 // The reasons.
