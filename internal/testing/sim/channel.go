@@ -179,13 +179,14 @@ func (c *channel) meet() {
 //
 // With standbys, and with near groups that start early, it matters if another priority came into
 // use at that time: the model creates a standby at once, and the policy only after the simultaneous
-// events, when it may no longer be needed. So their failover timers differ.
+// events, when it may no longer be needed. So their failover timers differ, also after another
+// update.
 //
 // With a failback delay it matters while the delay lasts if two children changed: during an update
 // the policy first handles the reports of the child that is being updated.
 func (c *channel) atOnce() bool {
 	s, since := c.w.settings, time.Since(c.lastUpdate)
-	if (s.standbys > 0 || s.near.prefer != "") && c.met.Equal(c.lastUpdate) && since <= time.Duration(len(c.priorities))*s.failover {
+	if (s.standbys > 0 || s.near.prefer != "") && time.Since(c.met) <= time.Duration(len(c.priorities))*s.failover {
 		return true
 	}
 	if s.failback == 0 || since > s.rest() {
