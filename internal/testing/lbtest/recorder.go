@@ -65,7 +65,7 @@ func (r *Recorder) RegisterAsyncReporter(reporter estats.AsyncMetricReporter, me
 	}
 }
 
-// Export returns all counters and gauges, each with its labels, but for what is 0.
+// Export returns all counters and gauges, each with its labels, except those that are 0.
 func (r *Recorder) Export() map[string]int64 {
 	r.mu.Lock()
 	reporters := make([]estats.AsyncMetricReporter, 0, len(r.reporters))
