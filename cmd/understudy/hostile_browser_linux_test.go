@@ -41,8 +41,8 @@ func (hostile) Start(r *discovery.Receiver) (discovery.Started, error) {
 // Hostile names and errors are shown as text, in one line, and fit a phone. A
 // Content-Security-Policy would stop a script even if they were taken for HTML.
 func TestHostileNamesInTheBrowser(t *testing.T) {
-	builder := given.NewBuilder("evil", func(*discovery.Target) ([]discovery.Part, error) {
-		return []discovery.Part{{Name: evil, Source: hostile{}}}, nil
+	builder := given.NewBuilder("evil", func(*discovery.Target) ([]discovery.Mechanism, error) {
+		return []discovery.Mechanism{{Name: evil, Source: hostile{}}}, nil
 	})
 	cc, err := grpc.NewClient("evil:///"+strings.Repeat("%3Cb%3E%E2%80%AE", 500), grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
