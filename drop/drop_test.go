@@ -173,66 +173,6 @@ func TestCategoriesChange(t *testing.T) {
 	})
 }
 
-func TestTheRestIsPassedOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, h *harness) {
-		h.policy.ResolverError(errors.New("no such host"))
-		synctest.Wait()
-		if got := lbtest.Pick(h.cc.State()); !strings.Contains(got, "no such host") {
-			t.Errorf("without a child, calls fail with %q", got)
-		}
-		h.update(`[]`)
-		h.policy.ResolverError(errors.New("gone"))
-		h.policy.ExitIdle()
-		synctest.Wait()
-		child := h.builder.Get("child")
-		child.ResolveNow()
-		if len(child.ResolverErrors()) != 1 || child.ExitIdles() != 1 || h.cc.ResolveNows() != 1 {
-			t.Error("a resolver error, ExitIdle or ResolveNow was not passed on exactly once")
-		}
-		published := len(h.cc.States())
-		h.policy.Close()
-		child.Report(connectivity.Ready, nil)
-		synctest.Wait()
-		if !child.IsClosed() || len(h.cc.States()) != published {
-			t.Error("after Close, the child is still open or a state was published")
-		}
-	})
-}
-
-func TestAChildThatReportsAtAllTimes(t *testing.T) {
-	for range 20 {
-		inBubble(t, func(t *testing.T, h *harness) {
-			var lock sync.Mutex
-			h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-				lock.Lock()
-				defer lock.Unlock()
-				s.Report(connectivity.Ready, nil)
-				return nil
-			}
-			h.update(`[]`)
-			stub := h.builder.Get("child")
-			var reporting sync.WaitGroup
-			reporting.Go(func() {
-				for range 200 {
-					lock.Lock()
-					stub.Report(connectivity.Ready, nil)
-					lock.Unlock()
-				}
-			})
-			for i := range 20 {
-				h.update(fmt.Sprintf(`[{"category": "x", "requestsPerMillion": %d}]`, i))
-			}
-			h.policy.Close()
-			published := len(h.cc.States())
-			reporting.Wait()
-			synctest.Wait()
-			if n := len(h.cc.States()); n != published {
-				t.Errorf("published %d states after Close", n-published)
-			}
-		})
-	}
-}
-
 func parseConfig(raw []byte) (*lbconfig.Drop, error) {
 	c, err := newBuilder(Name).(balancer.ConfigParser).ParseConfig(raw)
 	if err != nil {

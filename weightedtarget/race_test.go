@@ -3,9 +3,7 @@ package weightedtarget
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,43 +16,6 @@ import (
 
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
-
-func TestChildrenThatReportAtAllTimes(t *testing.T) {
-	for range 20 {
-		inBubble(t, func(t *testing.T, h *harness) {
-			var child sync.Mutex // a lock that children hold while they report
-			h.builder.OnUpdate = func(s *lbtest.Stub, _ balancer.ClientConnState) error {
-				child.Lock()
-				defer child.Unlock()
-				s.Report(connectivity.Connecting, nil)
-				s.Report(connectivity.Ready, nil)
-				return nil
-			}
-			h.update("a=1 b=2", "")
-			var reporting sync.WaitGroup
-			for _, stub := range h.builder.Built() {
-				reporting.Go(func() {
-					for i := range 200 {
-						child.Lock()
-						stub.Report([]connectivity.State{connectivity.Ready, connectivity.TransientFailure, connectivity.Idle}[i%3], errors.New("x"))
-						child.Unlock()
-					}
-				})
-			}
-			for range 20 {
-				h.update("a=1 b=2", "")
-				h.policy.ExitIdle()
-			}
-			h.policy.Close()
-			published := len(h.cc.States())
-			reporting.Wait()
-			synctest.Wait()
-			if n := len(h.cc.States()); n != published {
-				t.Errorf("published %d states after Close", n-published)
-			}
-		})
-	}
-}
 
 func TestWaitForReadyOutwaitsEveryFailure(t *testing.T) {
 	stub := &lbtest.StubBuilder{PolicyName: "weighted_target_wait_stub"}
