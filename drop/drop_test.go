@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	estats "google.golang.org/grpc/experimental/stats"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
@@ -21,24 +19,11 @@ import (
 	"github.com/understudy-lb/understudy/internal/testing/lbtest"
 )
 
-type recorder struct {
-	estats.UnimplementedMetricsRecorder
-
-	mu     sync.Mutex
-	counts map[string]int64
-}
-
-func (r *recorder) RecordInt64Count(handle *estats.Int64CountHandle, n int64, labels ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.counts[handle.Name+" "+strings.Join(labels, " ")] += n
-}
-
 // harness runs a policy with a stub child on a fake channel.
 type harness struct {
 	t        *testing.T
 	cc       *lbtest.ClientConn
-	recorder *recorder
+	recorder *lbtest.Recorder
 	policy   balancer.Balancer
 	builder  *lbtest.StubBuilder
 }
@@ -48,7 +33,7 @@ func inBubble(t *testing.T, f func(t *testing.T, h *harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		builder := &lbtest.StubBuilder{PolicyName: fmt.Sprintf("drop_stub_%p", t)}
 		balancer.Register(builder)
-		recorder := &recorder{counts: map[string]int64{}}
+		recorder := &lbtest.Recorder{}
 		cc := &lbtest.ClientConn{Recorder: recorder}
 		h := &harness{t: t, cc: cc, recorder: recorder, builder: builder, policy: newBuilder("drop").Build(cc, balancer.BuildOptions{})}
 		defer h.policy.Close()
@@ -116,7 +101,7 @@ func TestDropsByCategoryInOrder(t *testing.T) {
 				t.Errorf("%s: %.4f of the calls, want %.2f", what, got[what]/n, share)
 			}
 		}
-		counted := h.recorder.counts
+		counted := h.recorder.Counts()
 		for category, message := range map[string]string{"lb": `call dropped by configuration, category "lb"`, "throttle": `call dropped by configuration, category "throttle"`} {
 			found := false
 			for labels, count := range counted {
